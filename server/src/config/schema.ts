@@ -1,0 +1,109 @@
+import { z } from '@strapi/utils';
+import { parseCidrList } from '../net/address';
+
+const positive = (maximum: number) => z.number().int().min(1).max(maximum);
+
+const cidrList = z.array(z.string()).superRefine((list, context) => {
+  try {
+    parseCidrList(list);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as Error).message });
+  }
+});
+
+const webhooks = z.strictObject({
+  /** Attempts under way at once on this node. */
+  concurrency: positive(1000).default(64),
+  /** Attempts under way at once to one webhook on this node. */
+  concurrencyPerWebhook: positive(1000).default(16),
+  /** One deadline for an attempt, from DNS to the last byte of the answer, in milliseconds. */
+  timeoutMs: positive(60_000).default(10_000),
+  retryScheduleSeconds: z
+    .array(positive(30 * 86_400))
+    .max(20)
+    .default([60, 300, 1800, 7200, 21_600, 43_200]),
+  disableAfterFailures: positive(1_000_000).default(20),
+  logDays: positive(3650).default(30),
+  allowPrivateNetworks: z.union([z.boolean(), cidrList]).default(false),
+  /** Whether this node sends; `false`: another one does. */
+  dispatch: z.boolean().default(true),
+  pollSeconds: positive(3600).default(5),
+  /** Who is told by e-mail that a webhook was switched off; nobody where it is absent. */
+  notifyEmail: z.email().optional(),
+});
+
+const pos = z.strictObject({
+  ratePerMinute: positive(1_000_000).default(300),
+  failedAuthPerMinute: positive(1_000_000).default(30),
+  maxBodyBytes: positive(16 * 1024 * 1024).default(262_144),
+  timestampWindowSeconds: positive(86_400).default(300),
+  refundGraceHours: z.number().min(0).max(8760).default(24),
+  /** Whether this node applies accepted records; `false`: another one does. */
+  process: z.boolean().default(true),
+});
+
+/** A field of a payload: the attribute it is read from, or a function of the entry. */
+const fieldSource = z.union([
+  z.string().min(1),
+  z.custom<(entry: Record<string, unknown>) => unknown>((value) => typeof value === 'function', {
+    message: 'must be the name of an attribute or a function of the entry',
+  }),
+]);
+
+const source = z.strictObject({
+  contentType: z.string().min(1),
+  fields: z.record(z.string(), fieldSource).default({}),
+});
+
+const form = z.strictObject({
+  contentType: z.string().min(1),
+  title: z.string().min(1),
+  addSender: z.boolean().default(true),
+  fields: z.record(z.string(), fieldSource).default({}),
+});
+
+const stock = z.strictObject({
+  contentType: z.string().min(1),
+  sku: z.string().min(1),
+  gtin: z.string().min(1).optional(),
+  quantity: z.string().min(1).optional(),
+});
+
+/** The kinds of CRM object that a site may map its own content type to. */
+export const SOURCE_KINDS = ['contact', 'tag', 'company', 'deal', 'task', 'campaign'] as const;
+
+const sources = z.partialRecord(z.enum(SOURCE_KINDS), source).default({});
+
+/** Everything a site may set under `switchboard` in `config/plugins`; DESIGN, Options. */
+export const optionsSchema = z.strictObject({
+  webhooks: webhooks.prefault({}),
+  pos: pos.prefault({}),
+  sources,
+  forms: z.array(form).default([]),
+  stock: stock.optional(),
+});
+
+export type Options = z.infer<typeof optionsSchema>;
+export type OptionsInput = z.input<typeof optionsSchema>;
+
+const allowedValues = (issue: { values?: unknown; keys?: unknown }): string => {
+  if (Array.isArray(issue.values)) return ` Allowed: ${issue.values.join(', ')}.`;
+  return '';
+};
+
+/**
+ * Checks a site's options and fills the defaults in.
+ * @throws Error that names each wrong option and what it may be; the host then refuses to boot.
+ */
+export const parseOptions = (input: unknown): Options => {
+  const result = optionsSchema.safeParse(input ?? {});
+  if (result.success) return result.data;
+  const lines = result.error.issues.map((issue) => {
+    const unknownKeys = issue.code === 'unrecognized_keys' ? issue.keys : [];
+    const at = ['switchboard', ...issue.path.map(String), ...unknownKeys.slice(0, 1)].join('.');
+    return `  ${at}: ${issue.message}.${allowedValues(issue as { values?: unknown })}`;
+  });
+  throw new Error(
+    `The options of the plugin switchboard (config/plugins) are wrong:\n${lines.join('\n')}`
+  );
+};

@@ -1,0 +1,58 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+
+/** A knex instance or an open transaction: whatever statements run on. */
+export type Executor = Knex | Knex.Transaction;
+
+/**
+ * What statements have to run on here and now: the transaction of the current asynchronous context,
+ * or the pool. With the host's single SQLite connection, a statement that bypasses the open
+ * transaction waits for it for ever, so nothing in this plugin calls `strapi.db.connection` itself.
+ */
+export const currentExecutor = async (strapi: Core.Strapi): Promise<Executor> =>
+  strapi.db.inTransaction() ? (await strapi.db.transaction()).get() : strapi.db.connection;
+
+/** A query builder on a table of the site's schema (PostgreSQL sites may use one that is not public). */
+export const table = (
+  strapi: Core.Strapi,
+  executor: Executor,
+  name: string
+): Knex.QueryBuilder => {
+  const schema = strapi.db.getSchemaName();
+  return schema ? executor(name).withSchema(schema) : executor(name);
+};
+
+export interface TransactionTools {
+  trx: Knex.Transaction;
+  /** Runs when the outermost transaction has committed; never when it rolls back. */
+  onCommit(callback: () => void): void;
+}
+
+/** Runs `work` in the current transaction, or in one of its own, committed when it resolves. */
+export const inTransaction = <T>(
+  strapi: Core.Strapi,
+  work: (tools: TransactionTools) => Promise<T>
+): Promise<T> =>
+  strapi.db.transaction(({ trx, onCommit }) =>
+    work({ trx: trx as Knex.Transaction, onCommit: onCommit as TransactionTools['onCommit'] })
+  ) as Promise<T>;
+
+/** Runs `callback` after the current transaction commits, or at once where there is none. */
+export const afterCommit = (strapi: Core.Strapi, callback: () => void): void => {
+  if (!strapi.db.inTransaction()) {
+    callback();
+    return;
+  }
+  void strapi.db.transaction(async ({ onCommit }) => {
+    onCommit(callback);
+  });
+};
+
+export type Detached = <T>(work: () => T) => T;
+
+/**
+ * A runner that gives work a clean asynchronous context. Made at boot, outside any request: a loop
+ * woken from a write would otherwise go on "inside" that write's finished transaction.
+ */
+export const createDetached = (): Detached => AsyncLocalStorage.snapshot() as Detached;

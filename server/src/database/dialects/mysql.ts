@@ -1,0 +1,79 @@
+import type { Knex } from 'knex';
+import type { Executor } from '../connection';
+import type { ClaimTable, Dialect, OwnedUpdate, SqlValue } from './types';
+import { qualified } from './types';
+
+type Rows = [Record<string, unknown>[], unknown];
+
+/** Runs `work` in the given transaction, or in a short one of its own. */
+const transacted = async <T>(
+  executor: Executor,
+  work: (trx: Knex.Transaction) => Promise<T>
+): Promise<T> =>
+  (executor as Knex.Transaction).isTransaction
+    ? work(executor as Knex.Transaction)
+    : // READ COMMITTED: no gap locks, so claiming and enqueuing do not wait for each other.
+      (executor as Knex).transaction(work, { isolationLevel: 'read committed' });
+
+const assignments = (
+  rows: readonly OwnedUpdate[]
+): { sql: string; bindings: (string | SqlValue)[] } => {
+  const columns = Object.keys(rows[0]?.set ?? {});
+  const bindings: (string | SqlValue)[] = [];
+  const parts = columns.map((column) => {
+    bindings.push(column);
+    for (const row of rows) bindings.push(row.id, row.set[column] ?? null);
+    return `?? = CASE id ${rows.map(() => 'WHEN ? THEN ?').join(' ')} END`;
+  });
+  return { sql: parts.join(', '), bindings };
+};
+
+const heldIds = async (
+  trx: Knex.Transaction,
+  table: ClaimTable,
+  rows: readonly OwnedUpdate[]
+): Promise<Set<number>> => {
+  const [found] = (await trx.raw(
+    `SELECT id, owner FROM ?? WHERE id IN (${rows.map(() => '?').join(', ')}) ORDER BY id FOR UPDATE`,
+    [qualified(table), ...rows.map((row) => row.id)]
+  )) as Rows;
+  const owners = new Map(found.map((row) => [Number(row.id), row.owner]));
+  return new Set(rows.filter((row) => owners.get(row.id) === row.owner).map((row) => row.id));
+};
+
+/** MySQL and MariaDB have no `UPDATE … RETURNING`: lock, read, then write in one short transaction. */
+export const mysql: Dialect = {
+  lockRows: ' FOR UPDATE SKIP LOCKED',
+
+  async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
+    const name = qualified(table);
+    return transacted(executor, async (trx) => {
+      const [rows] = (await trx.raw(
+        'SELECT * FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ? FOR UPDATE SKIP LOCKED',
+        [name, table.groupColumn, group, now, limit]
+      )) as Rows;
+      if (rows.length === 0) return [];
+      await trx.raw(
+        `UPDATE ?? SET owner = ?, due_at = ? WHERE id IN (${rows.map(() => '?').join(', ')})`,
+        [name, owner, leaseUntil, ...rows.map((row) => Number(row.id))]
+      );
+      return rows.map((row) => ({ ...row, owner, due_at: leaseUntil }));
+    });
+  },
+
+  async updateOwned(executor, table, rows) {
+    if (rows.length === 0) return new Set();
+    return transacted(executor, async (trx) => {
+      const held = await heldIds(trx, table, rows);
+      const mine = rows.filter((row) => held.has(row.id));
+      if (mine.length === 0) return held;
+      const { sql, bindings } = assignments(mine);
+      await trx.raw(`UPDATE ?? SET ${sql} WHERE id IN (${mine.map(() => '?').join(', ')})`, [
+        qualified(table),
+        ...(bindings as Knex.RawBinding[]),
+        ...mine.map((row) => row.id),
+      ]);
+      return held;
+    });
+  },
+};

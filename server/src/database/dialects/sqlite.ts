@@ -1,0 +1,32 @@
+import type { Knex } from 'knex';
+import type { Dialect } from './types';
+import { qualified } from './types';
+import { updateFromValues } from './update-from-values';
+
+/**
+ * SQLite has one writer at a time, so a conditional update is a claim: no second one can see the
+ * rows between the inner select and the update.
+ */
+export const sqlite: Dialect = {
+  lockRows: '',
+
+  async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
+    const name = qualified(table);
+    return (executor as Knex).raw<Record<string, unknown>[]>(
+      `UPDATE ?? SET owner = ?, due_at = ? WHERE id IN (
+         SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?
+       ) RETURNING *`,
+      [name, owner, leaseUntil, name, table.groupColumn, group, now, limit]
+    );
+  },
+
+  async updateOwned(executor, table, rows) {
+    if (rows.length === 0) return new Set();
+    const { sql, bindings } = updateFromValues(table, rows, false);
+    const updated = await (executor as Knex).raw<{ id: number }[]>(
+      sql,
+      bindings as Knex.RawBinding[]
+    );
+    return new Set(updated.map((row) => Number(row.id)));
+  },
+};

@@ -1,0 +1,60 @@
+import type { Executor } from '../connection';
+
+/** SQL types that a batch update has to name, because PostgreSQL does not guess them from parameters. */
+export type ColumnType = 'integer' | 'bigint' | 'text' | 'boolean';
+
+export type SqlValue = string | number | boolean | null;
+
+/** A table that work is claimed from. */
+export interface ClaimTable {
+  /** With the schema where the site has one, each part quoted as an identifier by the statement. */
+  name: string;
+  schema: string | undefined;
+  /** The column that fairness goes by: the webhook of a delivery, the connection of a record. */
+  groupColumn: string;
+  /** Types of the columns that settling may write. */
+  columns: Readonly<Record<string, ColumnType>>;
+}
+
+export interface GroupClaim {
+  group: number;
+  /** Rows that are due at this time, epoch milliseconds. */
+  now: number;
+  /** When the lease ends, epoch milliseconds. */
+  leaseUntil: number;
+  owner: string;
+  limit: number;
+}
+
+/** A row that its owner changes: `set` reaches the database only while `owner` still holds the row. */
+export interface OwnedUpdate {
+  id: number;
+  owner: string;
+  set: Readonly<Record<string, SqlValue>>;
+}
+
+export interface Dialect {
+  /** Leases up to `limit` due rows of one group and returns them whole. */
+  claimGroup(
+    executor: Executor,
+    table: ClaimTable,
+    claim: GroupClaim
+  ): Promise<Record<string, unknown>[]>;
+
+  /**
+   * Writes a batch, each row only `WHERE id = ? AND owner = ?`. Every row has the same columns.
+   * @returns the ids that were still held by their owner.
+   */
+  updateOwned(
+    executor: Executor,
+    table: ClaimTable,
+    rows: readonly OwnedUpdate[]
+  ): Promise<Set<number>>;
+
+  /** Adds `FOR UPDATE SKIP LOCKED`, or nothing where the database has one writer anyway. */
+  readonly lockRows: string;
+}
+
+/** `schema.table` as knex's `??` binding takes it. */
+export const qualified = (table: Pick<ClaimTable, 'name' | 'schema'>): string =>
+  table.schema ? `${table.schema}.${table.name}` : table.name;

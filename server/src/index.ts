@@ -1,0 +1,48 @@
+import type { Core } from '@strapi/strapi';
+import { access } from './access';
+import { config } from './config';
+import { crm } from './crm';
+import { modules } from './modules';
+import { pos } from './pos';
+import type { Room, RouteConfig } from './room';
+import { stock } from './stock';
+import { webhooks } from './webhooks';
+
+/** In the order of the arrows: a room comes after the rooms it uses. */
+const rooms: readonly Room[] = [modules, access, webhooks, crm, stock, pos];
+
+const gather = <K extends 'contentTypes' | 'services' | 'controllers' | 'policies'>(
+  part: K
+): NonNullable<Room[K]> => Object.assign({}, ...rooms.map((room) => room[part] ?? {}));
+
+const routesOf = (api: 'crm' | 'pos' | 'admin'): RouteConfig[] =>
+  rooms.flatMap((room) => room.routes?.[api] ?? []);
+
+interface HostContext {
+  strapi: Core.Strapi;
+}
+
+export default {
+  config,
+  contentTypes: gather('contentTypes'),
+  services: gather('services'),
+  controllers: gather('controllers'),
+  policies: gather('policies'),
+  routes: {
+    crm: { type: 'content-api', prefix: '/fw-crm/v1', routes: routesOf('crm') },
+    pos: { type: 'content-api', prefix: '/service-pos/v1', routes: routesOf('pos') },
+    admin: { type: 'admin', routes: routesOf('admin') },
+  },
+  async register(context: HostContext): Promise<void> {
+    for (const room of rooms) {
+      for (const model of room.tables ?? []) context.strapi.get('models').add(model);
+      await room.register?.(context);
+    }
+  },
+  async bootstrap(context: HostContext): Promise<void> {
+    for (const room of rooms) await room.bootstrap?.(context);
+  },
+  async destroy(context: HostContext): Promise<void> {
+    for (const room of [...rooms].reverse()) await room.destroy?.(context);
+  },
+};

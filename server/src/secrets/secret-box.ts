@@ -1,0 +1,39 @@
+import { errors } from '@strapi/utils';
+import type { Core } from '@strapi/strapi';
+
+interface HostEncryption {
+  encrypt(value: string): string | null;
+  decrypt(value: string): string | null;
+}
+
+export const MISSING_KEY_HELP =
+  "add `secrets: { encryptionKey: env('ENCRYPTION_KEY') }` to config/admin (admin.secrets.encryptionKey) and set ENCRYPTION_KEY in the environment";
+
+const host = (strapi: Core.Strapi): HostEncryption =>
+  strapi.service('admin::encryption') as unknown as HostEncryption;
+
+/** Whether the site has the key that secrets are encrypted with. */
+export const hasEncryptionKey = (strapi: Core.Strapi): boolean =>
+  Boolean(strapi.config.get('admin.secrets.encryptionKey'));
+
+/**
+ * Encrypts a secret for storage with the host's key.
+ * @throws ApplicationError (400) that says which line to add where the site has no key.
+ */
+export const seal = (strapi: Core.Strapi, secret: string): string => {
+  const sealed = hasEncryptionKey(strapi) ? host(strapi).encrypt(secret) : null;
+  if (sealed === null) {
+    throw new errors.ApplicationError(`Secrets cannot be stored: ${MISSING_KEY_HELP}.`);
+  }
+  return sealed;
+};
+
+/** The secret, or null where the key is missing or is not the one it was encrypted with. */
+export const unseal = (strapi: Core.Strapi, sealed: string): string | null => {
+  if (!hasEncryptionKey(strapi)) return null;
+  try {
+    return host(strapi).decrypt(sealed);
+  } catch {
+    return null;
+  }
+};
