@@ -1,0 +1,171 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+type Cidr = [Address, number];
+
+/** CIDR ranges that were checked by `parseCidrList`. */
+export type CidrList = readonly Cidr[];
+
+/** Whether an address may be posted to; `reason` is a short phrase that is safe to show. */
+export type AddressJudgement = { ok: true } | { ok: false; reason: string };
+
+const OK: AddressJudgement = { ok: true };
+const refuse = (reason: string): AddressJudgement => ({ ok: false, reason });
+const ranges = (table: Record<string, string>): { cidr: Cidr; reason: string }[] =>
+  Object.entries(table).map(([cidr, reason]) => ({ cidr: ipaddr.parseCIDR(cidr), reason }));
+
+/**
+ * IPv4 that is not globally reachable unicast, after IANA's IPv4 special-purpose registry. Whole
+ * 192.0.0.0/24 although two anycast addresses in it count as reachable: they lead to one's own
+ * gateway. 168.63.129.16 is public by its number, but inside Azure it is the host's own service.
+ */
+const REFUSED_IPV4 = ranges({
+  '0.0.0.0/8': 'this network',
+  '10.0.0.0/8': 'private network',
+  '100.64.0.0/10': 'shared address space',
+  '127.0.0.0/8': 'loopback',
+  '168.63.129.16/32': 'cloud metadata',
+  '169.254.0.0/16': 'link-local',
+  '172.16.0.0/12': 'private network',
+  '192.0.0.0/24': 'protocol assignments',
+  '192.0.2.0/24': 'documentation',
+  '192.88.99.0/24': '6to4 relay',
+  '192.168.0.0/16': 'private network',
+  '198.18.0.0/15': 'benchmarking',
+  '198.51.100.0/24': 'documentation',
+  '203.0.113.0/24': 'documentation',
+  '224.0.0.0/4': 'multicast',
+  '240.0.0.0/4': 'reserved',
+});
+
+/**
+ * Named only for the reason they give: all of IPv6 outside 2000::/3 is refused anyway. Inside it,
+ * 2001::/23 goes as a whole (Teredo is unwrapped before): what the registry calls reachable there
+ * is anycast infrastructure and identifiers such as ORCHID, never a web server.
+ */
+const REFUSED_IPV6 = ranges({
+  '::/128': 'unspecified',
+  '::1/128': 'loopback',
+  '::/96': 'IPv4-compatible',
+  '::ffff:0:0:0/96': 'IPv4-translated',
+  '64:ff9b:1::/48': 'local NAT64',
+  '100::/64': 'discard-only',
+  '100:0:0:1::/64': 'dummy prefix',
+  '2001:10::/28': 'ORCHID',
+  '2001:20::/28': 'ORCHID',
+  '2001::/23': 'protocol assignments',
+  '2001:db8::/32': 'documentation',
+  '3fff::/20': 'documentation',
+  '5f00::/16': 'segment routing',
+  'fc00::/7': 'private network',
+  'fe80::/10': 'link-local',
+  'fec0::/10': 'site-local',
+  'ff00::/8': 'multicast',
+});
+
+const GLOBAL_UNICAST_IPV6 = ipaddr.parseCIDR('2000::/3');
+const MAPPED = ipaddr.parseCIDR('::ffff:0:0/96');
+const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
+const SIX_TO_FOUR = ipaddr.parseCIDR('2002::/16');
+const TEREDO = ipaddr.parseCIDR('2001::/32');
+
+/** `ipaddr.match` throws when the families differ. */
+function within(address: Address, [base, bits]: Cidr): boolean {
+  return address.kind() === base.kind() && address.match(base, bits);
+}
+
+/**
+ * Reads an address in any spelling a URL's host may have: dotted, short, decimal, octal or hex
+ * IPv4, IPv6 with or without brackets. Null for everything else.
+ */
+function parseAddress(text: string): Address | null {
+  if (isIP(text) !== 0) return ipaddr.parse(text);
+  // Only what the WHATWG URL parser could take for a number: it is the parser that the HTTP client
+  // uses, so its reading is the one that counts (`010.1` is 8.0.0.1 to it).
+  if (!/^[0-9a-fx.]+$/i.test(text) || !URL.canParse(`http://${text}/`)) return null;
+  const { hostname } = new URL(`http://${text}/`);
+  return isIP(hostname) === 4 ? ipaddr.parse(hostname) : null;
+}
+
+/** The IPv4 addresses that an IPv6 address leads to; empty where it carries none. */
+function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
+  const bytes = address.toByteArray();
+  if (within(address, MAPPED) || within(address, NAT64)) return [new ipaddr.IPv4(bytes.slice(12))];
+  if (within(address, SIX_TO_FOUR)) return [new ipaddr.IPv4(bytes.slice(2, 6))];
+  if (within(address, TEREDO)) {
+    // The relay's server in clear, the client's address with every bit inverted.
+    const client = bytes.slice(12).map((byte) => byte ^ 0xff);
+    return [new ipaddr.IPv4(bytes.slice(4, 8)), new ipaddr.IPv4(client)];
+  }
+  return [];
+}
+
+function judge(address: Address, allowed: CidrList): AddressJudgement {
+  if (allowed.some((cidr) => within(address, cidr))) return OK;
+  if (address.kind() === 'ipv4') {
+    const hit = REFUSED_IPV4.find(({ cidr }) => within(address, cidr));
+    return hit ? refuse(hit.reason) : OK;
+  }
+  const inner = embeddedIPv4(address as ipaddr.IPv6);
+  if (inner.length > 0) {
+    return inner.map((ipv4) => judge(ipv4, allowed)).find(({ ok }) => !ok) ?? OK;
+  }
+  const hit = REFUSED_IPV6.find(({ cidr }) => within(address, cidr));
+  if (hit) return refuse(hit.reason);
+  return within(address, GLOBAL_UNICAST_IPV6) ? OK : refuse('reserved');
+}
+
+/**
+ * Judges one IP address (DESIGN section 3, Addresses; specification 1, Limits, private addresses).
+ * Only globally reachable unicast passes; IPv4 inside IPv6 (mapped, NAT64, 6to4, Teredo) is taken
+ * out and judged. Fails closed: what cannot be read is refused. An address with a zone id belongs
+ * to one link and passes only by the list.
+ *
+ * @param ip an address in any spelling, with or without brackets
+ * @param allowed ranges the site allows beside the public ones
+ */
+export function judgeAddress(ip: string, allowed: CidrList = []): AddressJudgement {
+  const bare = /^\[.*\]$/.test(ip) ? ip.slice(1, -1) : ip;
+  const [text = '', zone] = bare.split('%', 2);
+  const address = parseAddress(text);
+  if (!address || (bare !== ip && address.kind() === 'ipv4')) return refuse('not an address');
+  if (zone !== undefined && !allowed.some((cidr) => within(address, cidr))) {
+    return refuse('link-local');
+  }
+  return judge(address, allowed);
+}
+
+/**
+ * Checks the list form of the option `webhooks.allowPrivateNetworks` (DESIGN section 8). A base
+ * with host bits set is refused, not rounded: `10.0.0.5/8` more likely means one host than 16
+ * million.
+ *
+ * @throws Error that names the first malformed CIDR
+ */
+export function parseCidrList(list: readonly string[]): CidrList {
+  return list.map(parseCidr);
+}
+
+function parseCidr(text: string): Cidr {
+  const malformed = (why: string) => new Error(`"${String(text)}" is not a CIDR: ${why}`);
+  const match = /^([^/%]+)\/(\d{1,3})$/.exec(String(text));
+  const [, base = '', length = ''] = match ?? [];
+  if (isIP(base) === 0) throw malformed('expected an address and a length, such as 10.0.0.0/8');
+
+  const address = ipaddr.parse(base);
+  const bits = Number(length);
+  const bytes = address.toByteArray();
+  if (bits > bytes.length * 8) throw malformed(`the length is at most ${bytes.length * 8}`);
+  const hostBits = bytes.some((byte, index) => {
+    const kept = Math.min(8, Math.max(0, bits - index * 8));
+    return (byte & (0xff >> kept)) !== 0;
+  });
+  if (hostBits) throw malformed(`the address has bits set beyond the length ${bits}`);
+
+  // Mapped addresses are judged as the IPv4 they carry, so such a range is kept as IPv4 too.
+  if (within(address, MAPPED) && bits >= 96) {
+    return [new ipaddr.IPv4(bytes.slice(12)), bits - 96];
+  }
+  return [address, bits];
+}

@@ -1,0 +1,56 @@
+import type { IncomingMessage } from 'node:http';
+import type { Answer } from './attempt-outcome';
+
+/** DESIGN section 3, 7: what is kept of an answer's body. */
+export const MAX_ANSWER_BYTES = 20_000;
+const MAX_HEADERS = 64;
+const MAX_HEADER_CHARS = 1000;
+
+/** An answer that is being read. */
+export interface AnswerReader {
+  /** Keeps a chunk; true once there is more than is kept and reading should stop. */
+  push(chunk: Buffer): boolean;
+  read(): Answer;
+}
+
+/** Collects an answer up to the cap, so that memory does not follow what the receiver sends. */
+export function createAnswerReader(response: IncomingMessage): AnswerReader {
+  const chunks: Buffer[] = [];
+  let room = MAX_ANSWER_BYTES;
+  let truncated = false;
+
+  return {
+    push(chunk) {
+      truncated = chunk.length > room;
+      // Copied when cut: a slice would hold on to the whole chunk.
+      chunks.push(truncated ? Buffer.from(chunk.subarray(0, room)) : chunk);
+      room -= Math.min(room, chunk.length);
+      return truncated;
+    },
+    read: () => ({
+      status: response.statusCode ?? 0,
+      headers: readHeaders(response),
+      body: decodeText(Buffer.concat(chunks), truncated),
+      truncated,
+    }),
+  };
+}
+
+/** PostgreSQL's text type refuses NUL. */
+const withoutNul = (text: string): string => text.replaceAll('\0', '\ufffd');
+
+function decodeText(bytes: Buffer, truncated: boolean): string {
+  if (!truncated) return withoutNul(bytes.toString('utf8'));
+  // A streaming decoder leaves out the character that the cut went through.
+  return withoutNul(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true }));
+}
+
+function readHeaders(response: IncomingMessage): Record<string, string> {
+  const kept = Object.entries(response.headers).slice(0, MAX_HEADERS);
+  return Object.fromEntries(
+    kept.map(([name, value]) => {
+      const text = Array.isArray(value) ? value.join(', ') : String(value);
+      return [name.slice(0, MAX_HEADER_CHARS), withoutNul(text.slice(0, MAX_HEADER_CHARS))];
+    })
+  );
+}

@@ -1,0 +1,153 @@
+import { isIP, type LookupFunction } from 'node:net';
+import { judgeAddress, type CidrList } from './address';
+import { createHostResolver, type ResolvedAddress, type ResolveHost } from './resolve-host';
+
+/** What the guard thinks of a URL; `reason` is a sentence that is safe to show the owner. */
+export type GuardVerdict =
+  | { verdict: 'allowed' }
+  /** Not a URL that can be posted to at all. */
+  | { verdict: 'invalid'; reason: string }
+  /** It leads, or might lead, to an address that is not public. */
+  | { verdict: 'refused'; reason: string }
+  /** The name has no address now. Saving accepts that, delivery fails with `dns`. */
+  | { verdict: 'unresolvable'; reason: string };
+
+/** A URL judged by everything but DNS. */
+export type UrlInspection =
+  | { verdict: 'allowed'; url: URL; localAllowed: boolean }
+  | { verdict: 'invalid' | 'refused'; reason: string };
+
+export interface AddressGuard {
+  /** For saving: the whole judgement, DNS included. Never rejects. */
+  checkUrl(url: string): Promise<GuardVerdict>;
+  /** For delivering: all but DNS, which one of `lookups` judges at connect time. Never rejects. */
+  inspectUrl(url: string): Promise<UrlInspection>;
+  /** For agents. `open` belongs to requests whose inspection said `localAllowed`. */
+  lookups: { guarded: LookupFunction; open: LookupFunction };
+}
+
+export interface AddressGuardOptions {
+  /**
+   * Environment, option and hook in one answer, asked again for each URL. A throw counts as no.
+   */
+  isLocalAllowed: () => boolean | Promise<boolean>;
+  allowedCidrs?: CidrList;
+  /** For one name; 5,000 by default. */
+  dnsTimeoutMs?: number;
+  /** The system's resolver by default. */
+  resolve?: ResolveHost;
+}
+
+/** The error a lookup gives for a refused address. */
+export class BlockedAddressError extends Error {
+  readonly code = 'ERR_BLOCKED_ADDRESS';
+  constructor() {
+    super(BLOCKED_NAME);
+    this.name = 'BlockedAddressError';
+  }
+}
+
+// Neither text tells the address found: a resolver inside a network knows names that the person
+// who typed the URL may not.
+const BLOCKED_NAME =
+  'The host name leads to an address of this server or of a private network, which is refused.';
+const UNRESOLVABLE = 'The host name could not be resolved.';
+
+/**
+ * The one guard for saving, testing and delivering (DESIGN section 3, Addresses; specification 1,
+ * Limits, private addresses). A name is refused when any of its addresses is: the connection might
+ * take that one.
+ */
+export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
+  const { allowedCidrs = [] } = options;
+  const resolve = createHostResolver({
+    timeoutMs: options.dnsTimeoutMs ?? 5000,
+    resolve: options.resolve,
+  });
+
+  const isLocalAllowed = async (): Promise<boolean> => {
+    try {
+      return (await options.isLocalAllowed()) === true;
+    } catch {
+      return false;
+    }
+  };
+  const areAllPublic = (addresses: ResolvedAddress[]): boolean =>
+    addresses.every(({ address }) => judgeAddress(address, allowedCidrs).ok);
+
+  const inspectUrl = async (text: string): Promise<UrlInspection> => {
+    const url = parseUrl(text);
+    if (typeof url === 'string') return { verdict: 'invalid', reason: url };
+    const localAllowed = await isLocalAllowed();
+    if (!localAllowed && isLiteral(url)) {
+      const judgement = judgeAddress(url.hostname, allowedCidrs);
+      if (!judgement.ok) return { verdict: 'refused', reason: refusedLiteral(judgement.reason) };
+    }
+    return { verdict: 'allowed', url, localAllowed };
+  };
+
+  const checkUrl = async (text: string): Promise<GuardVerdict> => {
+    const inspection = await inspectUrl(text);
+    if (inspection.verdict !== 'allowed') return inspection;
+    if (inspection.localAllowed || isLiteral(inspection.url)) return { verdict: 'allowed' };
+    try {
+      return areAllPublic(await resolve(inspection.url.hostname))
+        ? { verdict: 'allowed' }
+        : { verdict: 'refused', reason: BLOCKED_NAME };
+    } catch {
+      return { verdict: 'unresolvable', reason: UNRESOLVABLE };
+    }
+  };
+
+  const open = createLookup(resolve);
+  const guarded = createLookup(async (host) => {
+    const addresses = await resolve(host);
+    if (!areAllPublic(addresses)) throw new BlockedAddressError();
+    return addresses;
+  });
+
+  return { checkUrl, inspectUrl, lookups: { guarded, open } };
+}
+
+/** The URL, or a sentence that says what is wrong with it. */
+function parseUrl(text: unknown): URL | string {
+  if (typeof text !== 'string' || !URL.canParse(text)) return 'The address is not a valid URL.';
+  const url = new URL(text);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    return 'The address must start with https:// or http://.';
+  }
+  // Credentials in a URL end up in logs, and `https://good.example@10.0.0.1/` misleads a reader.
+  if (url.username !== '' || url.password !== '') {
+    return 'The address must not contain a user name or password.';
+  }
+  return url.hostname === '' ? 'The address has no host.' : url;
+}
+
+/** Node connects to a literal without asking any lookup. The URL parser has unified the spelling. */
+function isLiteral(url: URL): boolean {
+  return url.hostname.startsWith('[') || isIP(url.hostname) !== 0;
+}
+
+const refusedLiteral = (reason: string): string =>
+  `Addresses of this server or of a private network are refused (${reason}).`;
+
+/** A resolver in the shape that sockets call, with one answer or all, of one family or both. */
+function createLookup(resolve: ResolveHost): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const family =
+          options.family === 'IPv4' ? 4 : options.family === 'IPv6' ? 6 : options.family;
+        const usable = family ? addresses.filter((found) => found.family === family) : addresses;
+        const [first] = usable;
+        if (!first) callback(noSuchFamily(), '');
+        else if (options.all) callback(null, usable);
+        else callback(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, '')
+    );
+  };
+}
+
+const noSuchFamily = (): NodeJS.ErrnoException =>
+  Object.assign(new Error(UNRESOLVABLE), { code: 'ERR_NAME_NOT_RESOLVED' });

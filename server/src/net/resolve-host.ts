@@ -1,0 +1,57 @@
+import { lookup } from 'node:dns/promises';
+
+export interface ResolvedAddress {
+  address: string;
+  family: number;
+}
+
+/** Every address of a name, or a rejection. */
+export type ResolveHost = (host: string) => Promise<ResolvedAddress[]>;
+
+/** The name has no address now. */
+export class UnresolvableError extends Error {
+  readonly code = 'ERR_NAME_NOT_RESOLVED';
+  constructor() {
+    super('The host name could not be resolved.');
+    this.name = 'UnresolvableError';
+  }
+}
+
+const resolveBySystem: ResolveHost = (host) => lookup(host, { all: true, verbatim: true });
+
+/**
+ * Wraps a resolver so that an answer is bounded in time and simultaneous questions for one name
+ * share a lookup. The system's resolver holds a thread of libuv's small pool until it answers and
+ * cannot be cancelled: without sharing, a few deliveries to one name whose DNS hangs would stop
+ * every other lookup and every file access of the site. Nothing is cached beyond the lookup.
+ *
+ * @throws UnresolvableError for no answer in time, an error or an empty answer
+ */
+export function createHostResolver(options: {
+  timeoutMs: number;
+  resolve?: ResolveHost;
+}): ResolveHost {
+  const { timeoutMs, resolve = resolveBySystem } = options;
+  const underWay = new Map<string, Promise<ResolvedAddress[]>>();
+
+  const resolveShared = (host: string): Promise<ResolvedAddress[]> => {
+    const running = underWay.get(host);
+    if (running) return running;
+    const started = Promise.resolve()
+      .then(() => resolve(host))
+      .finally(() => underWay.delete(host));
+    underWay.set(host, started);
+    return started;
+  };
+
+  return (host) =>
+    new Promise((done, fail) => {
+      const timer = setTimeout(() => fail(new UnresolvableError()), timeoutMs);
+      resolveShared(host)
+        .then(
+          (addresses) => (addresses.length > 0 ? done(addresses) : fail(new UnresolvableError())),
+          () => fail(new UnresolvableError())
+        )
+        .finally(() => clearTimeout(timer));
+    });
+}
