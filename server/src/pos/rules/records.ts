@@ -1,0 +1,57 @@
+import type { JsonObject } from './strict-json';
+import type { InventoryMode } from './states';
+
+/** What every accepted record has. Times are epoch milliseconds. */
+interface RecordBase {
+  externalId: string;
+  /** As sent. */
+  occurredAt: string;
+  occurredAtMs: number;
+  /** What it is ordered by: `occurredAtMs`, or the receipt where that lies ahead. */
+  effectiveMs: number;
+  /** `occurredAtMs` lay after the receipt. */
+  clockAhead: boolean;
+  locationRef: string | null;
+}
+
+/** One line of a sale or refund; at least one of `sku` and `gtin` is set, `quantity` is positive. */
+export interface RecordLine {
+  sku: string | null;
+  gtin: string | null;
+  quantity: number;
+  /** Minor units. */
+  unitPrice: number | null;
+}
+
+export interface SaleRecord extends RecordBase {
+  kind: 'sale';
+  currency: string;
+  /** Minor units. */
+  total: number;
+  lines: RecordLine[];
+  customer: JsonObject | null;
+  meta: JsonObject | null;
+}
+
+export interface RefundRecord extends RecordBase {
+  kind: 'refund';
+  saleExternalId: string;
+  reason: string | null;
+  restock: boolean;
+  /** null: everything the sale still has. */
+  lines: RecordLine[] | null;
+}
+
+export interface CountLine {
+  sku: string;
+  quantity: number;
+  reason: string | null;
+}
+
+export interface InventoryRecord extends RecordBase {
+  kind: 'inventory';
+  mode: InventoryMode;
+  counts: CountLine[];
+}
+
+export type PosRecord = SaleRecord | RefundRecord | InventoryRecord;

@@ -1,0 +1,12 @@
+import type { RecordKind } from '../states';
+import type { SchemaNode } from './common';
+import { inventorySchema } from './inventory';
+import { refundSchema } from './refund';
+import { saleSchema } from './sale';
+
+/** The published documents, by kind; the very objects that the validators are compiled from. */
+export const RECORD_SCHEMAS = {
+  sale: saleSchema,
+  refund: refundSchema,
+  inventory: inventorySchema,
+} as const satisfies Record<RecordKind, SchemaNode>;

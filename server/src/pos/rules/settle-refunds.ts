@@ -1,0 +1,118 @@
+import {
+  allocateRefunds,
+  type LocationId,
+  type RefundedLine,
+  type Share,
+  type SoldLine,
+} from '../../stock/rules/allocation';
+
+/**
+ * Which sale a refund belongs to and what it puts back (DESIGN section 6, Refunds), for a *family*:
+ * all accepted sales with one `external_id`, and all accepted refunds that name it, on connections
+ * that may know of each other (one connection, or the connections of one group), of one mode.
+ *
+ * The outcome follows from the family alone. Settling the whole family again whenever one of it
+ * arrives, is mapped, or outlives its grace period is therefore all it takes to be independent of
+ * the order of arrival. The ledger then appends the `differences` (stock/rules/postings).
+ */
+
+export interface FamilySale {
+  /** Its event id. */
+  id: number;
+  connection: number;
+  /** Its lines whose item and location are known. */
+  lines: readonly SoldLine[];
+}
+
+/**
+ * Where a refund says its goods went: a location by `location_ref` (resolved), one it names that is
+ * not mapped yet, or nothing.
+ */
+export type NamedLocation = LocationId | 'unknown' | 'none';
+
+export interface FamilyRefund {
+  /** Its event id. */
+  id: number;
+  connection: number;
+  effectiveMs: number;
+  externalId: string;
+  /** Its lines whose item is known; null if it was sent without lines. */
+  lines: readonly RefundedLine[] | null;
+  namedLocation: NamedLocation;
+  /** The connection's only location, for a refund that has to stand alone; null if it has several. */
+  onlyLocation: LocationId | null;
+  /** `graceIsOver` at the time of settling. */
+  graceOver: boolean;
+}
+
+export type RefundOutcome = { id: number; shares: Share[] } & (
+  | { status: 'allocated'; sale: number; overRefund: boolean }
+  /** Two sales fit: waits for its owner. */
+  | { status: 'ambiguous'; sales: number[] }
+  /** No sale yet. `saleNeverSeen`: for longer than the grace period, and it has no lines. */
+  | { status: 'held'; saleNeverSeen: boolean }
+  /** No sale in time: applied by itself, at a location that may be unknown yet (`null` in shares). */
+  | { status: 'standalone'; saleNeverSeen: true }
+);
+
+/** True once a refund has waited for its sale long enough (specification 2, Limits). */
+export const graceIsOver = (receivedAtMs: number, nowMs: number, graceMs: number): boolean =>
+  nowMs - receivedAtMs >= graceMs;
+
+export type SaleMatch =
+  { match: 'one'; sale: FamilySale } | { match: 'several'; sales: number[] } | { match: 'none' };
+
+/** The sale on the refund's own connection, else the only one in the group. */
+export const matchSale = (connection: number, sales: readonly FamilySale[]): SaleMatch => {
+  const own = sales.find((sale) => sale.connection === connection);
+  if (own) return { match: 'one', sale: own };
+  const [first, second] = sales;
+  if (!first) return { match: 'none' };
+  if (!second) return { match: 'one', sale: first };
+  return { match: 'several', sales: sales.map(({ id }) => id).sort((a, b) => a - b) };
+};
+
+const standAlone = (refund: FamilyRefund): RefundOutcome => {
+  const { id, lines, namedLocation, onlyLocation, graceOver } = refund;
+  if (!graceOver) return { id, status: 'held', saleNeverSeen: false, shares: [] };
+  if (lines === null) return { id, status: 'held', saleNeverSeen: true, shares: [] };
+  const location = typeof namedLocation === 'number' ? namedLocation : null;
+  const shares = lines.map(({ line, item, quantity }) => ({
+    line,
+    item,
+    location: namedLocation === 'none' ? onlyLocation : location,
+    requested: quantity,
+    allocated: quantity,
+  }));
+  return { id, status: 'standalone', saleNeverSeen: true, shares };
+};
+
+/** Settles a family, in whatever order it is given; one outcome a refund, in the order given. */
+export const settleRefunds = (
+  sales: readonly FamilySale[],
+  refunds: readonly FamilyRefund[]
+): RefundOutcome[] => {
+  const outcomes = new Map<number, RefundOutcome>();
+  const bySale = new Map<FamilySale, FamilyRefund[]>();
+  for (const refund of refunds) {
+    const found = matchSale(refund.connection, sales);
+    if (found.match === 'one') {
+      bySale.set(found.sale, [...(bySale.get(found.sale) ?? []), refund]);
+    } else if (found.match === 'several') {
+      const { id } = refund;
+      outcomes.set(id, { id, status: 'ambiguous', sales: found.sales, shares: [] });
+    } else {
+      outcomes.set(refund.id, standAlone(refund));
+    }
+  }
+  for (const [sale, members] of bySale) {
+    const toShare = members.map(({ namedLocation, ...refund }) => ({
+      ...refund,
+      destination: namedLocation === 'none' ? ('of_sale' as const) : namedLocation,
+    }));
+    for (const { id, shares, overRefund } of allocateRefunds(sale.lines, toShare)) {
+      outcomes.set(id, { id, status: 'allocated', sale: sale.id, overRefund, shares });
+    }
+  }
+  return refunds.flatMap(({ id }) => outcomes.get(id) ?? []);
+};

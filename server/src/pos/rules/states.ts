@@ -1,0 +1,150 @@
+/**
+ * The words of the point-of-sale room: kinds of record, scopes, states, flags and error codes.
+ * Each is a const tuple with its union, so that a value somebody forgets to handle does not compile.
+ */
+
+/** The three kinds of record a till can send; the last part of the route's path. */
+export const RECORD_KINDS = ['sale', 'refund', 'inventory'] as const;
+export type RecordKind = (typeof RECORD_KINDS)[number];
+
+/** The published schema that a kind of record is validated against (specification 2, Versioning). */
+export const SCHEMA_IDS = {
+  sale: 'sale.v1',
+  refund: 'refund.v1',
+  inventory: 'inventory.v1',
+} as const satisfies Record<RecordKind, string>;
+export type SchemaId = (typeof SCHEMA_IDS)[RecordKind];
+
+/** What ping reports as `schema`. */
+export const SCHEMA_VERSION = 'v1';
+
+export const SCOPES = ['sale:write', 'refund:write', 'inventory:write'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** The scope a connection needs to send a kind of record. */
+export const SCOPE_OF_KIND = {
+  sale: 'sale:write',
+  refund: 'refund:write',
+  inventory: 'inventory:write',
+} as const satisfies Record<RecordKind, Scope>;
+
+export const CONNECTION_MODES = ['live', 'test'] as const;
+export type ConnectionMode = (typeof CONNECTION_MODES)[number];
+
+/** `absolute` is a stocktake count, `relative` an adjustment. */
+export const INVENTORY_MODES = ['absolute', 'relative'] as const;
+export type InventoryMode = (typeof INVENTORY_MODES)[number];
+
+/**
+ * Where an accepted record stands.
+ *
+ * - `pending`: accepted, not processed yet.
+ * - `applied`: all its lines are in the ledger.
+ * - `partially_applied`: some lines are, the others wait for an item or a location.
+ * - `needs_mapping`: all lines wait, or a refund fits more than one sale.
+ * - `held`: a refund whose sale was not seen yet.
+ * - `simulated`: came through a test connection; the movements were worked out, not written.
+ * - `failed`: processing gave up; an owner can have it processed again.
+ */
+export const EVENT_STATES = [
+  'pending',
+  'applied',
+  'partially_applied',
+  'needs_mapping',
+  'held',
+  'simulated',
+  'failed',
+] as const;
+export type EventState = (typeof EVENT_STATES)[number];
+
+/**
+ * The moves a state may make. `applied` is not the end for a refund: when a second sale with the
+ * same id turns up in its group, the refund fits both and must wait for the owner, exactly as it
+ * would have if that sale had come first.
+ */
+export const STATE_MOVES = {
+  pending: ['applied', 'partially_applied', 'needs_mapping', 'held', 'simulated', 'failed'],
+  held: ['applied', 'partially_applied', 'needs_mapping', 'simulated', 'failed'],
+  needs_mapping: ['applied', 'partially_applied', 'held', 'failed'],
+  partially_applied: ['applied', 'needs_mapping', 'failed'],
+  applied: ['needs_mapping', 'partially_applied'],
+  failed: ['pending'],
+  simulated: [],
+} as const satisfies Record<EventState, readonly EventState[]>;
+
+/** True if an event may go from one state to the other; staying where it is is no move. */
+export const canMove = (from: EventState, to: EventState): boolean =>
+  (STATE_MOVES[from] as readonly EventState[]).includes(to);
+
+/** States in which an event can still change without its owner doing anything. */
+export const WAITING_STATES = [
+  'held',
+  'needs_mapping',
+  'partially_applied',
+] as const satisfies readonly EventState[];
+
+/**
+ * Remarks on an event.
+ *
+ * - `over_refund`: more was refunded than the sale still had.
+ * - `payload_mismatch`: the id came again with another body; the first one counts.
+ * - `sale_never_seen`: the grace period ended without the refund's sale.
+ * - `clock_ahead`: `occurred_at` lay after the receipt; the record is ordered at its receipt.
+ * - `location_ignored`: the connection maps no locations, so `location_ref` was not used.
+ */
+export const EVENT_FLAGS = [
+  'over_refund',
+  'payload_mismatch',
+  'sale_never_seen',
+  'clock_ahead',
+  'location_ignored',
+] as const;
+export type EventFlag = (typeof EVENT_FLAGS)[number];
+
+/** Flags that follow from the refund's sale and are worked out anew each time it is settled. */
+export const SETTLED_FLAGS = [
+  'over_refund',
+  'sale_never_seen',
+] as const satisfies readonly EventFlag[];
+
+/**
+ * Every error code a till can be answered, in the order in which the checks run, with its HTTP
+ * status (specification 2, Errors).
+ */
+export const ERROR_STATUS = {
+  not_ready: 503,
+  unsupported_encoding: 415,
+  payload_too_large: 413,
+  unknown_key: 401,
+  revoked_key: 401,
+  secret_unavailable: 401,
+  timestamp_outside_window: 401,
+  signature_mismatch: 401,
+  rate_limited: 429,
+  insufficient_scope: 403,
+  schema_invalid: 400,
+  stale_count: 409,
+} as const;
+export type ErrorCode = keyof typeof ERROR_STATUS;
+export const ERROR_CODES = Object.keys(ERROR_STATUS) as readonly ErrorCode[];
+
+/** Limits of specification 2 and those it leaves to us. */
+export const LIMITS = {
+  /** Characters (code points) in an id, SKU, GTIN or location reference. */
+  idLength: 128,
+  reasonLength: 1000,
+  lines: 500,
+  counts: 1000,
+  /** Nested objects and arrays, the body itself being the first. */
+  depth: 16,
+  bodyBytes: 262_144,
+  timestampWindowSeconds: 300,
+  /** How far ahead of its receipt an absolute count may be dated. */
+  countAheadMs: 300_000,
+  refundGraceMs: 86_400_000,
+  /**
+   * Largest quantity of a line. Smaller than the largest exact integer on purpose: a level is a sum
+   * of quantities, and a sum must stay exact, or the shelf would depend on the order of adding.
+   */
+  quantity: 1_000_000_000,
+} as const;

@@ -1,0 +1,241 @@
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
+
+import { describeSchemaErrors } from './messages';
+import { effectiveTime, parseOccurredAt } from './occurred-at';
+import type { CountLine, PosRecord, RecordLine } from './records';
+import { RECORD_SCHEMAS } from './schemas';
+import { LIMITS, type InventoryMode, type RecordKind } from './states';
+import { parseStrictJson, type BodyIssue, type JsonObject, type JsonValue } from './strict-json';
+
+/** The bodies as the schemas let them through. */
+interface WireLine {
+  sku?: string;
+  gtin?: string;
+  quantity: number;
+  unit_price?: number;
+}
+interface WireBody {
+  external_id: string;
+  occurred_at: string;
+  location_ref?: string;
+}
+interface WireSale extends WireBody {
+  currency: string;
+  total: number;
+  line_items: WireLine[];
+  customer?: JsonObject;
+  meta?: JsonObject;
+}
+interface WireRefund extends WireBody {
+  sale_external_id: string;
+  reason?: string;
+  restock?: boolean;
+  line_items?: WireLine[];
+}
+interface WireInventory extends WireBody {
+  mode: InventoryMode;
+  counts: { sku: string; quantity: number; reason?: string }[];
+}
+
+const ajv = new Ajv2020({ strict: true, allErrors: false, verbose: true });
+
+const VALIDATORS = {
+  sale: ajv.compile<WireSale>(RECORD_SCHEMAS.sale),
+  refund: ajv.compile<WireRefund>(RECORD_SCHEMAS.refund),
+  inventory: ajv.compile<WireInventory>(RECORD_SCHEMAS.inventory),
+} as const satisfies Record<RecordKind, ValidateFunction<WireBody>>;
+
+export interface ReceiptContext {
+  /** When the request arrived, epoch milliseconds. */
+  receivedAtMs: number;
+}
+
+export type Reading<R = PosRecord> = { ok: true; record: R } | { ok: false; issue: BodyIssue };
+
+type RecordOf<K extends RecordKind> = Extract<PosRecord, { kind: K }>;
+
+const refuse = (field: string, rule: string): { ok: false; issue: BodyIssue } => ({
+  ok: false,
+  issue: { field, message: `${field} ${rule}` },
+});
+
+const INTEGER_FIELD =
+  /^(?:total|line_items\[\d+\]\.(?:quantity|unit_price)|counts\[\d+\]\.quantity)$/;
+
+/** The first field that is whole only because a double rounded it; the schema cannot see that. */
+const findRounded = (fields: ReadonlySet<string>): string | undefined => {
+  for (const field of fields) if (INTEGER_FIELD.test(field)) return field;
+  return undefined;
+};
+
+/** A field's name and its text. */
+type NamedText = readonly [field: string, text: string | undefined];
+
+/**
+ * The strings that are stored as text of their own. By kind, not by looking what the body has: a
+ * sale may carry a `counts` of its sender's that no schema has looked at.
+ */
+const bodyTexts = (body: WireBody): NamedText[] => [
+  ['external_id', body.external_id],
+  ['location_ref', body.location_ref],
+];
+
+const lineTexts = (lines: WireLine[] = []): NamedText[] =>
+  lines.flatMap((line, index): NamedText[] => [
+    [`line_items[${index}].sku`, line.sku],
+    [`line_items[${index}].gtin`, line.gtin],
+  ]);
+
+const countTexts = (counts: WireInventory['counts']): NamedText[] =>
+  counts.flatMap((count, index): NamedText[] => [
+    [`counts[${index}].sku`, count.sku],
+    [`counts[${index}].reason`, count.reason],
+  ]);
+
+/** Half of a surrogate pair is a JSON escape that is no character: it has no UTF-8 to store. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+const findRepeatedSku = (counts: WireInventory['counts']): string | undefined => {
+  const seen = new Set<string>();
+  for (const [index, { sku }] of counts.entries()) {
+    if (seen.has(sku)) return `counts[${index}].sku`;
+    seen.add(sku);
+  }
+  return undefined;
+};
+
+const lineOf = (line: WireLine): RecordLine => ({
+  sku: line.sku ?? null,
+  gtin: line.gtin ?? null,
+  quantity: line.quantity,
+  unitPrice: line.unit_price ?? null,
+});
+
+const countOf = (count: WireInventory['counts'][number]): CountLine => ({
+  sku: count.sku,
+  quantity: count.quantity,
+  reason: count.reason ?? null,
+});
+
+type Base = Pick<
+  PosRecord,
+  'externalId' | 'occurredAt' | 'occurredAtMs' | 'effectiveMs' | 'clockAhead' | 'locationRef'
+>;
+
+/** What all kinds have in common past the schema. */
+const readBase = (
+  body: WireBody,
+  texts: NamedText[],
+  receivedAtMs: number
+): { ok: true; base: Base } | { ok: false; issue: BodyIssue } => {
+  for (const [field, text] of [...bodyTexts(body), ...texts]) {
+    if (text !== undefined && LONE_SURROGATE.test(text)) {
+      return refuse(field, 'must be valid Unicode (it contains half of a surrogate pair)');
+    }
+  }
+  const time = parseOccurredAt(body.occurred_at);
+  if (!time.ok) return refuse('occurred_at', time.rule);
+  const base: Base = {
+    externalId: body.external_id,
+    occurredAt: body.occurred_at,
+    occurredAtMs: time.epochMs,
+    ...effectiveTime(time.epochMs, receivedAtMs),
+    locationRef: body.location_ref ?? null,
+  };
+  return { ok: true, base };
+};
+
+const READERS: {
+  [K in RecordKind]: (value: JsonValue, receivedAtMs: number) => Reading<RecordOf<K>>;
+} = {
+  sale: (value, receivedAtMs) => {
+    const validate = VALIDATORS.sale;
+    if (!validate(value)) return { ok: false, issue: describeSchemaErrors(validate.errors ?? []) };
+    const read = readBase(value, lineTexts(value.line_items), receivedAtMs);
+    if (!read.ok) return read;
+    const { currency, total, line_items: lines, customer = null, meta = null } = value;
+    return {
+      ok: true,
+      record: {
+        kind: 'sale',
+        ...read.base,
+        currency,
+        total,
+        lines: lines.map(lineOf),
+        customer,
+        meta,
+      },
+    };
+  },
+  refund: (value, receivedAtMs) => {
+    const validate = VALIDATORS.refund;
+    if (!validate(value)) return { ok: false, issue: describeSchemaErrors(validate.errors ?? []) };
+    const texts: NamedText[] = [
+      ['sale_external_id', value.sale_external_id],
+      ['reason', value.reason],
+      ...lineTexts(value.line_items),
+    ];
+    const read = readBase(value, texts, receivedAtMs);
+    if (!read.ok) return read;
+    return {
+      ok: true,
+      record: {
+        kind: 'refund',
+        ...read.base,
+        saleExternalId: value.sale_external_id,
+        reason: value.reason ?? null,
+        restock: value.restock ?? true,
+        lines: value.line_items?.map(lineOf) ?? null,
+      },
+    };
+  },
+  inventory: (value, receivedAtMs) => {
+    const validate = VALIDATORS.inventory;
+    if (!validate(value)) return { ok: false, issue: describeSchemaErrors(validate.errors ?? []) };
+    const read = readBase(value, countTexts(value.counts), receivedAtMs);
+    if (!read.ok) return read;
+    const { mode, counts } = value;
+    if (mode === 'absolute') {
+      const repeated = findRepeatedSku(counts);
+      if (repeated) return refuse(repeated, 'must not name an item twice in an absolute count');
+      if (read.base.occurredAtMs > receivedAtMs + LIMITS.countAheadMs) {
+        return refuse('occurred_at', 'must not be more than 5 minutes ahead for an absolute count');
+      }
+    }
+    return {
+      ok: true,
+      record: { kind: 'inventory', ...read.base, mode, counts: counts.map(countOf) },
+    };
+  },
+};
+
+/**
+ * Reads a body's raw bytes as a record: strict JSON, then the published schema, then the rules no
+ * schema can state (a real calendar day, valid Unicode in ids, an item once in a count, a count at
+ * most 5 minutes ahead). A refusal is a 400 `schema_invalid` whose `message` names field and rule.
+ * Never throws. Specification 2, Resources and Errors.
+ */
+export const readRecord = <K extends RecordKind>(
+  kind: K,
+  body: Uint8Array,
+  { receivedAtMs }: ReceiptContext
+): Reading<RecordOf<K>> => {
+  const json = parseStrictJson(body, LIMITS.depth);
+  if (!json.ok) return json;
+  const reading = READERS[kind](json.value, receivedAtMs);
+  const rounded = reading.ok ? findRounded(json.roundedToInteger) : undefined;
+  return rounded ? refuse(rounded, 'must be a whole number, not a fraction') : reading;
+};
+
+/**
+ * The rule that depends on the connection: a sale or an inventory message must say where, if the
+ * connection maps more than one location. Apart from `readRecord`, so that a retry of an accepted
+ * record can be recognised before it: a change of the mapping must not turn a duplicate into a 400.
+ *
+ * @returns null if the record may pass
+ */
+export const checkLocationRef = (record: PosRecord, mappedLocations: number): BodyIssue | null => {
+  if (record.kind === 'refund' || mappedLocations < 2 || record.locationRef !== null) return null;
+  return refuse('location_ref', 'is required, because this connection maps several locations')
+    .issue;
+};

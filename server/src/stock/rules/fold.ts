@@ -1,0 +1,162 @@
+/**
+ * The rule of stock (DESIGN section 6), for one item in one location. Times are epoch milliseconds.
+ *
+ * Level = the latest accepted count, or else the opening quantity, + every movement whose effective
+ * time is later than that count. Two counts of the very same time are a correction: the later
+ * arrival wins.
+ *
+ * `foldLevel` says it in one go, for the rebuild. `applyMovement` and `applyCount` say the same step
+ * by step, for the ledger: whatever the order of the steps, the level is that of the fold.
+ */
+
+/**
+ * Why a movement has the effect it has.
+ *
+ * - `covered_by_count`: a count of the same or a later time already saw it. Effect 0.
+ * - `stale_count`: a newer count is there. Effect 0.
+ * - `no_restock`: refunded goods that do not go back on the shelf. Effect 0.
+ * - `over_refund`: the sale has nothing left of the item. Quantity and effect 0.
+ * - `reallocated`: the sale's refunds were shared out again; this is the difference.
+ */
+export const MOVEMENT_REASONS = [
+  'covered_by_count',
+  'stale_count',
+  'no_restock',
+  'over_refund',
+  'reallocated',
+] as const;
+export type MovementReason = (typeof MOVEMENT_REASONS)[number];
+
+/** Reasons that hold whatever is counted before or after: such a movement never touches the shelf. */
+export const STANDING_REASONS = [
+  'no_restock',
+  'over_refund',
+] as const satisfies readonly MovementReason[];
+export type StandingReason = (typeof STANDING_REASONS)[number];
+
+/** Reasons that the one who asks for a movement may give; the others are found by the rule. */
+export type AskedReason = StandingReason | 'reallocated';
+
+export const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'count'] as const;
+export type MovementType = (typeof MOVEMENT_TYPES)[number];
+
+/** What orders counts: time, then arrival (`seq`, the record's id), then line of the record. */
+export interface CountMark {
+  time: number;
+  seq: number;
+  line: number;
+}
+
+/** What a level has to remember. */
+export interface LevelState {
+  quantity: number;
+  /** The count that the quantity starts from; null while it is the opening quantity. */
+  lastCount: CountMark | null;
+}
+
+export interface AskedMovement {
+  time: number;
+  /** Signed: what the shelf gains. */
+  quantity: number;
+  reason: AskedReason | null;
+}
+
+export interface AskedCount extends CountMark {
+  /** What was counted. */
+  quantity: number;
+}
+
+/** What one ledger line does: the level after it, what it changed, and why. */
+export interface Step {
+  level: LevelState;
+  effect: number;
+  reason: MovementReason | null;
+}
+
+export const openLevel = (openingQuantity: number): LevelState => ({
+  quantity: openingQuantity,
+  lastCount: null,
+});
+
+/** Below 0 if `a` counts as earlier than `b`. */
+export const compareCounts = (a: CountMark, b: CountMark): number =>
+  a.time - b.time || a.seq - b.seq || a.line - b.line;
+
+const isStanding = (reason: MovementReason | null): boolean =>
+  (STANDING_REASONS as readonly (MovementReason | null)[]).includes(reason);
+
+const without = (level: LevelState, reason: MovementReason): Step => ({ level, effect: 0, reason });
+
+/** Appends a sale, a refund or an adjustment. */
+export const applyMovement = (level: LevelState, movement: AskedMovement): Step => {
+  if (movement.reason !== null && isStanding(movement.reason)) {
+    return without(level, movement.reason);
+  }
+  if (level.lastCount !== null && movement.time <= level.lastCount.time) {
+    return without(level, 'covered_by_count');
+  }
+  return {
+    level: { ...level, quantity: level.quantity + movement.quantity },
+    effect: movement.quantity,
+    reason: movement.reason,
+  };
+};
+
+/**
+ * Whether a count would become the level's last one. False saves the caller the sum that
+ * `applyCount` needs.
+ */
+export const isLatestCount = (level: LevelState, count: CountMark): boolean =>
+  level.lastCount === null || compareCounts(count, level.lastCount) > 0;
+
+/**
+ * Appends a count.
+ *
+ * @param movedAfter  the sum of the effects of this level's movements, counts left out, whose time
+ *   is later than the count's. The effects recorded in the ledger will do: a movement later than
+ *   the newest count has never been covered by one. Not looked at if the count is stale.
+ */
+export const applyCount = (level: LevelState, count: AskedCount, movedAfter: number): Step => {
+  if (!isLatestCount(level, count)) return without(level, 'stale_count');
+  const quantity = count.quantity + movedAfter;
+  const { time, seq, line } = count;
+  return {
+    level: { quantity, lastCount: { time, seq, line } },
+    effect: quantity - level.quantity,
+    reason: null,
+  };
+};
+
+/** A line of the ledger, as far as the rule needs it. */
+export type LedgerEntry =
+  | ({ type: 'count' } & AskedCount)
+  | {
+      type: Exclude<MovementType, 'count'>;
+      time: number;
+      /** As asked, whatever effect it had. */
+      quantity: number;
+      /** As recorded. */
+      reason: MovementReason | null;
+    };
+
+/** What the movements later than `time` add up to; counts and standing reasons left out. */
+export const sumAfter = (entries: Iterable<LedgerEntry>, time: number): number => {
+  let sum = 0;
+  for (const entry of entries) {
+    if (entry.type !== 'count' && entry.time > time && !isStanding(entry.reason)) {
+      sum += entry.quantity;
+    }
+  }
+  return sum;
+};
+
+/** The level that a ledger means, in whatever order its lines are given. */
+export const foldLevel = (openingQuantity: number, entries: readonly LedgerEntry[]): LevelState => {
+  let last: AskedCount | null = null;
+  for (const entry of entries) {
+    if (entry.type === 'count' && (last === null || compareCounts(entry, last) > 0)) last = entry;
+  }
+  if (last === null) return openLevel(openingQuantity + sumAfter(entries, -Infinity));
+  const { time, seq, line, quantity } = last;
+  return { quantity: quantity + sumAfter(entries, time), lastCount: { time, seq, line } };
+};
