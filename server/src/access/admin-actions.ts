@@ -1,0 +1,48 @@
+import type { Core } from '@strapi/strapi';
+import { ADMIN_ACTIONS, type AdminAction } from '../../../shared/contracts/permissions';
+
+interface ActionLabel {
+  /** Heading in the host's role editor. */
+  subCategory: string;
+  displayName: string;
+}
+
+const label = (subCategory: string, displayName: string): ActionLabel => ({
+  subCategory,
+  displayName,
+});
+
+const LABELS: Readonly<Record<AdminAction, ActionLabel>> = {
+  'webhooks.read': label('Webhooks', 'See webhooks, their secrets and deliveries'),
+  'webhooks.create': label('Webhooks', 'Create'),
+  'webhooks.update': label('Webhooks', 'Change, test, rotate the secret, send again'),
+  'webhooks.delete': label('Webhooks', 'Delete'),
+  'crm.read': label('CRM', 'Read records through the API'),
+  'crm.write': label('CRM', 'Change records through the API'),
+  'crm.import': label('CRM', 'Import contacts'),
+  'modules.update': label('CRM', 'Switch modules on and off'),
+  'application-passwords.manage': label('Application passwords', 'Make and revoke one’s own'),
+  'connections.read': label('Point of sale', 'See connections'),
+  'connections.manage': label('Point of sale', 'Create, change and revoke connections'),
+  'pos-events.read': label('Point of sale', 'See events'),
+  'pos-events.manage': label('Point of sale', 'Reprocess events and map what is unknown'),
+  'stock.read': label('Stock', 'See items, locations, levels and movements'),
+  'stock.manage': label('Stock', 'Change items and locations, adjust levels'),
+};
+
+interface PermissionService {
+  actionProvider: { registerMany(actions: unknown[]): Promise<unknown> };
+}
+
+/** Makes the plugin's actions known to the host's roles. The host gives each of them to super admins. */
+export const registerAdminActions = async (strapi: Core.Strapi): Promise<void> => {
+  const { actionProvider } = strapi.service('admin::permission') as unknown as PermissionService;
+  await actionProvider.registerMany(
+    ADMIN_ACTIONS.map((uid) => ({
+      section: 'plugins',
+      pluginName: 'switchboard',
+      uid,
+      ...LABELS[uid],
+    }))
+  );
+};

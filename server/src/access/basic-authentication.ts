@@ -1,0 +1,143 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import type { Context, Next } from 'koa';
+import { adminActionId } from '../../../shared/contracts/permissions';
+import { getApplicationPasswords } from './application-passwords';
+import { type AdminUser, BASIC_STRATEGY } from './current-admin-user';
+import type { FailedAttempts } from './failed-attempts';
+import { isBasic, parseBasic } from './rules/basic-credentials';
+import { adminActionFor } from './rules/content-api-actions';
+
+interface Ability {
+  can(action: string): boolean;
+}
+
+interface PermissionService {
+  engine: { generateUserAbility(user: unknown): Promise<Ability> };
+}
+
+interface StoredUser extends AdminUser {
+  isActive?: boolean;
+  blocked?: boolean;
+  password?: string;
+  resetPasswordToken?: string;
+  registrationToken?: string;
+}
+
+interface Route {
+  info?: { type?: string; pluginName?: string };
+  config?: { auth?: false | { scope?: string[]; strategies?: unknown[] } };
+}
+
+const routeOf = (ctx: Context): Route => (ctx.state as { route?: Route }).route ?? {};
+
+/**
+ * Whether a request is ours to judge: a Basic header on a route of this plugin. On any other route
+ * the header is not for us, and a site that uses Basic for purposes of its own must not notice us.
+ */
+const concernsUs = (ctx: Context): boolean => {
+  const { info, config } = routeOf(ctx);
+  return (
+    info?.pluginName === 'switchboard' &&
+    info.type === 'content-api' &&
+    config?.auth !== false &&
+    isBasic(ctx.request.headers.authorization)
+  );
+};
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+const sameEmail = (one: string, other: string): boolean =>
+  timingSafeEqual(digest(one.toLowerCase()), digest(other.toLowerCase()));
+
+/**
+ * The user whose e-mail address and application password these are. The password is looked up
+ * first, by its hash, and the address is only compared with its owner's: whoever has no valid
+ * password cannot tell an address that exists from one that does not, by the answer or its time.
+ */
+const authenticatedUser = async (
+  strapi: Core.Strapi,
+  header?: string
+): Promise<AdminUser | null> => {
+  const credentials = parseBasic(header);
+  if (!credentials) return null;
+  const passwords = getApplicationPasswords(strapi);
+  const password = await passwords.findByPassword(credentials.password);
+  if (!password) return null;
+  const stored: StoredUser | null = await strapi.db
+    .query('admin::user')
+    .findOne({ where: { id: password.userId }, populate: ['roles'] });
+  if (!stored || stored.isActive !== true || stored.blocked === true) return null;
+  if (!sameEmail(stored.email, credentials.user)) return null;
+  await passwords.touch(password);
+  const { password: _p, resetPasswordToken: _t, registrationToken: _r, ...user } = stored;
+  return user;
+};
+
+/**
+ * HTTP Basic with an admin user's e-mail address and application password, for the content API
+ * routes of this plugin; specification 1, Authentication. What the user may do is decided by their
+ * admin roles (`rules/content-api-actions.ts`). Wrong credentials are a 401 and never fall through
+ * to what the public may do; too many from one address are a 429.
+ */
+export const createBasicStrategy = (strapi: Core.Strapi, failedAttempts: FailedAttempts) => ({
+  name: BASIC_STRATEGY,
+
+  async authenticate(ctx: Context) {
+    if (!concernsUs(ctx)) return { authenticated: false };
+    const user = await authenticatedUser(strapi, ctx.request.headers.authorization);
+    if (user) {
+      const permissions = strapi.service('admin::permission') as unknown as PermissionService;
+      const ability = await permissions.engine.generateUserAbility(user);
+      return { authenticated: true, credentials: user, ability };
+    }
+    const retryAfter = await failedAttempts.charge(ctx.request.ip);
+    if (retryAfter !== null) {
+      ctx.set('Retry-After', String(retryAfter));
+      throw new errors.RateLimitError('Too many failed attempts, try again later');
+    }
+    ctx.set('WWW-Authenticate', 'Basic realm="Switchboard", charset="UTF-8"');
+    return { error: new errors.UnauthorizedError('Wrong e-mail address or application password') };
+  },
+
+  async verify(auth: { ability: unknown }, config?: false | { scope?: string | string[] }) {
+    const scope = config ? (config.scope ?? []) : [];
+    const scopes = Array.isArray(scope) ? scope : [scope];
+    const ability = auth.ability as Ability;
+    const isAllowed = (contentApiAction: string): boolean => {
+      const action = adminActionFor(contentApiAction);
+      return action !== null && ability.can(adminActionId(action));
+    };
+    if (scopes.length === 0 || !scopes.every(isAllowed)) throw new errors.ForbiddenError();
+  },
+});
+
+interface HostAuthentication {
+  register(type: string, strategy: unknown): unknown;
+  authenticate(ctx: Context, next: Next): unknown;
+}
+
+/**
+ * Adds the strategy and sees to it that it alone judges the requests that concern it. The host asks
+ * strategies in the order of registration and takes the first "yes". Users-permissions says yes, as
+ * "the public", to every request that has no Bearer token, and whether it comes before this plugin
+ * depends on the site's configuration: after it we would never be asked. The host lets a route name
+ * its strategies, so for these requests, and only these, the route names ours.
+ */
+export const addBasicAuthentication = (
+  strapi: Core.Strapi,
+  failedAttempts: FailedAttempts
+): void => {
+  const host = strapi.get('auth') as unknown as HostAuthentication;
+  host.register('content-api', createBasicStrategy(strapi, failedAttempts));
+  const authenticate = host.authenticate.bind(host);
+  host.authenticate = (ctx, next) => {
+    if (concernsUs(ctx)) {
+      const route = routeOf(ctx);
+      const auth = { ...(route.config?.auth || {}), strategies: [BASIC_STRATEGY] };
+      ctx.state.route = { ...route, config: { ...route.config, auth } };
+    }
+    return authenticate(ctx, next);
+  };
+};

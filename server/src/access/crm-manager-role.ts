@@ -1,0 +1,120 @@
+import type { Core } from '@strapi/strapi';
+import { ADMIN_ACTIONS, adminActionId } from '../../../shared/contracts/permissions';
+import { inTransaction } from '../database/connection';
+import { type Grant, grantKey, grantsToOffer } from './rules/grants';
+
+export const CRM_MANAGER_CODE = 'switchboard-crm-manager';
+
+const NAME = 'CRM Manager';
+const DESCRIPTION = 'Manages the CRM: records, modules, webhooks, tills and stock.';
+
+interface Role {
+  id: number;
+}
+
+interface RoleService {
+  findOne(where: Record<string, unknown>): Promise<Role | null>;
+  exists(where: Record<string, unknown>): Promise<boolean>;
+  create(role: { name: string; code: string; description: string }): Promise<Role>;
+  addPermissions(roleId: number, permissions: readonly Grant[]): Promise<unknown>;
+  hooks: {
+    willResetSuperAdminPermissions: {
+      register(handler: Handler): unknown;
+      delete(handler: Handler): unknown;
+    };
+  };
+}
+
+type Handler = (permissions: unknown) => Promise<unknown>;
+
+interface HostAction {
+  actionId: string;
+  section: string;
+  subjects?: string[];
+}
+
+interface ContentTypeService {
+  getPermissionsWithNestedFields(
+    actions: HostAction[],
+    options: { restrictedSubjects: string[] }
+  ): Grant[];
+}
+
+const roles = (strapi: Core.Strapi): RoleService =>
+  strapi.service('admin::role') as unknown as RoleService;
+
+/** Every action of the plugin, and every one that the content manager has on its content types. */
+const wantedGrants = (strapi: Core.Strapi): Grant[] => {
+  const { actionProvider } = strapi.service('admin::permission') as unknown as {
+    actionProvider: { values(): HostAction[] };
+  };
+  const contentTypes = strapi.service('admin::content-type') as unknown as ContentTypeService;
+  const actions = actionProvider.values().filter(({ section }) => section === 'contentTypes');
+  const isForeign = (uid: string): boolean => !uid.startsWith('plugin::switchboard.');
+  const restrictedSubjects = actions.flatMap(({ subjects }) => subjects ?? []).filter(isForeign);
+  return [
+    ...ADMIN_ACTIONS.map((action) => ({ action: adminActionId(action) })),
+    ...contentTypes.getPermissionsWithNestedFields(actions, { restrictedSubjects }),
+  ];
+};
+
+/** Its own name, unless the site has a role of that name already, which is not ours to change. */
+const freeName = async (strapi: Core.Strapi): Promise<string> =>
+  (await roles(strapi).exists({ name: NAME })) ? `${NAME} (Switchboard)` : NAME;
+
+/**
+ * Creates the CRM Manager role, once in the life of a site, and gives it whatever it was never
+ * given before. A role or a permission that an administrator removed does not come back.
+ */
+const offerCrmManager = (strapi: Core.Strapi): Promise<void> =>
+  inTransaction(strapi, async () => {
+    const store = strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
+    const remembered = (await store.get({})) as { offered: string[] } | null;
+    const wanted = wantedGrants(strapi);
+    let role = await roles(strapi).findOne({ code: CRM_MANAGER_CODE });
+    let grants = grantsToOffer(wanted, remembered?.offered ?? []);
+    if (!role && remembered) return;
+    if (!role) {
+      const name = await freeName(strapi);
+      role = await roles(strapi).create({ name, code: CRM_MANAGER_CODE, description: DESCRIPTION });
+    } else if (!remembered) {
+      // The memory was lost, the role was not: what it lacks may have been taken away on purpose.
+      grants = [];
+    }
+    if (remembered && grants.length === 0) return;
+    await roles(strapi).addPermissions(role.id, grants);
+    const offered = [...new Set([...(remembered?.offered ?? []), ...wanted.map(grantKey)])];
+    await store.set({ value: { offered } });
+  });
+
+/**
+ * Arranges for the role to be there when the host has booted; to be called in bootstrap.
+ *
+ * Not done in bootstrap itself: the host creates its own roles after the plugins' bootstrap, and
+ * only where no role exists at all. A role of ours before them would keep them from ever being
+ * created, and asking for them earlier (`createRolesIfNoneExist()`) would create Editor without the
+ * content types that later plugins bring, and Author without "only what they created", because
+ * neither those actions nor the host's conditions are registered yet. So we wait for the host's next
+ * step, which it takes at every boot: renewing the super admin's permissions.
+ * @returns what undoes the arrangement.
+ */
+export const arrangeCrmManager = (strapi: Core.Strapi): (() => void) => {
+  const hook = roles(strapi).hooks.willResetSuperAdminPermissions;
+  let done = false;
+  const handler: Handler = async (permissions) => {
+    if (done) return permissions;
+    done = true;
+    try {
+      await offerCrmManager(strapi);
+    } catch (error) {
+      // Two nodes that boot a new site at once both create the role, and one of them may.
+      const exists = await roles(strapi).exists({ code: CRM_MANAGER_CODE });
+      if (!exists) strapi.log.error(`The CRM Manager role could not be created: ${String(error)}`);
+    }
+    return permissions;
+  };
+  hook.register(handler);
+  return () => {
+    hook.delete(handler);
+  };
+};
