@@ -1,0 +1,123 @@
+import {
+  applyCount,
+  applyMovement,
+  foldLevel,
+  isLatestCount,
+  openLevel,
+  sumAfter,
+  type LedgerEntry,
+} from '../../../server/src/stock/rules/fold';
+import { judgeCount, judgeCounts } from '../../../server/src/stock/rules/staleness';
+
+const mark = (time: number, seq = 1, line = 0) => ({ time, seq, line });
+const counted = (quantity: number, time: number) => ({ quantity, lastCount: mark(time) });
+const sold = (time: number, quantity = -2) => ({ time, quantity, reason: null });
+
+describe('a movement', () => {
+  it('moves a level that was never counted, whatever its time', () => {
+    expect(applyMovement(openLevel(10), sold(-5))).toEqual({
+      level: { quantity: 8, lastCount: null },
+      effect: -2,
+      reason: null,
+    });
+  });
+
+  it.each([
+    [99, 0, 'covered_by_count'],
+    [100, 0, 'covered_by_count'],
+    [101, -2, null],
+  ])('at %i, with a count at 100: effect %i (%s)', (time, effect, reason) => {
+    expect(applyMovement(counted(10, 100), sold(time))).toMatchObject({ effect, reason });
+  });
+
+  it.each(['no_restock', 'over_refund'] as const)('asked with %s never moves', (reason) => {
+    const step = applyMovement(counted(10, 100), { time: 200, quantity: 3, reason });
+    expect(step).toEqual({ level: counted(10, 100), effect: 0, reason });
+    expect(applyMovement(counted(10, 100), { time: 50, quantity: 3, reason }).reason).toBe(reason);
+  });
+
+  it('keeps the reason reallocated unless a count covers it', () => {
+    const movement = { time: 150, quantity: -1, reason: 'reallocated' as const };
+    expect(applyMovement(counted(10, 100), movement)).toMatchObject({
+      effect: -1,
+      reason: 'reallocated',
+    });
+    expect(applyMovement(counted(10, 150), movement)).toMatchObject({
+      effect: 0,
+      reason: 'covered_by_count',
+    });
+  });
+
+  it('may take a level below zero: the shelf is wrong then, not the sale', () => {
+    expect(applyMovement(openLevel(1), sold(5)).level.quantity).toBe(-1);
+  });
+});
+
+describe('a count', () => {
+  it('replaces the level and adds the later movements again', () => {
+    const step = applyCount(openLevel(10), { ...mark(100, 7, 2), quantity: 4 }, -3);
+    expect(step).toEqual({
+      level: { quantity: 1, lastCount: mark(100, 7, 2) },
+      effect: -9,
+      reason: null,
+    });
+  });
+
+  it.each([
+    [mark(99, 9), false],
+    [mark(100, 4), false],
+    [mark(100, 5, 0), false],
+    [mark(100, 5, 2), true],
+    [mark(100, 6), true],
+    [mark(101, 1), true],
+  ])('%j after a count of time 100, arrival 5, line 1: latest %s', (count, latest) => {
+    const level = { quantity: 10, lastCount: mark(100, 5, 1) };
+    expect(isLatestCount(level, count)).toBe(latest);
+    const step = applyCount(level, { ...count, quantity: 3 }, 0);
+    expect(step.reason).toBe(latest ? null : 'stale_count');
+    expect(step.level.quantity).toBe(latest ? 3 : 10);
+  });
+});
+
+describe('foldLevel', () => {
+  const entries: LedgerEntry[] = [
+    { type: 'sale', time: 90, quantity: -1, reason: 'covered_by_count' },
+    { type: 'sale', time: 110, quantity: -2, reason: null },
+    { type: 'count', ...mark(100), quantity: 20 },
+    { type: 'refund', time: 120, quantity: 5, reason: 'no_restock' },
+    { type: 'refund', time: 120, quantity: 1, reason: 'reallocated' },
+    { type: 'count', ...mark(50, 9), quantity: 99 },
+  ];
+
+  it('starts from the latest count and adds what came later', () => {
+    expect(foldLevel(7, entries)).toEqual({ quantity: 19, lastCount: mark(100) });
+  });
+
+  it('starts from the opening quantity without a count', () => {
+    const uncounted = entries.filter(({ type }) => type !== 'count');
+    expect(foldLevel(7, uncounted)).toEqual({ quantity: 7 - 1 - 2 + 1, lastCount: null });
+    expect(foldLevel(7, [])).toEqual(openLevel(7));
+  });
+
+  it('sumAfter leaves out counts, standing reasons, and the very moment', () => {
+    expect(sumAfter(entries, 110)).toBe(1);
+    expect(sumAfter(entries, 109)).toBe(-1);
+  });
+});
+
+describe('staleness', () => {
+  it('is being older, not being as old', () => {
+    expect(judgeCount(100, null)).toBe('fresh');
+    expect(judgeCount(100, 99)).toBe('fresh');
+    expect(judgeCount(100, 100)).toBe('fresh');
+    expect(judgeCount(100, 101)).toBe('stale');
+  });
+
+  it('refuses a record only if every line is older', () => {
+    const line = (sku: string, newestAcceptedTime: number | null) => ({ sku, newestAcceptedTime });
+    const [older, never, same] = [line('a', 101), line('b', null), line('c', 100)];
+    expect(judgeCounts(100, [never, same])).toEqual({ verdict: 'fresh' });
+    expect(judgeCounts(100, [older, never])).toEqual({ verdict: 'partly_stale', stale: [older] });
+    expect(judgeCounts(100, [older, older])).toEqual({ verdict: 'stale', stale: [older, older] });
+  });
+});
