@@ -14,11 +14,7 @@ export const currentExecutor = async (strapi: Core.Strapi): Promise<Executor> =>
   strapi.db.inTransaction() ? (await strapi.db.transaction()).get() : strapi.db.connection;
 
 /** A query builder on a table of the site's schema (PostgreSQL sites may use one that is not public). */
-export const table = (
-  strapi: Core.Strapi,
-  executor: Executor,
-  name: string
-): Knex.QueryBuilder => {
+export const table = (strapi: Core.Strapi, executor: Executor, name: string): Knex.QueryBuilder => {
   const schema = strapi.db.getSchemaName();
   return schema ? executor(name).withSchema(schema) : executor(name);
 };

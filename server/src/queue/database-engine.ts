@@ -2,7 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, table } from '../database/connection';
-import { type ClaimTable, type ColumnType, getDialect, type OwnedUpdate } from '../database/dialects';
+import {
+  type ClaimTable,
+  type ColumnType,
+  getDialect,
+  type OwnedUpdate,
+} from '../database/dialects';
 import { withTransientRetry } from '../database/retry';
 import type { Claimed, Settlement, WorkQueue } from './types';
 
@@ -92,9 +97,7 @@ export const createDatabaseQueue = (
           limit,
         })
       );
-      return rows
-        .map((row) => asClaimed(row, owner, leaseUntil))
-        .sort((a, b) => a.id - b.id);
+      return rows.map((row) => asClaimed(row, owner, leaseUntil)).sort((a, b) => a.id - b.id);
     },
 
     async claimOne(id) {
@@ -109,14 +112,17 @@ export const createDatabaseQueue = (
         })
         .update({ owner, due_at: leaseUntil });
       const row = (await table(strapi, executor, tableName).where({ id }).first()) as
-        | Record<string, unknown>
-        | undefined;
+        Record<string, unknown> | undefined;
       if (!row) return 'absent';
       return updated === 1 ? asClaimed(row, owner, leaseUntil) : 'held';
     },
 
     async release(claimed) {
-      const updates = claimed.map(({ id, owner }) => ({ id, owner, set: { due_at: now(), owner: null } }));
+      const updates = claimed.map(({ id, owner }) => ({
+        id,
+        owner,
+        set: { due_at: now(), owner: null },
+      }));
       await dialect.updateOwned(await currentExecutor(strapi), claimTable, updates);
     },
 

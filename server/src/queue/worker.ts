@@ -78,7 +78,9 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
           await options.record(batch);
         } catch (error) {
           // The rows keep their leases and come back by themselves: at least once.
-          log.error(`${options.name}: ${batch.length} outcomes could not be recorded: ${String(error)}`);
+          log.error(
+            `${options.name}: ${batch.length} outcomes could not be recorded: ${String(error)}`
+          );
         }
       }
     } finally {

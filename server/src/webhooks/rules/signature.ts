@@ -24,7 +24,10 @@ export const standardSignature = (
   timestamp: number,
   body: string
 ): string => {
-  const key = Buffer.from(secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret, 'base64');
+  const key = Buffer.from(
+    secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret,
+    'base64'
+  );
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
 };
 

@@ -35,6 +35,7 @@ export const afterAttempt = (
     return { status: before.status, tries, nextAttemptAt: null, counts: null };
   }
   const pause = schedule[tries - 1];
-  if (pause === undefined) return { status: 'failed', tries, nextAttemptAt: null, counts: 'failed' };
+  if (pause === undefined)
+    return { status: 'failed', tries, nextAttemptAt: null, counts: 'failed' };
   return { status: 'pending', tries, nextAttemptAt: at + pause * 1000, counts: null };
 };

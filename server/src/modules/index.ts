@@ -1,0 +1,112 @@
+import type { Core } from '@strapi/strapi';
+import { errors, z } from '@strapi/utils';
+import type { Context } from 'koa';
+import { MODULE_IDS, type Module, type ModuleId } from '../../../shared/contracts/modules';
+import { adminPolicies } from '../access/admin-policies';
+import { inTransaction } from '../database/connection';
+import type { Room } from '../room';
+import { parseInput } from '../validation';
+
+const NAMES: Readonly<Record<ModuleId, string>> = {
+  webhooks: 'Webhooks',
+  companies: 'Companies',
+  sales_pipeline: 'Sales pipeline',
+  email_marketing: 'Email marketing',
+  email_conversations: 'Email conversations',
+};
+
+type Switches = Partial<Record<ModuleId, boolean>>;
+
+/** Which optional modules are on. Read from the database each time: another node may have switched. */
+export interface ModulesService {
+  isEnabled(id: ModuleId): Promise<boolean>;
+  enabled(): Promise<ReadonlySet<ModuleId>>;
+  list(): Promise<Module[]>;
+  /** Switches modules; those that are not named stay as they are. */
+  set(changes: Switches): Promise<Module[]>;
+}
+
+const changesSchema = z
+  .partialRecord(z.enum(MODULE_IDS), z.boolean())
+  .refine((changes) => Object.keys(changes).length > 0, {
+    message: 'must name at least one module',
+  });
+
+const createModulesService = ({ strapi }: { strapi: Core.Strapi }): ModulesService => {
+  const store = () => strapi.store({ type: 'plugin', name: 'switchboard', key: 'modules' });
+  const read = async (): Promise<Switches> => ((await store().get({})) as Switches | null) ?? {};
+  const isOn = (switches: Switches, id: ModuleId): boolean => switches[id] ?? true;
+  const toList = (switches: Switches): Module[] =>
+    MODULE_IDS.map((id) => ({ id, name: NAMES[id], enabled: isOn(switches, id) }));
+
+  return {
+    async isEnabled(id) {
+      return isOn(await read(), id);
+    },
+    async enabled() {
+      const switches = await read();
+      return new Set(MODULE_IDS.filter((id) => isOn(switches, id)));
+    },
+    async list() {
+      return toList(await read());
+    },
+    async set(changes) {
+      return inTransaction(strapi, async () => {
+        const switches = { ...(await read()), ...changes };
+        await store().set({ value: switches });
+        return toList(switches);
+      });
+    },
+  };
+};
+
+export const getModules = (strapi: Core.Strapi): ModulesService =>
+  strapi.service('plugin::switchboard.modules') as unknown as ModulesService;
+
+const controller = ({ strapi }: { strapi: Core.Strapi }) => ({
+  async find(ctx: Context) {
+    ctx.body = { data: await getModules(strapi).list() };
+  },
+  async update(ctx: Context) {
+    ctx.body = { data: await getModules(strapi).set(parseInput(changesSchema, ctx.request.body)) };
+  },
+});
+
+/** `config.policies: [requireModule('companies')]`: routes of a module that is off answer 404 and say why. */
+const moduleEnabled = async (
+  _ctx: unknown,
+  config: { module: ModuleId },
+  { strapi }: { strapi: Core.Strapi }
+): Promise<boolean> => {
+  if (await getModules(strapi).isEnabled(config.module)) return true;
+  throw new errors.NotFoundError(
+    `The module ${NAMES[config.module]} is switched off. A CRM manager can switch it on in the CRM modules settings.`
+  );
+};
+
+export const requireModule = (module: ModuleId) => ({
+  name: 'plugin::switchboard.module-enabled',
+  config: { module },
+});
+
+export const modules: Room = {
+  services: { modules: createModulesService },
+  controllers: { modules: controller },
+  policies: { 'module-enabled': moduleEnabled },
+  routes: {
+    admin: [
+      {
+        method: 'GET',
+        path: '/modules',
+        handler: 'modules.find',
+        config: { policies: ['admin::isAuthenticatedAdmin'] },
+      },
+      {
+        method: 'PUT',
+        path: '/modules',
+        handler: 'modules.update',
+        config: { policies: adminPolicies('modules.update') },
+      },
+    ],
+  },
+};
