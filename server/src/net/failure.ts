@@ -27,6 +27,8 @@ const CAUSE_BY_CODE: Record<string, FailureCause> = {
   ERR_INVALID_HTTP_TOKEN: 'invalid_request',
   ERR_UNESCAPED_CHARACTERS: 'invalid_request',
   ERR_INVALID_URL: 'invalid_request',
+  // What got itself objects to, such as the host name `unix`, has no code of its own.
+  ERR_GOT_REQUEST_ERROR: 'invalid_request',
 };
 
 /** OpenSSL's names for what can be wrong with a certificate have no common prefix. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { performance } from 'node:perf_hooks';
+import type { Duplex } from 'node:stream';
 import type { Got, Request } from 'got';
 import { createAgents, type AgentPair } from './agents';
 import { createAnswerReader, type AnswerReader } from './answer';
@@ -160,6 +161,11 @@ class Attempt {
       if (this.answer?.push(chunk)) this.finish();
     });
     stream.once('end', () => this.finish());
+    // 101: the socket has left the request, nobody else would close it.
+    stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
+      socket.destroy();
+      this.fail('invalid_response');
+    });
     // Not `once`: what follows the first error, or our own destroying, must find a listener.
     stream.on('error', (error) => {
       if (stream !== this.stream || this.settled) return;

@@ -47,6 +47,8 @@ export function createHostResolver(options: {
   return (host) =>
     new Promise((done, fail) => {
       const timer = setTimeout(() => fail(new UnresolvableError()), timeoutMs);
+      // A name that hangs must not hold up the site's stop.
+      timer.unref();
       resolveShared(host)
         .then(
           (addresses) => (addresses.length > 0 ? done(addresses) : fail(new UnresolvableError())),
