@@ -1,3 +1,4 @@
+import { errorText } from '../error-text';
 import type { Detached } from '../database/connection';
 import { GroupSlots } from './group-slots';
 import type { Claimed, WorkQueue } from './types';
@@ -79,7 +80,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
         } catch (error) {
           // The rows keep their leases and come back by themselves: at least once.
           log.error(
-            `${options.name}: ${batch.length} outcomes could not be recorded: ${String(error)}`
+            `${options.name}: ${batch.length} outcomes could not be recorded: ${errorText(error)}`
           );
         }
       }
@@ -103,7 +104,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
       }
     } catch (error) {
       healthy = false;
-      log.error(`${options.name}: row ${claimed.id} could not be worked on: ${String(error)}`);
+      log.error(`${options.name}: row ${claimed.id} could not be worked on: ${errorText(error)}`);
     }
     slots.finish(claimed.group, healthy);
     start();
@@ -156,7 +157,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
         await claimDue();
       } while (lookAgain && !stopping);
     } catch (error) {
-      log.error(`${options.name}: looking for work failed: ${String(error)}`);
+      log.error(`${options.name}: looking for work failed: ${errorText(error)}`);
       sleepUntil(now() + RETRY_AFTER_ERROR_MS);
     } finally {
       looking = false;

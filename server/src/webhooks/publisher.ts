@@ -1,3 +1,4 @@
+import { errorText } from '../error-text';
 import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { inTransaction } from '../database/connection';
@@ -99,7 +100,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         work.push(newDelivery({ webhook, event, deliveryId, body, at }));
       } catch (error) {
         strapi.log.error(
-          `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${String(error)}`
+          `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${errorText(error)}`
         );
       }
     }

@@ -1,3 +1,4 @@
+import { errorText } from '../error-text';
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { createDetached } from '../database/connection';
@@ -46,7 +47,9 @@ export const startSending = (strapi: Core.Strapi): void => {
             const removed = await removeOldDeliveries(strapi);
             if (removed > 0) strapi.log.info(`switchboard: ${removed} old deliveries removed`);
           } catch (error) {
-            strapi.log.error(`switchboard: old deliveries could not be removed: ${String(error)}`);
+            strapi.log.error(
+              `switchboard: old deliveries could not be removed: ${errorText(error)}`
+            );
           }
         }),
       options: {

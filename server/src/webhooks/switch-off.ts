@@ -1,3 +1,4 @@
+import { errorText } from '../error-text';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Webhook } from '../../../shared/contracts/webhooks';
@@ -81,7 +82,7 @@ export const announceSwitchOff = (strapi: Core.Strapi, webhook: Webhook): void =
   );
   strapi.eventHub.emit('switchboard.webhook.disabled', { webhook }).catch((error: unknown) => {
     strapi.log.error(
-      `switchboard: a listener of switchboard.webhook.disabled failed: ${String(error)}`
+      `switchboard: a listener of switchboard.webhook.disabled failed: ${errorText(error)}`
     );
   });
   const to = getOptions(strapi).webhooks.notifyEmail;
@@ -91,6 +92,6 @@ export const announceSwitchOff = (strapi: Core.Strapi, webhook: Webhook): void =
   email
     ?.send({ to, subject: `The webhook "${webhook.name}" was switched off`, text })
     .catch((error: unknown) => {
-      strapi.log.error(`switchboard: the switch-off mail could not be sent: ${String(error)}`);
+      strapi.log.error(`switchboard: the switch-off mail could not be sent: ${errorText(error)}`);
     });
 };

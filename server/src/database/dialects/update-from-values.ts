@@ -18,19 +18,25 @@ export const updateFromValues = (
 ): Statement => {
   const columns = Object.keys(rows[0]?.set ?? {});
   const typed = (column: string): string => (cast ? `?::${table.columns[column] ?? 'text'}` : '?');
-  const tuple = `(${cast ? '?::integer, ?::text' : '?, ?'}${columns.map((column) => `, ${typed(column)}`).join('')})`;
-  const names = ['id', 'owner', ...columns];
-  const bindings: (string | SqlValue)[] = [...names];
-  for (const row of rows) {
-    bindings.push(row.id, row.owner, ...columns.map((column) => row.set[column] ?? null));
-  }
-  const assignments = columns.map(() => '?? = v.??').join(', ');
-  bindings.push(qualified(table));
-  for (const column of columns) bindings.push(column, column);
+  const key = cast ? '?::integer, ?::text' : '?, ?';
+  const tuple = `(${[key, ...columns.map(typed)].join(', ')})`;
+  // Names of their own, so that `id` and `owner` mean the table's everywhere below.
+  const names = ['v_id', 'v_owner', ...columns.map((column) => `v_${column}`)];
+  const values = rows.flatMap((row) => [
+    row.id,
+    row.owner,
+    ...columns.map((column) => row.set[column] ?? null),
+  ]);
   return {
     sql:
       `WITH v(${names.map(() => '??').join(', ')}) AS (VALUES ${rows.map(() => tuple).join(', ')}) ` +
-      `UPDATE ?? AS t SET ${assignments} FROM v WHERE t.id = v.id AND t.owner = v.owner RETURNING t.id`,
-    bindings,
+      `UPDATE ?? SET ${columns.map(() => '?? = v.??').join(', ')} FROM v ` +
+      'WHERE id = v.v_id AND owner = v.v_owner RETURNING id',
+    bindings: [
+      ...names,
+      ...values,
+      qualified(table),
+      ...columns.flatMap((column) => [column, `v_${column}`]),
+    ],
   };
 };
