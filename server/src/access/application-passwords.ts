@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { ApplicationPassword } from '../../../shared/contracts/access';
-import { currentExecutor, inTransaction, table } from '../database/connection';
+import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { isoTime, isoTimeOrNull } from '../iso-time';
 import {
   APPLICATION_PASSWORDS_TABLE,
@@ -43,17 +43,17 @@ export const createApplicationPasswordsService = ({
 }: {
   strapi: Core.Strapi;
 }): ApplicationPasswordsService => {
-  const rows = async () =>
-    table(strapi, await currentExecutor(strapi), APPLICATION_PASSWORDS_TABLE);
+  // Not an async function that returns the builder: a builder is thenable, awaiting it would run it.
+  const rows = (executor: Executor): Knex.QueryBuilder =>
+    table(strapi, executor, APPLICATION_PASSWORDS_TABLE);
+  const here = (): Promise<Executor> => currentExecutor(strapi);
   // The host refuses to boot without this salt; read late because it may come from the environment.
   const hash = (typed: string): string =>
     hashApplicationPassword(typed, strapi.config.get<string>('admin.apiToken.salt'));
 
   return {
     async list(userId) {
-      const found: ApplicationPasswordRow[] = await (
-        await rows()
-      )
+      const found: ApplicationPasswordRow[] = await rows(await here())
         .where({ user_id: userId })
         .orderBy('id', 'desc');
       return found.map(toContract);
@@ -62,10 +62,8 @@ export const createApplicationPasswordsService = ({
     async create(userId, name) {
       const password = generateApplicationPassword(randomBytes);
       const hashed = hash(password);
-      return inTransaction(strapi, async () => {
-        await (
-          await rows()
-        ).insert({
+      return inTransaction(strapi, async ({ trx }) => {
+        await rows(trx).insert({
           user_id: userId,
           name,
           hash: hashed,
@@ -73,29 +71,30 @@ export const createApplicationPasswordsService = ({
           last_used_at: null,
         });
         // Read back by the hash: what an insert returns differs between databases.
-        const row: ApplicationPasswordRow = await (await rows()).where({ hash: hashed }).first();
+        const row: ApplicationPasswordRow = await rows(trx).where({ hash: hashed }).first();
         return { id: row.id, name: row.name, password };
       });
     },
 
     async revoke(userId, id) {
-      return inTransaction(strapi, async () => {
+      return inTransaction(strapi, async ({ trx }) => {
         const mine = { id, user_id: userId };
-        const row: ApplicationPasswordRow | undefined = await (await rows()).where(mine).first();
+        const row: ApplicationPasswordRow | undefined = await rows(trx).where(mine).first();
         if (!row) return null;
-        await (await rows()).where(mine).delete();
+        await rows(trx).where(mine).delete();
         return toContract(row);
       });
     },
 
     async revokeAllOf(userIds) {
-      if (userIds.length > 0) await (await rows()).whereIn('user_id', [...userIds]).delete();
+      if (userIds.length > 0)
+        await rows(await here())
+          .whereIn('user_id', [...userIds])
+          .delete();
     },
 
     async findByPassword(typed) {
-      const row: ApplicationPasswordRow | undefined = await (
-        await rows()
-      )
+      const row: ApplicationPasswordRow | undefined = await rows(await here())
         .where({ hash: hash(typed) })
         .first();
       if (!row) return null;
@@ -107,9 +106,7 @@ export const createApplicationPasswordsService = ({
       const now = Date.now();
       if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_PRECISION_MS) return;
       // Of requests that come at once, one writes.
-      await (
-        await rows()
-      )
+      await rows(await here())
         .where({ id })
         .where((builder: Knex.QueryBuilder) => {
           builder
