@@ -165,6 +165,7 @@ describe('a receiver that misbehaves', () => {
     expect(outcome).toMatchObject({ kind: 'failed', cause: 'timeout' });
     expect(outcome).not.toHaveProperty('status');
     expect(outcome.durationMs).toBeLessThan(1000);
+    expect(await receiver.isIdle()).toBe(true);
   });
 
   test('by dripping is a timeout, with what had come', async () => {
@@ -176,6 +177,7 @@ describe('a receiver that misbehaves', () => {
     const outcome = await clientFor({ timeoutMs: 250 }).post(postTo(receiver.url));
     expect(outcome).toMatchObject({ kind: 'failed', cause: 'timeout', status: 200 });
     expect(outcome.body).toMatch(/^\.{2,}$/);
+    expect(await receiver.isIdle()).toBe(true);
     expect(outcome.durationMs).toBeLessThan(1000);
   });
 
@@ -247,16 +249,9 @@ describe('no connection', () => {
   ])('is tls where the certificate is %s', async (_, expires, message) => {
     const tls = createSelfSigned({ commonName: 'localhost', expires });
     const receiver = await startReceiver((__, response) => response.end(), tls);
-    const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
-    try {
-      const outcome = await clientFor().post(postTo(receiver.url));
-      expect(outcome).toMatchObject({ kind: 'failed', cause: 'tls', message });
-      expect(receiver.requests).toHaveLength(0);
-    } finally {
-      if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-      else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
-    }
+    const outcome = await clientFor().post(postTo(receiver.url));
+    expect(outcome).toMatchObject({ kind: 'failed', cause: 'tls', message });
+    expect(receiver.requests).toHaveLength(0);
   });
 
   test('is tls where the receiver does not speak it, or hangs up in the handshake', async () => {
@@ -354,19 +349,6 @@ describe('connections', () => {
     expect(await underWay).toMatchObject({ kind: 'failed', cause: 'aborted' });
     expect(await client.post(postTo(receiver.url))).toMatchObject({ cause: 'aborted' });
     expect(receiver.connections()).toBe(1);
-  });
-
-  test('do not go through a proxy of the environment', async () => {
-    const proxy = await startReceiver((_, response) => response.end('proxy'));
-    const receiver = await startReceiver((_, response) => response.end('receiver'));
-    process.env.HTTP_PROXY = process.env.http_proxy = `http://127.0.0.1:${proxy.port}`;
-    try {
-      expect(await clientFor().post(postTo(receiver.url))).toMatchObject({ body: 'receiver' });
-      expect(proxy.connections()).toBe(0);
-    } finally {
-      delete process.env.HTTP_PROXY;
-      delete process.env.http_proxy;
-    }
   });
 });
 
