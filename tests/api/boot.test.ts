@@ -1,0 +1,88 @@
+import { BootError } from '../support/site-process';
+import { describeEach, databases } from '../support/databases';
+import { type Site, type SiteOptions, startSite } from '../support/site';
+
+/** Resolves with why a site did not start; fails where it did. */
+const bootFailure = async (options: SiteOptions): Promise<string> => {
+  let site: Site;
+  try {
+    site = await startSite({ ...options, accounts: false });
+  } catch (error) {
+    if (error instanceof BootError) return error.log;
+    throw error;
+  }
+  await site.stop();
+  throw new Error('The site started');
+};
+
+describeEach(databases(), 'a site with the plugin', (database) => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({ database });
+  }, 120_000);
+  afterAll(() => site?.stop(), 60_000);
+
+  it('boots, and its routes know the administrator and the API token', async () => {
+    const me = await site.request('GET', '/admin/users/me');
+    expect(me.status).toBe(200);
+    expect(me.body.data.email).toBe('ada@example.test');
+
+    expect((await site.request('GET', '/api/products')).status).toBe(200);
+    expect((await site.request('GET', '/api/products', { as: 'nobody' })).status).toBe(403);
+  });
+
+  it('has the plugin in it, with the options it was given', async () => {
+    const options = await site.control('config', { key: 'plugin::switchboard' });
+    expect(options.webhooks.allowPrivateNetworks).toEqual(['127.0.0.0/8', '::1/128']);
+    const answer = await site.request('GET', '/api/fw-crm/v1/webhooks');
+    expect(answer.status).toBe(200);
+  });
+
+  it('starts again on its own data, schema changes or not', async () => {
+    await site.request('POST', '/api/products', { body: { data: { articleNumber: 'kept' } } });
+    await site.restart();
+    const found = await site.control('query', {
+      uid: 'api::product.product',
+      method: 'count',
+      params: { where: { articleNumber: 'kept' } },
+    });
+    expect(found).toBe(1);
+    expect((await site.request('GET', '/admin/users/me')).status).toBe(200);
+  }, 60_000);
+
+  it('logs no error while it boots', () => {
+    expect(site.log()).not.toMatch(/\berror\b:|Error:/);
+  });
+});
+
+describe('a wrong option stops the boot and is named', () => {
+  it.each<[string, Record<string, unknown>, RegExp]>([
+    ['a misspelt option', { webhooks: { concurency: 3 } }, /switchboard\.webhooks\.concurency/],
+    ['an unknown group', { webhook: {} }, /switchboard\.webhook:/],
+    ['a wrong type', { webhooks: { timeoutMs: 'soon' } }, /switchboard\.webhooks\.timeoutMs/],
+    [
+      'a malformed network',
+      { webhooks: { allowPrivateNetworks: ['10.0.0.0/33'] } },
+      /switchboard\.webhooks\.allowPrivateNetworks[\s\S]*10\.0\.0\.0\/33/,
+    ],
+    [
+      'a mapping of something that is no CRM object',
+      { sources: { invoice: { contentType: 'api::product.product' } } },
+      /switchboard\.sources/,
+    ],
+  ])('%s', async (_name, options, message) => {
+    expect(await bootFailure({ options })).toMatch(message);
+  });
+});
+
+describe('a site without an encryption key', () => {
+  it('starts and says which line to add', async () => {
+    const site = await startSite({ env: { ENCRYPTION_KEY: '' }, accounts: false });
+    try {
+      expect(site.log()).toContain('admin.secrets.encryptionKey');
+      expect(site.log()).toContain('config/admin');
+    } finally {
+      await site.stop();
+    }
+  }, 60_000);
+});

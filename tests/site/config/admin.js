@@ -1,0 +1,20 @@
+'use strict';
+
+module.exports = ({ env }) => ({
+  auth: {
+    secret: 'test-admin-secret',
+    // A suite with two databases and a thousand kills takes longer than the host's half hour.
+    sessions: {
+      accessTokenLifespan: 6 * 3600,
+      maxRefreshTokenLifespan: 86_400,
+      maxSessionLifespan: 86_400,
+    },
+  },
+  apiToken: { salt: 'test-api-token-salt' },
+  transfer: { token: { salt: 'test-transfer-token-salt' } },
+  // An empty ENCRYPTION_KEY boots the site without one: that case has its own tests.
+  secrets: { encryptionKey: env('ENCRYPTION_KEY', 'test-encryption-key') || undefined },
+  rateLimit: { enabled: false },
+  autoOpen: false,
+  flags: { nps: false, promoteEE: false },
+});

@@ -1,0 +1,165 @@
+import { spawnSync } from 'node:child_process';
+import crypto from 'node:crypto';
+import path from 'node:path';
+import { ROOT } from './paths';
+
+export type DatabaseKind = 'sqlite' | 'postgres' | 'mysql';
+
+interface Server {
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+}
+
+const env = process.env;
+
+/** Where the servers are; each part can be set from the environment (tests/support/README.md). */
+export const SERVERS: Record<'postgres' | 'mysql', Server> = {
+  postgres: {
+    host: env.TEST_POSTGRES_HOST ?? '127.0.0.1',
+    port: Number(env.TEST_POSTGRES_PORT ?? 5432),
+    user: env.TEST_POSTGRES_USER ?? 'postgres',
+    password: env.TEST_POSTGRES_PASSWORD ?? 'root',
+  },
+  mysql: {
+    host: env.TEST_MYSQL_HOST ?? '127.0.0.1',
+    port: Number(env.TEST_MYSQL_PORT ?? 3306),
+    user: env.TEST_MYSQL_USER ?? 'root',
+    password: env.TEST_MYSQL_PASSWORD ?? '',
+  },
+};
+
+const PREFIX = 'swb_t_';
+
+type Row = Record<string, unknown>;
+
+const onPostgres = async (statements: string[]): Promise<Row[]> => {
+  const { Client } = await import('pg');
+  const { host, port, user, password } = SERVERS.postgres;
+  const client = new Client({ host, port, user, password, database: 'postgres' });
+  await client.connect();
+  try {
+    let rows: Row[] = [];
+    for (const statement of statements) rows = (await client.query(statement)).rows;
+    return rows;
+  } finally {
+    await client.end();
+  }
+};
+
+const onMysql = async (statements: string[]): Promise<Row[]> => {
+  const { createConnection } = await import('mysql2/promise');
+  const connection = await createConnection(SERVERS.mysql);
+  try {
+    let rows: Row[] = [];
+    for (const statement of statements) rows = (await connection.query(statement))[0] as Row[];
+    return rows;
+  } finally {
+    await connection.end();
+  }
+};
+
+/** The pid of the test process is in the name, so that what a killed run left can be told apart. */
+const newName = (): string => `${PREFIX}${process.pid}_${crypto.randomBytes(4).toString('hex')}`;
+
+const isOfDeadProcess = (name: string): boolean => {
+  const pid = Number(name.slice(PREFIX.length).split('_')[0]);
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+};
+
+const dropLeftovers = async (kind: 'postgres' | 'mysql'): Promise<void> => {
+  const list =
+    kind === 'postgres'
+      ? `SELECT datname AS name FROM pg_database WHERE datname LIKE '${PREFIX}%'`
+      : `SELECT schema_name AS name FROM information_schema.schemata WHERE schema_name LIKE '${PREFIX}%'`;
+  const rows = await (kind === 'postgres' ? onPostgres : onMysql)([list]);
+  for (const row of rows) {
+    const name = String(row.name);
+    if (isOfDeadProcess(name)) await dropDatabase(kind, name).catch(() => {});
+  }
+};
+
+const tidied = new Set<string>();
+
+/** Makes an empty database on a server and resolves with its name. */
+export const createDatabase = async (kind: 'postgres' | 'mysql'): Promise<string> => {
+  if (!tidied.has(kind)) {
+    tidied.add(kind);
+    await dropLeftovers(kind);
+  }
+  const name = newName();
+  if (kind === 'postgres') await onPostgres([`CREATE DATABASE ${name}`]);
+  else await onMysql([`CREATE DATABASE ${name} CHARACTER SET utf8mb4`]);
+  return name;
+};
+
+export const dropDatabase = async (kind: 'postgres' | 'mysql', name: string): Promise<void> => {
+  if (kind === 'postgres') await onPostgres([`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`]);
+  else await onMysql([`DROP DATABASE IF EXISTS ${name}`]);
+};
+
+/** The environment that tests/site/config/database.js reads. */
+export const databaseEnv = (kind: DatabaseKind, name: string): Record<string, string> => {
+  if (kind === 'sqlite') return { DATABASE_CLIENT: 'sqlite', DATABASE_FILENAME: name };
+  const server = SERVERS[kind];
+  return {
+    DATABASE_CLIENT: kind,
+    DATABASE_HOST: server.host,
+    DATABASE_PORT: String(server.port),
+    DATABASE_USERNAME: server.user,
+    DATABASE_PASSWORD: server.password,
+    DATABASE_NAME: name,
+  };
+};
+
+// Jest wants to know its suites before anything asynchronous can run.
+const isReachable = (kind: 'postgres' | 'mysql'): boolean =>
+  spawnSync(process.execPath, [path.join(ROOT, 'tests/support/reachable.js'), kind], {
+    env: { ...process.env, REACHABLE_SERVER: JSON.stringify(SERVERS[kind]) },
+    timeout: 8000,
+  }).status === 0;
+
+let reachable: DatabaseKind[] | undefined;
+
+/**
+ * The databases to run a suite on: `describe.each(databases())`. SQLite is always there; the
+ * servers where they can be reached. `TEST_DATABASES=sqlite,mysql` narrows the list. With
+ * `REQUIRE_ALL=1` nothing is left out, so a suite fails where a server is missing.
+ */
+export const databases = (): DatabaseKind[] => {
+  if (reachable) return reachable;
+  const known: DatabaseKind[] = ['sqlite', 'postgres', 'mysql'];
+  const wanted = env.TEST_DATABASES
+    ? known.filter((kind) => env.TEST_DATABASES!.split(',').includes(kind))
+    : known;
+  reachable = wanted.filter(
+    (kind) => kind === 'sqlite' || env.REQUIRE_ALL === '1' || isReachable(kind)
+  );
+  return reachable;
+};
+
+/** Those of `databases()` that two processes on two machines could share. */
+export const serverDatabases = (): ('postgres' | 'mysql')[] =>
+  databases().filter((kind): kind is 'postgres' | 'mysql' => kind !== 'sqlite');
+
+/** `describe.each` refuses an empty list; this skips, visibly, where there is nothing to run on. */
+export const describeEach = (
+  kinds: readonly DatabaseKind[],
+  name: string,
+  body: (kind: DatabaseKind) => void
+): void => {
+  if (kinds.length === 0) {
+    describe.skip(`${name} (no database server reachable)`, () => {
+      it('needs a database server', () => {});
+    });
+    return;
+  }
+  for (const kind of kinds) describe(`${name} [${kind}]`, () => body(kind));
+};

@@ -1,0 +1,6 @@
+import path from 'node:path';
+
+export const ROOT = path.resolve(__dirname, '../..');
+export const SITE_DIR = path.join(ROOT, 'tests/site');
+/** Everything that tests write; ignored by git. */
+export const SCRATCH = path.join(ROOT, '.tmp');

@@ -1,0 +1,18 @@
+/** `pg` ships no types; this is what the tests use of it. */
+declare module 'pg' {
+  export class Client {
+    constructor(options: {
+      host: string;
+      port: number;
+      user: string;
+      password: string;
+      database: string;
+    });
+    connect(): Promise<void>;
+    query(
+      statement: string,
+      bindings?: unknown[]
+    ): Promise<{ rows: Record<string, unknown>[]; rowCount: number | null }>;
+    end(): Promise<void>;
+  }
+}

@@ -1,0 +1,156 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import net from 'node:net';
+import path from 'node:path';
+import { isRunning, watchChild } from './leak-check';
+import { SITE_DIR } from './paths';
+
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as net.AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+
+/** A site's process could not start; `log` is everything that it printed. */
+export class BootError extends Error {
+  constructor(
+    message: string,
+    readonly log: string
+  ) {
+    super(`${message}\n${log.slice(-4000)}`);
+    this.name = 'BootError';
+  }
+}
+
+/** An operation failed inside the site; name, message, code and details are the site's. */
+export class ControlError extends Error {
+  readonly code?: string;
+  readonly details?: unknown;
+  constructor(
+    op: string,
+    cause: { name?: string; message?: string; code?: string; details?: unknown; stack?: string }
+  ) {
+    super(cause.message ?? `${op} failed`);
+    this.name = cause.name ?? 'ControlError';
+    this.code = cause.code;
+    this.details = cause.details;
+    if (cause.stack) this.stack = `${cause.stack}\n  by site.control('${op}')`;
+  }
+}
+
+interface Reply {
+  id?: number;
+  ready?: boolean;
+  result?: unknown;
+  error?: { name?: string; message?: string };
+}
+
+const BOOT_TIMEOUT_MS = 120_000;
+const STOP_TIMEOUT_MS = 30_000;
+
+/** One operating-system process that runs tests/site. */
+export class SiteProcess {
+  private readonly child: ChildProcess;
+  private output = '';
+  private nextId = 1;
+  private readonly waiting = new Map<
+    number,
+    { op: string; resolve: (value: unknown) => void; reject: (error: Error) => void }
+  >();
+  private readonly exited: Promise<void>;
+  private readonly readied: Promise<void>;
+
+  constructor(env: Record<string, string | undefined>) {
+    this.child = fork(path.join(SITE_DIR, 'run.js'), [], {
+      cwd: SITE_DIR,
+      env: env as NodeJS.ProcessEnv,
+      execArgv: ['--expose-gc', '--enable-source-maps'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    watchChild(this.child);
+    const collect = (chunk: Buffer) => {
+      this.output += chunk.toString('utf8');
+      if (process.env.SITE_LOG === '1') process.stderr.write(chunk);
+    };
+    this.child.stdout?.on('data', collect);
+    this.child.stderr?.on('data', collect);
+    this.exited = new Promise((resolve) => this.child.once('close', () => resolve()));
+    this.readied = this.readiness();
+    this.readied.catch(() => {});
+    this.child.on('error', () => {});
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  get running(): boolean {
+    return isRunning(this.child);
+  }
+
+  log(): string {
+    return this.output;
+  }
+
+  ready(): Promise<void> {
+    return this.readied;
+  }
+
+  private readiness(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.child.kill('SIGKILL');
+        reject(new BootError(`The site did not start in ${BOOT_TIMEOUT_MS} ms`, this.output));
+      }, BOOT_TIMEOUT_MS);
+      this.child.on('message', (reply: Reply) => {
+        if (reply.ready) {
+          clearTimeout(timer);
+          resolve();
+        } else this.settle(reply);
+      });
+      void this.exited.then(() => {
+        clearTimeout(timer);
+        reject(new BootError(`The site's process ended with ${this.ending()}`, this.output));
+        for (const [id, { op }] of this.waiting)
+          this.settle({ id, error: { message: `The site ended during ${op}: ${this.ending()}` } });
+      });
+    });
+  }
+
+  private ending(): string {
+    return this.child.signalCode ?? `exit code ${this.child.exitCode}`;
+  }
+
+  private settle({ id, result, error }: Reply): void {
+    const entry = id === undefined ? undefined : this.waiting.get(id);
+    if (id === undefined || !entry) return;
+    this.waiting.delete(id);
+    if (error) entry.reject(new ControlError(entry.op, error));
+    else entry.resolve(result);
+  }
+
+  control(op: string, args: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (!this.running || !this.child.connected) {
+        reject(new Error(`The site is not running (${this.ending()}): ${op}`));
+        return;
+      }
+      const id = this.nextId++;
+      this.waiting.set(id, { op, resolve, reject });
+      this.child.send({ id, op, args }, (error) => {
+        if (error) this.settle({ id, error });
+      });
+    });
+  }
+
+  /** Sends a signal and resolves when the process is gone. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (this.running) this.child.kill(signal);
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await this.exited;
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,29 @@
+export const sleep = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/**
+ * Polls `probe` until it gives something truthy, and resolves with that.
+ * An error of the probe counts as "not yet"; the last one is part of the message at the end.
+ * @param timeout milliseconds, 10,000 by default.
+ */
+export const waitFor = async <T>(
+  probe: () => T | Promise<T>,
+  timeout = 10_000,
+  what = 'the condition'
+): Promise<NonNullable<T>> => {
+  const deadline = Date.now() + timeout;
+  let last: unknown;
+  for (;;) {
+    try {
+      last = await probe();
+      if (last) return last as NonNullable<T>;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() >= deadline) {
+      const seen = last instanceof Error ? last.message : JSON.stringify(last);
+      throw new Error(`Waited ${timeout} ms for ${what}; last seen: ${seen}`);
+    }
+    await sleep(20);
+  }
+};
