@@ -174,7 +174,7 @@ describe('a receiver that misbehaves', () => {
       const timer = setInterval(() => response.write('.'), 20);
       response.on('close', () => clearInterval(timer));
     });
-    const outcome = await clientFor({ timeoutMs: 250 }).post(postTo(receiver.url));
+    const outcome = await clientFor({ timeoutMs: 400 }).post(postTo(receiver.url));
     expect(outcome).toMatchObject({ kind: 'failed', cause: 'timeout', status: 200 });
     expect(outcome.body).toMatch(/^\.{2,}$/);
     expect(await receiver.isIdle()).toBe(true);
@@ -283,13 +283,13 @@ describe('the deadline', () => {
 
   test('is one for all phases together', async () => {
     const receiver = await startReceiver((_, response) => {
-      setTimeout(() => response.write('a'), 150);
-      setTimeout(() => response.end('b'), 300);
+      setTimeout(() => response.write('a'), 200);
+      setTimeout(() => response.end('b'), 600);
     });
     const resolve = () =>
-      new Promise<typeof LOOPBACK>((done) => setTimeout(() => done(LOOPBACK), 150));
+      new Promise<typeof LOOPBACK>((done) => setTimeout(() => done(LOOPBACK), 200));
     const url = `http://hook.example:${receiver.port}/`;
-    const outcome = await clientFor({ resolve, timeoutMs: 400 }).post(postTo(url));
+    const outcome = await clientFor({ resolve, timeoutMs: 600 }).post(postTo(url));
     expect(outcome).toMatchObject({ kind: 'failed', cause: 'timeout', body: 'a' });
   });
 
