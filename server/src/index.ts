@@ -46,3 +46,12 @@ export default {
     for (const room of [...rooms].reverse()) await room.destroy?.(context);
   },
 };
+
+/** For other plugins: the types of the hooks, of the payloads and of the services they may call. */
+export type * from './hooks/types';
+export type { EventsService } from './webhooks/events-service';
+
+/** What `strapi.service(uid)` is for the plugin's public services. */
+export interface SwitchboardServices {
+  'plugin::switchboard.events': import('./webhooks/events-service').EventsService;
+}

@@ -16,12 +16,3 @@ export interface EventsService {
 export const createEventsService = ({ strapi }: { strapi: Core.Strapi }): EventsService => ({
   send: (event, data) => getPublisher(strapi).publish([{ event, data }]),
 });
-
-declare module '@strapi/types' {
-  // eslint-disable-next-line @typescript-eslint/no-namespace -- the host's registry is a namespace
-  namespace Public {
-    interface ServiceRegistry {
-      'plugin::switchboard.events': EventsService;
-    }
-  }
-}
