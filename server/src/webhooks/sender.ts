@@ -49,12 +49,13 @@ const createGuard = (strapi: Core.Strapi): AddressGuard => {
 };
 
 export const createSender = (strapi: Core.Strapi): Sender => {
-  const { timeoutMs, concurrencyPerWebhook } = getOptions(strapi).webhooks;
+  const { timeoutMs, concurrency } = getOptions(strapi).webhooks;
   const guard = createGuard(strapi);
   const client: HttpClient = createHttpClient({
     guard,
     timeoutMs,
-    maxSocketsPerHost: Math.max(64, concurrencyPerWebhook),
+    // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
+    maxSocketsPerHost: concurrency + 16,
   });
 
   /** What the hook makes of the request. The body and what signs it are not the hook's to change. */
