@@ -38,6 +38,41 @@ describeEach(databases(), 'a site with the plugin', (database) => {
     expect(answer.status).toBe(200);
   });
 
+  it('can be asked from inside: a transaction that throws leaves nothing', async () => {
+    const create = (articleNumber: string) => ({
+      op: 'query',
+      args: { uid: 'api::product.product', method: 'create', params: { data: { articleNumber } } },
+    });
+    const attempt = site.control('transaction', {
+      steps: [create('a'), { op: 'transaction', args: { steps: [create('b')] } }],
+      throw: 'after both',
+    });
+    await expect(attempt).rejects.toThrow('after both');
+    const count = { op: 'sql', args: { statement: 'SELECT COUNT(*) AS n FROM products' } };
+    const steps = [create('c'), count];
+    const [, rows] = await site.control('transaction', { steps });
+    expect(Number(rows[0].n)).toBe(1);
+    const numbers = await site.evaluate(
+      async ({ strapi }, uid) =>
+        (await strapi.db.query(uid).findMany()).map((row: { articleNumber: string }) =>
+          row.articleNumber.toUpperCase()
+        ),
+      'api::product.product'
+    );
+    expect(numbers).toEqual(['C']);
+  });
+
+  it('can be joined by a second process on the same data', async () => {
+    const second = await site.sibling();
+    try {
+      const found = await second.request('GET', '/api/products');
+      expect(found.body.data).toHaveLength(1);
+      expect((await second.request('GET', '/api/products', { as: 'nobody' })).status).toBe(403);
+    } finally {
+      await second.stop();
+    }
+  }, 60_000);
+
   it('starts again on its own data, schema changes or not', async () => {
     await site.request('POST', '/api/products', { body: { data: { articleNumber: 'kept' } } });
     await site.restart();
