@@ -12,6 +12,8 @@ const transform = {
   ],
 };
 
+const modulePathIgnorePatterns = ['<rootDir>/.tmp/', '<rootDir>/dist/', '<rootDir>/playground/'];
+
 /** @type {import('jest').Config} */
 module.exports = {
   projects: [
@@ -21,20 +23,23 @@ module.exports = {
       testEnvironment: 'node',
       testMatch: ['<rootDir>/tests/unit/**/*.test.ts'],
       transform,
+      modulePathIgnorePatterns,
     },
     {
       displayName: 'api',
       rootDir: __dirname,
-      testEnvironment: 'node',
+      testEnvironment: '<rootDir>/tests/support/environment.js',
       testMatch: ['<rootDir>/tests/api/**/*.test.ts'],
       transform,
+      modulePathIgnorePatterns,
     },
     {
       displayName: 'e2e',
       rootDir: __dirname,
-      testEnvironment: 'node',
+      testEnvironment: '<rootDir>/tests/support/environment.js',
       testMatch: ['<rootDir>/tests/e2e/**/*.test.ts'],
       transform,
+      modulePathIgnorePatterns,
     },
   ],
 };

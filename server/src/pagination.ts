@@ -12,7 +12,8 @@ const wholeNumber = (maximum: number, fallback: number) =>
     .string()
     .regex(/^[1-9]\d{0,8}$/, { message: `must be a whole number from 1 to ${maximum}` })
     .transform(Number)
-    .refine((value) => value <= maximum, { message: `must be at most ${maximum}` })
+    // A type after the transform, so that the OpenAPI document can name it.
+    .pipe(z.number().int().min(1).max(maximum))
     .default(fallback);
 
 /** `page` and `per_page` of a query string. */

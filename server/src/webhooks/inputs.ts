@@ -12,7 +12,9 @@ const events = z
   .refine((names) => !names.includes('*') || names.length === 1, {
     message: '"*" stands alone: it already means every event',
   })
-  .transform((names) => [...new Set(names)]);
+  .transform((names) => [...new Set(names)])
+  // A type after the transform, so that the OpenAPI document can name it.
+  .pipe(z.array(z.string()));
 
 const name = z.string().trim().min(1).max(255);
 const url = z.string().trim().min(1).max(2048);
