@@ -1,5 +1,6 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createApiToken } from '../support/accounts';
 import { startSite, type Site } from '../support/site';
 
 /** The table of specification 1, Endpoints, over HTTP. */
@@ -261,6 +262,43 @@ describe('who may', () => {
     const answer = await site.request('GET', `${BASE}/webhooks`, { as: 'nobody' });
     expect([401, 403]).toContain(answer.status);
     expect((await site.request('GET', '/switchboard/webhooks', { as: 'nobody' })).status).toBe(401);
+  });
+
+  test('a read-only token reads and does not write', async () => {
+    const token = await createApiToken(site, { type: 'read-only' });
+    const { id } = await create();
+    const as = { token };
+    expect((await site.request('GET', `${BASE}/webhooks`, { as })).status).toBe(200);
+    expect((await site.request('GET', `${BASE}/webhooks/${id}`, { as })).status).toBe(200);
+    expect((await site.request('GET', `${BASE}/webhooks/events`, { as })).status).toBe(200);
+    expect((await site.request('GET', `${BASE}/webhooks/${id}/deliveries`, { as })).status).toBe(
+      200
+    );
+    const writes: [string, string][] = [
+      ['POST', '/webhooks'],
+      ['PUT', `/webhooks/${id}`],
+      ['PATCH', `/webhooks/${id}`],
+      ['DELETE', `/webhooks/${id}`],
+      ['POST', `/webhooks/${id}/test`],
+      ['POST', `/webhooks/${id}/secret`],
+    ];
+    for (const [method, path] of writes) {
+      const body = method === 'DELETE' ? undefined : valid();
+      expect((await site.request(method, `${BASE}${path}`, { as, body })).status).toBe(403);
+    }
+  });
+
+  test('a custom token reaches the actions it was given and no other', async () => {
+    const token = await createApiToken(site, {
+      type: 'custom',
+      permissions: ['plugin::switchboard.webhooks.find'],
+    });
+    const as = { token };
+    expect((await site.request('GET', `${BASE}/webhooks`, { as })).status).toBe(200);
+    expect((await site.request('POST', `${BASE}/webhooks`, { as, body: valid() })).status).toBe(
+      403
+    );
+    expect((await site.request('GET', `${BASE}/webhooks/events`, { as })).status).toBe(403);
   });
 
   test('the admin routes answer in data', async () => {
