@@ -1,0 +1,17 @@
+import { contactEvents, formEvents } from './contact-events';
+import type { EventDefinitions } from './define';
+import { conversationEvents, marketingEvents } from './email-events';
+import { companyEvents, dealEvents, taskEvents } from './work-events';
+
+/** Every event of the CRM, in the order of the specification's table; `ping` is not the CRM's. */
+export const CRM_EVENTS: EventDefinitions = {
+  ...contactEvents,
+  ...formEvents,
+  ...taskEvents,
+  ...companyEvents,
+  ...dealEvents,
+  ...marketingEvents,
+  ...conversationEvents,
+};
+
+export type { EventDefinition, EventDefinitions } from './define';

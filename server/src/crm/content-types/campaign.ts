@@ -1,0 +1,17 @@
+import { CAMPAIGN_STATUSES } from '../../../../shared/contracts/crm';
+import { crmType } from './parts';
+
+export const campaign = crmType({
+  singularName: 'campaign',
+  pluralName: 'campaigns',
+  displayName: 'Campaign',
+  attributes: {
+    title: { type: 'string', required: true, maxLength: 255 },
+    subject: { type: 'string', maxLength: 998 },
+    campaign_status: { type: 'enumeration', enum: [...CAMPAIGN_STATUSES], default: 'draft' },
+    total: { type: 'integer', default: 0 },
+    sent: { type: 'integer', default: 0 },
+    failed: { type: 'integer', default: 0 },
+    sent_at: { type: 'datetime' },
+  },
+});

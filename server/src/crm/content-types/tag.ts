@@ -1,0 +1,17 @@
+import { crmType } from './parts';
+
+export const tag = crmType({
+  singularName: 'tag',
+  pluralName: 'tags',
+  displayName: 'Tag',
+  attributes: {
+    name: { type: 'string', required: true, maxLength: 255 },
+    slug: { type: 'uid', targetField: 'name', required: true },
+    contacts: {
+      type: 'relation',
+      relation: 'manyToMany',
+      target: 'plugin::switchboard.contact',
+      mappedBy: 'tags',
+    },
+  },
+});

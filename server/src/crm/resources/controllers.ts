@@ -1,0 +1,116 @@
+import type { Core } from '@strapi/strapi';
+import { errors, z } from '@strapi/utils';
+import type { Context } from 'koa';
+import { type PageRequest, paginationMeta } from '../../pagination';
+import { parseInput } from '../../validation';
+import type { Kind } from '../sources/kinds';
+import { getSource } from '../sources/registry';
+import { changeTag, crmRecords, tagsOfContact } from './crm-records';
+import { INPUTS } from './inputs';
+
+type Query = PageRequest & Record<string, unknown>;
+type Action = (ctx: Context) => Promise<void>;
+type Controller = Record<string, Action>;
+type Factory = (context: { strapi: Core.Strapi }) => Controller;
+
+/** A site's own type may have statuses of its own, which the host validates. */
+const inputFor = (strapi: Core.Strapi, kind: Kind, action: 'create' | 'update', body: unknown) => {
+  if (getSource(strapi, kind).own) return parseInput(INPUTS[kind][action], body);
+  const { status, ...rest } = parseInput(z.record(z.string(), z.unknown()), body);
+  const input = parseInput(INPUTS[kind][action], rest);
+  return status === undefined ? input : { ...input, status };
+};
+
+const resource =
+  (kind: Kind): Factory =>
+  ({ strapi }) => {
+    const records = () => crmRecords(strapi, kind);
+    return {
+      async find(ctx) {
+        ctx.body = await records().list(parseInput(INPUTS[kind].query, ctx.query) as Query);
+      },
+      async findOne(ctx) {
+        ctx.body = await records().get(String(ctx.params.id));
+      },
+      async create(ctx) {
+        const input = inputFor(strapi, kind, 'create', ctx.request.body);
+        ctx.body = await records().create(input);
+        ctx.status = 201;
+      },
+      async update(ctx) {
+        await records().get(String(ctx.params.id));
+        const input = inputFor(strapi, kind, 'update', ctx.request.body);
+        ctx.body = await records().update(String(ctx.params.id), input);
+      },
+      async delete(ctx) {
+        await records().remove(String(ctx.params.id));
+        ctx.status = 204;
+      },
+    };
+  };
+
+const contacts: Factory = ({ strapi }) => ({
+  ...resource('contact')({ strapi }),
+  async addTag(ctx) {
+    const { id, tag_id: tagId } = ctx.params as Record<string, string>;
+    ctx.body = await changeTag(strapi, String(id), String(tagId), 'connect');
+  },
+  async removeTag(ctx) {
+    const { id, tag_id: tagId } = ctx.params as Record<string, string>;
+    await changeTag(strapi, String(id), String(tagId), 'disconnect');
+    ctx.status = 204;
+  },
+});
+
+const tags: Factory = ({ strapi }) => {
+  const base = resource('tag')({ strapi });
+  return {
+    ...base,
+    async find(ctx) {
+      const query = parseInput(INPUTS.tag.query, ctx.query) as Query & { contact_id?: string };
+      if (query.contact_id === undefined) {
+        await base.find?.(ctx);
+        return;
+      }
+      const all = await tagsOfContact(strapi, query.contact_id);
+      const start = (query.page - 1) * query.per_page;
+      ctx.body = {
+        data: all.slice(start, start + query.per_page),
+        meta: paginationMeta(query, all.length),
+      };
+    },
+    async create(ctx) {
+      const body = parseInput(INPUTS.tag.create, ctx.request.body) as Record<string, unknown>;
+      // The host makes a slug of a name only in the admin panel.
+      const slug = body.slug ?? (await freeSlug(strapi, String(body.name)));
+      ctx.request.body = { ...body, slug };
+      await base.create?.(ctx);
+    },
+  };
+};
+
+const freeSlug = async (strapi: Core.Strapi, name: string): Promise<string | undefined> => {
+  const { uid, own } = getSource(strapi, 'tag');
+  if (!own) return undefined;
+  const service = strapi.plugin('content-manager')?.service('uid') as
+    | {
+        generateUIDField(options: {
+          contentTypeUID: string;
+          field: string;
+          data: Record<string, unknown>;
+        }): Promise<string>;
+      }
+    | undefined;
+  if (!service) throw new errors.ValidationError('slug: is required');
+  return service.generateUIDField({ contentTypeUID: uid, field: 'slug', data: { name } });
+};
+
+export const controllers: Record<string, Factory> = {
+  contacts,
+  tags,
+  companies: resource('company'),
+  deals: resource('deal'),
+  'deal-stages': resource('deal-stage'),
+  tasks: resource('task'),
+  campaigns: resource('campaign'),
+};

@@ -1,0 +1,204 @@
+import { z } from '@strapi/utils';
+import {
+  CAMPAIGN_STATUSES,
+  CONTACT_STATUSES,
+  DEAL_STATUSES,
+  TASK_STATUSES,
+  TASK_TYPES,
+} from '../../../../shared/contracts/crm';
+import { pageQuery } from '../../pagination';
+import type { Kind } from '../sources/kinds';
+import {
+  bag,
+  date,
+  decimal,
+  DOCUMENT_ID,
+  email,
+  integer,
+  ownerId,
+  readOnly,
+  reference,
+  requiredText,
+  text,
+  time,
+} from './values';
+
+/** zod schemas of what the CRM's routes take; `strapi openapi generate` documents them. */
+
+const unwritten = { id: readOnly, dates: readOnly };
+const choice = <const V extends readonly [string, ...string[]]>(values: V) =>
+  z.enum(values).nullable().optional();
+
+const contact = z.strictObject({
+  ...unwritten,
+  name: readOnly,
+  email,
+  first_name: text(),
+  last_name: text(),
+  phone: text(64),
+  job_title: text(),
+  status: choice(CONTACT_STATUSES),
+  lifecycle_stage: text(64),
+  owner_id: ownerId,
+  company_id: reference,
+  address: bag,
+  score: integer(),
+  lifetime_value: decimal,
+  source: text(),
+  /** Moves the contact to the bin; null takes it out again. */
+  trashed_at: time,
+  fields: bag,
+  /** The ids of all its tags. */
+  tags: z
+    .array(z.string().regex(DOCUMENT_ID, { message: 'is not the id of a tag' }))
+    .max(1000)
+    .optional(),
+});
+
+const slug = z
+  .string()
+  .max(255)
+  .regex(/^[A-Za-z0-9-_.~]+$/, { message: 'may hold letters, digits, "-", "_", "." and "~"' });
+
+const tag = z.strictObject({ id: readOnly, name: requiredText(), slug: slug.optional() });
+
+const company = z.strictObject({
+  ...unwritten,
+  name: requiredText(),
+  domain: text(),
+  email,
+  phone: text(64),
+  website: text(2048),
+  industry: text(),
+  employees: integer(0),
+  description: text(65_000),
+  owner_id: ownerId,
+  address: bag,
+  trashed_at: time,
+  fields: bag,
+});
+
+const deal = z.strictObject({
+  ...unwritten,
+  title: requiredText(),
+  value: decimal,
+  currency: z
+    .string()
+    .regex(/^[A-Z]{3}$/, { message: 'must be an ISO 4217 code such as EUR' })
+    .nullable()
+    .optional(),
+  status: choice(DEAL_STATUSES),
+  lost_reason: text(),
+  stage_id: reference,
+  contact_id: reference,
+  company_id: reference,
+  owner_id: ownerId,
+  expected_close_date: date,
+  trashed_at: time,
+  fields: bag,
+});
+
+const dealStage = z.strictObject({
+  id: readOnly,
+  name: requiredText(),
+  position: integer(),
+  probability: integer(0, 100),
+});
+
+const task = z.strictObject({
+  ...unwritten,
+  title: requiredText(),
+  type: choice(TASK_TYPES),
+  status: choice(TASK_STATUSES),
+  outcome: text(),
+  description: text(65_000),
+  due_at: time,
+  contact_id: reference,
+  company_id: reference,
+  deal_id: reference,
+  owner_id: ownerId,
+  trashed_at: time,
+});
+
+const campaign = z.strictObject({
+  ...unwritten,
+  title: requiredText(),
+  subject: text(998),
+  status: choice(CAMPAIGN_STATUSES),
+  total: integer(0),
+  sent: integer(0),
+  failed: integer(0),
+});
+
+const somebody = { message: 'give at least an email, a name or a phone number', path: ['email'] };
+
+const isSomebody = (input: z.infer<typeof contact>): boolean =>
+  [input.email, input.first_name, input.last_name, input.phone].some(Boolean);
+
+/** `update`: each key is optional, and what is absent stays. */
+export interface KindInputs {
+  create: z.ZodType<Record<string, unknown>>;
+  update: z.ZodType<Record<string, unknown>>;
+  query: z.ZodObject;
+}
+
+const filterText = z.string().min(1).max(255).optional();
+const filterId = z.string().regex(DOCUMENT_ID, { message: 'is not the id of a record' }).optional();
+/** `true` lists the bin instead of what is not in it. */
+const trashed = z.enum(['true', 'false']).default('false');
+
+const query = <S extends Record<string, z.ZodType>>(filters: S) =>
+  z.object({ ...pageQuery, ...filters });
+
+export const INPUTS: Readonly<Record<Kind, KindInputs>> = {
+  contact: {
+    create: contact.refine(isSomebody, somebody),
+    update: contact.partial(),
+    query: query({
+      email: filterText,
+      status: filterText,
+      company_id: filterId,
+      tag_id: filterId,
+      trashed,
+    }),
+  },
+  tag: {
+    create: tag,
+    update: tag.partial(),
+    query: query({ slug: filterText, contact_id: filterId }),
+  },
+  company: {
+    create: company,
+    update: company.partial(),
+    query: query({ domain: filterText, trashed }),
+  },
+  deal: {
+    create: deal,
+    update: deal.partial(),
+    query: query({
+      status: filterText,
+      stage_id: filterId,
+      contact_id: filterId,
+      company_id: filterId,
+      trashed,
+    }),
+  },
+  'deal-stage': { create: dealStage, update: dealStage.partial(), query: query({}) },
+  task: {
+    create: task,
+    update: task.partial(),
+    query: query({
+      status: filterText,
+      type: filterText,
+      contact_id: filterId,
+      company_id: filterId,
+      deal_id: filterId,
+      trashed,
+    }),
+  },
+  campaign: {
+    create: campaign,
+    update: campaign.partial(),
+    query: query({ status: filterText }),
+  },
+};

@@ -1,0 +1,89 @@
+import { z } from '@strapi/utils';
+import type { ModuleId } from '../../../../shared/contracts/modules';
+import { requireModule } from '../../modules';
+import type { RouteConfig } from '../../room';
+import { pageOf } from '../../webhooks/inputs';
+import { SHAPES } from '../catalogue/shapes';
+import type { Kind } from '../sources/kinds';
+import { INPUTS } from './inputs';
+
+const id = z.string();
+const json = (schema: z.ZodType) => ({ body: { 'application/json': schema } });
+
+const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] => {
+  const config = module ? { policies: [requireModule(module)] } : {};
+  const { create, update, query } = INPUTS[kind];
+  const one = { params: { id } };
+  const response = SHAPES[kind];
+  return [
+    {
+      method: 'GET',
+      path: `/${name}`,
+      handler: `${name}.find`,
+      request: { query: query.shape },
+      response: pageOf(response),
+      config,
+    },
+    {
+      method: 'POST',
+      path: `/${name}`,
+      handler: `${name}.create`,
+      request: json(create),
+      response,
+      config,
+    },
+    {
+      method: 'GET',
+      path: `/${name}/:id`,
+      handler: `${name}.findOne`,
+      request: one,
+      response,
+      config,
+    },
+    ...(['PUT', 'PATCH'] as const).map((method) => ({
+      method,
+      path: `/${name}/:id`,
+      handler: `${name}.update`,
+      request: { ...one, ...json(update) },
+      response,
+      config,
+    })),
+    {
+      method: 'DELETE',
+      path: `/${name}/:id`,
+      handler: `${name}.delete`,
+      request: one,
+      response: z.null(),
+      config,
+    },
+  ];
+};
+
+const tagging = { params: { id, tag_id: id } };
+
+/** `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}`; DESIGN, The CRM. */
+export const crmRoutes: RouteConfig[] = [
+  ...routesOf('contact', 'contacts'),
+  {
+    method: 'POST',
+    path: '/contacts/:id/tags/:tag_id',
+    handler: 'contacts.addTag',
+    request: tagging,
+    response: SHAPES.contact,
+    config: {},
+  },
+  {
+    method: 'DELETE',
+    path: '/contacts/:id/tags/:tag_id',
+    handler: 'contacts.removeTag',
+    request: tagging,
+    response: z.null(),
+    config: {},
+  },
+  ...routesOf('tag', 'tags'),
+  ...routesOf('company', 'companies', 'companies'),
+  ...routesOf('deal', 'deals', 'sales_pipeline'),
+  ...routesOf('deal-stage', 'deal-stages', 'sales_pipeline'),
+  ...routesOf('task', 'tasks'),
+  ...routesOf('campaign', 'campaigns', 'email_marketing'),
+];

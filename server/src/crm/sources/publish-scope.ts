@@ -1,0 +1,75 @@
+import type { Core } from '@strapi/strapi';
+import { getPublisher } from '../../webhooks/publisher';
+import { type After, type CrmEvent, KIND_RULES } from '../rules';
+import type { Entry } from './mapping';
+import { CHUNK, readRows } from './rows';
+import type { Scope, Touch } from './scope';
+import { serialize, tagsOf } from './serialize';
+import { logSkipped } from './touch';
+import type { WatchedSource } from './watched';
+
+const rowsAfter = async (
+  strapi: Core.Strapi,
+  watched: WatchedSource,
+  touches: readonly (readonly [string, Touch])[]
+): Promise<Map<string, Entry>> => {
+  const rows = new Map<string, Entry>();
+  const unread: string[] = [];
+  for (const [id, touch] of touches) {
+    if (touch.row) rows.set(id, touch.row);
+    else unread.push(id);
+  }
+  if (unread.length > 0) {
+    const reading = { keys: null, tags: touches.some(([, { tags }]) => tags) };
+    const read = await readRows(strapi, watched, { documentId: { $in: unread } }, reading);
+    for (const row of read) rows.set(String(row.documentId), row);
+  }
+  return rows;
+};
+
+const afterOf = (watched: WatchedSource, row: Entry | undefined, touch: Touch): After | null => {
+  if (!row) return null;
+  const tags = touch.tags ? tagsOf(watched.source, watched.tagSource, row) : null;
+  return { payload: serialize(watched.source, row), tags };
+};
+
+const eventsOf = (
+  strapi: Core.Strapi,
+  scope: Scope,
+  watched: WatchedSource,
+  id: string,
+  touch: Touch,
+  row: Entry | undefined
+): CrmEvent[] => {
+  if (touch.unknown) return [];
+  try {
+    const after = afterOf(watched, row, touch);
+    const { bookkeeping } = watched;
+    const change = { before: touch.before, after, origin: scope.origin, bookkeeping };
+    return KIND_RULES[watched.source.kind]?.derive(change) ?? [];
+  } catch (error) {
+    // A computed field that fails costs its event; it never costs the site its write.
+    logSkipped(strapi, watched, { documentId: id }, error);
+    return [];
+  }
+};
+
+/**
+ * Compares every record that a scope touched with what it is now and publishes what happened, in
+ * the scope's transaction, in chunks.
+ */
+export const publishScope = async (strapi: Core.Strapi, scope: Scope): Promise<void> => {
+  if (scope.touched.size === 0) return;
+  const wanted = await scope.wanted();
+  for (const [watched, all] of scope.touched) {
+    const touches = [...all];
+    for (let start = 0; start < touches.length; start += CHUNK) {
+      const chunk = touches.slice(start, start + CHUNK);
+      const rows = await rowsAfter(strapi, watched, chunk);
+      const events = chunk.flatMap(([id, touch]) =>
+        eventsOf(strapi, scope, watched, id, touch, rows.get(id))
+      );
+      await getPublisher(strapi).publish(events.filter(({ event }) => wanted.has(event)));
+    }
+  }
+};

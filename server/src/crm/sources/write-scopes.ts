@@ -1,0 +1,102 @@
+import type { Core } from '@strapi/strapi';
+import { publishScope } from './publish-scope';
+import { inScope } from './scope';
+import { isWanted, touchDocuments, touchingOf } from './touch';
+import type { WatchPlan } from './watched';
+
+const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
+type Method = (typeof METHODS)[number];
+
+type Write = (uid: string, params?: { data?: Record<string, unknown> }) => Promise<unknown>;
+
+/** Writes to a type that is only the other end of a relation matter only where they edit it. */
+const concerns = (
+  plan: WatchPlan,
+  method: Method,
+  ...[uid, params]: Parameters<Write>
+): boolean => {
+  if (plan.byUid.has(uid)) return true;
+  const opposites = plan.opposites.get(uid);
+  if (!opposites) return false;
+  if (method === 'delete' || method === 'deleteMany') return true;
+  return opposites.some(({ inverse }) => inverse !== null && params?.data?.[inverse] !== undefined);
+};
+
+/**
+ * Gives each write to a watched type a scope and, where it has none, a transaction.
+ *
+ * The host runs `strapi.db.query(uid).create()` and its like without one: it inserts the row, then
+ * calls the lifecycles. An event queued there could be kept while its write fails, or the other way
+ * round. Only the document service brings a transaction along. So the entity manager's own methods
+ * are wrapped, for watched types alone.
+ * @returns a function that unwraps them.
+ */
+export const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
+  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
+  const originals = new Map<Method, Write>();
+  for (const method of METHODS) {
+    const original = manager[method];
+    originals.set(method, original);
+    manager[method] = function write(this: unknown, uid, params) {
+      if (!concerns(plan, method, uid, params)) return original.call(manager, uid, params);
+      return inScope(
+        strapi,
+        { compound: false },
+        (scope) => publishScope(strapi, scope),
+        () => original.call(manager, uid, params)
+      );
+    };
+  }
+  return () => {
+    for (const [method, original] of originals) manager[method] = original;
+  };
+};
+
+const ACTIONS: ReadonlySet<string> = new Set(
+  'create update delete clone publish unpublish discardDraft'.split(' ')
+);
+
+interface DocumentContext {
+  uid: string;
+  action: string;
+  params: { documentId?: string };
+}
+
+/**
+ * Makes one call of the document service one scope: publishing deletes the old published row and
+ * inserts a new one, a component's row is written before its owner's, a clone copies relations last.
+ */
+export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): void => {
+  strapi.documents.use(async (context, next) => {
+    const { uid, action, params } = context as unknown as DocumentContext;
+    const sources = plan.byUid.get(uid);
+    const isCompound =
+      action === 'clone' ||
+      sources?.some(
+        (watched) => watched.draftAndPublish || watched.localized || watched.components
+      );
+    if (!sources || !ACTIONS.has(action) || !isCompound) return next();
+    const run = () =>
+      inScope(
+        strapi,
+        { compound: true },
+        (scope) => publishScope(strapi, scope),
+        async (scope) => {
+          for (const watched of params.documentId && action !== 'clone' ? sources : []) {
+            const touching = { ...touchingOf(watched, 'update', null) };
+            const mayDelete = touchingOf(watched, 'delete', null);
+            const mayCreate = touchingOf(watched, 'create', null);
+            const wanted =
+              (await isWanted(scope, watched, touching)) ||
+              (await isWanted(scope, watched, mayDelete)) ||
+              (await isWanted(scope, watched, mayCreate));
+            if (wanted) {
+              await touchDocuments(strapi, scope, watched, [String(params.documentId)], touching);
+            }
+          }
+          return next();
+        }
+      );
+    return run() as ReturnType<typeof next>;
+  });
+};
