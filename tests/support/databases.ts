@@ -2,33 +2,11 @@ import { spawnSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import path from 'node:path';
 import { ROOT } from './paths';
+import { SERVERS } from './servers';
 
 export type DatabaseKind = 'sqlite' | 'postgres' | 'mysql';
 
-interface Server {
-  host: string;
-  port: number;
-  user: string;
-  password: string;
-}
-
 const env = process.env;
-
-/** Where the servers are; each part can be set from the environment (tests/support/README.md). */
-export const SERVERS: Record<'postgres' | 'mysql', Server> = {
-  postgres: {
-    host: env.TEST_POSTGRES_HOST ?? '127.0.0.1',
-    port: Number(env.TEST_POSTGRES_PORT ?? 5432),
-    user: env.TEST_POSTGRES_USER ?? 'postgres',
-    password: env.TEST_POSTGRES_PASSWORD ?? 'root',
-  },
-  mysql: {
-    host: env.TEST_MYSQL_HOST ?? '127.0.0.1',
-    port: Number(env.TEST_MYSQL_PORT ?? 3306),
-    user: env.TEST_MYSQL_USER ?? 'root',
-    password: env.TEST_MYSQL_PASSWORD ?? '',
-  },
-};
 
 const PREFIX = 'swb_t_';
 
@@ -122,7 +100,6 @@ export const databaseEnv = (kind: DatabaseKind, name: string): Record<string, st
 // Jest wants to know its suites before anything asynchronous can run.
 const isReachable = (kind: 'postgres' | 'mysql'): boolean =>
   spawnSync(process.execPath, [path.join(ROOT, 'tests/support/reachable.js'), kind], {
-    env: { ...process.env, REACHABLE_SERVER: JSON.stringify(SERVERS[kind]) },
     timeout: 8000,
   }).status === 0;
 

@@ -2,7 +2,7 @@
 
 // Exits 0 when the database server named by the argument takes a connection. A process of its own,
 // because jest collects its suites synchronously.
-const server = JSON.parse(process.env.REACHABLE_SERVER);
+const server = require('./servers').SERVERS[process.argv[2]];
 
 const connect = {
   async postgres() {

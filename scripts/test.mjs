@@ -1,0 +1,203 @@
+// npm test [unit|api|e2e] [-- <arguments of jest>]
+//
+// Installs and builds what is missing, runs the suites, says what ran on which database and what
+// was left out, and ends with one line: "N passed, N failed". REQUIRE_ALL=1 counts whatever is
+// left out as failed.
+import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { buildPluginWhenStale, findChromium, installWhatIsMissing } from './lib/prepare.mjs';
+import { ROOT, SCRATCH } from './lib/paths.mjs';
+
+const SUITES = ['unit', 'api', 'e2e'];
+const RESULTS = path.join(SCRATCH, 'results');
+const REQUIRE_ALL = process.env.REQUIRE_ALL === '1';
+/** How long jest may take to go away once its results are written. */
+const EXIT_GRACE_MS = 60_000;
+
+const given = process.argv.slice(2);
+const chosen = SUITES.filter((name) => name === given[0]);
+const suites = chosen.length > 0 ? chosen : SUITES;
+const forwarded = chosen.length > 0 ? given.slice(1) : given;
+
+const SUITE_ARGS = {
+  unit: ['--maxWorkers=2'],
+  api: ['--maxWorkers=2', '--testTimeout=60000'],
+  e2e: ['--runInBand', '--testTimeout=120000'],
+};
+
+const hasTests = (suite) => {
+  const folder = path.join(ROOT, 'tests', suite);
+  return (
+    fs.existsSync(folder) &&
+    fs.readdirSync(folder, { recursive: true }).some((name) => String(name).endsWith('.test.ts'))
+  );
+};
+
+const readResults = (file) => {
+  try {
+    return JSON.parse(fs.readFileSync(file, 'utf8'));
+  } catch {
+    return undefined;
+  }
+};
+
+let current;
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    current?.kill(signal);
+    process.exitCode = 1;
+  });
+}
+
+/** Runs one suite; resolves with jest's own account of it and how the process ended. */
+const runSuite = (suite, env) =>
+  new Promise((resolve, reject) => {
+    const output = path.join(RESULTS, `${suite}.json`);
+    fs.rmSync(output, { force: true });
+    const args = [
+      '--experimental-vm-modules',
+      '--disable-warning=ExperimentalWarning',
+      path.join(ROOT, 'node_modules/jest/bin/jest.js'),
+      '--selectProjects',
+      suite,
+      ...SUITE_ARGS[suite],
+      '--json',
+      `--outputFile=${output}`,
+      '--passWithNoTests',
+      ...forwarded,
+    ];
+    // jest's JSON goes to the file and, uninvited, to standard output.
+    current = spawn(process.execPath, args, {
+      cwd: ROOT,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    let stuck = false;
+    let deadline;
+    const watch = setInterval(() => {
+      if (!fs.existsSync(output)) return;
+      deadline ??= Date.now() + EXIT_GRACE_MS;
+      if (Date.now() < deadline) return;
+      stuck = true;
+      current.kill('SIGKILL');
+    }, 1000);
+    current.once('error', reject);
+    current.once('close', (code) => {
+      clearInterval(watch);
+      current = undefined;
+      resolve({ results: readResults(output), code: code ?? 1, stuck });
+    });
+  });
+
+/** Passed and failed of one suite; a file that could not run at all is a failure too. */
+const account = (suite, { results, code, stuck }) => {
+  const lines = [];
+  if (!results) return { passed: 0, failed: 1, lines: [`${suite}: jest ended with ${code}`] };
+  const failedFiles = results.testResults.filter(
+    (file) => file.status === 'failed' && !file.assertionResults.some((t) => t.status === 'failed')
+  );
+  let failed = results.numFailedTests + failedFiles.length;
+  for (const file of failedFiles)
+    lines.push(`failed as a whole: ${path.relative(ROOT, file.name)}`);
+  const skipped = results.testResults
+    .flatMap((file) => file.assertionResults)
+    .filter((test) => ['pending', 'todo', 'disabled'].includes(test.status));
+  // With a filter (`-t`), jest counts what the filter left out as pending.
+  if (REQUIRE_ALL && forwarded.length === 0 && skipped.length > 0) {
+    failed += skipped.length;
+    lines.push(...skipped.map((test) => `skipped, which REQUIRE_ALL=1 forbids: ${test.fullName}`));
+  }
+  if (stuck) {
+    failed += 1;
+    lines.push(`jest did not end within ${EXIT_GRACE_MS / 1000} s after the last test of ${suite}`);
+  }
+  if (code !== 0 && failed === 0) {
+    failed = 1;
+    lines.push(`${suite}: jest ended with ${code}`);
+  }
+  return { passed: results.numPassedTests, failed, skipped: skipped.length, results, lines };
+};
+
+const KINDS = ['sqlite', 'postgres', 'mysql'];
+
+const countByDatabase = (results) => {
+  const counts = Object.fromEntries(KINDS.map((kind) => [kind, 0]));
+  for (const test of results?.testResults.flatMap((file) => file.assertionResults) ?? []) {
+    if (test.status !== 'passed') continue;
+    for (const kind of KINDS) if (test.fullName.includes(`[${kind}]`)) counts[kind] += 1;
+  }
+  return counts;
+};
+
+const duration = (from) => `${Math.round((Date.now() - from) / 1000)} s`;
+
+const main = async () => {
+  await installWhatIsMissing();
+  const needsBuild =
+    forwarded.length === 0 ? suites.some((s) => s !== 'unit') : suites.includes('e2e');
+  if (needsBuild) await buildPluginWhenStale();
+  // The built package is what a site gets, so it is what a whole run tests; a run of some files
+  // takes the sources as they are.
+  const env = needsBuild ? { SWITCHBOARD_PATH: ROOT } : {};
+  fs.mkdirSync(RESULTS, { recursive: true });
+
+  const total = { passed: 0, failed: 0 };
+  const summary = [];
+  for (const suite of suites) {
+    if (!hasTests(suite)) {
+      summary.push(`${suite}: there are no tests in tests/${suite}`);
+      continue;
+    }
+    if (suite === 'e2e') {
+      env.CHROMIUM_PATH = findChromium();
+      if (!env.CHROMIUM_PATH) {
+        summary.push('e2e: skipped, no Chromium (set CHROMIUM_PATH, or install /usr/bin/chromium)');
+        if (REQUIRE_ALL) total.failed += 1;
+        continue;
+      }
+    }
+    console.log(`\n== ${suite} ==`);
+    const started = Date.now();
+    const outcome = account(suite, await runSuite(suite, env));
+    total.passed += outcome.passed;
+    total.failed += outcome.failed;
+    summary.push(
+      `${suite}: ${outcome.passed} passed, ${outcome.failed} failed, ${outcome.skipped ?? 0} skipped (${duration(started)})`,
+      ...outcome.lines.map((line) => `  ${line}`)
+    );
+    if (suite === 'api') {
+      const counts = countByDatabase(outcome.results);
+      for (const kind of KINDS) {
+        const ran = counts[kind] > 0 ? `${counts[kind]} passed` : whyNot(kind);
+        summary.push(`  on ${kind}: ${ran}`);
+      }
+    }
+  }
+  if (total.passed + total.failed === 0) {
+    summary.push('No test ran.');
+    process.exitCode = 1;
+  }
+  if (total.failed > 0) process.exitCode = 1;
+  fs.writeFileSync(path.join(RESULTS, 'summary.json'), JSON.stringify(total));
+  console.log(`\n${summary.join('\n')}\n${total.passed} passed, ${total.failed} failed`);
+};
+
+const whyNot = (kind) => {
+  if (kind === 'sqlite') return 'nothing ran';
+  const only = process.env.TEST_DATABASES;
+  if (only && !only.split(',').includes(kind)) return `left out by TEST_DATABASES=${only}`;
+  const probe = spawnSync(process.execPath, [path.join(ROOT, 'tests/support/reachable.js'), kind], {
+    encoding: 'utf8',
+    timeout: 10_000,
+  });
+  return probe.status === 0
+    ? 'nothing ran'
+    : `skipped, the server cannot be reached (${probe.stderr.trim() || 'no answer'})`;
+};
+
+main().catch((error) => {
+  console.error(error.message);
+  console.log('0 passed, 1 failed');
+  process.exitCode = 1;
+});

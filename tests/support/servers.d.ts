@@ -1,0 +1,8 @@
+export interface Server {
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+}
+
+export const SERVERS: Record<'postgres' | 'mysql', Server>;
