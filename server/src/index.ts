@@ -3,13 +3,14 @@ import { access } from './access';
 import { config } from './config';
 import { crm } from './crm';
 import { modules } from './modules';
+import { overview } from './overview';
 import { pos } from './pos';
 import type { Room, RouteConfig } from './room';
 import { stock } from './stock';
 import { webhooks } from './webhooks';
 
 /** In the order of the arrows: a room comes after the rooms it uses. */
-const rooms: readonly Room[] = [modules, access, webhooks, crm, stock, pos];
+const rooms: readonly Room[] = [modules, access, webhooks, crm, stock, pos, overview];
 
 const gather = <K extends 'contentTypes' | 'services' | 'controllers' | 'policies'>(
   part: K

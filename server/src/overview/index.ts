@@ -1,0 +1,52 @@
+import type { Core } from '@strapi/strapi';
+import type { Context } from 'koa';
+import type { HealthReport } from '../../../shared/contracts/overview';
+import { adminPolicies } from '../access/admin-policies';
+import { getOptions } from '../config';
+import { requireModule } from '../modules';
+import type { Room } from '../room';
+import { readHealth } from './health';
+import { mappedTypes } from './mapped-types';
+
+/** Several screens and widgets ask at once; they may share an answer for this long, in milliseconds. */
+const SHARED_FOR_MS = 2000;
+
+const controller = ({ strapi }: { strapi: Core.Strapi }) => {
+  let latest: { at: number; report: Promise<HealthReport> } | undefined;
+  return {
+    async health(ctx: Context) {
+      const at = Date.now();
+      if (!latest || at - latest.at > SHARED_FOR_MS) {
+        latest = { at, report: readHealth(strapi, at) };
+        latest.report.catch(() => {
+          latest = undefined;
+        });
+      }
+      ctx.body = { data: await latest.report };
+    },
+    async mappedTypes(ctx: Context) {
+      ctx.body = { data: mappedTypes(getOptions(strapi)) };
+    },
+  };
+};
+
+/** What the admin panel shows at a glance; it only reads, and only little, however long the log is. */
+export const overview: Room = {
+  controllers: { overview: controller },
+  routes: {
+    admin: [
+      {
+        method: 'GET',
+        path: '/webhooks-health',
+        handler: 'overview.health',
+        config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
+      },
+      {
+        method: 'GET',
+        path: '/mapped-types',
+        handler: 'overview.mappedTypes',
+        config: { policies: adminPolicies('modules.update') },
+      },
+    ],
+  },
+};
