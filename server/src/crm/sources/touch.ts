@@ -136,9 +136,12 @@ export const touchDocuments = async (
   for (let start = 0; start < unread.length; start += CHUNK) {
     const ids = unread.slice(start, start + CHUNK);
     const rows = await readRows(strapi, watched, { documentId: { $in: ids } }, reading);
-    remember(strapi, scope, watched, rows, reading);
+    const byId = new Map(rows.map((row) => [String(row.documentId), row]));
+    // In the order of the write, not in the order in which the database answers.
     for (const id of ids) {
-      if (!touches.has(id)) {
+      const row = byId.get(id);
+      if (row) remember(strapi, scope, watched, [row], reading);
+      else if (!touches.has(id)) {
         touches.set(id, { before: null, tags: reading.tags, row: null, unknown: false });
       }
     }
