@@ -66,7 +66,7 @@ export class GroupSlots {
     let progress = true;
     while (progress && this.running < this.nodeCap) {
       progress = false;
-      for (const group of this.groups.values()) {
+      for (const [id, group] of [...this.groups]) {
         if (this.running >= this.nodeCap) break;
         if (group.running >= group.limit) continue;
         const next = group.waiting.shift();
@@ -75,15 +75,20 @@ export class GroupSlots {
         this.running += 1;
         startable.push(next);
         progress = true;
+        // To the end of the line: slots that empty one by one must not all go to the first group.
+        this.groups.delete(id);
+        this.groups.set(id, group);
       }
     }
     return startable;
   }
 
-  finish(id: number, healthy: boolean): void {
+  /** @param healthy what the row said about its group; null: nothing, it was not worked on. */
+  finish(id: number, healthy: boolean | null): void {
     const group = this.of(id);
     group.running -= 1;
     this.running -= 1;
+    if (healthy === null) return;
     group.limit = healthy
       ? Math.min(this.groupCap, group.limit * 2)
       : Math.max(1, Math.floor(group.limit / 2));

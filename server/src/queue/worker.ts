@@ -49,6 +49,8 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
   const slots = new GroupSlots(options.concurrency, options.concurrencyPerGroup);
   const backlog: Outcome[] = [];
   const idle: (() => void)[] = [];
+  /** Leased, but given back by `stop`: they would otherwise sit through their leases. */
+  const unstarted: Claimed[] = [];
   let stopping = false;
   let looking = false;
   let lookAgain = false;
@@ -95,7 +97,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
   };
 
   const run = async (claimed: Claimed): Promise<void> => {
-    let healthy = true;
+    let healthy: boolean | null = null;
     try {
       const outcome = await options.perform(claimed);
       if (outcome !== null) {
@@ -113,16 +115,20 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
     settleIdle();
   };
 
-  /** Starts what is claimed and has a slot. */
+  /**
+   * Starts what is claimed and has a slot. Goes on until nothing more can start: a row that waited
+   * through its lease gives its slot back at once, and nobody else would offer it to the next one.
+   */
   const start = (): void => {
-    for (const claimed of slots.takeStartable()) {
-      if (claimed.leaseUntil - now() < options.reserveMs) {
-        slots.finish(claimed.group, true);
-        continue;
+    for (let batch = takeStartable(); batch.length > 0; batch = takeStartable()) {
+      for (const claimed of batch) {
+        if (claimed.leaseUntil - now() < options.reserveMs) slots.finish(claimed.group, null);
+        else void run(claimed);
       }
-      void run(claimed);
     }
   };
+
+  const takeStartable = (): Claimed[] => (stopping ? [] : slots.takeStartable());
 
   const claimDue = async (): Promise<void> => {
     const due = await queue.dueTimes();
@@ -142,6 +148,10 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
       }
       if (room <= 0) continue;
       const claimed = await queue.claim(group, room);
+      if (stopping) {
+        unstarted.push(...claimed);
+        return;
+      }
       slots.add(claimed);
       start();
     }
@@ -181,13 +191,11 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
     async stop() {
       stopping = true;
       clearTimeout(timer);
-      const unstarted = slots.dropWaiting();
+      unstarted.push(...slots.dropWaiting());
       await new Promise<void>((resolve) => {
         idle.push(resolve);
         settleIdle();
       });
-      // What was claimed while stopping began is given back too.
-      unstarted.push(...slots.dropWaiting());
       await queue.release(unstarted);
     },
   };

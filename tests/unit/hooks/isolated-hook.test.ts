@@ -1,0 +1,119 @@
+import { createAction, createFilter } from '../../../server/src/hooks/isolated-hook';
+
+const createLog = () => {
+  const lines: string[] = [];
+  return { lines, error: (line: string) => void lines.push(line) };
+};
+
+const DEADLINE_MS = 30;
+const never = () => new Promise<never>(() => {});
+
+describe('a filter', () => {
+  it('hands each handler what the one before returned, in the order of registration', async () => {
+    const hook = createFilter<number>('f', createLog());
+    hook.register((n) => n + 1).register(async (n) => n * 10);
+    expect(await hook.call(1)).toBe(20);
+  });
+
+  it('answers with its argument where nobody registered', async () => {
+    expect(await createFilter<number>('f', createLog()).call(5)).toBe(5);
+  });
+
+  it('goes on with what it had after a handler that returns nothing', async () => {
+    const hook = createFilter<{ n: number }>('f', createLog());
+    hook.register((value) => {
+      value.n += 1;
+      return undefined as never;
+    });
+    hook.register((value) => ({ n: value.n * 2 }));
+    expect(await hook.call({ n: 1 })).toEqual({ n: 4 });
+  });
+
+  it('ends with null once a handler said null; the rest are not asked', async () => {
+    const hook = createFilter<string | null>('f', createLog());
+    const after = jest.fn((value: string | null) => value);
+    hook.register(() => null).register(after);
+    expect(await hook.call('x')).toBeNull();
+    expect(after).not.toHaveBeenCalled();
+  });
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+      'broken',
+    ],
+    ['rejects', () => Promise.reject(new Error('broken later')), 'broken later'],
+    [
+      'throws no error at all',
+      () => {
+        throw null;
+      },
+      'null',
+    ],
+    ['hangs', never, `no answer within ${DEADLINE_MS} ms`],
+  ])(
+    'leaves out a handler that %s, and the log names it and the hook',
+    async (_how, body, reason) => {
+      const log = createLog();
+      const hook = createFilter<string>('service_crm_webhook_payload', log, DEADLINE_MS);
+      hook.register((value) => `${value}a`);
+      hook.register(function loyaltyPoints() {
+        return body() as never;
+      });
+      hook.register((value) => `${value}b`);
+      expect(await hook.call('')).toBe('ab');
+      expect(log.lines).toHaveLength(1);
+      expect(log.lines[0]).toContain('service_crm_webhook_payload');
+      expect(log.lines[0]).toContain('loyaltyPoints');
+      expect(log.lines[0]).toContain(reason);
+    }
+  );
+
+  it('does not ask a handler any more that was deleted, nor one that was registered meanwhile', async () => {
+    const hook = createFilter<string>('f', createLog());
+    const late = (value: string) => `${value}-late`;
+    const early = (value: string) => {
+      hook.register(late);
+      return `${value}-early`;
+    };
+    hook.register(early);
+    expect(await hook.call('x')).toBe('x-early');
+    hook.delete(early);
+    expect(hook.getHandlers()).toEqual([late]);
+    hook.delete(early);
+    expect(await hook.call('x')).toBe('x-late');
+  });
+});
+
+describe('an action', () => {
+  it('gives every handler the same value, one after the other, and answers nothing', async () => {
+    const hook = createAction<string>('a', createLog());
+    const seen: string[] = [];
+    hook.register(async (value) => {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      seen.push(`slow ${value}`);
+    });
+    hook.register((value) => {
+      seen.push(`quick ${value}`);
+    });
+    expect(await hook.call('x')).toBeUndefined();
+    expect(seen).toEqual(['slow x', 'quick x']);
+  });
+
+  it('goes on after a handler that throws or hangs', async () => {
+    const log = createLog();
+    const hook = createAction<string>('a', log, DEADLINE_MS);
+    const last = jest.fn();
+    hook.register(function first() {
+      throw new Error('broken');
+    });
+    hook.register(never);
+    hook.register(last);
+    await hook.call('x');
+    expect(last).toHaveBeenCalledWith('x');
+    expect(log.lines).toHaveLength(2);
+  });
+});

@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { GroupSlots } from '../../../server/src/queue/group-slots';
+import type { Claimed } from '../../../server/src/queue/types';
+
+let nextId = 1;
+const rows = (group: number, count: number): Claimed[] =>
+  Array.from({ length: count }, () => ({
+    id: (nextId += 1),
+    group,
+    owner: 'me',
+    leaseUntil: Infinity,
+    row: {},
+  }));
+
+describe('slots', () => {
+  it('start no more rows of a group than its cap, and of the node than its own', () => {
+    const slots = new GroupSlots(10, 4);
+    slots.add(rows(1, 20));
+    expect(slots.takeStartable()).toHaveLength(4);
+    for (const group of [2, 3, 4]) slots.add(rows(group, 20));
+    expect(slots.takeStartable()).toHaveLength(6);
+    expect(slots.takeStartable()).toHaveLength(0);
+  });
+
+  it('are shared in turn when several groups start at once', () => {
+    const slots = new GroupSlots(6, 6);
+    for (const group of [1, 2, 3]) slots.add(rows(group, 6));
+    const started = slots.takeStartable().map(({ group }) => group);
+    expect(started.sort()).toEqual([1, 1, 2, 2, 3, 3]);
+  });
+
+  it('that empty one by one go round the groups, so that none starves behind busy ones', () => {
+    const slots = new GroupSlots(4, 4);
+    for (const group of [1, 2, 3]) slots.add(rows(group, 100));
+    const started: number[] = [];
+    const running = slots.takeStartable();
+    for (let turn = 0; turn < 60; turn += 1) {
+      const done = running.shift();
+      slots.finish(done!.group, true);
+      const next = slots.takeStartable();
+      expect(next).toHaveLength(1);
+      running.push(...next);
+      started.push(next[0]!.group);
+    }
+    for (const group of [1, 2, 3]) {
+      expect(started.filter((one) => one === group).length).toBeGreaterThanOrEqual(15);
+    }
+  });
+
+  it('of a group that fails halve down to one, and double back to the cap when it recovers', () => {
+    const slots = new GroupSlots(64, 16);
+    const startedNow = () => {
+      slots.add(rows(1, 40));
+      const started = slots.takeStartable();
+      slots.dropWaiting();
+      return started.length;
+    };
+    expect(startedNow()).toBe(16);
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    expect(startedNow()).toBe(1);
+    slots.finish(1, true);
+    expect(startedNow()).toBe(2);
+    slots.finish(1, true);
+    slots.finish(1, true);
+    expect(startedNow()).toBe(8);
+  });
+
+  it('are given back by a row that was not worked on, without a word about its group', () => {
+    const slots = new GroupSlots(64, 16);
+    slots.add(rows(1, 16));
+    slots.takeStartable();
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    slots.add(rows(1, 5));
+    expect(slots.takeStartable()).toHaveLength(1);
+    slots.finish(1, null);
+    expect(slots.takeStartable()).toHaveLength(1);
+  });
+
+  it('of a group that fails are claimed for one at a time, none in advance', () => {
+    const slots = new GroupSlots(64, 16);
+    expect(slots.roomFor(1)).toBe(32);
+    slots.add(rows(1, 16));
+    slots.takeStartable();
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    expect(slots.roomFor(1)).toBe(1);
+  });
+
+  it('forget an idle group with nothing due, and keep a failing one that has more', () => {
+    const slots = new GroupSlots(64, 16);
+    slots.add(rows(1, 16));
+    slots.takeStartable();
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    slots.forgetExcept(new Map([[1, 0]]));
+    expect(slots.roomFor(1)).toBe(1);
+    slots.forgetExcept(new Map());
+    expect(slots.roomFor(1)).toBe(32);
+  });
+
+  it('hold whatever is added, started and finished in whatever order', () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('add' as const), group: fc.nat(4), count: fc.nat(30) }),
+      fc.record({ kind: fc.constant('finish' as const), at: fc.nat(100), healthy: fc.boolean() }),
+      fc.record({ kind: fc.constant('start' as const) })
+    );
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(step),
+        (node, cap, steps) => {
+          const slots = new GroupSlots(node, cap);
+          const running: Claimed[] = [];
+          let added = 0;
+          let done = 0;
+          for (const one of steps) {
+            if (one.kind === 'add') {
+              slots.add(rows(one.group, one.count));
+              added += one.count;
+            } else if (one.kind === 'start') running.push(...slots.takeStartable());
+            else if (running.length > 0) {
+              const [row] = running.splice(one.at % running.length, 1);
+              slots.finish(row!.group, one.healthy);
+              done += 1;
+            }
+            expect(running.length).toBeLessThanOrEqual(node);
+            for (const group of [0, 1, 2, 3, 4]) {
+              expect(running.filter((row) => row.group === group).length).toBeLessThanOrEqual(cap);
+            }
+            expect(slots.busy).toBe(added - done);
+          }
+          // Nothing is left behind: with everything finished, the waiting rows all get their turn.
+          for (let guard = 0; slots.busy > 0 && guard < 5000; guard += 1) {
+            running.push(...slots.takeStartable());
+            const row = running.shift();
+            if (row) slots.finish(row.group, true);
+          }
+          expect(slots.busy).toBe(0);
+        }
+      )
+    );
+  });
+});
