@@ -11,7 +11,8 @@ const id = z.string();
 const json = (schema: z.ZodType) => ({ body: { 'application/json': schema } });
 
 const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] => {
-  const config = module ? { policies: [requireModule(module)] } : {};
+  // One object a route: the host writes each route's scope into it.
+  const config = () => (module ? { policies: [requireModule(module)] } : {});
   const { create, update, query } = INPUTS[kind];
   const one = { params: { id } };
   const response = SHAPES[kind];
@@ -22,7 +23,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       handler: `${name}.find`,
       request: { query: query.shape },
       response: pageOf(response),
-      config,
+      config: config(),
     },
     {
       method: 'POST',
@@ -30,7 +31,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       handler: `${name}.create`,
       request: json(create),
       response,
-      config,
+      config: config(),
     },
     {
       method: 'GET',
@@ -38,7 +39,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       handler: `${name}.findOne`,
       request: one,
       response,
-      config,
+      config: config(),
     },
     ...(['PUT', 'PATCH'] as const).map((method) => ({
       method,
@@ -46,7 +47,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       handler: `${name}.update`,
       request: { ...one, ...json(update) },
       response,
-      config,
+      config: config(),
     })),
     {
       method: 'DELETE',
@@ -54,7 +55,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       handler: `${name}.delete`,
       request: one,
       response: z.null(),
-      config,
+      config: config(),
     },
   ];
 };
