@@ -1,0 +1,31 @@
+'use strict';
+
+const { dataOf } = require('./deliveries');
+
+const CHUNK = 200;
+
+/** Queues events and does not wait for them. */
+const fill = async (strapi, { event, count }) => {
+  const publisher = strapi.service('plugin::switchboard.publisher');
+  for (let start = 0; start < count; start += CHUNK) {
+    const size = Math.min(CHUNK, count - start);
+    await publisher.publish(Array.from({ length: size }, (_, at) => ({ event, data: dataOf(at) })));
+  }
+};
+
+/** How many deliveries of these webhooks wait. */
+const left = async (strapi, { webhookIds }) => {
+  const [{ waiting }] = await strapi.db
+    .connection('switchboard_deliveries')
+    .whereIn('webhook_id', webhookIds)
+    .where('due_at', '>', 0)
+    .count({ waiting: '*' });
+  return Number(waiting);
+};
+
+/** Forgets what waits. */
+const drop = async (strapi, { webhookIds }) => {
+  await strapi.db.connection('switchboard_deliveries').whereIn('webhook_id', webhookIds).delete();
+};
+
+module.exports = ({ strapi, args: { op, ...rest } }) => ({ fill, left, drop })[op](strapi, rest);

@@ -1,0 +1,7 @@
+'use strict';
+
+const path = require('node:path');
+
+/** A module of the very plugin that this site runs: `pluginModule('webhooks/outbox')`. */
+module.exports.pluginModule = (name) =>
+  require(path.join(process.env.SWITCHBOARD_PATH, 'server/src', `${name}.js`));

@@ -1,0 +1,62 @@
+'use strict';
+
+const path = require('node:path');
+
+// Two types that differ in their name alone: the options map the first one to contacts, nothing
+// knows the second. What a write to the first takes longer is what the plugin's sources cost.
+const twin = (singularName) => ({
+  schema: {
+    kind: 'collectionType',
+    collectionName: singularName.replaceAll('-', '_'),
+    info: { singularName, pluralName: `${singularName}s`, displayName: singularName },
+    options: { draftAndPublish: false },
+    attributes: {
+      email: { type: 'email', maxLength: 254 },
+      first_name: { type: 'string', maxLength: 255 },
+      last_name: { type: 'string', maxLength: 255 },
+      phone: { type: 'string', maxLength: 64 },
+      job_title: { type: 'string', maxLength: 255 },
+      contact_status: { type: 'string' },
+      lifecycle_stage: { type: 'string' },
+      address: { type: 'json' },
+      score: { type: 'integer', default: 0 },
+      source: { type: 'string' },
+      subscribed_at: { type: 'datetime' },
+      fields: { type: 'json' },
+      owner: { type: 'relation', relation: 'oneToOne', target: 'admin::user' },
+    },
+  },
+});
+
+/** A table of deliveries that no dispatcher serves, for claiming from. */
+const queueTable = (name) => {
+  const { deliveryTable } = require(
+    path.join(process.env.SWITCHBOARD_PATH, 'server/src/webhooks/tables.js')
+  );
+  return {
+    ...deliveryTable,
+    uid: `plugin::switchboard.${name.replaceAll('_', '-')}`,
+    singularName: name,
+    tableName: name,
+    indexes: deliveryTable.indexes.map((index) => ({ ...index, name: `${name}_${index.name}` })),
+  };
+};
+
+const EVENTS = ['bench.event', 'bench.nothing'];
+
+module.exports = {
+  bootstrap({ strapi }) {
+    strapi.hook('service_crm_webhook_events').register((map) => ({
+      ...map,
+      ...Object.fromEntries(EVENTS.map((name) => [name, { label: name, group: 'Bench' }])),
+    }));
+  },
+  register({ strapi }) {
+    for (const name of ['bench-mapped', 'bench-plain']) {
+      strapi.get('content-types').add(`api::${name}`, { [name]: twin(name) });
+    }
+    for (const name of ['bench_small', 'bench_large']) {
+      strapi.get('models').add(queueTable(name));
+    }
+  },
+};
