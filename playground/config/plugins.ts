@@ -1,0 +1,51 @@
+import type { Core } from '@strapi/strapi';
+import path from 'node:path';
+
+// This file runs from dist/config.
+const SITE = path.resolve(__dirname, '../..');
+
+export default ({ env }: Core.Config.Shared.ConfigParams) => ({
+  switchboard: {
+    enabled: true,
+    // A site that installed the package from npm leaves this line out.
+    resolve: path.resolve(SITE, '..'),
+    // Every option is optional. Those that are commented out show their defaults; docs/operations.md
+    // describes them all. A wrong one stops the boot with a message that names it.
+    config: {
+      webhooks: {
+        // The receiver and the till of the playground live on this computer. A site on the internet
+        // leaves this out: addresses of private networks are then refused.
+        allowPrivateNetworks: ['127.0.0.1/32', '::1/128'],
+        // concurrency: 64,             // attempts under way at once on this node
+        // concurrencyPerWebhook: 16,   // … to one webhook
+        // timeoutMs: 10_000,           // one deadline from DNS to the last byte of the answer
+        // retryScheduleSeconds: [60, 300, 1800, 7200, 21_600, 43_200],
+        // disableAfterFailures: 20,    // failed deliveries in a row
+        // logDays: 30,                 // how long finished deliveries are kept
+        // dispatch: true,              // false: this node only serves, another one sends
+        // pollSeconds: 5,
+        ...env.json('SWITCHBOARD_WEBHOOKS', {}),
+      },
+      pos: {
+        // ratePerMinute: 300,          // records a connection may send
+        // failedAuthPerMinute: 30,     // failed authentications from one address
+        // maxBodyBytes: 262_144,
+        // timestampWindowSeconds: 300,
+        // refundGraceHours: 24,        // how long a refund waits for its sale
+        // process: true,               // false: this node only accepts, another one applies
+        ...env.json('SWITCHBOARD_POS', {}),
+      },
+      // sources: { contact: { contentType: 'api::lead.lead', fields: { email: 'mail' } } },
+      // forms: [{ contentType: 'api::inquiry.inquiry', title: 'Inquiry', fields: { email: 'mail' } }],
+      // stock: { contentType: 'api::product.product', sku: 'sku', quantity: 'stock' },
+    },
+  },
+
+  // A plugin of this site that uses every extension hook: src/plugins/hooks-demo.
+  'hooks-demo': {
+    enabled: env.bool('HOOKS_DEMO', true),
+    resolve: path.join(SITE, 'src/plugins/hooks-demo'),
+  },
+
+  'users-permissions': { config: { jwtSecret: env('JWT_SECRET') } },
+});

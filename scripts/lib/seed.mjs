@@ -1,0 +1,120 @@
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+
+const ADMIN_EMAIL = 'admin@example.test';
+const WEBHOOK_NAME = 'Playground receiver';
+
+const CONTACTS = [
+  { email: 'grace@example.test', first_name: 'Grace', last_name: 'Hopper', tags: ['newsletter'] },
+  { email: 'alan@example.test', first_name: 'Alan', last_name: 'Turing', tags: ['wholesale'] },
+  {
+    email: 'ada@example.test',
+    first_name: 'Ada',
+    last_name: 'Lovelace',
+    job_title: 'Buyer',
+    tags: ['newsletter', 'wholesale'],
+  },
+];
+const TAGS = [
+  { name: 'Newsletter', slug: 'newsletter' },
+  { name: 'Wholesale', slug: 'wholesale' },
+];
+
+const readState = (file) => {
+  try {
+    return JSON.parse(fs.readFileSync(file, 'utf8'));
+  } catch {
+    return {};
+  }
+};
+
+const createClient =
+  (siteUrl) =>
+  async (method, route, { token, body } = {}) => {
+    const response = await fetch(`${siteUrl}${route}`, {
+      method,
+      headers: {
+        ...(token ? { authorization: `Bearer ${token}` } : {}),
+        ...(body ? { 'content-type': 'application/json' } : {}),
+      },
+      body: body && JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok)
+      throw new Error(`${method} ${route}: ${response.status} ${text.slice(0, 400)}`);
+    return text ? JSON.parse(text) : null;
+  };
+
+const registerFirstAdmin = async (call) => {
+  const password =
+    process.env.PLAYGROUND_ADMIN_PASSWORD ?? `Aa1-${crypto.randomBytes(9).toString('base64url')}`;
+  const admin = { firstname: 'Playground', lastname: 'Owner', email: ADMIN_EMAIL, password };
+  const { data } = await call('POST', '/admin/register-admin', { body: admin });
+  const token = await call('POST', '/admin/api-tokens', {
+    token: data.token,
+    body: {
+      name: 'Playground',
+      description: 'Made by npm start, for the seed and the till',
+      type: 'full-access',
+      lifespan: null,
+    },
+  });
+  return { login: { email: ADMIN_EMAIL, password }, apiToken: token.data.accessKey };
+};
+
+/** The webhook to the playground's receiver: made on the first start, moved if the port changed. */
+const pointWebhookAt = async (crm, receiverUrl, isFirstStart) => {
+  const { data } = await crm('GET', '/webhooks?per_page=100');
+  const existing = data.find((webhook) => webhook.name === WEBHOOK_NAME);
+  if (existing) {
+    if (existing.url !== receiverUrl) {
+      await crm('PATCH', `/webhooks/${existing.id}`, { url: receiverUrl });
+    }
+    return (await crm('GET', `/webhooks/${existing.id}`)).secret;
+  }
+  if (!isFirstStart) return undefined;
+  const body = { name: WEBHOOK_NAME, url: receiverUrl, events: ['*'], active: true };
+  return (await crm('POST', '/webhooks', body)).secret;
+};
+
+const seedCrm = async (crm) => {
+  const ids = {};
+  for (const tag of TAGS) ids[tag.slug] = (await crm('POST', '/tags', tag)).id;
+  for (const contact of CONTACTS) {
+    await crm('POST', '/contacts', { ...contact, tags: contact.tags.map((slug) => ids[slug]) });
+  }
+};
+
+/**
+ * Brings a site to where somebody can play: the first administrator where there is none, an API
+ * token, the webhook to the receiver and, once, a few contacts and tags. What was made is kept in
+ * `<data>/playground.json`.
+ * @param {{ siteUrl: string, receiverUrl: string, dataFolder: string,
+ *   onSecret: (secret: string) => void }} where
+ * @returns {Promise<{ login?: { email: string, password: string }, apiToken?: string }>}
+ */
+export const preparePlayground = async ({ siteUrl, receiverUrl, dataFolder, onSecret }) => {
+  const file = path.join(dataFolder, 'playground.json');
+  const call = createClient(siteUrl);
+  const state = readState(file);
+  const keep = (changes) => {
+    Object.assign(state, changes);
+    fs.writeFileSync(file, JSON.stringify(state, null, 2), { mode: 0o600 });
+  };
+
+  const init = await call('GET', '/admin/init');
+  if (!init.data.hasAdmin) keep({ seeded: false, ...(await registerFirstAdmin(call)) });
+  keep({ siteUrl, receiverUrl });
+  if (!state.apiToken) return state;
+
+  const crm = (method, route, body) =>
+    call(method, `/api/fw-crm/v1${route}`, { token: state.apiToken, body });
+  const secret = await pointWebhookAt(crm, receiverUrl, !state.seeded);
+  if (secret) onSecret(secret);
+  if (!state.seeded) {
+    await seedCrm(crm);
+    keep({ seeded: true });
+  }
+  return state;
+};
