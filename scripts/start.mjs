@@ -47,7 +47,7 @@ const endWith = (child) =>
   });
 
 const startSite = () =>
-  startChild('site', path.join(PLAYGROUND, 'server.mjs'), {
+  startChild('site', path.join(PLAYGROUND, 'server.js'), {
     cwd: PLAYGROUND,
     env: {
       NODE_ENV: 'production',
