@@ -4,15 +4,15 @@ import { CRM_EVENTS } from './catalogue';
 import { contentTypes } from './content-types';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
-import { getSources } from './sources/registry';
-import { planWatch } from './sources/watched';
-import { watchWrites } from './sources/watch-writes';
-import { wrapDocuments, wrapWrites } from './sources/write-scopes';
+import { createSources, sourcesOf } from './sources/running';
+import { unpublishedTable } from './sources/unpublished';
 import { keepDerivedColumns, refuseTakenEmails } from './upkeep';
 
 export const crm: Room = {
   contentTypes,
+  tables: [unpublishedTable],
   controllers,
+  services: { sources: createSources },
   routes: { crm: crmRoutes },
   register({ strapi }) {
     getHook(strapi, 'service_crm_webhook_events').register(function crmEvents(map) {
@@ -20,11 +20,11 @@ export const crm: Room = {
     });
   },
   bootstrap({ strapi }) {
-    const plan = planWatch(strapi, getSources(strapi));
     refuseTakenEmails(strapi);
     keepDerivedColumns(strapi);
-    wrapDocuments(strapi, plan);
-    wrapWrites(strapi, plan);
-    watchWrites(strapi, plan);
+    sourcesOf(strapi).start();
+  },
+  destroy({ strapi }) {
+    sourcesOf(strapi).stop();
   },
 };

@@ -6,12 +6,15 @@ import { CHUNK, readRows } from './rows';
 import type { Scope, Touch } from './scope';
 import { serialize, tagsOf } from './serialize';
 import { logSkipped } from './touch';
+import { unpublishedOf } from './unpublished';
 import type { WatchedSource } from './watched';
+
+type Chunk = readonly (readonly [id: string, touch: Touch])[];
 
 const rowsAfter = async (
   strapi: Core.Strapi,
   watched: WatchedSource,
-  touches: readonly (readonly [string, Touch])[]
+  touches: Chunk
 ): Promise<Map<string, Entry>> => {
   const rows = new Map<string, Entry>();
   const unread: string[] = [];
@@ -25,6 +28,38 @@ const rowsAfter = async (
     for (const row of read) rows.set(String(row.documentId), row);
   }
   return rows;
+};
+
+/**
+ * What unpublishing hides, kept apart: a record that is gone from among the published ones but still
+ * there says nothing, and one that comes back is compared with what it was.
+ * @returns the touches that can still say something.
+ */
+const withoutUnpublished = async (
+  strapi: Core.Strapi,
+  watched: WatchedSource,
+  touches: Chunk,
+  rows: ReadonlyMap<string, Entry>
+): Promise<Chunk> => {
+  const memory = await unpublishedOf(strapi, watched);
+  const unsettled = touches.filter(([id, { before }]) => !before || !rows.has(id));
+  if (unsettled.length === 0) return touches;
+  const ids = unsettled.map(([id]) => id);
+  const [remembered, existing] = [await memory.load(ids), await memory.existing(ids)];
+  const silent = new Set<string>();
+  for (const [id, touch] of unsettled) {
+    const isThere = existing.has(id);
+    if (!rows.has(id) && isThere) {
+      silent.add(id);
+      if (touch.before) await memory.save(id, touch.before);
+      continue;
+    }
+    const last = remembered.get(id);
+    if (!last) continue;
+    touch.before ??= last;
+    await memory.forget([id]);
+  }
+  return touches.filter(([id]) => !silent.has(id));
 };
 
 const afterOf = (watched: WatchedSource, row: Entry | undefined, touch: Touch): After | null => {
@@ -66,7 +101,10 @@ export const publishScope = async (strapi: Core.Strapi, scope: Scope): Promise<v
     for (let start = 0; start < touches.length; start += CHUNK) {
       const chunk = touches.slice(start, start + CHUNK);
       const rows = await rowsAfter(strapi, watched, chunk);
-      const events = chunk.flatMap(([id, touch]) =>
+      const speaking = watched.draftAndPublish
+        ? await withoutUnpublished(strapi, watched, chunk, rows)
+        : chunk;
+      const events = speaking.flatMap(([id, touch]) =>
         eventsOf(strapi, scope, watched, id, touch, rows.get(id))
       );
       await getPublisher(strapi).publish(events.filter(({ event }) => wanted.has(event)));

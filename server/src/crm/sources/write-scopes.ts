@@ -1,8 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import { publishScope } from './publish-scope';
-import { inScope } from './scope';
+import { inScope, type Scope } from './scope';
 import { isWanted, touchDocuments, touchingOf } from './touch';
-import type { WatchPlan } from './watched';
+import type { WatchedSource, WatchPlan } from './watched';
 
 const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
 type Method = (typeof METHODS)[number];
@@ -56,6 +56,13 @@ const ACTIONS: ReadonlySet<string> = new Set(
   'create update delete clone publish unpublish discardDraft'.split(' ')
 );
 
+const isAnyWanted = async (scope: Scope, watched: WatchedSource): Promise<boolean> => {
+  for (const action of ['update', 'create', 'delete'] as const) {
+    if (await isWanted(scope, watched, touchingOf(watched, action, null))) return true;
+  }
+  return false;
+};
+
 interface DocumentContext {
   uid: string;
   action: string;
@@ -65,9 +72,10 @@ interface DocumentContext {
 /**
  * Makes one call of the document service one scope: publishing deletes the old published row and
  * inserts a new one, a component's row is written before its owner's, a clone copies relations last.
+ * @returns a function that unwraps them.
  */
-export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): void => {
-  strapi.documents.use(async (context, next) => {
+export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
+  const remove: unknown = strapi.documents.use(async (context, next) => {
     const { uid, action, params } = context as unknown as DocumentContext;
     const sources = plan.byUid.get(uid);
     const isCompound =
@@ -83,14 +91,9 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): void => {
         (scope) => publishScope(strapi, scope),
         async (scope) => {
           for (const watched of params.documentId && action !== 'clone' ? sources : []) {
-            const touching = { ...touchingOf(watched, 'update', null) };
-            const mayDelete = touchingOf(watched, 'delete', null);
-            const mayCreate = touchingOf(watched, 'create', null);
-            const wanted =
-              (await isWanted(scope, watched, touching)) ||
-              (await isWanted(scope, watched, mayDelete)) ||
-              (await isWanted(scope, watched, mayCreate));
-            if (wanted) {
+            // What unpublishing hides is remembered, whether somebody listens by now or not.
+            if (action === 'unpublish' || (await isAnyWanted(scope, watched))) {
+              const touching = touchingOf(watched, 'update', null);
               await touchDocuments(strapi, scope, watched, [String(params.documentId)], touching);
             }
           }
@@ -99,4 +102,5 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): void => {
       );
     return run() as ReturnType<typeof next>;
   });
+  return () => void (remove as () => void)();
 };
