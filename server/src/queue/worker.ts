@@ -38,6 +38,11 @@ export interface Worker {
 
 const RECORD_AT_ONCE = 200;
 const BACKLOG_LIMIT = 1000;
+/**
+ * The least time between two recordings. A commit is the dearest part of a row; a busy node pays it
+ * for all that ended meanwhile together. The first outcome after a pause is recorded at once.
+ */
+const GATHER_MS = 25;
 const RETRY_AFTER_ERROR_MS = 1000;
 
 /**
@@ -57,6 +62,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
   let recording = false;
   let pressed = false;
   let timer: NodeJS.Timeout | undefined;
+  let lastRecording = Number.NEGATIVE_INFINITY;
 
   const sleepUntil = (time: number): void => {
     clearTimeout(timer);
@@ -71,11 +77,22 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
     for (const resolve of idle.splice(0)) resolve();
   };
 
+  const gather = async (): Promise<void> => {
+    const pause = lastRecording + GATHER_MS - performance.now();
+    if (pause > 0 && backlog.length < RECORD_AT_ONCE && !stopping) {
+      await new Promise((resolve) => {
+        setTimeout(resolve, pause);
+      });
+    }
+    lastRecording = performance.now();
+  };
+
   const recordBacklog = async (): Promise<void> => {
     if (recording) return;
     recording = true;
     try {
       while (backlog.length > 0) {
+        await gather();
         const batch = backlog.splice(0, RECORD_AT_ONCE);
         try {
           await options.record(batch);
