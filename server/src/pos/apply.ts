@@ -1,0 +1,255 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { getOptions } from '../config';
+import { type Executor, inTransaction, table } from '../database/connection';
+import type { Claimed, Settlement } from '../queue/types';
+import { lookUpItems } from '../stock/items';
+import type { Place } from '../stock/levels';
+import { createLedger, type Ledger, type LedgerLine } from '../stock/ledger';
+import { loadRelatives, type RefundDifference, settleFamilies } from './families';
+import { publishRecords } from './pos-event-publishing';
+import { getRecordQueue } from './queue';
+import { stateOfLines } from './rules/event-state';
+import { graceIsOver } from './rules/settle-refunds';
+import {
+  type ConnectionRow,
+  CONNECTIONS_TABLE,
+  type PosEventRow,
+  POS_EVENTS_TABLE,
+} from './tables';
+import {
+  type EventWork,
+  lineNames,
+  noteOf,
+  openWork,
+  placedLines,
+  quantityOf,
+  resolveWork,
+} from './work';
+import { connectionWait, itemWaits, storeWaits } from './waits';
+
+/** A lease ended while its record was being applied: nothing of the batch may stay. */
+export class LostLease extends Error {
+  constructor(readonly ids: ReadonlySet<number>) {
+    super('A lease was lost while its record was applied.');
+  }
+}
+
+/**
+ * Locks the connections of the batch and those of their groups, in the order of their ids. Two
+ * nodes never work on one family of sale and refunds at once, and never wait in a circle.
+ */
+const lockConnections = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  ids: readonly number[],
+  groups: readonly string[]
+): Promise<Map<number, ConnectionRow>> => {
+  const rows = (await table(strapi, trx, CONNECTIONS_TABLE)
+    .select('*')
+    .where((any) => {
+      any.whereIn('id', [...ids]);
+      if (groups.length > 0) any.orWhereIn('group_digest', [...groups]);
+    })
+    .orderBy('id')
+    .forUpdate()) as ConnectionRow[];
+  return new Map(rows.map((row) => [Number(row.id), row]));
+};
+
+const groupsOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<string[]> => {
+  const rows = (await table(strapi, executor, CONNECTIONS_TABLE)
+    .distinct('group_digest')
+    .whereIn('id', [...ids])
+    .whereNotNull('group_digest')) as { group_digest: string }[];
+  return rows.map(({ group_digest: digest }) => digest);
+};
+
+const placesOf = (
+  works: readonly EventWork[],
+  differences: readonly RefundDifference[]
+): Place[] => [
+  ...works.flatMap(({ toPlace, items, locationId }) =>
+    toPlace.map((line) => ({ item: items[line] as number, location: locationId as number }))
+  ),
+  ...differences.map(({ item, location }) => ({ item, location })),
+];
+
+/** Puts the lines of a sale, a count or an adjustment into the ledger. */
+const placeLines = async (ledger: Ledger, work: EventWork): Promise<LedgerLine[]> => {
+  const { record, toPlace, items, locationId, row } = work;
+  const at = Number(row.effective_at);
+  const asked = toPlace.map((line) => ({
+    item: items[line] as number,
+    location: locationId as number,
+    at,
+    eventId: work.id,
+    line,
+    quantity: quantityOf(record, line),
+    note: noteOf(record, line),
+  }));
+  if (record.kind === 'inventory' && record.mode === 'absolute') return ledger.count(asked);
+  const type = record.kind === 'sale' ? ('sale' as const) : ('adjustment' as const);
+  return asked.map(({ line: _line, quantity, ...one }) =>
+    ledger.move({ ...one, type, reason: null, quantity: type === 'sale' ? -quantity : quantity })
+  );
+};
+
+const write = async (
+  ledger: Ledger,
+  works: readonly EventWork[],
+  differences: readonly RefundDifference[]
+): Promise<void> => {
+  await ledger.lock(placesOf(works, differences));
+  for (const work of works) {
+    if (work.toPlace.length === 0) continue;
+    const lines = await placeLines(ledger, work);
+    if (work.row.mode === 'test') work.simulated.push(...lines);
+  }
+  for (const { work, item, location, quantity, reason } of differences) {
+    const at = Number(work.row.effective_at);
+    const base = { item, location, at, eventId: work.id, note: work.record.reason };
+    const line = ledger.move({ ...base, type: 'refund', quantity, reason });
+    if (work.row.mode === 'test') work.simulated.push(line);
+  }
+  await ledger.flush();
+};
+
+/** State and waits of sales and inventory messages; refunds are settled with their families. */
+const settleLines = (work: EventWork): void => {
+  if (work.record.kind === 'refund') return;
+  const placed = placedLines(work).length;
+  work.state = stateOfLines(work.row.mode, placed, work.items.length - placed);
+  work.waits = [
+    ...lineNames(work.record).flatMap((name, line) =>
+      work.items[line] === null ? itemWaits(name) : []
+    ),
+    ...(work.locationId === null ? [connectionWait(Number(work.connection.id))] : []),
+  ];
+};
+
+interface Times {
+  nowMs: number;
+  graceMs: number;
+}
+
+const columnsOf = (work: EventWork, { nowMs }: Times): Settlement['columns'] => ({
+  state: work.state,
+  settled_flags: JSON.stringify(work.flags),
+  processed_at: Number(work.row.processed_at ?? nowMs),
+  location_id: work.locationId,
+  items: JSON.stringify(work.items),
+  simulated: work.row.mode === 'test' ? JSON.stringify(work.simulated) : null,
+  tries: 0,
+  error: null,
+});
+
+/** A held refund is looked at again when its grace period ends, and else when its sale comes. */
+const dueAt = (work: EventWork, { nowMs, graceMs }: Times): number | null => {
+  const receivedAt = Number(work.row.received_at);
+  const waits = work.state === 'held' && !graceIsOver(receivedAt, nowMs, graceMs);
+  return waits ? receivedAt + graceMs : null;
+};
+
+const settle = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  claimed: readonly Claimed[],
+  works: readonly EventWork[],
+  times: Times
+): Promise<void> => {
+  const byId = new Map(works.map((work) => [work.id, work]));
+  const settlements = claimed.flatMap(({ id, owner }): Settlement[] => {
+    const work = byId.get(id);
+    return work ? [{ id, owner, dueAt: dueAt(work, times), columns: columnsOf(work, times) }] : [];
+  });
+  const held = await getRecordQueue(strapi).queue.settle(trx, settlements);
+  const lost = settlements.filter(({ id }) => !held.has(id)).map(({ id }) => id);
+  if (lost.length > 0) throw new LostLease(new Set(lost));
+};
+
+/** Relatives whose settling came out otherwise; whoever leases one meanwhile keeps its lease. */
+const updateRelatives = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  relatives: readonly EventWork[],
+  times: Times
+): Promise<EventWork[]> => {
+  const refunds = relatives.filter(({ row }) => row.kind === 'refund');
+  for (const work of refunds) {
+    const { state, settled_flags: flags, simulated } = columnsOf(work, times);
+    const events = () => table(strapi, trx, POS_EVENTS_TABLE).where({ id: work.id });
+    await events().update({ state, settled_flags: flags, simulated });
+    await events()
+      .whereNull('owner')
+      .update({ due_at: dueAt(work, times) });
+  }
+  return refunds;
+};
+
+/**
+ * Applies leased records, all in one transaction: ledger, states and leases change together or not
+ * at all. Run it again as a whole after a deadlock.
+ * @throws LostLease, or whatever a record's own fault is; then nothing has changed
+ */
+export const applyBatch = async (
+  strapi: Core.Strapi,
+  claimed: readonly Claimed[],
+  executor: Executor
+): Promise<void> => {
+  const ids = [...new Set(claimed.map(({ group }) => group))];
+  const groups = await groupsOf(strapi, executor, ids);
+  const times: Times = {
+    nowMs: Date.now(),
+    graceMs: getOptions(strapi).pos.refundGraceHours * 3_600_000,
+  };
+  await inTransaction(strapi, async ({ trx }) => {
+    const connections = await lockConnections(strapi, trx, ids, groups);
+    const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+      .select('*')
+      .whereIn(
+        'id',
+        claimed.map(({ id }) => id)
+      )
+      .orderBy('id')) as PosEventRow[];
+    const batch = rows.flatMap((row) => {
+      const connection = connections.get(Number(row.connection_id));
+      return connection ? [openWork(row, connection, true)] : [];
+    });
+    const relatives = await loadRelatives(strapi, trx, batch, connections);
+    const lookup = await lookUpItems(
+      strapi,
+      trx,
+      batch.flatMap(({ record, items }) =>
+        lineNames(record).filter((_name, line) => items[line] === null)
+      ),
+      true
+    );
+    for (const work of batch) resolveWork(work, lookup);
+    const works = [...batch, ...relatives];
+    const differences = await settleFamilies(strapi, trx, works, times);
+    for (const mode of ['live', 'test'] as const) {
+      await write(
+        createLedger(strapi, trx, { simulate: mode === 'test' }),
+        batch.filter(({ row }) => row.mode === mode),
+        differences.filter(({ work }) => work.row.mode === mode)
+      );
+    }
+    batch.forEach(settleLines);
+    await settle(strapi, trx, claimed, batch, times);
+    const settledRelatives = await updateRelatives(strapi, trx, relatives, times);
+    const changed = [...batch, ...settledRelatives].filter(
+      ({ row, waits }) => row.processed_at !== null || waits.length > 0
+    );
+    await storeWaits(
+      strapi,
+      trx,
+      new Map(changed.map(({ id, waits }) => [id, waits])),
+      changed.filter(({ row }) => row.processed_at !== null).map(({ id }) => id)
+    );
+    await publishRecords(strapi, batch);
+  });
+};

@@ -1,0 +1,112 @@
+import type { IncomingMessage } from 'node:http';
+import type { Core } from '@strapi/strapi';
+import type { Context, Next } from 'koa';
+import { getOptions } from '../config';
+import { hostFailure } from './answers';
+
+/** What a request's body turned out to be. */
+export type RawBody =
+  | { kind: 'bytes'; bytes: Buffer }
+  | { kind: 'encoded'; encoding: string }
+  | { kind: 'too_large' }
+  /** The sender went away in the middle. */
+  | { kind: 'broken' };
+
+/**
+ * Read past the limit and thrown away before answering, so that a till that is still sending gets
+ * to read the answer; past this the connection is closed on it.
+ */
+const DISCARD_BYTES = 4 * 1024 * 1024;
+
+const NAMESPACE = 'service-pos/v1';
+
+/** A content type that no parser of a site takes for its own. */
+const UNPARSED_TYPE = 'application/vnd.switchboard.raw';
+
+const bodies = new WeakMap<IncomingMessage, RawBody>();
+
+/** The bytes of a request in the namespace, exactly as they came. */
+export const rawBodyOf = (request: IncomingMessage): RawBody =>
+  bodies.get(request) ?? { kind: 'bytes', bytes: Buffer.alloc(0) };
+
+const isEncoded = (encoding: string | undefined): encoding is string =>
+  encoding !== undefined && !['', 'identity'].includes(encoding.trim().toLowerCase());
+
+const read = async (request: IncomingMessage, limit: number): Promise<RawBody> => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of request) {
+      size += (chunk as Buffer).length;
+      if (size <= limit) chunks.push(chunk as Buffer);
+      else chunks.length = 0;
+      if (size > limit + DISCARD_BYTES) break;
+    }
+  } catch {
+    return { kind: 'broken' };
+  }
+  const encoding = request.headers['content-encoding'];
+  if (isEncoded(encoding)) return { kind: 'encoded', encoding };
+  if (size > limit) return { kind: 'too_large' };
+  return { kind: 'bytes', bytes: Buffer.concat(chunks, size) };
+};
+
+/** Whether the host's router would take this path for one of the namespace; it ignores case. */
+export const isInNamespace = (path: string, apiPrefix: string): boolean => {
+  const base = `${apiPrefix.replace(/\/+$/, '')}/${NAMESPACE}`.toLowerCase();
+  let decoded = path;
+  try {
+    decoded = decodeURIComponent(path);
+  } catch {
+    // Not decodable: judged as it is.
+  }
+  return [path, decoded].some((candidate) => {
+    const lower = candidate.replace(/\/{2,}/g, '/').toLowerCase();
+    return lower === base || lower.startsWith(`${base}/`);
+  });
+};
+
+const isOurs = (body: unknown): boolean =>
+  typeof body === 'object' && body !== null && 'ok' in body;
+
+/** Whether a till would read an answer that does not speak its language. */
+const isForeign = (ctx: Context): boolean => {
+  if (ctx.method === 'OPTIONS' || isOurs(ctx.body)) return false;
+  return ctx.status >= 400;
+};
+
+const translate = (ctx: Context): void => {
+  // The host's router says 405 to a method that its route lacks, or 404; the status is its own.
+  const { status } = ctx;
+  const body = hostFailure(status);
+  ctx.body = body;
+  ctx.status = status;
+};
+
+/**
+ * Comes before the host's middlewares. The host parses JSON before any route and keeps no bytes, so
+ * the bytes are read here, bounded, and the content type is hidden from parsers: one that finds a
+ * stream already read throws (DESIGN section 6, Raw bytes). Answers of the host in the namespace are
+ * put into the till's words on their way out.
+ */
+export const createRawBodyMiddleware = (strapi: Core.Strapi) => {
+  const prefix = strapi.config.get<string>('api.rest.prefix', '/api');
+  const limit = getOptions(strapi).pos.maxBodyBytes;
+  return async (ctx: Context, next: Next): Promise<void> => {
+    if (!isInNamespace(ctx.path, prefix)) return next();
+    if (!['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) {
+      const body = await read(ctx.req, limit);
+      bodies.set(ctx.req, body);
+      if (body.kind === 'too_large' || body.kind === 'broken') ctx.set('Connection', 'close');
+      ctx.req.headers['content-type'] = UNPARSED_TYPE;
+      delete ctx.req.headers['content-encoding'];
+    }
+    try {
+      await next();
+    } catch (error) {
+      strapi.log.error(`switchboard: a request of the namespace failed: ${(error as Error).name}`);
+      ctx.status = 500;
+    }
+    if (isForeign(ctx)) translate(ctx);
+  };
+};

@@ -1,0 +1,97 @@
+import type { Core } from '@strapi/strapi';
+import {
+  afterCommit,
+  currentExecutor,
+  type Executor,
+  inTransaction,
+  table,
+} from '../database/connection';
+import { digestOf } from '../stock/digest';
+import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
+import { getRecordQueue } from './queue';
+import { type ConnectionRow, CONNECTIONS_TABLE, POS_EVENTS_TABLE, POS_WAITS_TABLE } from './tables';
+
+/** What an event waits for that hangs on its connection: a location, a sale of its group. */
+export const connectionWait = (connection: number): string => digestOf(`connection:${connection}`);
+
+/** What a line waits for whose item is not known. */
+export const itemWaits = ({ sku, gtin }: ItemName): string[] => [
+  ...(sku === null ? [] : [skuDigest(sku)]),
+  ...(gtin === null ? [] : [gtinDigest(gtin)]),
+];
+
+/** Puts the events that wait for one of these in the queue again, in the current transaction. */
+export const wakeWaiting = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  digests: readonly string[]
+): Promise<void> => {
+  if (digests.length === 0) return;
+  const waits = (await table(strapi, executor, POS_WAITS_TABLE)
+    .distinct('event_id')
+    .whereIn('digest', [...digests])) as { event_id: number }[];
+  const ids = waits.map(({ event_id: id }) => Number(id));
+  const at = Date.now();
+  for (let start = 0; start < ids.length; start += 500) {
+    // A row under a lease too: its owner's claim then fails to settle, and it is done again.
+    await table(strapi, executor, POS_EVENTS_TABLE)
+      .whereIn('id', ids.slice(start, start + 500))
+      .update({ due_at: at, owner: null });
+  }
+  if (ids.length > 0) afterCommit(strapi, () => getRecordQueue(strapi).wake());
+};
+
+/** A connection's map or group is another one: its records and those of its group look again. */
+export const wakeConnection = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  id: number
+): Promise<void> => {
+  const row = (await table(strapi, executor, CONNECTIONS_TABLE).where({ id }).first()) as
+    ConnectionRow | undefined;
+  const members =
+    row === undefined || row.group_digest === null
+      ? [{ id }]
+      : ((await table(strapi, executor, CONNECTIONS_TABLE)
+          .select('id')
+          .where({ group_digest: row.group_digest })) as { id: number }[]);
+  await wakeWaiting(
+    strapi,
+    executor,
+    members.map((member) => connectionWait(Number(member.id)))
+  );
+};
+
+/** Items that are new, or known by another name: lines that wait for them apply by themselves. */
+export const wakeForItems = async (
+  strapi: Core.Strapi,
+  names: readonly ItemName[]
+): Promise<void> => {
+  const digests = names.flatMap(itemWaits);
+  if (strapi.db.inTransaction()) {
+    await wakeWaiting(strapi, await currentExecutor(strapi), digests);
+  } else {
+    await inTransaction(strapi, ({ trx }) => wakeWaiting(strapi, trx, digests));
+  }
+};
+
+/** Replaces what events wait for. */
+export const storeWaits = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  waits: ReadonlyMap<number, readonly string[]>,
+  /** Those that may have waited before; a new event has no rows to remove. */
+  processedBefore: readonly number[]
+): Promise<void> => {
+  if (processedBefore.length > 0) {
+    await table(strapi, trx, POS_WAITS_TABLE)
+      .whereIn('event_id', [...processedBefore])
+      .delete();
+  }
+  const rows = [...waits].flatMap(([eventId, digests]) =>
+    [...new Set(digests)].map((digest) => ({ event_id: eventId, digest }))
+  );
+  for (let start = 0; start < rows.length; start += 200) {
+    await table(strapi, trx, POS_WAITS_TABLE).insert(rows.slice(start, start + 200));
+  }
+};

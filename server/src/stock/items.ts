@@ -1,0 +1,121 @@
+import type { Core } from '@strapi/strapi';
+import { type Executor, table } from '../database/connection';
+import { digestOf } from './digest';
+import { defaultLocation } from './locations';
+import { findProducts, type MappedProduct } from './product-mapping';
+import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
+
+/** GTIN-8, -12, -13 and -14 of one article differ in leading zeros only. */
+export const gtinDigest = (gtin: string): string =>
+  digestOf(`gtin:${/^\d{8,14}$/.test(gtin) ? gtin.padStart(14, '0') : gtin}`);
+
+export const skuDigest = (sku: string): string => digestOf(`sku:${sku}`);
+
+/** What a line names: at least one of the two. */
+export interface ItemName {
+  sku: string | null;
+  gtin: string | null;
+}
+
+/** Finds an item's id by what a line names; the SKU is looked up first. null: not known. */
+export type ItemLookup = (name: ItemName) => number | null;
+
+const rowsByDigest = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  column: 'sku_digest' | 'gtin_digest',
+  digests: readonly string[]
+): Promise<ItemRow[]> => {
+  const rows: ItemRow[] = [];
+  for (let start = 0; start < digests.length; start += 500) {
+    rows.push(
+      ...((await table(strapi, executor, ITEMS_TABLE)
+        .select('*')
+        .whereIn(column, digests.slice(start, start + 500))) as ItemRow[])
+    );
+  }
+  return rows;
+};
+
+/** An item for a product of the site's own, with what the site says it has as the opening. */
+const adopt = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  product: MappedProduct
+): Promise<number> => {
+  const at = Date.now();
+  const digest = skuDigest(product.sku);
+  await table(strapi, executor, ITEMS_TABLE)
+    .insert({
+      sku: product.sku,
+      sku_digest: digest,
+      gtin: product.gtin,
+      gtin_digest: product.gtin === null ? null : gtinDigest(product.gtin),
+      name: null,
+      low_at: 0,
+      created_at: at,
+      updated_at: at,
+    })
+    .onConflict('sku_digest')
+    .ignore();
+  const item = (await table(strapi, executor, ITEMS_TABLE)
+    .where({ sku_digest: digest })
+    .first()) as ItemRow;
+  const location = await defaultLocation(strapi, executor);
+  await table(strapi, executor, LEVELS_TABLE)
+    .insert({
+      item_id: item.id,
+      location_id: location.id,
+      opening: product.quantity,
+      quantity: product.quantity,
+      updated_at: at,
+    })
+    .onConflict(['item_id', 'location_id'])
+    .ignore();
+  return Number(item.id);
+};
+
+/**
+ * Looks items up for many lines at once, in the current transaction.
+ * @param adoptProducts  makes items for mapped products that are named and have none yet
+ */
+export const lookUpItems = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  names: readonly ItemName[],
+  adoptProducts: boolean
+): Promise<ItemLookup> => {
+  const skus = [...new Set(names.flatMap(({ sku }) => sku ?? []))];
+  const gtins = [...new Set(names.flatMap(({ gtin }) => gtin ?? []))];
+  const bySku = new Map<string, number>();
+  const byGtin = new Map<string, number>();
+  const load = async (): Promise<void> => {
+    for (const row of await rowsByDigest(strapi, executor, 'sku_digest', skus.map(skuDigest))) {
+      bySku.set(row.sku_digest, Number(row.id));
+    }
+    for (const row of await rowsByDigest(strapi, executor, 'gtin_digest', gtins.map(gtinDigest))) {
+      if (row.gtin_digest) byGtin.set(row.gtin_digest, Number(row.id));
+    }
+  };
+  const lookup: ItemLookup = ({ sku, gtin }) =>
+    (sku === null ? undefined : bySku.get(skuDigest(sku))) ??
+    (gtin === null ? undefined : byGtin.get(gtinDigest(gtin))) ??
+    null;
+
+  await load();
+  if (!adoptProducts) return lookup;
+  const unknown = names.filter((name) => lookup(name) === null);
+  if (unknown.length === 0) return lookup;
+  const products = await findProducts(
+    strapi,
+    [...new Set(unknown.flatMap(({ sku }) => sku ?? []))],
+    [...new Set(unknown.flatMap(({ gtin }) => gtin ?? []))]
+  );
+  if (products.length === 0) return lookup;
+  for (const product of products) {
+    const id = await adopt(strapi, executor, product);
+    bySku.set(skuDigest(product.sku), id);
+    if (product.gtin !== null) byGtin.set(gtinDigest(product.gtin), id);
+  }
+  return lookup;
+};

@@ -1,0 +1,135 @@
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import type { Knex } from 'knex';
+import type { Level, Movement } from '../../../shared/contracts/stock';
+import type { Page } from '../../../shared/contracts/webhooks';
+import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
+import { withTransientRetry } from '../database/retry';
+import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
+import { fieldError } from '../validation';
+import type { Adjust, LevelsQuery } from './inputs';
+import { likePattern } from './items-service';
+import { skuDigest } from './items';
+import { createLedger } from './ledger';
+import { locationDigest, locationFromInput } from './locations';
+import { type JoinedLevel, toLevel, toMovement } from './serialize';
+import {
+  ITEMS_TABLE,
+  LEVELS_TABLE,
+  LOCATIONS_TABLE,
+  type MovementRow,
+  MOVEMENTS_TABLE,
+} from './tables';
+
+/** Levels, their movements, and the owner's own adjustments. Unknown ids: NotFoundError (404). */
+export interface LevelsService {
+  list(query: LevelsQuery): Promise<Page<Level>>;
+  get(id: number): Promise<Level>;
+  /** Newest first. */
+  movements(levelId: number, page: PageRequest): Promise<Page<Movement>>;
+  /** Appends a relative adjustment and returns the level after it. */
+  adjust(itemId: number, input: Adjust): Promise<Level>;
+}
+
+export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): LevelsService => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+
+  const joined = (executor: Executor): Knex.QueryBuilder =>
+    (executor as Knex)(`${named(LEVELS_TABLE)} as l`)
+      .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
+      .join(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id');
+
+  const COLUMNS = [
+    'l.*',
+    'i.sku',
+    'i.gtin',
+    'i.name',
+    'p.code as location_code',
+    'p.name as location_name',
+  ];
+
+  const one = async (where: Record<string, number>): Promise<Level> => {
+    const row = (await joined(await currentExecutor(strapi))
+      .select(COLUMNS)
+      .where(where)
+      .first()) as JoinedLevel | undefined;
+    if (!row) throw new errors.NotFoundError('Level not found');
+    return toLevel(row);
+  };
+
+  return {
+    async list({ sku, item, location, search, ...request }) {
+      const executor = await currentExecutor(strapi);
+      const query = joined(executor);
+      if (sku !== undefined) query.where({ 'i.sku_digest': skuDigest(sku) });
+      if (item !== undefined) query.where({ 'l.item_id': item });
+      if (location !== undefined) {
+        query.where((any) => {
+          any.where({ 'p.code_digest': locationDigest(location) });
+          if (/^[1-9]\d{0,8}$/.test(location)) any.orWhere({ 'p.id': Number(location) });
+        });
+      }
+      if (search) {
+        const like = likePattern(search);
+        query.where((any) => {
+          for (const column of ['i.sku', 'i.gtin', 'i.name']) {
+            any.orWhereRaw("LOWER(??) LIKE ? ESCAPE '!'", [column, like]);
+          }
+        });
+      }
+      const counted = await countUpToLimit(executor as Knex, query);
+      const rows = (await query
+        .clone()
+        .select(COLUMNS)
+        .orderBy(['l.item_id', 'l.location_id'])
+        .limit(request.per_page)
+        .offset((request.page - 1) * request.per_page)) as JoinedLevel[];
+      return { data: rows.map(toLevel), meta: paginationMeta(request, counted) };
+    },
+
+    get: (id) => one({ 'l.id': id }),
+
+    async movements(levelId, request) {
+      await one({ 'l.id': levelId });
+      const executor = await currentExecutor(strapi);
+      const query = table(strapi, executor, MOVEMENTS_TABLE).where({ level_id: levelId });
+      const counted = await countUpToLimit(executor as Knex, query);
+      const rows = (await query
+        .clone()
+        .select('*')
+        .orderBy('id', 'desc')
+        .limit(request.per_page)
+        .offset((request.page - 1) * request.per_page)) as MovementRow[];
+      return { data: rows.map(toMovement), meta: paginationMeta(request, counted) };
+    },
+
+    async adjust(itemId, { location: wanted, quantity, reason, occurred_at: occurredAt }) {
+      const now = Date.now();
+      if (occurredAt !== undefined && occurredAt > now) {
+        throw fieldError('occurred_at', 'must not lie in the future');
+      }
+      return withTransientRetry(() =>
+        inTransaction(strapi, async ({ trx }) => {
+          const item = await table(strapi, trx, ITEMS_TABLE).where({ id: itemId }).first();
+          if (!item) throw new errors.NotFoundError('Item not found');
+          const location = await locationFromInput(strapi, trx, wanted, 'location');
+          const place = { item: itemId, location: Number(location.id) };
+          const ledger = createLedger(strapi, trx);
+          await ledger.lock([place]);
+          ledger.move({
+            ...place,
+            type: 'adjustment',
+            at: occurredAt ?? now,
+            quantity,
+            reason: null,
+            eventId: null,
+            note: reason ?? null,
+          });
+          await ledger.flush();
+          return one({ 'l.item_id': place.item, 'l.location_id': place.location });
+        })
+      );
+    },
+  };
+};

@@ -1,0 +1,28 @@
+import type { AdminAction } from '../../../shared/contracts/permissions';
+import { adminPolicies } from '../access/admin-policies';
+import type { RoomRoutes, RouteConfig } from '../room';
+
+const route = (
+  method: RouteConfig['method'],
+  path: string,
+  handler: string,
+  action: AdminAction
+): RouteConfig => ({ method, path, handler, config: { policies: adminPolicies(action) } });
+
+export const routes: RoomRoutes = {
+  admin: [
+    route('GET', '/locations', 'stock-locations.find', 'stock.read'),
+    route('POST', '/locations', 'stock-locations.create', 'stock.manage'),
+    route('PUT', '/locations/:id', 'stock-locations.update', 'stock.manage'),
+    route('GET', '/items', 'stock-items.find', 'stock.read'),
+    route('POST', '/items', 'stock-items.create', 'stock.manage'),
+    route('GET', '/items/:id', 'stock-items.findOne', 'stock.read'),
+    route('PUT', '/items/:id', 'stock-items.update', 'stock.manage'),
+    route('POST', '/items/:id/adjust', 'stock-items.adjust', 'stock.manage'),
+    route('GET', '/levels', 'stock-levels.find', 'stock.read'),
+    // Before `/levels/:id`, which knows GET only, so that nobody reads "rebuild" as an id.
+    route('POST', '/levels/rebuild', 'stock-levels.rebuild', 'stock.manage'),
+    route('GET', '/levels/:id', 'stock-levels.findOne', 'stock.read'),
+    route('GET', '/levels/:id/movements', 'stock-levels.movements', 'stock.read'),
+  ],
+};

@@ -1,0 +1,155 @@
+import type { TableModel } from '../room';
+
+export const ITEMS_TABLE = 'switchboard_items';
+export const LOCATIONS_TABLE = 'switchboard_locations';
+export const LEVELS_TABLE = 'switchboard_levels';
+export const MOVEMENTS_TABLE = 'switchboard_movements';
+
+/** Columns named `*_digest` hold `digestOf(…)`: equal only if byte-equal, whatever the collation. */
+export const itemTable: TableModel = {
+  uid: 'plugin::switchboard.item',
+  singularName: 'switchboard_item',
+  tableName: ITEMS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    sku: { type: 'text' },
+    sku_digest: { type: 'string' },
+    gtin: { type: 'text' },
+    gtin_digest: { type: 'string' },
+    name: { type: 'text' },
+    low_at: { type: 'biginteger' },
+    created_at: { type: 'biginteger' },
+    updated_at: { type: 'biginteger' },
+  },
+  indexes: [
+    { name: 'sb_item_sku', columns: ['sku_digest'], type: 'unique' },
+    { name: 'sb_item_gtin', columns: ['gtin_digest'] },
+  ],
+};
+
+export const locationTable: TableModel = {
+  uid: 'plugin::switchboard.location',
+  singularName: 'switchboard_location',
+  tableName: LOCATIONS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    name: { type: 'text' },
+    code: { type: 'text' },
+    code_digest: { type: 'string' },
+    is_default: { type: 'boolean' },
+    created_at: { type: 'biginteger' },
+    updated_at: { type: 'biginteger' },
+  },
+  indexes: [{ name: 'sb_location_code', columns: ['code_digest'], type: 'unique' }],
+};
+
+/**
+ * `count_*` is the count that `quantity` starts from (applied); `accepted_count_at` the newest one
+ * that was accepted, queued ones too; `test_count_at` the same among test-mode records, which
+ * never make a live count stale.
+ */
+export const levelTable: TableModel = {
+  uid: 'plugin::switchboard.level',
+  singularName: 'switchboard_level',
+  tableName: LEVELS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    item_id: { type: 'integer' },
+    location_id: { type: 'integer' },
+    opening: { type: 'biginteger' },
+    quantity: { type: 'biginteger' },
+    count_at: { type: 'biginteger' },
+    count_seq: { type: 'biginteger' },
+    count_line: { type: 'integer' },
+    accepted_count_at: { type: 'biginteger' },
+    test_count_at: { type: 'biginteger' },
+    updated_at: { type: 'biginteger' },
+  },
+  indexes: [
+    { name: 'sb_level_place', columns: ['item_id', 'location_id'], type: 'unique' },
+    { name: 'sb_level_location', columns: ['location_id'] },
+  ],
+};
+
+/** Append-only. `at` is the effective time, `seq` and `line` order counts of the very same time. */
+export const movementTable: TableModel = {
+  uid: 'plugin::switchboard.movement',
+  singularName: 'switchboard_movement',
+  tableName: MOVEMENTS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    level_id: { type: 'integer' },
+    type: { type: 'string' },
+    at: { type: 'biginteger' },
+    seq: { type: 'biginteger' },
+    line: { type: 'integer' },
+    quantity: { type: 'biginteger' },
+    effect: { type: 'biginteger' },
+    quantity_after: { type: 'biginteger' },
+    reason: { type: 'string' },
+    note: { type: 'text' },
+    event_id: { type: 'integer' },
+    created_at: { type: 'biginteger' },
+  },
+  indexes: [
+    { name: 'sb_movement_time', columns: ['level_id', 'at'] },
+    { name: 'sb_movement_type', columns: ['level_id', 'type', 'at'] },
+    { name: 'sb_movement_log', columns: ['level_id', 'id'] },
+    { name: 'sb_movement_event', columns: ['event_id'] },
+  ],
+};
+
+/** PostgreSQL and MySQL hand `biginteger` columns out as text. */
+export type Big = number | string;
+
+export interface ItemRow {
+  id: number;
+  sku: string;
+  sku_digest: string;
+  gtin: string | null;
+  gtin_digest: string | null;
+  name: string | null;
+  low_at: Big;
+  created_at: Big;
+  updated_at: Big;
+}
+
+export interface LocationRow {
+  id: number;
+  name: string;
+  code: string;
+  code_digest: string;
+  is_default: boolean | number;
+  created_at: Big;
+  updated_at: Big;
+}
+
+export interface LevelRow {
+  id: number;
+  item_id: number;
+  location_id: number;
+  opening: Big;
+  quantity: Big;
+  count_at: Big | null;
+  count_seq: Big | null;
+  count_line: number | null;
+  accepted_count_at: Big | null;
+  test_count_at: Big | null;
+  updated_at: Big;
+}
+
+export interface MovementRow {
+  id: number;
+  level_id: number;
+  type: 'sale' | 'refund' | 'adjustment' | 'count';
+  at: Big;
+  seq: Big | null;
+  line: number | null;
+  quantity: Big;
+  effect: Big;
+  quantity_after: Big;
+  reason: string | null;
+  note: string | null;
+  event_id: number | null;
+  created_at: Big;
+}
