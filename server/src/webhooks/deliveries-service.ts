@@ -11,7 +11,7 @@ import { declaredEvents, PING } from './catalogue';
 import type { DeliveriesQuery } from './inputs';
 import { getOutbox, leaseTimes } from './outbox';
 import { freezeEnvelope, newDelivery } from './publisher';
-import { recordAttempts } from './record';
+import { recordAttempts, tellDelivered } from './record';
 import { uuidV7 } from './rules/uuid-v7';
 import { getSender } from './running';
 import type { AttemptResult } from './sender';
@@ -53,7 +53,7 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
     const webhook = await webhookRow(claimed.group);
     const row = claimed.row as unknown as DeliveryRow;
     const result = await getSender(strapi).attempt(row, webhook, true);
-    await recordAttempts(strapi, [{ claimed, webhook, result }]);
+    await tellDelivered(strapi, await recordAttempts(strapi, [{ claimed, webhook, result }]));
     return result;
   };
 

@@ -4,10 +4,12 @@ import type { Detached } from '../database/connection';
 import { createWorker, type Worker } from '../queue/worker';
 import type { Claimed } from '../queue/types';
 import { leaseTimes, getOutbox } from './outbox';
-import { type MadeAttempt, recordAttempts } from './record';
+import { type MadeAttempt, type RecordedAttempt, recordAttempts, tellDelivered } from './record';
 import { createRowLoader } from './row-loader';
 import type { AttemptResult, Sender } from './sender';
 import type { DeliveryRow } from './tables';
+
+const TELL_AT_ONCE = 10;
 
 /** A test that a crash interrupted is not sent late: whoever pressed the button has long gone. */
 const interrupted = (): AttemptResult => ({
@@ -49,7 +51,18 @@ export const createDispatcher = (
     };
   };
 
-  return createWorker<MadeAttempt>({
+  /**
+   * Handlers run beside the recording: one that hangs must not hold the outcomes of others until
+   * their leases end. So many batches at once, no more: memory must not follow a slow handler.
+   */
+  const telling = new Set<Promise<void>>();
+  const tell = async (recorded: readonly RecordedAttempt[]): Promise<void> => {
+    const told: Promise<void> = tellDelivered(strapi, recorded).finally(() => telling.delete(told));
+    telling.add(told);
+    if (telling.size >= TELL_AT_ONCE) await Promise.race(telling);
+  };
+
+  const worker = createWorker<MadeAttempt>({
     name: 'switchboard deliveries',
     queue,
     log: strapi.log,
@@ -61,7 +74,15 @@ export const createDispatcher = (
     perform,
     healthy: ({ result }) => result.ok,
     async record(outcomes) {
-      await recordAttempts(strapi, outcomes);
+      await tell(await recordAttempts(strapi, outcomes));
     },
   });
+
+  return {
+    wake: worker.wake,
+    async stop() {
+      await worker.stop();
+      await Promise.all(telling);
+    },
+  };
 };

@@ -20,6 +20,12 @@ export interface MadeAttempt {
   result: AttemptResult;
 }
 
+/** An attempt that is in the log, and what it made of its delivery. */
+export interface RecordedAttempt {
+  made: MadeAttempt;
+  next: NextState;
+}
+
 /** Sends by hand are without number; the log keeps the first tries of the schedule and the last. */
 const ATTEMPTS_KEPT = 20;
 
@@ -60,7 +66,7 @@ const settlementOf = (made: MadeAttempt, next: NextState): Settlement => {
   };
 };
 
-const tell = async (strapi: Core.Strapi, made: MadeAttempt, next: NextState): Promise<void> => {
+const tell = async (strapi: Core.Strapi, { made, next }: RecordedAttempt): Promise<void> => {
   const hook = getHook(strapi, 'service_crm_webhook_delivered');
   if (hook.getHandlers().length === 0) return;
   const row = deliveryOf(made.claimed);
@@ -81,14 +87,25 @@ const tell = async (strapi: Core.Strapi, made: MadeAttempt, next: NextState): Pr
 };
 
 /**
+ * Runs `service_crm_webhook_delivered` for attempts that were recorded; side by side, because one
+ * handler that is slow about one delivery need not keep the others waiting.
+ */
+export const tellDelivered = async (
+  strapi: Core.Strapi,
+  recorded: readonly RecordedAttempt[]
+): Promise<void> => {
+  await Promise.all(recorded.map((one) => tell(strapi, one)));
+};
+
+/**
  * Records attempts, all in one transaction: each delivery's new state while its lease still holds,
- * and what the ended ones mean for their webhooks. Then runs `service_crm_webhook_delivered`.
- * @returns the ids that were recorded; a lost lease records nothing.
+ * and what the ended ones mean for their webhooks.
+ * @returns those that were recorded; a lost lease records nothing.
  */
 export const recordAttempts = async (
   strapi: Core.Strapi,
   made: readonly MadeAttempt[]
-): Promise<Set<number>> => {
+): Promise<RecordedAttempt[]> => {
   const { retryScheduleSeconds, disableAfterFailures } = getOptions(strapi).webhooks;
   const states = made.map((one) => ({ made: one, next: nextState(one, retryScheduleSeconds) }));
   const { recorded, switchedOff } = await withTransientRetry(() =>
@@ -108,8 +125,5 @@ export const recordAttempts = async (
     })
   );
   for (const webhook of switchedOff) announceSwitchOff(strapi, webhook);
-  for (const { made: one, next } of states) {
-    if (recorded.has(one.claimed.id)) await tell(strapi, one, next);
-  }
-  return recorded;
+  return states.filter(({ made: one }) => recorded.has(one.claimed.id));
 };

@@ -1,6 +1,7 @@
 import crypto from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
+import type { Webhook as Svix } from 'svix';
 import {
   generateSecret,
   serviceSignature,
@@ -18,7 +19,7 @@ const signed = (secret: string, body: string, timestamp = now()) =>
   signatureHeaders({ secret, deliveryId: 'd-1', event: 'contact.created', timestamp, body });
 
 // An ES module only, which CommonJS can but import dynamically.
-let SvixWebhook: (typeof import('svix'))['Webhook'];
+let SvixWebhook: typeof Svix;
 beforeAll(async () => {
   SvixWebhook = (await import('svix')).Webhook;
 });

@@ -20,8 +20,9 @@ export const updateFromValues = (
   const typed = (column: string): string => (cast ? `?::${table.columns[column] ?? 'text'}` : '?');
   const key = cast ? '?::integer, ?::text' : '?, ?';
   const tuple = `(${[key, ...columns.map(typed)].join(', ')})`;
-  // Names of their own, so that `id` and `owner` mean the table's everywhere below.
-  const names = ['v_id', 'v_owner', ...columns.map((column) => `v_${column}`)];
+  // Names of their own, so that `id` and `owner` mean the table's everywhere below, and the owner
+  // that a row is expected to have is not taken for the owner that it is to get.
+  const names = ['k_id', 'k_owner', ...columns.map((column) => `v_${column}`)];
   const values = rows.flatMap((row) => [
     row.id,
     row.owner,
@@ -31,7 +32,7 @@ export const updateFromValues = (
     sql:
       `WITH v(${names.map(() => '??').join(', ')}) AS (VALUES ${rows.map(() => tuple).join(', ')}) ` +
       `UPDATE ?? SET ${columns.map(() => '?? = v.??').join(', ')} FROM v ` +
-      'WHERE id = v.v_id AND owner = v.v_owner RETURNING id',
+      'WHERE id = v.k_id AND owner = v.k_owner RETURNING id',
     bindings: [
       ...names,
       ...values,

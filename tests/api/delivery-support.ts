@@ -1,0 +1,132 @@
+import type { Delivery, TestResult, WebhookWithSecret } from '../../shared/contracts/webhooks';
+import type { Received, Receiver } from '../support/receiver';
+import type { Site } from '../support/site';
+import { waitFor } from '../support/wait';
+
+const API = '/api/fw-crm/v1';
+
+/** Makes a webhook over the management routes; it asks for every event unless `changes` says else. */
+export const createWebhook = async (
+  site: Site,
+  url: string,
+  changes: Record<string, unknown> = {}
+): Promise<WebhookWithSecret> => {
+  const answer = await site.request<WebhookWithSecret>('POST', `${API}/webhooks`, {
+    body: { name: 'receiver', url, events: ['*'], ...changes },
+  });
+  if (answer.status !== 201) throw new Error(`creating a webhook: ${answer.status} ${answer.text}`);
+  return answer.body;
+};
+
+export const updateWebhook = (site: Site, id: number, changes: Record<string, unknown>) =>
+  site.request('PATCH', `${API}/webhooks/${id}`, { body: changes });
+
+export const removeWebhook = (site: Site, id: number) =>
+  site.request('DELETE', `${API}/webhooks/${id}`);
+
+export const removeWebhooks = async (site: Site): Promise<void> => {
+  const { body } = await site.request<{ data: { id: number }[] }>('GET', `${API}/webhooks`);
+  for (const { id } of body.data) await removeWebhook(site, id);
+};
+
+export const getWebhook = async (site: Site, id: number): Promise<WebhookWithSecret> =>
+  (await site.request<WebhookWithSecret>('GET', `${API}/webhooks/${id}`)).body;
+
+/** The latest deliveries of a webhook, newest first. */
+export const listDeliveries = async (site: Site, id: number, query = ''): Promise<Delivery[]> =>
+  (await site.request<{ data: Delivery[] }>('GET', `${API}/webhooks/${id}/deliveries${query}`)).body
+    .data;
+
+export const retryDelivery = (site: Site, id: number) =>
+  site.request<Delivery>('POST', `${API}/webhook-deliveries/${id}/retry`);
+
+export const testWebhook = (site: Site, id: number) =>
+  site.request<TestResult>('POST', `${API}/webhooks/${id}/test`, { timeoutMs: 30_000 });
+
+export const send = (site: Site, event: string, data: unknown = {}): Promise<number> =>
+  site.control<number>('send', { event, data });
+
+/** Waits for the newest delivery of a webhook to satisfy `probe`, and resolves with it. */
+export const waitForDelivery = (
+  site: Site,
+  webhookId: number,
+  probe: (delivery: Delivery) => boolean,
+  timeout = 10_000
+): Promise<Delivery> =>
+  waitFor(
+    async () => (await listDeliveries(site, webhookId)).find(probe),
+    timeout,
+    'a delivery in that state'
+  );
+
+/** Rows of a raw statement, the same on each database. */
+export const sql = <T = Record<string, unknown>>(
+  site: Site,
+  statement: string,
+  bindings: unknown[] = []
+): Promise<T[]> => site.control<T[]>('sql', { statement, bindings });
+
+export const countRows = async (
+  site: Site,
+  where = '1 = 1',
+  bindings: unknown[] = []
+): Promise<number> => {
+  const [row] = await sql<{ n: number | string }>(
+    site,
+    `SELECT COUNT(*) AS n FROM switchboard_deliveries WHERE ${where}`,
+    bindings
+  );
+  return Number(row?.n);
+};
+
+/** Inserts many deliveries by SQL; `of(index)` gives what differs from a due, pending one. */
+export const insertDeliveries = (
+  site: Site,
+  webhookId: number,
+  count: number,
+  values: Record<string, unknown> = {}
+): Promise<void> =>
+  site.evaluate(
+    async ({ strapi, require }, id, total, changes) => {
+      const { randomUUID } = require('node:crypto');
+      const at = Date.now();
+      const client = strapi.db.connection;
+      for (let start = 0; start < total; start += 1000) {
+        const rows = Array.from({ length: Math.min(1000, total - start) }, (_one, index) => {
+          const deliveryId = randomUUID();
+          return {
+            delivery_id: deliveryId,
+            webhook_id: id,
+            event: 'load.test',
+            status: 'pending',
+            tries: 0,
+            is_test: false,
+            due_at: at,
+            owner: null,
+            next_attempt_at: at,
+            created_at: at,
+            finished_at: null,
+            error: null,
+            url: 'http://127.0.0.1/',
+            body: JSON.stringify({ id: deliveryId, event: 'load.test', data: start + index }),
+            attempts: '[]',
+            ...changes,
+          };
+        });
+        await client.batchInsert('switchboard_deliveries', rows, 50);
+      }
+    },
+    webhookId,
+    count,
+    values
+  );
+
+/** How often each delivery id arrived. */
+export const arrivals = (receiver: Receiver): Map<string, Received[]> => {
+  const byId = new Map<string, Received[]>();
+  for (const post of receiver.requests) {
+    const id = post.headers['x-service-delivery'] ?? '';
+    byId.set(id, [...(byId.get(id) ?? []), post]);
+  }
+  return byId;
+};

@@ -1,0 +1,80 @@
+import { describeEach, serverDatabases } from '../support/databases';
+import { type Receiver, startReceiver } from '../support/receiver';
+import { type Site, startSite } from '../support/site';
+import { waitFor } from '../support/wait';
+import { arrivals, countRows, createWebhook, insertDeliveries } from './delivery-support';
+
+const COUNT = 5000;
+const TIMEOUT_MS = 1000;
+const LEASE_MS = TIMEOUT_MS + 20_000;
+
+/** Counts the attempts that a process makes. */
+const countAttempts = (node: Site) =>
+  node.evaluate(({ strapi, state }) => {
+    state.attempts = 0;
+    strapi.hook('service_crm_webhook_request_args').register((value: unknown) => {
+      state.attempts += 1;
+      return value;
+    });
+  });
+const attempts = (node: Site) => node.control<number>('state', { key: 'attempts' });
+
+describeEach(serverDatabases(), 'two processes on one database', (database) => {
+  let one: Site;
+  let other: Site;
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    receiver = await startReceiver();
+    one = await startSite({
+      database,
+      options: { webhooks: { timeoutMs: TIMEOUT_MS, pollSeconds: 1 } },
+    });
+    other = await one.sibling();
+  }, 120_000);
+  afterAll(async () => {
+    await other?.stop();
+    await one?.stop();
+    await receiver?.close();
+  }, 60_000);
+
+  it(`send ${COUNT} deliveries, none twice, and both do work`, async () => {
+    await countAttempts(one);
+    await countAttempts(other);
+    const { id } = await createWebhook(one, receiver.url);
+    await insertDeliveries(one, id, COUNT);
+    await waitFor(
+      async () => (await countRows(one, 'webhook_id = ? AND status = ?', [id, 'sent'])) === COUNT,
+      60_000,
+      'all deliveries to be sent'
+    );
+    await receiver.settle(300);
+    const twice = [...arrivals(receiver).values()].filter((posts) => posts.length > 1);
+    expect(twice).toEqual([]);
+    expect(receiver.requests).toHaveLength(COUNT);
+    const [byOne, byOther] = [await attempts(one), await attempts(other)];
+    expect(byOne + byOther).toBe(COUNT);
+    expect(Math.min(byOne, byOther)).toBeGreaterThan(COUNT / 20);
+    expect(await countRows(one, 'webhook_id = ? AND tries <> 1', [id])).toBe(0);
+  }, 90_000);
+
+  it('finish each other’s work: what a killed one held is sent after its lease', async () => {
+    receiver.clear();
+    // While they are held here, both processes hold a lease of theirs.
+    let hold = true;
+    receiver.respond(async () => (hold ? { hang: true } : {}));
+    const { id } = await createWebhook(one, receiver.url);
+    await insertDeliveries(one, id, 200);
+    await waitFor(() => receiver.requests.length >= 20);
+    const killedAt = Date.now();
+    await other.kill();
+    hold = false;
+    await waitFor(
+      async () => (await countRows(one, 'webhook_id = ? AND tries = 0', [id])) === 0,
+      LEASE_MS + 15_000,
+      'the killed process’s deliveries to be tried'
+    );
+    expect(Date.now() - killedAt).toBeLessThan(LEASE_MS + 15_000);
+    expect(arrivals(receiver).size).toBe(200);
+  }, 90_000);
+});
