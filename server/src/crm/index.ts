@@ -6,11 +6,12 @@ import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
 import { createSources, sourcesOf } from './sources/running';
 import { unpublishedTable } from './sources/unpublished';
+import { emailLockTable, prepareEmailLocks } from './upkeep/email-lock';
 import { keepDerivedColumns, refuseTakenEmails } from './upkeep';
 
 export const crm: Room = {
   contentTypes,
-  tables: [unpublishedTable],
+  tables: [unpublishedTable, emailLockTable],
   controllers,
   services: { sources: createSources },
   routes: { crm: crmRoutes },
@@ -19,7 +20,8 @@ export const crm: Room = {
       return { ...map, ...CRM_EVENTS };
     });
   },
-  bootstrap({ strapi }) {
+  async bootstrap({ strapi }) {
+    await prepareEmailLocks(strapi);
     refuseTakenEmails(strapi);
     keepDerivedColumns(strapi);
     sourcesOf(strapi).start();

@@ -2,15 +2,17 @@ import type { Kind } from '../sources/kinds';
 import { companyRules } from './company-rules';
 import { contactRules } from './contact-rules';
 import { dealRules } from './deal-rules';
+import { formRules } from './form-rules';
 import { taskRules } from './task-rules';
 import type { KindRules } from './types';
 
 /** Kinds without rules send no events of their own. */
-export const KIND_RULES: Readonly<Partial<Record<Kind, KindRules>>> = {
+export const KIND_RULES: Readonly<Partial<Record<Kind | 'form', KindRules>>> = {
   contact: contactRules,
   company: companyRules,
   deal: dealRules,
   task: taskRules,
+  form: formRules,
 };
 
 /** Every event that a write to a mapped type may cause: asked about once a write. */

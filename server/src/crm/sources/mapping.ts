@@ -40,7 +40,7 @@ export interface MappedField {
 
 /** A kind of CRM object and the content type, with its attributes, that holds it on this site. */
 export interface Source {
-  readonly kind: Kind;
+  readonly kind: Kind | 'form';
   readonly uid: string;
   /** The plugin's own content type, not one of the site's. */
   readonly own: boolean;

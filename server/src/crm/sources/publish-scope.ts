@@ -1,10 +1,12 @@
 import type { Core } from '@strapi/strapi';
+import type { Form } from '../forms/resolve-form';
+import { submitForm } from '../forms/submit';
 import { getPublisher } from '../../webhooks/publisher';
 import { type After, type CrmEvent, KIND_RULES } from '../rules';
 import type { Entry } from './mapping';
 import { CHUNK, readRows } from './rows';
 import type { Scope, Touch } from './scope';
-import { serialize, tagsOf } from './serialize';
+import { type Payload, serialize, tagsOf } from './serialize';
 import { logSkipped } from './touch';
 import { unpublishedOf } from './unpublished';
 import type { WatchedSource } from './watched';
@@ -89,13 +91,33 @@ const eventsOf = (
   }
 };
 
+const submitEntries = async (
+  strapi: Core.Strapi,
+  watched: WatchedSource,
+  form: Form,
+  touches: Chunk,
+  rows: ReadonlyMap<string, Entry>
+): Promise<void> => {
+  for (const [id, { before, unknown }] of touches) {
+    const row = rows.get(id);
+    if (before || unknown || !row) continue;
+    let entry: Payload;
+    try {
+      entry = serialize(watched.source, row);
+    } catch (error) {
+      logSkipped(strapi, watched, row, error);
+      continue;
+    }
+    await submitForm(strapi, form, entry);
+  }
+};
+
 /**
  * Compares every record that a scope touched with what it is now and publishes what happened, in
  * the scope's transaction, in chunks.
  */
 export const publishScope = async (strapi: Core.Strapi, scope: Scope): Promise<void> => {
   if (scope.touched.size === 0) return;
-  const wanted = await scope.wanted();
   for (const [watched, all] of scope.touched) {
     const touches = [...all];
     for (let start = 0; start < touches.length; start += CHUNK) {
@@ -104,9 +126,14 @@ export const publishScope = async (strapi: Core.Strapi, scope: Scope): Promise<v
       const speaking = watched.draftAndPublish
         ? await withoutUnpublished(strapi, watched, chunk, rows)
         : chunk;
+      if (watched.form) {
+        await submitEntries(strapi, watched, watched.form, speaking, rows);
+        continue;
+      }
       const events = speaking.flatMap(([id, touch]) =>
         eventsOf(strapi, scope, watched, id, touch, rows.get(id))
       );
+      const wanted = await scope.wanted();
       await getPublisher(strapi).publish(events.filter(({ event }) => wanted.has(event)));
     }
   }

@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
 import { type Kind, KINDS } from './kinds';
+import { type Form, resolveForm } from '../forms/resolve-form';
 import { inspectSource, type WatchedSource } from './watched';
 import { type AttributeShape, MappingError, resolveSource, type Source } from './mapping';
 
@@ -55,6 +56,14 @@ export const getSources = (strapi: Core.Strapi): Sources => {
   resolved.set(strapi, sources);
   return sources;
 };
+
+/** The content types that the site's options name as forms whose sender is added to the CRM. */
+export const getForms = (strapi: Core.Strapi): Form[] =>
+  getOptions(strapi)
+    .forms.map((option, index) =>
+      resolveForm(index, option, attributesOf(strapi), () => siteTypes(strapi))
+    )
+    .filter((_form, index) => getOptions(strapi).forms[index]?.addSender);
 
 export const getSource = (strapi: Core.Strapi, kind: Kind): Source => {
   const source = getSources(strapi).get(kind);

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { getSources } from './registry';
+import { getForms, getSources } from './registry';
 import { watchWrites } from './watch-writes';
 import { planWatch } from './watched';
 import { wrapDocuments, wrapWrites } from './write-scopes';
@@ -16,7 +16,7 @@ export const createSources = ({ strapi }: { strapi: Core.Strapi }): SourcesServi
   return {
     start() {
       if (stops.length > 0) return;
-      const plan = planWatch(strapi, getSources(strapi));
+      const plan = planWatch(strapi, getSources(strapi), getForms(strapi));
       stops = [wrapDocuments(strapi, plan), wrapWrites(strapi, plan), watchWrites(strapi, plan)];
     },
     stop() {

@@ -1,5 +1,4 @@
 import { isoTime } from '../../iso-time';
-import type { Kind } from './kinds';
 import type { AttributeShape, Entry, MappedField, Source } from './mapping';
 
 /** A CRM object as REST and events carry it. */
@@ -75,8 +74,9 @@ const valueOf = (field: MappedField, entry: Entry): unknown => {
 };
 
 const put = (payload: Payload, path: string, value: unknown): void => {
-  const [key = '', name] = path.split('.');
-  if (name === undefined) {
+  const dot = path.indexOf('.');
+  const [key, name] = dot < 0 ? [path, null] : [path.slice(0, dot), path.slice(dot + 1)];
+  if (name === null) {
     payload[key] = key === 'fields' && isRecord(value) ? { ...value } : value;
     return;
   }
@@ -88,7 +88,7 @@ const put = (payload: Payload, path: string, value: unknown): void => {
 const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
 
 /** A contact's `name` is made of its first and last name unless the site keeps one. */
-const completeName = (kind: Kind, payload: Payload): void => {
+const completeName = (kind: Source['kind'], payload: Payload): void => {
   if (kind !== 'contact' || (payload.name ?? null) !== null) return;
   payload.name =
     [text(payload.first_name), text(payload.last_name)].filter(Boolean).join(' ') || null;

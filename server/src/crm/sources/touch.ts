@@ -33,6 +33,7 @@ export const isWanted = async (
 ): Promise<boolean> => {
   const rules = KIND_RULES[watched.source.kind];
   if (!rules) return false;
+  if (watched.form) return touching.action === 'create';
   const events = rules.possible(touching);
   // A record that is new in this scope must be known as new to whatever else writes it in here.
   if (touching.action === 'create')

@@ -1,11 +1,14 @@
 import type { Core } from '@strapi/strapi';
 import { KIND_RULES } from '../rules';
+import type { Form } from '../forms/resolve-form';
 import type { AttributeShape, Source } from './mapping';
 
 /** A type whose writes become events, and what of the host's features it uses. */
 export interface WatchedSource {
   readonly source: Source;
   readonly uid: string;
+  /** Set where an entry is a form that somebody sent. */
+  readonly form: Form | null;
   /** Where contacts are concerned: how their tags are read. */
   readonly tagSource: Source;
   readonly draftAndPublish: boolean;
@@ -44,7 +47,8 @@ const keyOf = (path: string): string => path.split('.')[0] ?? path;
 export const inspectSource = (
   strapi: Core.Strapi,
   source: Source,
-  tagSource: Source
+  tagSource: Source,
+  form: Form | null = null
 ): WatchedSource => {
   const { options, pluginOptions } = strapi.contentTypes[
     source.uid as keyof typeof strapi.contentTypes
@@ -73,6 +77,7 @@ export const inspectSource = (
   return {
     source,
     uid: source.uid,
+    form,
     tagSource,
     draftAndPublish: options?.draftAndPublish === true,
     localized: pluginOptions?.i18n?.localized === true && Boolean(strapi.plugins.i18n),
@@ -93,7 +98,11 @@ interface RelationShape extends AttributeShape {
 }
 
 /** Which types to watch, from where a site keeps its CRM objects. */
-export const planWatch = (strapi: Core.Strapi, sources: ReadonlyMap<string, Source>): WatchPlan => {
+export const planWatch = (
+  strapi: Core.Strapi,
+  sources: ReadonlyMap<string, Source>,
+  forms: readonly Form[]
+): WatchPlan => {
   const byUid = new Map<string, WatchedSource[]>();
   const opposites = new Map<string, Opposite[]>();
   const tagSource = sources.get('tag');
@@ -111,6 +120,10 @@ export const planWatch = (strapi: Core.Strapi, sources: ReadonlyMap<string, Sour
       const opposite = { watched, attribute, inverse: inversedBy ?? mappedBy ?? null };
       opposites.set(target, [...(opposites.get(target) ?? []), opposite]);
     }
+  }
+  for (const form of forms) {
+    const watched = inspectSource(strapi, form.source, tagSource, form);
+    byUid.set(form.uid, [...(byUid.get(form.uid) ?? []), watched]);
   }
   return { byUid, opposites, uids: [...new Set([...byUid.keys(), ...opposites.keys()])] };
 };

@@ -1,0 +1,85 @@
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import { errorText } from '../../error-text';
+import { getPublisher } from '../../webhooks/publisher';
+import { INPUTS } from '../resources/inputs';
+import { upsertContact } from '../resources/upsert-contact';
+import { withOrigin } from '../sources/origin';
+import type { Payload } from '../sources/serialize';
+import { answersOf } from './answers';
+import type { Form } from './resolve-form';
+
+type Values = Record<string, unknown>;
+
+/** `{ email, 'fields.size': 'XL' }` -> `{ email, fields: { size: 'XL' } }`, without what is empty. */
+const nest = (flat: Values): Values => {
+  const nested: Values = {};
+  for (const [path, value] of Object.entries(flat)) {
+    if (value === null || value === undefined || value === '') continue;
+    const name = path.startsWith('fields.') ? path.slice('fields.'.length) : null;
+    if (name === null) nested[path] = value;
+    else nested.fields = { ...(nested.fields as Values | undefined), [name]: value };
+  }
+  return nested;
+};
+
+interface Sender {
+  input: Values & { email: string };
+  refused: string[];
+}
+
+/** Keeps what a contact can hold: a name that is too long must not cost the site the enquiry. */
+const readSender = (flat: Values): Sender | null => {
+  const input = nest(flat);
+  const refused: string[] = [];
+  for (const [key, value] of Object.entries(input)) {
+    if (!INPUTS.contact.update.safeParse({ [key]: value }).success) {
+      refused.push(key);
+      delete input[key];
+    }
+  }
+  return typeof input.email === 'string'
+    ? { input: { ...input, email: input.email }, refused }
+    : null;
+};
+
+/**
+ * What an entry of a form means to the CRM: its sender becomes a contact, or is found among them,
+ * and then `form.submitted` goes out. Runs in the transaction of the entry.
+ */
+export const submitForm = async (
+  strapi: Core.Strapi,
+  form: Form,
+  entry: Payload
+): Promise<void> => {
+  const sender = readSender(entry.contact as Values);
+  if (!sender) {
+    strapi.log.warn(`switchboard: the form "${form.title}" came without a valid e-mail address`);
+    return;
+  }
+  if (sender.refused.length > 0) {
+    const keys = sender.refused.join(', ');
+    strapi.log.warn(`switchboard: the form "${form.title}" could not fill ${keys} of its contact`);
+  }
+  try {
+    const { contact, created } = await withOrigin('form', () =>
+      upsertContact(strapi, sender.input, { source: 'form' })
+    );
+    const data = {
+      contact,
+      new_contact: created,
+      form_id: form.uid,
+      form_title: form.title,
+      entry_id: entry.id,
+      answers: answersOf(entry.answers as Values, form.attributes),
+    };
+    await getPublisher(strapi).publish([{ event: 'form.submitted', data }]);
+  } catch (error) {
+    // A contact that the site's own rules refuse. The visitor's entry is worth more than the event;
+    // anything else (the database failed) has broken the transaction and is the caller's to hear.
+    if (!(error instanceof errors.ApplicationError)) throw error;
+    strapi.log.error(
+      `switchboard: the sender of the form "${form.title}" could not be added: ${errorText(error)}`
+    );
+  }
+};
