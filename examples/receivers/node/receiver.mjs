@@ -15,13 +15,13 @@ const TOLERANCE_SECONDS = 300;
 const MAX_BODY_BYTES = 5 * 1024 * 1024;
 
 /** @param {Buffer} rawBody the bytes as they came @param {number} now Unix seconds */
-const isGenuine = (headers, rawBody, now) => {
+const isGenuine = (secret, headers, rawBody, now) => {
   const timestamp = headers['x-service-timestamp'] ?? '';
   if (!/^\d{1,12}$/.test(timestamp)) return false;
   if (Math.abs(now - Number(timestamp)) > TOLERANCE_SECONDS) return false;
   const given = /^sha256=([0-9a-f]{64})$/.exec(headers['x-service-signature'] ?? '');
   if (!given) return false;
-  const expected = createHmac('sha256', SECRET).update(`${timestamp}.`).update(rawBody).digest();
+  const expected = createHmac('sha256', secret).update(`${timestamp}.`).update(rawBody).digest();
   return timingSafeEqual(expected, Buffer.from(given[1], 'hex'));
 };
 
@@ -59,7 +59,7 @@ const receive = async (request) => {
   if (request.method !== 'POST') return 405;
   const rawBody = await readBody(request);
   if (rawBody === null) return 413;
-  if (!isGenuine(request.headers, rawBody, Date.now() / 1000)) return 401;
+  if (!isGenuine(SECRET, request.headers, rawBody, Date.now() / 1000)) return 401;
   // From the signed body, not from the header, which is not signed.
   const { id, event } = JSON.parse(rawBody.toString('utf8'));
   if (!/^[0-9a-f-]{36}$/.test(id)) return 400;
