@@ -1,5 +1,6 @@
 // npm start: a production-like Strapi site with the plugin, and a receiver that shows what it sends.
 //
+// `npm start -- --fresh` begins with an empty database.
 // PORT (1337), RECEIVER_PORT (4400) and HOST (127.0.0.1) choose the addresses, PLAYGROUND_DATA
 // (playground/.tmp) the folder of the database: a second start goes on with what is there.
 import fs from 'node:fs';
@@ -10,6 +11,7 @@ import { PLAYGROUND } from './lib/paths.mjs';
 import { writeMissingSecrets } from './lib/playground-secrets.mjs';
 import { requireFreePorts } from './lib/ports.mjs';
 import { buildPluginWhenStale, installWhatIsMissing } from './lib/prepare.mjs';
+import { endRunning } from './lib/run.mjs';
 import { preparePlayground } from './lib/seed.mjs';
 
 const HOST = process.env.HOST ?? '127.0.0.1';
@@ -30,6 +32,7 @@ let stopping;
  */
 const stopAll = (code) => {
   stopping ??= (async () => {
+    endRunning();
     if (startChild.all.length > 0) console.log('\nStopping …');
     for (const child of [...startChild.all].reverse()) await child.stop();
     process.exit(code);
@@ -59,6 +62,14 @@ const startSite = () =>
     },
   });
 
+/** Only what a playground made: PLAYGROUND_DATA may name a folder that holds other things. */
+const forgetData = () => {
+  const made = ['data.db', 'data.db-wal', 'data.db-shm', 'playground.json', 'receiver-secret'];
+  for (const name of [...made, 'public']) {
+    fs.rmSync(path.join(DATA, name), { recursive: true, force: true });
+  }
+};
+
 const main = async () => {
   await requireFreePorts(HOST, [
     { what: 'the site', variable: 'PORT', port: PORT },
@@ -68,6 +79,7 @@ const main = async () => {
   await buildPluginWhenStale();
   writeMissingSecrets();
   await buildPlaygroundWhenStale();
+  if (process.argv.includes('--fresh')) forgetData();
   fs.mkdirSync(path.join(DATA, 'public/uploads'), { recursive: true });
 
   console.log('Starting the site …');

@@ -78,8 +78,11 @@ const writeBlocks = async (response: http.ServerResponse, size: number): Promise
     const more = response.write(left >= BLOCK.length ? BLOCK : BLOCK.subarray(0, left));
     if (!more) {
       await new Promise<void>((resolve) => {
-        response.once('drain', resolve);
-        response.once('close', resolve);
+        const go = () => {
+          response.off('drain', go).off('close', go);
+          resolve();
+        };
+        response.once('drain', go).once('close', go);
       });
     }
   }
