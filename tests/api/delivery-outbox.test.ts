@@ -149,7 +149,7 @@ describeEach(databases(), 'an event on its way out', (database) => {
   });
 
   it('leaves with the commit of its write, and not before', async () => {
-    const webhook = await createWebhook(site, receiver.url);
+    await createWebhook(site, receiver.url);
     const held = site.evaluate(async ({ strapi }) => {
       await strapi.db.transaction(async () => {
         await strapi.service('plugin::switchboard.events').send('order.placed', { n: 8 });
@@ -163,7 +163,7 @@ describeEach(databases(), 'an event on its way out', (database) => {
   });
 
   it('is kept for later where the process dies between commit and wake', async () => {
-    const webhook = await createWebhook(site, receiver.url);
+    await createWebhook(site, receiver.url);
     // Committed and killed in one go: the dispatcher is woken a macrotask after the commit.
     await site
       .evaluate(async ({ strapi }) => {
