@@ -1,11 +1,89 @@
+import { ChartCircle, Store, Webhooks } from '@strapi/icons';
+import type { StrapiApp } from '@strapi/strapi/admin';
+import { NAVIGATION } from './navigation';
+import { permissionsFor } from './permissions';
 import { PLUGIN_ID } from './pluginId';
+import { message } from './utils/text';
 
-interface StrapiApp {
-  registerPlugin(plugin: { id: string; name: string }): void;
-}
+/** As the host's menu wants it: any of these opens the entry. */
+const anyOf = (...actions: Parameters<typeof permissionsFor>) =>
+  permissionsFor(...actions) as never[];
+
+const prefixed = (texts: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(texts).map(([key, text]) => [`${PLUGIN_ID}.${key}`, text]));
 
 export default {
   register(app: StrapiApp): void {
+    app.addMenuLink({
+      to: `plugins/${PLUGIN_ID}`,
+      icon: Webhooks,
+      intlLabel: message('nav.crm'),
+      Component: () => import('./pages/app').then(({ App }) => ({ default: App })),
+      permissions: anyOf(
+        ...NAVIGATION.flatMap(({ entries }) => entries.map(({ action }) => action))
+      ),
+      position: 3,
+    });
+    app.addSettingsLink({ id: PLUGIN_ID, intlLabel: message('settings.section') }, [
+      {
+        id: `${PLUGIN_ID}-modules`,
+        to: `${PLUGIN_ID}/modules`,
+        intlLabel: message('settings.modules'),
+        permissions: anyOf('modules.update'),
+        Component: () => import('./pages/settings/modules-page'),
+      },
+      {
+        id: `${PLUGIN_ID}-passwords`,
+        to: `${PLUGIN_ID}/application-passwords`,
+        intlLabel: message('settings.passwords'),
+        permissions: anyOf('application-passwords.manage'),
+        Component: () => import('./pages/settings/passwords-page'),
+      },
+      {
+        id: `${PLUGIN_ID}-mappings`,
+        to: `${PLUGIN_ID}/mapped-types`,
+        intlLabel: message('settings.mappings'),
+        permissions: anyOf('modules.update'),
+        Component: () => import('./pages/settings/mappings-page'),
+      },
+    ]);
+    app.widgets.register([
+      {
+        id: 'deliveries',
+        pluginId: PLUGIN_ID,
+        icon: ChartCircle,
+        title: message('widget.deliveries.title'),
+        link: { label: message('widget.deliveries.link'), href: `/plugins/${PLUGIN_ID}/webhooks` },
+        permissions: permissionsFor('webhooks.read'),
+        component: () =>
+          import('./widgets/deliveries-widget').then(({ DeliveriesWidget }) => DeliveriesWidget),
+      },
+      {
+        id: 'tills',
+        pluginId: PLUGIN_ID,
+        icon: Store,
+        title: message('widget.tills.title'),
+        link: { label: message('widget.tills.link'), href: `/plugins/${PLUGIN_ID}/connections` },
+        permissions: permissionsFor('connections.read'),
+        component: () => import('./widgets/tills-widget').then(({ TillsWidget }) => TillsWidget),
+      },
+    ]);
     app.registerPlugin({ id: PLUGIN_ID, name: 'Switchboard' });
+  },
+
+  async registerTrads({ locales }: { locales: string[] }) {
+    return Promise.all(
+      locales.map(async (locale) => {
+        try {
+          const { default: texts } = (await import(`./translations/${locale}.json`)) as {
+            default: Record<string, string>;
+          };
+          return { locale, data: prefixed(texts) };
+        } catch {
+          // No translation into this language: the English texts stand in.
+          return { locale, data: {} };
+        }
+      })
+    );
   },
 };

@@ -1,0 +1,61 @@
+import { Button, type ButtonProps, Dialog, IconButton } from '@strapi/design-system';
+import { ConfirmDialog } from '@strapi/strapi/admin';
+import { type ReactNode, useState } from 'react';
+import { useText } from '../utils/text';
+
+interface ConfirmButtonProps {
+  label: string;
+  /** What will happen, said before it does. */
+  question: string;
+  icon: ReactNode;
+  /** An icon alone, for rows of a table. */
+  compact?: boolean;
+  variant?: ButtonProps['variant'];
+  disabled?: boolean;
+  onConfirm(): Promise<unknown> | void;
+}
+
+export const ConfirmButton = ({
+  label,
+  question,
+  icon,
+  compact,
+  variant = 'danger-light',
+  disabled,
+  onConfirm,
+}: ConfirmButtonProps) => {
+  const text = useText();
+  const [open, setOpen] = useState(false);
+  return (
+    <Dialog.Root open={open} onOpenChange={setOpen}>
+      <Dialog.Trigger>
+        {compact ? (
+          <IconButton label={label} variant="ghost" disabled={disabled}>
+            {icon}
+          </IconButton>
+        ) : (
+          <Button variant={variant} startIcon={icon} disabled={disabled}>
+            {label}
+          </Button>
+        )}
+      </Dialog.Trigger>
+      <ConfirmDialog
+        title={label}
+        endAction={
+          <Button
+            fullWidth
+            variant={variant}
+            onClick={() => {
+              setOpen(false);
+              void onConfirm();
+            }}
+          >
+            {text('action.confirm')}
+          </Button>
+        }
+      >
+        {question}
+      </ConfirmDialog>
+    </Dialog.Root>
+  );
+};

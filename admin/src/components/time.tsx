@@ -1,0 +1,55 @@
+import { Typography, type TypographyProps } from '@strapi/design-system';
+import { useEffect, useState } from 'react';
+import { useIntl } from 'react-intl';
+
+const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+];
+
+/** The largest unit that fits, and how many of it lie between two moments. */
+export const relativeParts = (
+  at: number,
+  now: number
+): { value: number; unit: Intl.RelativeTimeFormatUnit } => {
+  const distance = at - now;
+  const [unit, size] = UNITS.find(([, length]) => Math.abs(distance) >= length) ?? ['second', 1000];
+  return { value: Math.trunc(distance / size), unit };
+};
+
+/** The current time, again every `everyMs`: relative times grow old while they are looked at. */
+export const useNow = (everyMs = 1000): number => {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+};
+
+export const useAbsoluteTime = () => {
+  const { formatDate } = useIntl();
+  return (iso: string): string => formatDate(iso, { dateStyle: 'medium', timeStyle: 'medium' });
+};
+
+interface TimeProps extends Omit<TypographyProps<'span'>, 'children'> {
+  /** ISO 8601. */
+  at: string;
+  /** Shows the absolute time beside the relative one instead of in its title. */
+  both?: boolean;
+}
+
+export const Time = ({ at, both, ...props }: TimeProps) => {
+  const { formatRelativeTime } = useIntl();
+  const absolute = useAbsoluteTime()(at);
+  const now = useNow();
+  const { value, unit } = relativeParts(Date.parse(at), now);
+  const relative = formatRelativeTime(value, unit, { numeric: 'auto' });
+  return (
+    <Typography {...props} tag="span" title={absolute}>
+      <time dateTime={at}>{both ? `${relative} (${absolute})` : relative}</time>
+    </Typography>
+  );
+};

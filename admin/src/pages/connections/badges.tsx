@@ -1,0 +1,32 @@
+import { Badge, Typography } from '@strapi/design-system';
+import type { Connection } from '../../../../shared/contracts/pos';
+import { useText } from '../../utils/text';
+
+export const ConnectionBadge = ({
+  connection: { mode, revoked_at: revoked },
+}: {
+  connection: Pick<Connection, 'mode' | 'revoked_at'>;
+}) => {
+  const text = useText();
+  if (revoked) return <Badge variant="danger">{text('connection.revoked')}</Badge>;
+  return (
+    <Badge variant={mode === 'live' ? 'success' : 'secondary'}>
+      {text(`connection.mode.${mode}`)}
+    </Badge>
+  );
+};
+
+/** From here on a till's clock is worth a word; at 300 seconds its records are refused. */
+const NOTABLE_SKEW_SECONDS = 30;
+
+export const ClockSkew = ({ seconds }: { seconds: number | null }) => {
+  const text = useText();
+  if (seconds === null) return <Typography textColor="neutral600">–</Typography>;
+  const n = Math.abs(seconds);
+  if (n < NOTABLE_SKEW_SECONDS) return <Typography>{text('connection.skew.fine')}</Typography>;
+  return (
+    <Typography textColor="warning600">
+      {text(seconds > 0 ? 'connection.skew.ahead' : 'connection.skew.behind', { n })}
+    </Typography>
+  );
+};

@@ -1,0 +1,69 @@
+import { Badge, Box, Flex, Link as DesignLink, Typography } from '@strapi/design-system';
+import type { ReactNode } from 'react';
+import { Link, type To } from 'react-router-dom';
+import type { LastAnswer, WebhookHealth } from '../../../../shared/contracts/overview';
+import type { DeliveryStatus } from '../../../../shared/contracts/webhooks';
+import { HealthChart } from '../../components/health-chart';
+import { Time } from '../../components/time';
+import { useText } from '../../utils/text';
+import { useCause } from './causes';
+
+const SHOWN = 2;
+
+/** The first names of a choice of events, and how many more there are. */
+export const EventTags = ({ events }: { events: readonly string[] }) => {
+  const text = useText();
+  if (events.includes('*')) return <Badge variant="primary">{text('webhook.everyEvent')}</Badge>;
+  const more = events.length - SHOWN;
+  return (
+    <Flex gap={1} wrap="wrap" title={events.join(', ')}>
+      {events.slice(0, SHOWN).map((event) => (
+        <Badge key={event}>{event}</Badge>
+      ))}
+      {more > 0 && (
+        <Typography variant="pi" textColor="neutral600">
+          {text('webhook.moreEvents', { n: more })}
+        </Typography>
+      )}
+    </Flex>
+  );
+};
+
+export const HealthCell = ({ health }: { health: WebhookHealth | undefined }) =>
+  health ? (
+    <Box width="12rem">
+      <HealthChart buckets={health.buckets} counts={health} />
+    </Box>
+  ) : null;
+
+const VARIANTS = { pending: 'warning', sent: 'success', failed: 'danger' } as const;
+
+export const DeliveryStatusBadge = ({ status }: { status: DeliveryStatus }) => {
+  const text = useText();
+  return <Badge variant={VARIANTS[status]}>{text(`delivery.status.${status}`)}</Badge>;
+};
+
+export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {
+  const text = useText();
+  const cause = useCause();
+  if (!last) return <Typography textColor="neutral600">{text('webhook.never')}</Typography>;
+  return (
+    <Flex direction="column" alignItems="start" gap={1}>
+      <DeliveryStatusBadge status={last.status} />
+      <Typography variant="pi" textColor="neutral600">
+        {last.error ? cause.short(last.error) : <Time at={last.at} variant="pi" />}
+      </Typography>
+    </Flex>
+  );
+};
+
+/** The link that a row is, for those without a mouse. */
+export const RowLink = ({ to, children }: { to: To; children: ReactNode }) => (
+  <DesignLink
+    tag={Link}
+    to={to}
+    onClick={(event: { stopPropagation(): void }) => event.stopPropagation()}
+  >
+    {children}
+  </DesignLink>
+);

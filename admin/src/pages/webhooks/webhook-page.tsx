@@ -1,0 +1,145 @@
+import { Flex, Tabs, Typography } from '@strapi/design-system';
+import { Trash } from '@strapi/icons';
+import { BackButton, Layouts, Page, useQueryParams } from '@strapi/strapi/admin';
+import { useNavigate, useParams } from 'react-router-dom';
+import type { WebhookWithSecret } from '../../../../shared/contracts/webhooks';
+import { ConfirmButton } from '../../components/confirm-button';
+import { Panel } from '../../components/definition-list';
+import { HealthChart, HealthCountsLine } from '../../components/health-chart';
+import { Loaded } from '../../components/page-states';
+import { useAccess } from '../../permissions';
+import { useDeleteWebhook, useHealth, useUpdateWebhook, useWebhook } from '../../services/webhooks';
+import { fieldErrorsOf, useOutcome } from '../../utils/errors';
+import { useText } from '../../utils/text';
+import { DeliveryDialog } from './delivery-dialog';
+import { DeliveryLog } from './delivery-log';
+import { SecretPanel } from './secret-panel';
+import { SwitchOffBanner } from './switch-off-banner';
+import { TestPanel } from './test-panel';
+import { WebhookForm } from './webhook-form';
+
+/** A delivery may switch the webhook off while its page is open. */
+const REFRESH_MS = 10_000;
+
+interface PageQuery {
+  tab?: string;
+  delivery?: string;
+}
+
+const Health = ({ id }: { id: number }) => {
+  const text = useText();
+  const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
+  const mine = health.data?.webhooks.find((one) => one.webhook_id === id);
+  if (!mine) return null;
+  return (
+    <Panel title={text('health.title')}>
+      <HealthChart buckets={mine.buckets} counts={mine} height={48} />
+      <HealthCountsLine counts={mine} />
+    </Panel>
+  );
+};
+
+const Settings = ({ webhook }: { webhook: WebhookWithSecret }) => {
+  const text = useText();
+  const outcome = useOutcome();
+  const { can } = useAccess();
+  const [update] = useUpdateWebhook();
+  const { id, name, url, events, active } = webhook;
+  return (
+    <Flex direction="column" alignItems="stretch" gap={6}>
+      <SecretPanel webhook={webhook} />
+      <WebhookForm
+        // A change from elsewhere (the banner's button, the list) starts the form anew.
+        key={`${webhook.updated_at}-${active}`}
+        initial={{ name, url, events, active }}
+        disabled={!can('webhooks.update')}
+        submitLabel={text('action.save')}
+        onSave={async (values) => {
+          const done = await update({ id, ...values });
+          const fields = 'error' in done ? fieldErrorsOf(done.error) : {};
+          if (Object.keys(fields).length === 0) outcome(done, 'webhook.saved');
+          return fields;
+        }}
+      />
+    </Flex>
+  );
+};
+
+const Content = ({ webhook }: { webhook: WebhookWithSecret }) => {
+  const text = useText();
+  const navigate = useNavigate();
+  const outcome = useOutcome();
+  const { can } = useAccess();
+  const [remove] = useDeleteWebhook();
+  const [{ query }, setQuery] = useQueryParams<PageQuery>();
+  const tab = query.tab === 'settings' ? 'settings' : 'deliveries';
+  return (
+    <Page.Main>
+      <Page.Title>{webhook.name}</Page.Title>
+      <Layouts.Header
+        title={webhook.name}
+        subtitle={
+          <Typography textColor="neutral600" style={{ overflowWrap: 'anywhere' }}>
+            {webhook.url}
+          </Typography>
+        }
+        navigationAction={<BackButton fallback="/plugins/switchboard/webhooks" />}
+        primaryAction={
+          can('webhooks.delete') && (
+            <ConfirmButton
+              icon={<Trash />}
+              label={text('action.delete')}
+              question={text('webhook.delete.question', { name: webhook.name })}
+              onConfirm={async () => {
+                const done = await remove(webhook.id);
+                outcome(done, 'webhook.deleted');
+                if (!('error' in done)) navigate('/plugins/switchboard/webhooks');
+              }}
+            />
+          )
+        }
+      />
+      <Layouts.Content>
+        <Flex direction="column" alignItems="stretch" gap={6}>
+          <SwitchOffBanner webhook={webhook} />
+          <Tabs.Root
+            variant="simple"
+            value={tab}
+            onValueChange={(value) => setQuery({ tab: value }, 'push', true)}
+          >
+            <Tabs.List aria-label={webhook.name}>
+              <Tabs.Trigger value="deliveries">{text('webhook.tab.deliveries')}</Tabs.Trigger>
+              <Tabs.Trigger value="settings">{text('webhook.tab.settings')}</Tabs.Trigger>
+            </Tabs.List>
+            <Tabs.Content value="deliveries">
+              <Flex direction="column" alignItems="stretch" gap={6} paddingTop={6}>
+                <Health id={webhook.id} />
+                {can('webhooks.update') && <TestPanel webhookId={webhook.id} />}
+                <DeliveryLog webhookId={webhook.id} />
+              </Flex>
+            </Tabs.Content>
+            <Tabs.Content value="settings">
+              <Flex direction="column" alignItems="stretch" paddingTop={6}>
+                <Settings webhook={webhook} />
+              </Flex>
+            </Tabs.Content>
+          </Tabs.Root>
+        </Flex>
+      </Layouts.Content>
+      {query.delivery && (
+        <DeliveryDialog
+          id={Number(query.delivery)}
+          onClose={() => setQuery({ delivery: '' }, 'remove')}
+        />
+      )}
+    </Page.Main>
+  );
+};
+
+const WebhookPage = () => {
+  const { id } = useParams();
+  const webhook = useWebhook(Number(id), { pollingInterval: REFRESH_MS });
+  return <Loaded query={webhook}>{(data) => <Content webhook={data} />}</Loaded>;
+};
+
+export default WebhookPage;

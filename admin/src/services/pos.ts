@@ -1,0 +1,106 @@
+import type {
+  Connection,
+  ConnectionInput,
+  ConnectionWithSecret,
+  PosEvent,
+  PosEventDetail,
+  PosEventKind,
+  PosEventState,
+} from '../../../shared/contracts/pos';
+import type { Page } from '../../../shared/contracts/webhooks';
+import { api, PAGE_MAX, queryString } from './api';
+
+interface One<T> {
+  data: T;
+}
+
+export interface EventFilter {
+  state?: PosEventState;
+  kind?: PosEventKind;
+  connection?: number;
+  externalId?: string;
+  page?: number;
+  perPage?: number;
+}
+
+const posApi = api.injectEndpoints({
+  endpoints: (build) => ({
+    switchboardConnections: build.query<Connection[], void>({
+      query: () => `/switchboard/connections${queryString({ per_page: PAGE_MAX })}`,
+      transformResponse: ({ data }: Page<Connection>) => data,
+      providesTags: ['SwitchboardConnection'],
+    }),
+    switchboardConnection: build.query<Connection, number>({
+      query: (id) => `/switchboard/connections/${id}`,
+      transformResponse: ({ data }: One<Connection>) => data,
+      providesTags: ['SwitchboardConnection'],
+    }),
+    switchboardCreateConnection: build.mutation<ConnectionWithSecret, ConnectionInput>({
+      query: (data) => ({ url: '/switchboard/connections', method: 'POST', data }),
+      transformResponse: ({ data }: One<ConnectionWithSecret>) => data,
+      invalidatesTags: ['SwitchboardConnection'],
+    }),
+    switchboardUpdateConnection: build.mutation<
+      Connection,
+      { id: number } & Partial<ConnectionInput>
+    >({
+      query: ({ id, ...data }) => ({ url: `/switchboard/connections/${id}`, method: 'PUT', data }),
+      transformResponse: ({ data }: One<Connection>) => data,
+      // A location that is mapped now lets waiting records go on.
+      invalidatesTags: ['SwitchboardConnection', 'SwitchboardEvent', 'SwitchboardStock'],
+    }),
+    switchboardDeleteConnection: build.mutation<unknown, number>({
+      query: (id) => ({ url: `/switchboard/connections/${id}`, method: 'DELETE' }),
+      async onQueryStarted(id, { dispatch, queryFulfilled }) {
+        await queryFulfilled.then(
+          () =>
+            dispatch(
+              posApi.util.updateQueryData('switchboardConnections', undefined, (list) =>
+                list.filter((connection) => connection.id !== id)
+              )
+            ),
+          () => undefined
+        );
+      },
+    }),
+    switchboardRotateConnection: build.mutation<{ secret: string }, number>({
+      query: (id) => ({ url: `/switchboard/connections/${id}/secret`, method: 'POST', data: {} }),
+      transformResponse: ({ data }: One<{ secret: string }>) => data,
+    }),
+    switchboardRevokeConnection: build.mutation<unknown, number>({
+      query: (id) => ({ url: `/switchboard/connections/${id}/revoke`, method: 'POST', data: {} }),
+      invalidatesTags: ['SwitchboardConnection'],
+    }),
+    switchboardPosEvents: build.query<Page<PosEvent>, EventFilter>({
+      query: ({ externalId, perPage, ...filter }) =>
+        `/switchboard/pos-events${queryString({
+          ...filter,
+          external_id: externalId,
+          per_page: perPage,
+        })}`,
+      providesTags: ['SwitchboardEvent'],
+    }),
+    switchboardPosEvent: build.query<PosEventDetail, number>({
+      query: (id) => `/switchboard/pos-events/${id}`,
+      transformResponse: ({ data }: One<PosEventDetail>) => data,
+      providesTags: ['SwitchboardEvent'],
+    }),
+    switchboardReprocess: build.mutation<unknown, number>({
+      query: (id) => ({ url: `/switchboard/pos-events/${id}/reprocess`, method: 'POST', data: {} }),
+      invalidatesTags: ['SwitchboardEvent', 'SwitchboardStock'],
+    }),
+  }),
+});
+
+export const {
+  useSwitchboardConnectionsQuery: useConnections,
+  useSwitchboardConnectionQuery: useConnection,
+  useSwitchboardCreateConnectionMutation: useCreateConnection,
+  useSwitchboardUpdateConnectionMutation: useUpdateConnection,
+  useSwitchboardDeleteConnectionMutation: useDeleteConnection,
+  useSwitchboardRotateConnectionMutation: useRotateConnection,
+  useSwitchboardRevokeConnectionMutation: useRevokeConnection,
+  useSwitchboardPosEventsQuery: usePosEvents,
+  useSwitchboardPosEventQuery: usePosEvent,
+  useSwitchboardReprocessMutation: useReprocess,
+} = posApi;

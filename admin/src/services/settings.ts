@@ -1,0 +1,53 @@
+import type {
+  ApplicationPassword,
+  ApplicationPasswordInput,
+  CreatedApplicationPassword,
+} from '../../../shared/contracts/access';
+import type { Module, ModuleId } from '../../../shared/contracts/modules';
+import type { MappedType } from '../../../shared/contracts/overview';
+import { api } from './api';
+
+const settingsApi = api.injectEndpoints({
+  endpoints: (build) => ({
+    switchboardModules: build.query<Module[], void>({
+      query: () => '/switchboard/modules',
+      transformResponse: ({ data }: { data: Module[] }) => data,
+      providesTags: ['SwitchboardModules'],
+    }),
+    switchboardSetModules: build.mutation<Module[], Partial<Record<ModuleId, boolean>>>({
+      query: (data) => ({ url: '/switchboard/modules', method: 'PUT', data }),
+      transformResponse: ({ data }: { data: Module[] }) => data,
+      invalidatesTags: ['SwitchboardModules', 'SwitchboardWebhook', 'SwitchboardHealth'],
+    }),
+    switchboardMappedTypes: build.query<MappedType[], void>({
+      query: () => '/switchboard/mapped-types',
+      transformResponse: ({ data }: { data: MappedType[] }) => data,
+    }),
+    switchboardPasswords: build.query<ApplicationPassword[], void>({
+      query: () => '/switchboard/application-passwords',
+      transformResponse: ({ data }: { data: ApplicationPassword[] }) => data,
+      providesTags: ['SwitchboardPasswords'],
+    }),
+    switchboardCreatePassword: build.mutation<
+      CreatedApplicationPassword['data'],
+      ApplicationPasswordInput
+    >({
+      query: (data) => ({ url: '/switchboard/application-passwords', method: 'POST', data }),
+      transformResponse: ({ data }: CreatedApplicationPassword) => data,
+      invalidatesTags: ['SwitchboardPasswords'],
+    }),
+    switchboardRevokePassword: build.mutation<unknown, number>({
+      query: (id) => ({ url: `/switchboard/application-passwords/${id}`, method: 'DELETE' }),
+      invalidatesTags: ['SwitchboardPasswords'],
+    }),
+  }),
+});
+
+export const {
+  useSwitchboardModulesQuery: useModules,
+  useSwitchboardSetModulesMutation: useSetModules,
+  useSwitchboardMappedTypesQuery: useMappedTypes,
+  useSwitchboardPasswordsQuery: usePasswords,
+  useSwitchboardCreatePasswordMutation: useCreatePassword,
+  useSwitchboardRevokePasswordMutation: useRevokePassword,
+} = settingsApi;
