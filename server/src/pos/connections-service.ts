@@ -172,10 +172,12 @@ export const createConnectionsService = ({
         return shaped(trx, row);
       }),
 
-    async remove(id) {
-      const at = Date.now();
-      await change(id, { deleted_at: at, revoked_at: at });
-    },
+    remove: (id) =>
+      inTransaction(strapi, async ({ trx }) => {
+        await find(trx, id);
+        const at = Date.now();
+        await rows(trx).where({ id }).update({ deleted_at: at, revoked_at: at, updated_at: at });
+      }),
 
     async rotateSecret(id) {
       const secret = generateSecret(randomBytes);

@@ -3,6 +3,7 @@ import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
 import { getOptions } from '../config';
 import { hostFailure } from './answers';
+import { RECORD_KINDS } from './rules/states';
 
 /** What a request's body turned out to be. */
 export type RawBody =
@@ -75,11 +76,35 @@ const isForeign = (ctx: Context): boolean => {
   return ctx.status >= 400;
 };
 
+/** Paths below the namespace and the method that each of them knows. */
+const METHOD_OF: ReadonlyMap<string, 'GET' | 'POST'> = new Map([
+  ['/ping', 'GET'],
+  ...RECORD_KINDS.flatMap((kind): [string, 'GET' | 'POST'][] => [
+    [`/${kind}`, 'POST'],
+    [`/schema/${kind}`, 'GET'],
+  ]),
+]);
+
+/**
+ * The host's router says 405 to an unknown path as well, because a site's public files take every
+ * GET. @returns the method that the path knows; null for a path that is none of ours.
+ */
+const knownMethod = (path: string): 'GET' | 'POST' | null => {
+  const below = path.toLowerCase().replace(/\/+$/, '');
+  const at = below.indexOf(`/${NAMESPACE}/`);
+  return at < 0 ? null : (METHOD_OF.get(below.slice(at + NAMESPACE.length + 1)) ?? null);
+};
+
 const translate = (ctx: Context): void => {
-  // The host's router says 405 to a method that its route lacks, or 404; the status is its own.
-  const { status } = ctx;
-  const body = hostFailure(status);
-  ctx.body = body;
+  let { status } = ctx;
+  if (status === 404 || status === 405) {
+    const known = knownMethod(ctx.path);
+    // A path spelt so that the router does not take it has no method at all.
+    status = known === null || known === ctx.method ? 404 : 405;
+    if (known === null || status === 404) ctx.remove('Allow');
+    else ctx.set('Allow', known);
+  }
+  ctx.body = hostFailure(status);
   ctx.status = status;
 };
 
