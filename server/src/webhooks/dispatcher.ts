@@ -9,7 +9,7 @@ import { createRowLoader } from './row-loader';
 import type { AttemptResult, Sender } from './sender';
 import type { DeliveryRow } from './tables';
 
-const TELL_AT_ONCE = 10;
+const TELL_AT_ONCE = 1000;
 
 /** A test that a crash interrupted is not sent late: whoever pressed the button has long gone. */
 const interrupted = (): AttemptResult => ({
@@ -53,13 +53,18 @@ export const createDispatcher = (
 
   /**
    * Handlers run beside the recording: one that hangs must not hold the outcomes of others until
-   * their leases end. So many batches at once, no more: memory must not follow a slow handler.
+   * their leases end. So many at once, no more: memory must not follow a slow handler.
    */
   const telling = new Set<Promise<void>>();
+  let untold = 0;
   const tell = async (recorded: readonly RecordedAttempt[]): Promise<void> => {
-    const told: Promise<void> = tellDelivered(strapi, recorded).finally(() => telling.delete(told));
+    untold += recorded.length;
+    const told: Promise<void> = tellDelivered(strapi, recorded).finally(() => {
+      untold -= recorded.length;
+      telling.delete(told);
+    });
     telling.add(told);
-    if (telling.size >= TELL_AT_ONCE) await Promise.race(telling);
+    if (untold >= TELL_AT_ONCE) await Promise.race(telling);
   };
 
   const worker = createWorker<MadeAttempt>({

@@ -1,0 +1,123 @@
+import { databases, describeEach } from '../support/databases';
+import { type Receiver, startReceiver } from '../support/receiver';
+import { type Site, startSite } from '../support/site';
+import { sleep, waitFor } from '../support/wait';
+import {
+  createWebhook,
+  listDeliveries,
+  removeWebhooks,
+  retryDelivery,
+  send,
+  testWebhook,
+  updateWebhook,
+  waitForDelivery,
+} from './delivery-support';
+
+describeEach(databases(), 'sending by hand', (database) => {
+  let site: Site;
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    receiver = await startReceiver();
+    site = await startSite({
+      database,
+      options: { webhooks: { retryScheduleSeconds: [3, 3], timeoutMs: 2000, pollSeconds: 1 } },
+    });
+  }, 120_000);
+  afterAll(async () => {
+    await site?.stop();
+    await receiver?.close();
+  }, 60_000);
+  beforeEach(() => {
+    receiver.clear();
+    receiver.respond({});
+  });
+  afterEach(() => removeWebhooks(site));
+
+  it('a pending delivery is its next try, now: the automatic one is not doubled', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    receiver.enqueue({ status: 500 });
+    await send(site, 'order.placed', {});
+    const pending = await waitForDelivery(site, id, ({ tries }) => tries === 1);
+    const answer = await retryDelivery(site, pending.id);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toMatchObject({ id: pending.id, status: 'sent', tries: 2, error: null });
+    expect(answer.body.attempts.map(({ manual }) => manual)).toEqual([false, true]);
+    await sleep(3500);
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  it('a pending delivery that fails again waits for the next pause of the schedule', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    receiver.respond({ status: 500 });
+    await send(site, 'order.placed', {});
+    const pending = await waitForDelivery(site, id, ({ tries }) => tries === 1);
+    const { body } = await retryDelivery(site, pending.id);
+    expect(body).toMatchObject({ status: 'pending', tries: 2 });
+    expect(Date.parse(body.next_attempt_at!) - Date.now()).toBeGreaterThan(2000);
+    await waitForDelivery(site, id, ({ status, tries }) => status === 'failed' && tries === 3);
+    expect(receiver.requests).toHaveLength(3);
+  });
+
+  it('answers 409 while an attempt of that delivery is under way, and sends nothing twice', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    receiver.respond({ delayMs: 1000 });
+    await send(site, 'order.placed', {});
+    await receiver.waitFor(1);
+    const [running] = await listDeliveries(site, id);
+    const answer = await retryDelivery(site, running!.id);
+    expect(answer.status).toBe(409);
+    await waitForDelivery(site, id, ({ status }) => status === 'sent');
+    expect(receiver.requests).toHaveLength(1);
+    receiver.clear();
+    const [first, second] = await Promise.all([
+      retryDelivery(site, running!.id),
+      retryDelivery(site, running!.id),
+    ]);
+    expect([first.status, second.status].sort()).toEqual([200, 409]);
+    expect(receiver.requests).toHaveLength(1);
+  });
+
+  it('answers 404 for a delivery that is not there', async () => {
+    expect((await retryDelivery(site, 999_999)).status).toBe(404);
+    const odd = await site.request('POST', '/api/fw-crm/v1/webhook-deliveries/abc/retry');
+    expect(odd.status).toBe(404);
+  });
+
+  it('a test is a ping that is logged, never tried again, and works on an inactive webhook', async () => {
+    const { id } = await createWebhook(site, receiver.url, { active: false });
+    receiver.respond({ status: 503, body: 'closed today' });
+    const answer = await testWebhook(site, id);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({
+      ok: false,
+      response_code: 503,
+      error: 'http_503',
+      duration_ms: expect.any(Number),
+      delivery_id: expect.any(String),
+    });
+    expect(receiver.requests[0]!.json).toMatchObject({
+      id: answer.body.delivery_id,
+      event: 'ping',
+      data: { webhook_id: id, message: expect.any(String) },
+    });
+    expect(await listDeliveries(site, id)).toMatchObject([
+      {
+        delivery_id: answer.body.delivery_id,
+        event: 'ping',
+        status: 'failed',
+        tries: 1,
+        next_attempt_at: null,
+      },
+    ]);
+    await updateWebhook(site, id, { active: true });
+    await sleep(1500);
+    expect(receiver.requests).toHaveLength(1);
+    receiver.respond({ status: 204 });
+    expect((await testWebhook(site, id)).body).toMatchObject({
+      ok: true,
+      response_code: 204,
+      error: null,
+    });
+  });
+});

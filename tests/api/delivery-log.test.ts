@@ -1,0 +1,115 @@
+import { databases, describeEach } from '../support/databases';
+import { type Site, startSite } from '../support/site';
+import { waitFor } from '../support/wait';
+import {
+  countRows,
+  createWebhook,
+  insertDeliveries,
+  listDeliveries,
+  removeWebhooks,
+  sql,
+} from './delivery-support';
+
+const MILLION = 1_000_000;
+const DAY_MS = 86_400_000;
+
+const runRetention = (site: Site) =>
+  site.evaluate(async ({ strapi }) => {
+    const job = strapi.cron.jobs.find(
+      ({ name }: { name: string }) => name === 'switchboardDeliveryRetention'
+    );
+    await job.job.invoke(new Date());
+  });
+
+/** Finished deliveries by one statement; MariaDB has its own sequence engine. */
+const SERIES = {
+  sqlite: (count: number) =>
+    `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${count})`,
+  postgres: (count: number) => `WITH s AS (SELECT generate_series(1, ${count}) AS n)`,
+};
+
+const fillLog = (site: Site, kind: 'sqlite' | 'postgres', webhookId: number, count: number) =>
+  sql(
+    site,
+    `${SERIES[kind](count)} INSERT INTO switchboard_deliveries
+       (delivery_id, webhook_id, event, status, tries, is_test, due_at, created_at, finished_at, url, body, attempts)
+     SELECT 'w${webhookId}-' || n, ${webhookId}, 'load.test',
+       CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'sent' END, 1, ${kind === 'postgres' ? 'false' : '0'},
+       NULL, ${Date.now()}, ${Date.now()}, 'http://127.0.0.1/', '{}', '[]' FROM s`
+  );
+
+describeEach(databases(), 'the log’s retention', (database) => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({ database });
+  }, 120_000);
+  afterAll(() => site?.stop(), 60_000);
+
+  it('removes finished deliveries after 30 days in batches, and never a pending one', async () => {
+    const { id } = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
+    const old = Date.now() - 31 * DAY_MS;
+    const young = Date.now() - 29 * DAY_MS;
+    await insertDeliveries(site, id, 1700, { status: 'sent', due_at: null, finished_at: old });
+    await insertDeliveries(site, id, 20, { status: 'failed', due_at: null, finished_at: old });
+    await insertDeliveries(site, id, 10, { status: 'sent', due_at: null, finished_at: young });
+    await insertDeliveries(site, id, 10, { created_at: old, due_at: old });
+    // An old one that somebody is sending again at this moment is under a lease.
+    await insertDeliveries(site, id, 1, { status: 'failed', owner: 'x', finished_at: old });
+
+    const deletes = await site.evaluate(({ strapi, state }) => {
+      state.deletes = [];
+      strapi.db.connection.on('query', ({ sql: statement, bindings }: never) => {
+        if (/^delete from .switchboard_deliveries/i.test(statement)) {
+          state.deletes.push((bindings as unknown[]).length);
+        }
+      });
+      return true;
+    });
+    expect(deletes).toBe(true);
+    await runRetention(site);
+    await waitFor(async () => (await countRows(site, 'webhook_id = ?', [id])) === 21, 15_000);
+    expect(await countRows(site, 'webhook_id = ? AND status = ?', [id, 'pending'])).toBe(10);
+    expect(await countRows(site, 'finished_at = ?', [young])).toBe(10);
+    const batches = await site.control<number[]>('state', { key: 'deletes' });
+    expect(batches.length).toBeGreaterThanOrEqual(4);
+    expect(Math.max(...batches)).toBeLessThanOrEqual(1000);
+    await removeWebhooks(site);
+  });
+});
+
+describeEach(
+  databases().filter((kind) => kind !== 'mysql'),
+  'the log of a webhook with a million deliveries',
+  (database) => {
+    let site: Site;
+    beforeAll(async () => {
+      site = await startSite({ database, accounts: true });
+    }, 120_000);
+    afterAll(() => site?.stop(), 60_000);
+
+    it('is paged, newest first, as fast as one with a thousand', async () => {
+      if (database === 'mysql') return;
+      const big = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
+      const small = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
+      await fillLog(site, database, big.id, MILLION);
+      await fillLog(site, database, small.id, 1000);
+      const median = async (id: number, query: string): Promise<number> => {
+        const times: number[] = [];
+        for (let round = 0; round < 9; round += 1) {
+          const start = performance.now();
+          const page = await listDeliveries(site, id, query);
+          times.push(performance.now() - start);
+          expect(page).toHaveLength(50);
+          const ids = page.map((one) => one.id);
+          expect(ids).toEqual([...ids].sort((a, b) => b - a));
+        }
+        return times.sort((a, b) => a - b)[4]!;
+      };
+      for (const query of ['', '?page=2', '?status=failed', '?status=sent&page=3']) {
+        const [ofSmall, ofBig] = [await median(small.id, query), await median(big.id, query)];
+        // Generous: a page that read the whole log would take hundreds of times longer.
+        expect(ofBig).toBeLessThan(ofSmall * 3 + 100);
+      }
+    }, 120_000);
+  }
+);
