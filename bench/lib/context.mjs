@@ -15,16 +15,17 @@ const OPTIONS = {
 export const createContext = ({ database, rounds }) => {
   const { startSite } = support('site');
   let site;
+  let servingSite;
   let receiver;
 
   const bootSite = (options = {}) =>
     startSite({
       database,
-      options: { ...OPTIONS, ...options.options },
       nodeEnv: 'production',
       setupFiles: [path.join(SITE_MODULES, 'setup.js')],
       env: { LOG_LEVEL: 'warn', STRAPI_LOG_LEVEL: 'warn' },
       ...options,
+      options: { ...OPTIONS, ...options.options },
     });
 
   const context = {
@@ -39,12 +40,18 @@ export const createContext = ({ database, rounds }) => {
       const running = await context.site();
       return running.control('run', { file: path.join(SITE_MODULES, `${name}.js`), args });
     },
+    async inServingSite(name, args = {}) {
+      servingSite ??= bootSite({ options: { webhooks: { dispatch: false } }, accounts: false });
+      const running = await servingSite;
+      return running.control('run', { file: path.join(SITE_MODULES, `${name}.js`), args });
+    },
     receiver() {
       receiver ??= startReceiver();
       return receiver;
     },
     async close() {
-      const closing = [site?.then((it) => it.stop()), receiver?.then((it) => it.close())];
+      const closing = [site, servingSite].map((booting) => booting?.then((it) => it.stop()));
+      closing.push(receiver?.then((it) => it.close()));
       await Promise.allSettled(closing);
     },
   };

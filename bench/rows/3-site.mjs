@@ -21,15 +21,23 @@ const timedGet = async (options) => {
 
 /** Requests at a fixed pace, whether the site keeps up or not. @returns their milliseconds. */
 const visit = async (options) => {
+  // Of its own each time: the site closes connections that were idle between two visits.
+  const agent = new http.Agent({ keepAlive: true });
   const total = REQUESTS_A_SECOND * SECONDS;
   const started = performance.now();
   const under = [];
   for (let at = 0; at < total; at += 1) {
     const wait = started + (at * 1000) / REQUESTS_A_SECOND - performance.now();
     if (wait > 0) await pause(wait);
-    under.push(timedGet(options));
+    const get = timedGet({ ...options, agent });
+    get.catch(() => {}); // Awaited below; a rejection before that must not end the process.
+    under.push(get);
   }
-  return Promise.all(under);
+  try {
+    return await Promise.all(under);
+  } finally {
+    agent.destroy();
+  }
 };
 
 export const rows = ({ site, inSite, receiver, rounds }) => [
@@ -45,7 +53,6 @@ export const rows = ({ site, inSite, receiver, rounds }) => [
         port,
         host: '127.0.0.1',
         path: '/api/labels',
-        agent: new http.Agent({ keepAlive: true }),
         headers: { authorization: `Bearer ${apiToken}` },
       };
       const ids = await inSite('webhooks', { op: 'create', url, event: EVENT });
@@ -64,7 +71,6 @@ export const rows = ({ site, inSite, receiver, rounds }) => [
           baseline: async () => percentile(await visit(options), 0.99),
         });
       } finally {
-        options.agent.destroy();
         await inSite('webhooks', { op: 'remove', ids });
       }
     },

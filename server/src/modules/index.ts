@@ -3,7 +3,8 @@ import { errors, z } from '@strapi/utils';
 import type { Context } from 'koa';
 import { MODULE_IDS, type Module, type ModuleId } from '../../../shared/contracts/modules';
 import { adminPolicies } from '../access/admin-policies';
-import { inTransaction } from '../database/connection';
+import type { Knex } from 'knex';
+import { type Executor, inTransaction, table } from '../database/connection';
 import type { Room } from '../room';
 import { parseInput } from '../validation';
 
@@ -32,10 +33,27 @@ const changesSchema = z
     message: 'must name at least one module',
   });
 
+const isOn = (switches: Switches, id: ModuleId): boolean => switches[id] ?? true;
+
+const modulesOn = (switches: Switches): ReadonlySet<ModuleId> =>
+  new Set(MODULE_IDS.filter((id) => isOn(switches, id)));
+
+/**
+ * The switches as a column of another query: what every write asks together with them is one
+ * round trip. `enabledModules` reads what it gives.
+ */
+export const storedModules = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, 'strapi_core_store_settings')
+    .select('value')
+    .where({ key: 'plugin_switchboard_modules' })
+    .limit(1);
+
+export const enabledModules = (stored: string | null | undefined): ReadonlySet<ModuleId> =>
+  modulesOn(stored ? ((JSON.parse(stored) as Switches | null) ?? {}) : {});
+
 const createModulesService = ({ strapi }: { strapi: Core.Strapi }): ModulesService => {
   const store = () => strapi.store({ type: 'plugin', name: 'switchboard', key: 'modules' });
   const read = async (): Promise<Switches> => ((await store().get({})) as Switches | null) ?? {};
-  const isOn = (switches: Switches, id: ModuleId): boolean => switches[id] ?? true;
   const toList = (switches: Switches): Module[] =>
     MODULE_IDS.map((id) => ({ id, name: NAMES[id], enabled: isOn(switches, id) }));
 
@@ -44,8 +62,7 @@ const createModulesService = ({ strapi }: { strapi: Core.Strapi }): ModulesServi
       return isOn(await read(), id);
     },
     async enabled() {
-      const switches = await read();
-      return new Set(MODULE_IDS.filter((id) => isOn(switches, id)));
+      return modulesOn(await read());
     },
     async list() {
       return toList(await read());

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../database/connection';
-import { getModules } from '../modules';
+import { enabledModules, storedModules } from '../modules';
 import { declaredEvents, isOffered } from './catalogue';
 import { toWebhook } from './serialize';
 import { type WebhookRow, WEBHOOKS_TABLE } from './tables';
@@ -19,11 +19,11 @@ const byTransaction = new WeakMap<object, Promise<Subscriptions>>();
 
 const load = async (strapi: Core.Strapi, executor: Executor): Promise<Subscriptions> => {
   const rows = (await table(strapi, executor, WEBHOOKS_TABLE)
-    .select('*')
+    .select('*', storedModules(strapi, executor).as('modules'))
     .where({ active: true })
-    .orderBy('id')) as WebhookRow[];
-  if (rows.length === 0) return NOBODY;
-  const enabled = await getModules(strapi).enabled();
+    .orderBy('id')) as (WebhookRow & { modules: string | null })[];
+  if (!rows[0]) return NOBODY;
+  const enabled = enabledModules(rows[0].modules);
   if (!enabled.has('webhooks')) return NOBODY;
   const declared = await declaredEvents(strapi);
   const webhooks = rows.map(toWebhook);
