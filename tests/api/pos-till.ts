@@ -18,6 +18,8 @@ export interface SendChanges {
   secret?: string;
   path?: string;
   method?: string;
+  /** Another process on the same database. */
+  to?: Site;
 }
 
 /** A till of a test: sends signed bytes. */
@@ -36,7 +38,7 @@ export class Till {
     const timestamp = String(changes.timestamp ?? Math.floor(Date.now() / 1000));
     return send<Json>({
       method: changes.method ?? 'POST',
-      url: `${this.site.url}${changes.path ?? `${BASE}/${kind}`}`,
+      url: `${(changes.to ?? this.site).url}${changes.path ?? `${BASE}/${kind}`}`,
       headers: {
         'content-type': 'application/json',
         'x-pos-key': this.key,

@@ -7,6 +7,7 @@ import { RECORD_SCHEMAS } from '../../server/src/pos/rules/schemas';
 import { signBody } from '../../server/src/pos/rules/signature';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';
+import type { Till } from './pos-till';
 import {
   admin,
   allProcessed,
@@ -18,7 +19,6 @@ import {
   otherSecret,
   saleBody,
   type SendChanges,
-  Till,
 } from './pos-till';
 
 jest.setTimeout(120_000);

@@ -1,0 +1,164 @@
+'use strict';
+
+/**
+ * A client for tills, without dependencies: signs, sends, tries again, and keeps what could not be
+ * sent on disk, in order. docs/tills.md describes the wire; index.d.ts the shapes.
+ */
+
+const { createHmac } = require('node:crypto');
+const { OfflineQueue } = require('./offline-queue.js');
+const { pause, retryDelay } = require('./retry.js');
+
+const KINDS = new Set(['sale', 'refund', 'inventory']);
+
+/** `X-POS-Signature` of these exact bytes. */
+const sign = ({ secret, timestamp, body }) => {
+  const hmac = createHmac('sha256', secret).update(`${timestamp}\n`, 'utf8').update(body);
+  return `sha256=${hmac.digest('hex')}`;
+};
+
+/** The service refused a record, or could not be reached in time. */
+class TillError extends Error {
+  constructor(
+    message,
+    { status = null, code = 'unreachable', body = null, retryable, cause } = {}
+  ) {
+    super(message, { cause });
+    this.name = 'TillError';
+    this.status = status;
+    this.code = code;
+    this.body = body;
+    /** Whether sending the same record again later can help. */
+    this.retryable = retryable ?? true;
+  }
+}
+
+const isRetryable = (status) => status === 408 || status === 429 || status >= 500;
+
+const readAnswer = async (response) => {
+  const text = await response.text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { ok: response.ok, code: `http_${response.status}`, message: text.slice(0, 200) };
+  }
+};
+
+class TillClient {
+  #options;
+  /** What our clock is behind the server's, in seconds; learned from a refusal. */
+  #clockOffset = 0;
+
+  constructor(options) {
+    const { url, key, secret } = options;
+    if (!url || !key || !secret) throw new TypeError('url, key and secret are needed');
+    this.#options = {
+      timeoutMs: 10_000,
+      tries: 5,
+      now: Date.now,
+      random: Math.random,
+      pause,
+      fetch: globalThis.fetch,
+      ...options,
+      url: url.replace(/\/+$/, ''),
+    };
+  }
+
+  ping() {
+    return this.#attempts(() => this.#request('GET', '/ping'));
+  }
+
+  sale(record) {
+    return this.send('sale', record);
+  }
+
+  refund(record) {
+    return this.send('refund', record);
+  }
+
+  inventory(record) {
+    return this.send('inventory', record);
+  }
+
+  /**
+   * Sends a record, as often as it takes. A string or Buffer goes out as it is; anything else is
+   * serialised once. Retries carry the very same bytes, so nothing is ever counted twice.
+   */
+  send(kind, record) {
+    if (!KINDS.has(kind)) throw new TypeError(`there is no record of kind ${kind}`);
+    const isBytes = typeof record === 'string' || Buffer.isBuffer(record);
+    const body = Buffer.from(isBytes ? record : JSON.stringify(record));
+    return this.#attempts(() => this.#request('POST', `/${kind}`, body));
+  }
+
+  async #attempts(request) {
+    const { tries, random, pause: wait } = this.#options;
+    let corrected = false;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await request();
+      } catch (error) {
+        if (!(error instanceof TillError)) throw error;
+        // A wrong clock is told once and for all: sign with the server's time from now on.
+        const skew = error.code === 'timestamp_outside_window' ? error.body?.skew_seconds : null;
+        if (Number.isInteger(skew) && !corrected) {
+          corrected = true;
+          this.#clockOffset -= skew;
+          continue;
+        }
+        if (!error.retryable || attempt >= tries) throw error;
+        await wait(retryDelay(attempt, error.retryAfterMs, random));
+      }
+    }
+  }
+
+  #headers(body) {
+    const { key, secret, now } = this.#options;
+    const headers = { 'X-POS-Key': key };
+    if (body === undefined) return headers;
+    const timestamp = String(Math.floor(now() / 1000) + this.#clockOffset);
+    headers['Content-Type'] = 'application/json';
+    headers['X-POS-Timestamp'] = timestamp;
+    headers['X-POS-Signature'] = sign({ secret, timestamp, body });
+    return headers;
+  }
+
+  async #request(method, path, body) {
+    const { url, timeoutMs, fetch } = this.#options;
+    let response;
+    let answer;
+    try {
+      response = await fetch(`${url}${path}`, {
+        method,
+        headers: this.#headers(body),
+        body,
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      answer = await readAnswer(response);
+    } catch (cause) {
+      throw new TillError(`The service cannot be reached: ${cause.message}`, { cause });
+    }
+    if (response.ok) return { status: response.status, ...answer };
+    const error = new TillError(answer.message ?? `The service answered ${response.status}`, {
+      status: response.status,
+      code: answer.code ?? `http_${response.status}`,
+      body: answer,
+      retryable: isRetryable(response.status),
+    });
+    const seconds = Number(response.headers.get('retry-after'));
+    if (Number.isFinite(seconds) && seconds > 0) error.retryAfterMs = seconds * 1000;
+    throw error;
+  }
+}
+
+const createTill = (options) => new TillClient(options);
+
+/** A till that records first and sends when it can. @see OfflineQueue */
+const createOfflineTill = ({ folder, onSettled, ...options }) =>
+  new OfflineQueue({ till: createTill({ tries: 1, ...options }), folder, onSettled, ...options });
+
+exports.sign = sign;
+exports.TillError = TillError;
+exports.createTill = createTill;
+exports.createOfflineTill = createOfflineTill;
