@@ -62,6 +62,12 @@ const form = z.strictObject({
   fields: z.record(z.string(), fieldSource).default({}),
 });
 
+/** Keys of mail providers whose event webhooks are received; docs/email.md. */
+const email = z.strictObject({
+  sendgrid: z.strictObject({ publicKey: z.string().min(1) }).optional(),
+  mailgun: z.strictObject({ signingKey: z.string().min(1) }).optional(),
+});
+
 const stock = z.strictObject({
   contentType: z.string().min(1),
   sku: z.string().min(1),
@@ -80,6 +86,7 @@ export const optionsSchema = z.strictObject({
   pos: pos.prefault({}),
   sources,
   forms: z.array(form).default([]),
+  email: email.default({}),
   stock: stock.optional(),
 });
 

@@ -2,6 +2,15 @@ import { getHook } from '../hooks';
 import type { Room } from '../room';
 import { CRM_EVENTS } from './catalogue';
 import { contentTypes } from './content-types';
+import { createEmailService } from './email/email-service';
+import {
+  checkProviderKeys,
+  emailWebhookRoutes,
+  emailWebhooks,
+  scheduleForgetting,
+} from './email/providers';
+import { keepProviderBodies } from './email/providers/raw-body';
+import { seenEventsTable } from './email/providers/seen-events';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
 import { createSources, sourcesOf } from './sources/running';
@@ -11,11 +20,13 @@ import { keepDerivedColumns, refuseTakenEmails } from './upkeep';
 
 export const crm: Room = {
   contentTypes,
-  tables: [unpublishedTable, emailLockTable],
-  controllers,
-  services: { sources: createSources },
-  routes: { crm: crmRoutes },
+  tables: [unpublishedTable, emailLockTable, seenEventsTable],
+  controllers: { ...controllers, 'email-webhooks': emailWebhooks },
+  services: { sources: createSources, email: createEmailService },
+  routes: { crm: [...crmRoutes, ...emailWebhookRoutes] },
   register({ strapi }) {
+    checkProviderKeys(strapi);
+    strapi.server.use(keepProviderBodies(strapi) as Parameters<typeof strapi.server.use>[0]);
     getHook(strapi, 'service_crm_webhook_events').register(function crmEvents(map) {
       return { ...map, ...CRM_EVENTS };
     });
@@ -25,6 +36,7 @@ export const crm: Room = {
     refuseTakenEmails(strapi);
     keepDerivedColumns(strapi);
     sourcesOf(strapi).start();
+    scheduleForgetting(strapi);
   },
   destroy({ strapi }) {
     sourcesOf(strapi).stop();

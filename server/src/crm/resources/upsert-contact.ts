@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { inTransaction } from '../../database/connection';
 import { getInspected } from '../sources/registry';
 import type { Payload } from '../sources/serialize';
-import { emailKey, normalizeEmail } from '../upkeep/email-key';
 import { lockEmail } from '../upkeep/email-lock';
 import { crmRecords } from './crm-records';
+import { emailWhere, findByEmail } from './find-by-email';
 
 export interface Upserted {
   contact: Payload;
@@ -16,20 +16,13 @@ type Input = Readonly<Record<string, unknown>>;
 
 /** Brings the contact of an address under the current transaction's hand and tells its id. */
 const claimByEmail = async (strapi: Core.Strapi, email: string): Promise<string | null> => {
-  const { source, uid } = getInspected(strapi, 'contact');
-  const attribute = source.fields.find(({ path }) => path === 'email')?.attribute;
-  if (!attribute) return null;
-  const where = source.own
-    ? { email_key: emailKey(email) }
-    : { [attribute]: { $eqi: normalizeEmail(email) } };
+  const { uid } = getInspected(strapi, 'contact');
+  const where = emailWhere(strapi, email);
+  if (!where) return null;
   // MySQL reads what was there when the transaction began to read. A contact that was committed
   // while this one waited for the lock is seen by an update, and through it by later reads.
   await strapi.db.queryBuilder(uid).where(where).update({ updatedAt: new Date() }).execute();
-  const rows = (await strapi.db
-    .queryBuilder(uid)
-    .init({ select: ['id', 'documentId'], where, orderBy: { id: 'asc' }, limit: 1 })
-    .execute()) as { documentId: string }[];
-  return rows[0]?.documentId ?? null;
+  return findByEmail(strapi, email);
 };
 
 /** What an input would change; values that it leaves empty never empty a contact's. */

@@ -1,4 +1,5 @@
 import type { Kind } from '../sources/kinds';
+import { campaignRules } from './campaign-rules';
 import { companyRules } from './company-rules';
 import { contactRules } from './contact-rules';
 import { dealRules } from './deal-rules';
@@ -12,6 +13,7 @@ export const KIND_RULES: Readonly<Partial<Record<Kind | 'form', KindRules>>> = {
   company: companyRules,
   deal: dealRules,
   task: taskRules,
+  campaign: campaignRules,
   form: formRules,
 };
 

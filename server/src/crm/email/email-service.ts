@@ -1,0 +1,150 @@
+import type { Core } from '@strapi/strapi';
+import { errors, z } from '@strapi/utils';
+import { inTransaction } from '../../database/connection';
+import { parseInput } from '../../validation';
+import { getPublisher } from '../../webhooks/publisher';
+import { crmRecords } from '../resources/crm-records';
+import { getSource } from '../sources/registry';
+import type { Payload } from '../sources/serialize';
+import { machineReason } from './machine-traffic';
+import type { EmailClicked, EmailSeen, EmailService, Recorded } from './types';
+
+const id = z.string().min(1).max(64);
+const moment = z.union([z.date(), z.number()]).optional();
+const seen = {
+  campaign: id,
+  contact: id,
+  userAgent: z.string().nullish(),
+  ip: z.string().nullish(),
+  method: z.string().nullish(),
+  at: moment,
+  sentAt: moment.nullable(),
+};
+const count = z.number().int().min(0).max(2_147_483_647);
+const note = z.string().max(1_000_000).nullish();
+
+const SCHEMAS = {
+  opened: z.strictObject(seen),
+  clicked: z.strictObject({ ...seen, url: z.string().min(1).max(8192) }),
+  bounced: z.strictObject({
+    campaign: id.nullable(),
+    contact: id,
+    type: z.enum(['hard', 'soft']).default('hard'),
+    reason: note,
+  }),
+  complained: z.strictObject({ campaign: id.nullable(), contact: id }),
+  campaignSent: z.strictObject({ campaign: id, total: count, sent: count, failed: count }),
+  received: z.strictObject({
+    contact: id,
+    subject: note,
+    from: note,
+    text: note,
+    deal: id.nullish(),
+  }),
+};
+
+const COUNTED: Recorded = { counted: true };
+
+const epoch = (value: Date | number | null | undefined): number | null =>
+  value instanceof Date ? value.getTime() : (value ?? null);
+
+export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailService => {
+  const send = async (event: string, data: unknown): Promise<Recorded> => {
+    await getPublisher(strapi).publish([{ event, data }]);
+    return COUNTED;
+  };
+
+  /** A site whose own contacts keep no status, or other ones, keeps them as they are. */
+  const setStatus = async (contact: Payload, status: string): Promise<Payload> => {
+    const field = getSource(strapi, 'contact').fields.find(({ path }) => path === 'status');
+    if (!field?.attribute || contact.status === status) return contact;
+    try {
+      return await crmRecords(strapi, 'contact').update(contact.id, { status });
+    } catch (error) {
+      if (!(error instanceof errors.ValidationError)) throw error;
+      strapi.log.warn(`switchboard: a contact of this site cannot have the status ${status}`);
+      return contact;
+    }
+  };
+
+  const sighting = (kind: 'open' | 'click', input: EmailSeen & Partial<EmailClicked>) =>
+    inTransaction(strapi, async (): Promise<Recorded> => {
+      const campaign = await crmRecords(strapi, 'campaign').get(input.campaign);
+      const contact = await crmRecords(strapi, 'contact').get(input.contact);
+      const { userAgent, ip, method, url } = input;
+      const at = epoch(input.at) ?? Date.now();
+      const sentAt = epoch(input.sentAt);
+      const because = machineReason({ kind, userAgent, ip, method, at, sentAt });
+      if (because) return { counted: false, because };
+      const data = { campaign_id: campaign.id, contact };
+      return kind === 'open' ? send('email.opened', data) : send('email.clicked', { ...data, url });
+    });
+
+  /** The status first, so that the event carries the contact as it is from now on. */
+  const failure = (
+    event: string,
+    ids: { campaign: string | null; contact: string },
+    status: string | null
+  ) =>
+    inTransaction(strapi, async (): Promise<Recorded> => {
+      const campaign = ids.campaign ? await crmRecords(strapi, 'campaign').get(ids.campaign) : null;
+      const before = await crmRecords(strapi, 'contact').get(ids.contact);
+      const contact = status ? await setStatus(before, status) : before;
+      if (!campaign) return { counted: false, because: 'no_campaign' };
+      return send(event, { campaign_id: campaign.id, contact });
+    });
+
+  return {
+    opened: async (input) => sighting('open', parseInput(SCHEMAS.opened, input)),
+    clicked: async (input) => sighting('click', parseInput(SCHEMAS.clicked, input)),
+    async bounced(input) {
+      const { type, ...ids } = parseInput(SCHEMAS.bounced, input);
+      return failure('email.bounced', ids, type === 'hard' ? 'bounced' : null);
+    },
+    async complained(input) {
+      return failure('email.complained', parseInput(SCHEMAS.complained, input), 'complained');
+    },
+    async campaignSent(input) {
+      const { campaign: campaignId, ...counts } = parseInput(SCHEMAS.campaignSent, input);
+      return inTransaction(strapi, async (): Promise<Recorded> => {
+        const campaigns = crmRecords(strapi, 'campaign');
+        const campaign = await campaigns.get(campaignId);
+        if (campaign.status === 'sent') return { counted: false, because: 'already_sent' };
+        const field = getSource(strapi, 'campaign').fields.find(({ path }) => path === 'status');
+        if (!field?.attribute) {
+          const { id: sentId, title, subject } = campaign;
+          return send('campaign.sent', { id: sentId, title, subject, ...counts });
+        }
+        // The source sees the campaign become `sent`, as it does when a person says so.
+        await campaigns.update(campaign.id, { status: 'sent', ...counts });
+        return COUNTED;
+      });
+    },
+    async received(input) {
+      const { contact: contactId, deal, subject, from, text } = parseInput(SCHEMAS.received, input);
+      return inTransaction(strapi, async () => {
+        const contact = await crmRecords(strapi, 'contact').get(contactId);
+        if (deal) await crmRecords(strapi, 'deal').get(deal);
+        return send('email.received', {
+          contact,
+          subject: subject ?? null,
+          from: from ?? null,
+          text: text ?? null,
+          deal_id: deal ?? null,
+        });
+      });
+    },
+  };
+};
+
+export const getEmailService = (strapi: Core.Strapi): EmailService =>
+  strapi.service('plugin::switchboard.email') as unknown as EmailService;
+
+declare module '@strapi/types' {
+  // eslint-disable-next-line @typescript-eslint/no-namespace -- the host's registry is a namespace
+  namespace Public {
+    interface ServiceRegistry {
+      'plugin::switchboard.email': EmailService;
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import { isbot } from 'isbot';
+
+/**
+ * Who really opened or clicked (docs/email.md gives the sources). Security products fetch images and
+ * follow links before a person sees the mail; privacy proxies fetch images that nobody looks at.
+ * Counting a machine is worse than missing a person: automations answer to these events.
+ */
+
+export interface Sighting {
+  kind: 'open' | 'click';
+  userAgent?: string | null;
+  ip?: string | null;
+  /** HTTP method, where known: a person's mail program does not send HEAD. */
+  method?: string | null;
+  /** Epoch milliseconds. */
+  at: number;
+  sentAt?: number | null;
+}
+
+export type MachineReason = 'no_user_agent' | 'prefetch' | 'scanner' | 'bot' | 'head' | 'too_fast';
+
+/**
+ * Proxies through which people do look at images: they fetch when the mail is opened. A bot list
+ * would refuse them for the word "proxy" or their maker's name.
+ */
+const PEOPLE_PROXIES = [
+  /\bGoogleImageProxy\b/i,
+  /\bYahooMailProxy\b/i,
+  /\bDuckDuckGo-ImageProxy\b/i,
+];
+
+/** Mail programs that a bot list does not know. */
+const MAIL_PROGRAMS = [/^Superhuman\//i, /\bProtonMail\b/i, /^Outlook-(iOS|Android)\//i];
+
+/**
+ * Prefetching: Apple's Mail Privacy Protection calls itself `Mozilla/5.0` and nothing else; Gmail,
+ * for a mailbox that is open somewhere, sends a browser of 2015 with a second `Mozilla/5.0`.
+ */
+const PREFETCH = [/^Mozilla\/5\.0$/, /Edge\/12\.246 Mozilla\/5\.0$/];
+
+/** Security gateways that name themselves. */
+const SCANNERS =
+  /barracuda|mimecast|proofpoint|urldefense|symantec|messagelabs|fireeye|trellix|trend ?micro|zscaler|forcepoint|websense|sophos|cisco (?:secure|ironport)|ironport|safelinks|bitdefender|kaspersky|checkpoint|avanan|cloudmark|vade|fortinet|fortimail|paloalto|wildfire|area1|abnormalsecurity|mailscanner|spamtitan|hornetsecurity/i;
+
+/** Faster than a mail can arrive, be noticed and be read. */
+const FASTEST_MS = { open: 1000, click: 3000 } as const;
+
+/** @returns why this was no person; null where it may have been one. */
+export const machineReason = (sighting: Sighting): MachineReason | null => {
+  const { kind, at, sentAt } = sighting;
+  const userAgent = sighting.userAgent?.trim() ?? '';
+  if (sighting.method?.toUpperCase() === 'HEAD') return 'head';
+  if (userAgent === '') return 'no_user_agent';
+  if (PREFETCH.some((pattern) => pattern.test(userAgent))) return 'prefetch';
+  if (SCANNERS.test(userAgent)) return 'scanner';
+  const isKnown = [...PEOPLE_PROXIES, ...MAIL_PROGRAMS].some((known) => known.test(userAgent));
+  if (!isKnown && isbot(userAgent)) return 'bot';
+  if (typeof sentAt === 'number' && at - sentAt < FASTEST_MS[kind]) return 'too_fast';
+  return null;
+};

@@ -1,0 +1,76 @@
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import { errorText } from '../../../error-text';
+import { inTransaction } from '../../../database/connection';
+import { crmRecords } from '../../resources/crm-records';
+import { findByEmail } from '../../resources/find-by-email';
+import { getEmailService } from '../email-service';
+import { noteSeen } from './seen-events';
+import type { ProviderEvent } from './types';
+
+const record = async (
+  strapi: Core.Strapi,
+  contact: string,
+  event: ProviderEvent
+): Promise<unknown> => {
+  const email = getEmailService(strapi);
+  const { campaign } = event;
+  switch (event.type) {
+    case 'opened':
+    case 'clicked': {
+      // Without the CRM's campaign it is no campaign email.
+      if (!campaign || event.machine) return undefined;
+      const { userAgent, ip, at, sentAt } = event;
+      const seen = { campaign, contact, userAgent, ip, at: at || undefined, sentAt };
+      return event.type === 'opened'
+        ? email.opened(seen)
+        : email.clicked({ ...seen, url: event.url });
+    }
+    case 'bounced': {
+      const type = event.hard ? 'hard' : 'soft';
+      return email.bounced({ campaign, contact, type, reason: event.reason });
+    }
+    case 'complained':
+      return email.complained({ campaign, contact });
+    case 'unsubscribed':
+      return crmRecords(strapi, 'contact').update(contact, { status: 'unsubscribed' });
+    case 'received': {
+      const { subject, from, text } = event;
+      return email.received({ contact, subject, from, text });
+    }
+  }
+};
+
+/**
+ * Records what a provider posted, each in a transaction of its own: one that cannot be recorded (an
+ * address that is no contact, a campaign that is gone) does not hold up the others, nor makes the
+ * provider post all of them again. @returns how many were taken.
+ */
+export const receive = async (
+  strapi: Core.Strapi,
+  provider: string,
+  events: readonly ProviderEvent[],
+  now: number
+): Promise<number> => {
+  let taken = 0;
+  for (const event of events) {
+    try {
+      const isTaken = await inTransaction(strapi, async () => {
+        if (event.id && !(await noteSeen(strapi, provider, event.id, now))) return false;
+        const contact = await findByEmail(strapi, event.email);
+        if (!contact) return false;
+        await record(strapi, contact, event);
+        return true;
+      });
+      if (isTaken) taken += 1;
+    } catch (error) {
+      if (!(error instanceof errors.ApplicationError || error instanceof errors.HttpError)) {
+        throw error;
+      }
+      strapi.log.warn(
+        `switchboard: what ${provider} posted (${event.type}) was left out: ${errorText(error)}`
+      );
+    }
+  }
+  return taken;
+};
