@@ -1,8 +1,9 @@
 import type { Core } from '@strapi/strapi';
 import path from 'node:path';
 
-// This file runs from dist/config.
-const SITE = path.resolve(__dirname, '../..');
+// The server runs this file from dist/config; the build of the admin panel reads it where it is.
+const isBuilt = path.basename(path.dirname(__dirname)) === 'dist';
+const SITE = path.resolve(__dirname, isBuilt ? '../..' : '..');
 
 export default ({ env }: Core.Config.Shared.ConfigParams) => ({
   switchboard: {
