@@ -1,0 +1,109 @@
+import { ADMIN_ACTIONS } from '../../../shared/contracts/permissions';
+import { optionsSchema } from '../../../server/src/config/schema';
+import { registerHooks } from '../../../server/src/hooks';
+import { FAILURE_CAUSES } from '../../../server/src/net/attempt-outcome';
+import { crmRoutes } from '../../../server/src/crm/resources/routes';
+import { routes as webhookRoutes } from '../../../server/src/webhooks/routes';
+import { readDocument } from './support/markdown';
+
+/** What the documentation lists, against what there is. */
+
+const names = (file: string, word: string): boolean => readDocument(file).includes(`\`${word}\``);
+
+const cellsOf = (markdown: string): string[][] =>
+  markdown
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim())
+    );
+
+describe('the options', () => {
+  const defaults = optionsSchema.parse({});
+  const known: [string, unknown][] = Object.entries(optionsSchema.shape).flatMap(([name, part]) => {
+    const inner = (part as unknown as { unwrap?(): { shape?: object } }).unwrap?.();
+    const shape = name === 'webhooks' || name === 'pos' ? inner?.shape : undefined;
+    const values = defaults as unknown as Record<string, Record<string, unknown>>;
+    if (!shape) return [[name, values[name]] as [string, unknown]];
+    return Object.keys(shape).map((key): [string, unknown] => [
+      `${name}.${key}`,
+      values[name]?.[key],
+    ]);
+  });
+  const documented = new Map(
+    cellsOf(readDocument('README.md'))
+      .filter(([name = '']) => /^`[\w.]+`$/.test(name))
+      .map(([name = '', value = '']) => [name.slice(1, -1), value])
+  );
+
+  it('are found in the schema', () => {
+    expect(known.length).toBeGreaterThan(18);
+  });
+
+  it.each(known)('%s is in the table of README.md with its default', (name, value) => {
+    const text =
+      value === undefined ? 'none' : `\`${JSON.stringify(value).replaceAll(',', ', ')}\``;
+    expect(documented.get(name)).toBe(text);
+  });
+
+  it.each(known)('%s is explained in docs/operations.md', (name) => {
+    expect(names('docs/operations.md', name)).toBe(true);
+  });
+
+  it('in the table all exist', () => {
+    expect([...documented.keys()].filter((name) => !known.some(([one]) => one === name))).toEqual(
+      []
+    );
+  });
+});
+
+describe('docs/management-api.md', () => {
+  const document = readDocument('docs/management-api.md');
+  const table = new Set(
+    cellsOf(document)
+      .filter(([method = '']) => /^`?[A-Z]+`?$/.test(method))
+      .map(([method = '', path = '']) => `${method} ${path}`.replaceAll('`', ''))
+  );
+  const served = [...(webhookRoutes.crm ?? []), ...crmRoutes].map(
+    ({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`
+  );
+
+  it.each([...new Set(served)])('has %s', (route) => {
+    expect([...table]).toContain(route);
+  });
+
+  it('has no route that is not there', () => {
+    expect([...table].filter((route) => !served.includes(route))).toEqual([]);
+  });
+
+  it.each(ADMIN_ACTIONS.filter((action) => /^(webhooks|crm)\./.test(action)))(
+    'says what needs %s',
+    (action) => {
+      expect(names('docs/management-api.md', action)).toBe(true);
+    }
+  );
+});
+
+describe('the hooks', () => {
+  const registered: string[] = [];
+  const strapi = {
+    log: {},
+    get: () => ({ set: (name: string) => registered.push(name) }),
+  } as unknown as Parameters<typeof registerHooks>[0];
+  registerHooks(strapi);
+
+  it('are seven', () => expect(registered).toHaveLength(7));
+
+  it.each(registered)('%s has a section in docs/plugin-developers.md', (name) => {
+    expect(readDocument('docs/plugin-developers.md')).toMatch(new RegExp(`^### \`${name}\`$`, 'm'));
+  });
+});
+
+describe('docs/receivers.md', () => {
+  it.each(FAILURE_CAUSES)('explains the cause %s', (cause) => {
+    expect(names('docs/receivers.md', cause)).toBe(true);
+  });
+});
