@@ -8,6 +8,7 @@ import { pos } from './pos';
 import type { Room, RouteConfig } from './room';
 import { stock } from './stock';
 import { webhooks } from './webhooks';
+import type { EventsService } from './webhooks/events-service';
 
 /** In the order of the arrows: a room comes after the rooms it uses. */
 const rooms: readonly Room[] = [modules, access, webhooks, crm, stock, pos, overview];
@@ -50,9 +51,9 @@ export default {
 
 /** For other plugins: the types of the hooks, of the payloads and of the services they may call. */
 export type * from './hooks/types';
-export type { EventsService } from './webhooks/events-service';
+export type { EventsService };
 
 /** What `strapi.service(uid)` is for the plugin's public services. */
 export interface SwitchboardServices {
-  'plugin::switchboard.events': import('./webhooks/events-service').EventsService;
+  'plugin::switchboard.events': EventsService;
 }
