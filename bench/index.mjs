@@ -70,7 +70,8 @@ const benchDatabase = async (database, options, say) => {
         const started = Date.now();
         const result = await runRow(row, database);
         results.push(result);
-        say(`${database}: ${row.name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+        const seconds = ((Date.now() - started) / 1000).toFixed(1);
+        say(`${database}: ${row.name} ${result.ratio?.toFixed(2) ?? result.skip} (${seconds} s)`);
       }
     }
   } finally {
