@@ -40,7 +40,17 @@ const withDeadline = async <T>(pending: PromiseLike<T>, milliseconds: number): P
 
 type Guarded<Out> = { ok: true; value: Out } | { ok: false };
 
-const createRegistry = <In, Out>(name: string, log: HookLog, deadlineMs: number) => {
+/** The host's interface around a list of handlers; the two kinds of hook differ in `call` alone. */
+const createHook = <In, Out>(
+  name: string,
+  log: HookLog,
+  deadlineMs: number,
+  call: (
+    handlers: readonly HookHandler<In, Out>[],
+    guarded: (handler: HookHandler<In, Out>, value: In) => Promise<Guarded<Out>>,
+    value: In
+  ) => Promise<Out>
+): IsolatedHook<In, Out> => {
   const handlers: HookHandler<In, Out>[] = [];
   const guarded = async (handler: HookHandler<In, Out>, value: In): Promise<Guarded<Out>> => {
     try {
@@ -53,51 +63,7 @@ const createRegistry = <In, Out>(name: string, log: HookLog, deadlineMs: number)
       return { ok: false };
     }
   };
-  return { handlers, guarded };
-};
-
-/**
- * Handlers run one after the other, each with what the one before returned. A handler that returns
- * nothing has changed nothing (or changed the value in place).
- */
-export const createFilter = <T>(
-  name: string,
-  log: HookLog,
-  deadlineMs = HANDLER_DEADLINE_MS
-): IsolatedHook<T, T> => {
-  const { handlers, guarded } = createRegistry<T, T | undefined | void>(name, log, deadlineMs);
-  const hook: IsolatedHook<T, T> = {
-    getHandlers: () => handlers as HookHandler<T, T>[],
-    register(handler) {
-      handlers.push(handler);
-      return hook;
-    },
-    delete(handler) {
-      const at = handlers.indexOf(handler);
-      if (at >= 0) handlers.splice(at, 1);
-      return hook;
-    },
-    async call(value) {
-      let current = value;
-      for (const handler of [...handlers]) {
-        const result = await guarded(handler, current);
-        if (result.ok && result.value !== undefined) current = result.value as T;
-        if (current === null) break;
-      }
-      return current;
-    },
-  };
-  return hook;
-};
-
-/** Handlers run one after the other with the same value; what they return is not looked at. */
-export const createAction = <T>(
-  name: string,
-  log: HookLog,
-  deadlineMs = HANDLER_DEADLINE_MS
-): IsolatedHook<T, void> => {
-  const { handlers, guarded } = createRegistry<T, void>(name, log, deadlineMs);
-  const hook: IsolatedHook<T, void> = {
+  const hook: IsolatedHook<In, Out> = {
     getHandlers: () => handlers,
     register(handler) {
       handlers.push(handler);
@@ -108,9 +74,37 @@ export const createAction = <T>(
       if (at >= 0) handlers.splice(at, 1);
       return hook;
     },
-    async call(value) {
-      for (const handler of [...handlers]) await guarded(handler, value);
-    },
+    // A copy: a handler may take itself off the list while it runs.
+    call: (value) => call([...handlers], guarded, value),
   };
   return hook;
 };
+
+/**
+ * Handlers run one after the other, each with what the one before returned. A handler that returns
+ * nothing has changed nothing (or changed the value in place).
+ */
+export const createFilter = <T>(
+  name: string,
+  log: HookLog,
+  deadlineMs = HANDLER_DEADLINE_MS
+): IsolatedHook<T, T> =>
+  createHook<T, T>(name, log, deadlineMs, async (handlers, guarded, value) => {
+    let current = value;
+    for (const handler of handlers) {
+      const result = await guarded(handler, current);
+      if (result.ok && result.value !== undefined) current = result.value;
+      if (current === null) break;
+    }
+    return current;
+  });
+
+/** Handlers run one after the other with the same value; what they return is not looked at. */
+export const createAction = <T>(
+  name: string,
+  log: HookLog,
+  deadlineMs = HANDLER_DEADLINE_MS
+): IsolatedHook<T, void> =>
+  createHook<T, void>(name, log, deadlineMs, async (handlers, guarded, value) => {
+    for (const handler of handlers) await guarded(handler, value);
+  });
