@@ -1,7 +1,7 @@
 import { databases, describeEach } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
-import { sleep, waitFor } from '../support/wait';
+import { sleep } from '../support/wait';
 import {
   createWebhook,
   listDeliveries,

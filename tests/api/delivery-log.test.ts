@@ -59,7 +59,7 @@ describeEach(databases(), 'the log’s retention', (database) => {
     const deletes = await site.evaluate(({ strapi, state }) => {
       state.deletes = [];
       strapi.db.connection.on('query', ({ sql: statement, bindings }: never) => {
-        if (/^delete from .switchboard_deliveries/i.test(statement)) {
+        if (/^delete from .*switchboard_deliveries/i.test(statement)) {
           state.deletes.push((bindings as unknown[]).length);
         }
       });
@@ -67,14 +67,14 @@ describeEach(databases(), 'the log’s retention', (database) => {
     });
     expect(deletes).toBe(true);
     await runRetention(site);
-    await waitFor(async () => (await countRows(site, 'webhook_id = ?', [id])) === 21, 15_000);
+    await waitFor(async () => (await countRows(site, 'webhook_id = ?', [id])) === 21, 30_000);
     expect(await countRows(site, 'webhook_id = ? AND status = ?', [id, 'pending'])).toBe(10);
     expect(await countRows(site, 'finished_at = ?', [young])).toBe(10);
     const batches = await site.control<number[]>('state', { key: 'deletes' });
     expect(batches.length).toBeGreaterThanOrEqual(4);
     expect(Math.max(...batches)).toBeLessThanOrEqual(1000);
     await removeWebhooks(site);
-  });
+  }, 60_000);
 });
 
 describeEach(
@@ -83,7 +83,7 @@ describeEach(
   (database) => {
     let site: Site;
     beforeAll(async () => {
-      site = await startSite({ database, accounts: true });
+      site = await startSite({ database });
     }, 120_000);
     afterAll(() => site?.stop(), 60_000);
 
@@ -110,6 +110,6 @@ describeEach(
         // Generous: a page that read the whole log would take hundreds of times longer.
         expect(ofBig).toBeLessThan(ofSmall * 3 + 100);
       }
-    }, 120_000);
+    }, 240_000);
   }
 );
