@@ -10,7 +10,7 @@ export interface NavigationEntry {
   module?: ModuleId;
 }
 
-/** The groups of the menu entry CRM (DESIGN, Admin). */
+/** The groups of the menu entry CRM (ARCHITECTURE.md). */
 export const NAVIGATION: readonly { label: TextKey; entries: readonly NavigationEntry[] }[] = [
   {
     label: 'nav.data',

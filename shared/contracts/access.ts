@@ -1,4 +1,4 @@
-/** Types of `/switchboard/application-passwords`; DESIGN, sections 4 (Who) and 7. */
+/** Types of `/switchboard/application-passwords`; ARCHITECTURE.md, Access. */
 
 /** Times are ISO 8601 with an explicit offset. */
 export interface ApplicationPassword {

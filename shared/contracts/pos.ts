@@ -1,6 +1,6 @@
 import type { LocationSummary, PlacedMovement } from './stock';
 
-/** Types of `/switchboard/{connections,pos-events}…`; DESIGN, Admin. Times are ISO 8601. */
+/** Types of `/switchboard/{connections,pos-events}…`; ARCHITECTURE.md. Times are ISO 8601. */
 
 export type ConnectionScope = 'sale:write' | 'refund:write' | 'inventory:write';
 export type ConnectionMode = 'live' | 'test';

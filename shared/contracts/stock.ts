@@ -1,4 +1,4 @@
-/** Types of `/switchboard/{items,locations,levels}…`; DESIGN, Admin. Times are ISO 8601. */
+/** Types of `/switchboard/{items,locations,levels}…`; ARCHITECTURE.md. Times are ISO 8601. */
 
 export interface Location {
   id: number;

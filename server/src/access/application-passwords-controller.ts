@@ -14,7 +14,7 @@ import { ADMIN_SESSION_STRATEGY, requireAdminUser, strategyOf } from './current-
 
 const inputSchema = z.strictObject({ name: z.string().trim().min(1).max(100) });
 
-/** Everybody sees, makes and revokes their own application passwords only; DESIGN, section 7. */
+/** Everybody sees, makes and revokes their own application passwords only. */
 export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi }) => ({
   async find(ctx: Context) {
     const body: ApplicationPasswordList = {

@@ -80,7 +80,7 @@ export const SOURCE_KINDS = ['contact', 'tag', 'company', 'deal', 'task', 'campa
 
 const sources = z.partialRecord(z.enum(SOURCE_KINDS), source).default({});
 
-/** Everything a site may set under `switchboard` in `config/plugins`; DESIGN, Options. */
+/** Everything a site may set under `switchboard` in `config/plugins`; docs/operations.md lists them. */
 export const optionsSchema = z.strictObject({
   webhooks: webhooks.prefault({}),
   pos: pos.prefault({}),

@@ -117,7 +117,7 @@ function judge(address: Address, allowed: CidrList): AddressJudgement {
 }
 
 /**
- * Judges one IP address (DESIGN section 3, Addresses; specification 1, Limits, private addresses).
+ * Judges one IP address (ARCHITECTURE.md, Addresses; specification 1, Limits, private addresses).
  * Only globally reachable unicast passes; IPv4 inside IPv6 (mapped, NAT64, 6to4, Teredo) is taken
  * out and judged. Fails closed: what cannot be read is refused. An address with a zone id belongs
  * to one link and passes only by the list.
@@ -137,7 +137,7 @@ export function judgeAddress(ip: string, allowed: CidrList = []): AddressJudgeme
 }
 
 /**
- * Checks the list form of the option `webhooks.allowPrivateNetworks` (DESIGN section 8). A base
+ * Checks the list form of the option `webhooks.allowPrivateNetworks` (ARCHITECTURE.md). A base
  * with host bits set is refused, not rounded: `10.0.0.5/8` more likely means one host than 16
  * million.
  *

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Answer } from './attempt-outcome';
 
-/** DESIGN section 3, 7: what is kept of an answer's body. */
+/** ARCHITECTURE.md: what is kept of an answer's body. */
 export const MAX_ANSWER_BYTES = 20_000;
 const MAX_HEADERS = 64;
 const MAX_HEADER_CHARS = 1000;

@@ -54,7 +54,7 @@ const BLOCKED_NAME =
 const UNRESOLVABLE = 'The host name could not be resolved.';
 
 /**
- * The one guard for saving, testing and delivering (DESIGN section 3, Addresses; specification 1,
+ * The one guard for saving, testing and delivering (ARCHITECTURE.md, Addresses; specification 1,
  * Limits, private addresses). A name is refused when any of its addresses is: the connection might
  * take that one.
  */

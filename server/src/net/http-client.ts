@@ -40,7 +40,7 @@ interface Sender {
 }
 
 /**
- * The HTTP client of deliveries and tests (DESIGN section 3, 7; specification 1, Receiver
+ * The HTTP client of deliveries and tests (specification 1, Receiver
  * contract): guarded addresses, one deadline, no redirect followed, nothing inflated, an answer
  * read to 20,000 bytes.
  */

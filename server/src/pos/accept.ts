@@ -162,7 +162,7 @@ class CountJudge {
 }
 
 /**
- * Accepts records, all in one transaction, each with an answer of its own (DESIGN section 6, Order
+ * Accepts records, all in one transaction, each with an answer of its own (ARCHITECTURE.md, Order
  * of checks, from "duplicate" on). Staleness is judged while the levels are locked, against the
  * newest accepted count, queued ones too.
  * @throws the database's error; then nothing of the batch is accepted, and it may be tried again

@@ -49,7 +49,7 @@ export const requireConnection = (row: ConnectionRow | null, spend: () => void):
 };
 
 /**
- * Who signed a request (specification 2, Authentication), in the order of DESIGN section 6: key,
+ * Who signed a request (specification 2, Authentication), in the order of ARCHITECTURE.md: key,
  * revocation, secret, time, signature.
  * @throws Refusal (401)
  */

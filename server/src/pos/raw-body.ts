@@ -111,7 +111,7 @@ const translate = (ctx: Context): void => {
 /**
  * Comes before the host's middlewares. The host parses JSON before any route and keeps no bytes, so
  * the bytes are read here, bounded, and the content type is hidden from parsers: one that finds a
- * stream already read throws (DESIGN section 6, Raw bytes). Answers of the host in the namespace are
+ * stream already read throws (ARCHITECTURE.md, Raw bytes). Answers of the host in the namespace are
  * put into the till's words on their way out.
  */
 export const createRawBodyMiddleware = (strapi: Core.Strapi) => {

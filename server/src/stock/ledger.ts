@@ -58,7 +58,7 @@ export interface LevelChange extends Place {
 }
 
 /**
- * The only writer of levels (DESIGN section 6, The rule of stock). Entries are worked out in memory
+ * The only writer of levels (ARCHITECTURE.md, The rule of stock). Entries are worked out in memory
  * while the levels are locked, and written together by `flush`.
  */
 export interface Ledger {

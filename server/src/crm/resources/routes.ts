@@ -62,7 +62,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
 
 const tagging = { params: { id, tag_id: id } };
 
-/** `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}`; DESIGN, The CRM. */
+/** `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}`; ARCHITECTURE.md. */
 export const crmRoutes: RouteConfig[] = [
   ...routesOf('contact', 'contacts'),
   {

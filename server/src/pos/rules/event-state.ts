@@ -2,7 +2,7 @@ import type { ConnectionMode, EventFlag, EventState } from './states';
 import type { RefundOutcome } from './settle-refunds';
 
 /**
- * The state of an event once its lines were looked at (DESIGN section 6, States).
+ * The state of an event once its lines were looked at (ARCHITECTURE.md, States).
  *
  * @param placed  lines that are in the ledger, those with effect 0 too
  * @param waiting  lines that wait for an item or a location

@@ -7,7 +7,7 @@ import {
 } from '../../stock/rules/allocation';
 
 /**
- * Which sale a refund belongs to and what it puts back (DESIGN section 6, Refunds), for a *family*:
+ * Which sale a refund belongs to and what it puts back (ARCHITECTURE.md, Refunds), for a *family*:
  * all accepted sales with one `external_id`, and all accepted refunds that name it, on connections
  * that may know of each other (one connection, or the connections of one group), of one mode.
  *

@@ -1,5 +1,5 @@
 /**
- * How the refunds of one sale share what was sold (DESIGN section 6, Refunds).
+ * How the refunds of one sale share what was sold (ARCHITECTURE.md, Refunds).
  *
  * The result follows from the sale and the set of its refunds alone, never from the order in which
  * they arrived. So whenever a refund or the sale arrives, everything is shared out again, and the

@@ -1,5 +1,5 @@
 /**
- * The rule of stock (DESIGN section 6), for one item in one location. Times are epoch milliseconds.
+ * The rule of stock (ARCHITECTURE.md), for one item in one location. Times are epoch milliseconds.
  *
  * Level = the latest accepted count, or else the opening quantity, + every movement whose effective
  * time is later than that count. Two counts of the very same time are a correction: the later
