@@ -76,6 +76,8 @@ export interface TillOptions {
   timeoutMs?: number;
   /** Requests a call makes at most before it gives up. Default: 5. */
   tries?: number;
+  /** A longer `Retry-After` than this is not waited for: the call gives up. Default: 60,000. */
+  maxWaitMs?: number;
   fetch?: typeof globalThis.fetch;
   now?: () => number;
   random?: () => number;
@@ -94,9 +96,14 @@ export interface Till {
 export declare class TillError extends Error {
   /** HTTP status; null where no answer came. */
   readonly status: number | null;
-  /** The service's code, such as `schema_invalid`; `unreachable` where no answer came. */
+  /**
+   * The service's code, such as `schema_invalid`; `unreachable` where no answer came; `http_<status>`
+   * where something else than the service answered.
+   */
   readonly code: string;
+  /** The service's answer with its further fields (`field`, `skew_seconds`, …); else null. */
   readonly body: Record<string, unknown> | null;
+  /** Whether the same record can pass later without anybody mending anything. */
   readonly retryable: boolean;
   readonly retryAfterMs?: number;
 }
@@ -107,7 +114,7 @@ export type Settlement = { kind: RecordKind; name: string; body: Buffer } & (
   | { outcome: 'waiting'; error: TillError }
   /** 409: nothing to send any more. */
   | { outcome: 'stale'; error: TillError }
-  /** 400, 413, 415: put aside into the folder `refused`. */
+  /** 400, 403, 413, 415, 422: put aside into the folder `refused`, with the answer. */
   | { outcome: 'refused'; error: TillError }
 );
 
@@ -119,13 +126,23 @@ export interface OfflineTillOptions extends Omit<TillOptions, 'tries'> {
 
 export interface OfflineTill {
   /** Each resolves when the record is on the disk. */
-  sale(record: Sale | string): Promise<string>;
-  refund(record: Refund | string): Promise<string>;
-  inventory(record: Inventory | string): Promise<string>;
-  add(kind: RecordKind, record: object | string): Promise<string>;
+  sale(record: Sale | string | Buffer): Promise<string>;
+  refund(record: Refund | string | Buffer): Promise<string>;
+  inventory(record: Inventory | string | Buffer): Promise<string>;
+  add(kind: RecordKind, record: object | string | Buffer): Promise<string>;
   /** Names of the records that wait, oldest first. */
   pending(): Promise<string[]>;
+  /** Names of the records that were put aside. */
+  refused(): Promise<string[]>;
+  /** Puts what was put aside at the end of the queue; how many. */
+  requeue(): Promise<number>;
   run(): OfflineTill;
+  /**
+   * Sends what waits now instead of after the pause, but never before a `Retry-After`. Resolves
+   * when nothing waits any more, or when the first record still has to.
+   */
+  flush(): Promise<{ sent: number; remaining: number; error: Error | null }>;
+  /** Resolves when the record under way has been answered. What waits stays on the disk. */
   stop(): Promise<void>;
 }
 

@@ -7,7 +7,7 @@
 
 const { createHmac } = require('node:crypto');
 const { OfflineQueue } = require('./offline-queue.js');
-const { pause, retryDelay } = require('./retry.js');
+const { pause, readRetryAfter, retryDelay } = require('./retry.js');
 
 const KINDS = new Set(['sale', 'refund', 'inventory']);
 
@@ -35,14 +35,23 @@ class TillError extends Error {
 
 const isRetryable = (status) => status === 408 || status === 429 || status >= 500;
 
+/** The service's own answer, or null: a shop's Wi-Fi may put a page of its own in between. */
 const readAnswer = async (response) => {
-  const text = await response.text();
   try {
-    return JSON.parse(text);
-  } catch {
-    return { ok: response.ok, code: `http_${response.status}`, message: text.slice(0, 200) };
+    const answer = JSON.parse(await response.text());
+    const own = response.ok ? answer.ok === true : answer.ok === false && 'code' in answer;
+    return own ? answer : null;
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null;
+    throw error;
   }
 };
+
+/** An option that is given as undefined is not given. */
+const withDefaults = (defaults, given) => ({
+  ...defaults,
+  ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+});
 
 class TillClient {
   #options;
@@ -52,16 +61,16 @@ class TillClient {
   constructor(options) {
     const { url, key, secret } = options;
     if (!url || !key || !secret) throw new TypeError('url, key and secret are needed');
-    this.#options = {
+    const defaults = {
       timeoutMs: 10_000,
       tries: 5,
+      maxWaitMs: 60_000,
       now: Date.now,
       random: Math.random,
       pause,
       fetch: globalThis.fetch,
-      ...options,
-      url: url.replace(/\/+$/, ''),
     };
+    this.#options = { ...withDefaults(defaults, options), url: url.replace(/\/+$/, '') };
   }
 
   ping() {
@@ -92,7 +101,7 @@ class TillClient {
   }
 
   async #attempts(request) {
-    const { tries, random, pause: wait } = this.#options;
+    const { tries, maxWaitMs, random, pause: wait } = this.#options;
     let corrected = false;
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -106,7 +115,7 @@ class TillClient {
           this.#clockOffset -= skew;
           continue;
         }
-        if (!error.retryable || attempt >= tries) throw error;
+        if (!error.retryable || attempt >= tries || error.retryAfterMs > maxWaitMs) throw error;
         await wait(retryDelay(attempt, error.retryAfterMs, random));
       }
     }
@@ -124,7 +133,7 @@ class TillClient {
   }
 
   async #request(method, path, body) {
-    const { url, timeoutMs, fetch } = this.#options;
+    const { url, timeoutMs, fetch, now } = this.#options;
     let response;
     let answer;
     try {
@@ -132,22 +141,25 @@ class TillClient {
         method,
         headers: this.#headers(body),
         body,
-        redirect: 'error',
+        // A signed record goes to this address and to no other.
+        redirect: 'manual',
         signal: AbortSignal.timeout(timeoutMs),
       });
       answer = await readAnswer(response);
     } catch (cause) {
-      throw new TillError(`The service cannot be reached: ${cause.message}`, { cause });
+      const reason = cause.cause?.message ?? cause.message;
+      throw new TillError(`The service cannot be reached: ${reason}`, { cause });
     }
-    if (response.ok) return { status: response.status, ...answer };
-    const error = new TillError(answer.message ?? `The service answered ${response.status}`, {
-      status: response.status,
-      code: answer.code ?? `http_${response.status}`,
+    const { status } = response;
+    if (response.ok && answer) return { status, ...answer };
+    const error = new TillError(answer?.message ?? `Not an answer of the service (${status})`, {
+      status,
+      code: answer?.code ?? `http_${status}`,
       body: answer,
-      retryable: isRetryable(response.status),
+      retryable: isRetryable(status) || status < 400,
     });
-    const seconds = Number(response.headers.get('retry-after'));
-    if (Number.isFinite(seconds) && seconds > 0) error.retryAfterMs = seconds * 1000;
+    const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), now());
+    if (retryAfterMs !== undefined) error.retryAfterMs = retryAfterMs;
     throw error;
   }
 }

@@ -13,6 +13,19 @@ const retryDelay = (attempt, retryAfterMs = 0, random = Math.random) => {
   return Math.max(retryAfterMs, full / 2 + (full / 2) * random());
 };
 
+/** A gateway that says "in a year" must not silence a till for a year. */
+const LONGEST_RETRY_AFTER_MS = 60 * 60_000;
+
+/**
+ * `Retry-After` in milliseconds, an hour at most; it comes as seconds or as an HTTP date.
+ * @returns {number | undefined} undefined: there is none, or it cannot be read
+ */
+const readRetryAfter = (header, nowMs) => {
+  if (!header) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - nowMs;
+  return Number.isNaN(ms) ? undefined : Math.min(LONGEST_RETRY_AFTER_MS, Math.max(0, ms));
+};
+
 /** Resolves after a while, or at once when the signal is aborted. */
 const pause = (milliseconds, signal) =>
   new Promise((resolve) => {
@@ -26,5 +39,6 @@ const pause = (milliseconds, signal) =>
     signal?.addEventListener('abort', done, { once: true });
   });
 
+exports.readRetryAfter = readRetryAfter;
 exports.retryDelay = retryDelay;
 exports.pause = pause;

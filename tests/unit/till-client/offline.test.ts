@@ -1,0 +1,207 @@
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { createOfflineTill, type OfflineTill, type Settlement } from '../../../till-client';
+import { FakeService, makeFolder, refusal, saleOf } from './support';
+
+describe('the offline till', () => {
+  let service: FakeService;
+  let folder: string;
+  let settled: Settlement[];
+  const open: OfflineTill[] = [];
+
+  beforeEach(async () => {
+    service = await FakeService.start();
+    folder = makeFolder();
+    settled = [];
+  });
+  afterEach(async () => {
+    for (const till of open.splice(0)) await till.stop();
+    await service.close();
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
+
+  const tillWith = (changes: Partial<Parameters<typeof createOfflineTill>[0]> = {}) => {
+    const till = createOfflineTill({
+      url: service.url,
+      key: 'k',
+      secret: 's',
+      folder,
+      random: () => -0.98,
+      onSettled: (one) => settled.push(one),
+      ...changes,
+    });
+    open.push(till);
+    return till;
+  };
+  const outcomes = () => settled.map(({ outcome }) => outcome);
+  const until = async (holds: () => boolean) => {
+    while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
+  };
+  const readFolder = (name = '') => fs.readdirSync(path.join(folder, name));
+
+  it('keeps the order of the calls over an outage and a restart', async () => {
+    const offline = tillWith({ url: 'http://127.0.0.1:9' });
+    await Promise.all(['1', '2', '3'].map((id) => offline.sale(saleOf(id))));
+    expect(await offline.flush()).toMatchObject({ sent: 0, remaining: 3 });
+    await offline.stop();
+    const online = tillWith().run();
+    await online.sale(saleOf('4'));
+    await until(() => service.received.length === 4);
+    expect(service.ids).toEqual(['1', '2', '3', '4']);
+    await online.stop();
+    expect(await online.pending()).toEqual([]);
+  });
+
+  it('sends a record that comes while it idles at once', async () => {
+    const till = tillWith().run();
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    await till.sale(saleOf('1'));
+    await until(() => settled.length === 1);
+    expect(outcomes()).toEqual(['accepted']);
+  });
+
+  it('puts records that are refused aside with the answer, and goes on', async () => {
+    const till = tillWith();
+    for (const id of ['1', '2', '3', '4']) await till.sale(saleOf(id));
+    service.replies.push(
+      { status: 400, body: refusal('schema_invalid', { field: 'total' }) },
+      { status: 403, body: refusal('insufficient_scope') },
+      { status: 409, body: refusal('stale_count') }
+    );
+    expect(await till.flush()).toEqual({ sent: 4, remaining: 0, error: null });
+    expect(outcomes()).toEqual(['refused', 'refused', 'stale', 'accepted']);
+    expect(await till.refused()).toEqual(['000000000001.sale.json', '000000000002.sale.json']);
+    const beside = path.join(folder, 'refused/000000000001.sale.answer.json');
+    expect(JSON.parse(fs.readFileSync(beside, 'utf8'))).toMatchObject({
+      status: 400,
+      code: 'schema_invalid',
+      field: 'total',
+    });
+  });
+
+  it('sends what was put aside once more when it is told to, behind what waits', async () => {
+    const till = tillWith();
+    service.replies.push({ status: 403, body: refusal('insufficient_scope') });
+    await till.refund({ external_id: 'r', sale_external_id: 's', occurred_at: 'x' });
+    await till.flush();
+    await till.sale(saleOf('later'));
+    expect(await till.requeue()).toBe(1);
+    await till.flush();
+    expect(service.ids).toEqual(['r', 'later', 'r']);
+    expect(service.received.at(-1)?.path).toBe('/refund');
+    expect(readFolder('refused')).toEqual([]);
+  });
+
+  it.each([
+    ['wrong credentials', { status: 401, body: refusal('signature_mismatch') }],
+    ['a wrong address', { status: 404, body: refusal('not_found') }],
+    ['a gateway’s own 403', { status: 403, body: '<h1>Blocked</h1>' }],
+    ['a page of the shop’s Wi-Fi', { status: 200, body: '<h1>Accept our terms</h1>' }],
+    ['a service that is down', { status: 503, body: refusal('not_ready') }],
+  ])('loses nothing to %s: the records wait in order', async (_what, reply) => {
+    const till = tillWith();
+    for (const id of ['1', '2']) await till.sale(saleOf(id));
+    service.replies.push(reply);
+    expect(await till.flush()).toMatchObject({ sent: 0, remaining: 2 });
+    expect(outcomes()).toEqual(['waiting']);
+    expect(await till.flush()).toMatchObject({ sent: 2, remaining: 0, error: null });
+    expect(service.ids).toEqual(['1', '1', '2']);
+  });
+
+  it('flushes at once after a failure, but not before a Retry-After is over', async () => {
+    let nowMs = 1_000_000;
+    const till = tillWith({ now: () => nowMs });
+    await till.sale(saleOf('1'));
+    service.replies.push({
+      status: 429,
+      headers: { 'retry-after': '30' },
+      body: refusal('rate_limited'),
+    });
+    await till.flush();
+    nowMs += 29_000;
+    expect(await till.flush()).toMatchObject({ sent: 0, remaining: 1, error: { status: 429 } });
+    expect(service.received).toHaveLength(1);
+    nowMs += 1000;
+    expect(await till.flush()).toMatchObject({ sent: 1, remaining: 0 });
+  });
+
+  it('does not stop because its owner’s callback throws', async () => {
+    const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const till = tillWith({
+      onSettled() {
+        throw new Error('oops');
+      },
+    });
+    for (const id of ['1', '2']) await till.sale(saleOf(id));
+    expect(await till.flush()).toMatchObject({ sent: 2, error: null });
+    expect(service.ids).toEqual(['1', '2']);
+    expect(warned).toHaveBeenCalledTimes(2);
+    warned.mockRestore();
+  });
+
+  it('never sends a record twice because the loop and flush run together', async () => {
+    const till = tillWith();
+    for (let id = 0; id < 20; id += 1) await till.sale(saleOf(String(id)));
+    till.run();
+    await Promise.all([till.flush(), till.flush()]);
+    expect(service.ids).toEqual(Array.from({ length: 20 }, (_, id) => String(id)));
+  });
+
+  it('removes what a crash left half written, and never sends it', async () => {
+    fs.writeFileSync(path.join(folder, '000000000001.sale.json.part'), '{"external_id":"ha');
+    const till = tillWith();
+    await till.sale(saleOf('whole'));
+    await till.flush();
+    expect(service.ids).toEqual(['whole']);
+    expect(readFolder().filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+
+  it('refuses a kind that does not exist before it is on the disk', async () => {
+    await expect(tillWith().add('gift' as 'sale', {})).rejects.toThrow(TypeError);
+    expect(readFolder()).toEqual([]);
+  });
+
+  it('kill -9 again and again: what was said to be kept arrives, in order', async () => {
+    const program = `
+      const { createOfflineTill } = require(${JSON.stringify(path.resolve('till-client'))});
+      const till = createOfflineTill({ url: process.env.URL, key: 'k', secret: 's', folder: process.env.FOLDER });
+      till.run();
+      (async () => {
+        for (let n = 0; ; n += 1) {
+          const id = process.env.ROUND + '-' + n;
+          await till.sale({ external_id: id, occurred_at: 'x', currency: 'GBP', total: 1, line_items: [] });
+          process.stdout.write(id + '\\n');
+        }
+      })();`;
+    const kept: string[] = [];
+    for (let round = 0; round < 6; round += 1) {
+      const env = {
+        ...process.env,
+        NODE_OPTIONS: '',
+        URL: service.url,
+        FOLDER: folder,
+        ROUND: `${round}`,
+      };
+      const child = spawn(process.execPath, ['-e', program], {
+        env,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let printed = '';
+      child.stdout.on('data', (chunk: Buffer) => (printed += String(chunk)));
+      const ended = new Promise((resolve) => child.once('close', resolve));
+      await until(() => printed.length > 0);
+      await new Promise((resolve) => setTimeout(resolve, 20 + round * 17));
+      child.kill('SIGKILL');
+      await ended;
+      // The last line may be cut in half by the kill.
+      kept.push(...printed.split('\n').slice(0, -1));
+    }
+    expect(await tillWith().flush()).toMatchObject({ remaining: 0, error: null });
+    const firstArrivals = [...new Set(service.ids)];
+    expect(kept.length).toBeGreaterThan(20);
+    expect(firstArrivals.filter((id) => kept.includes(id))).toEqual(kept);
+    for (const { body } of service.received)
+      expect(() => JSON.parse(body) as unknown).not.toThrow();
+  }, 60_000);
+});
