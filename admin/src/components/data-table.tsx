@@ -43,6 +43,14 @@ interface DataTableProps<Row> {
   empty: { text: string; action?: ReactNode };
 }
 
+/** Bare words and numbers get the look of a table's text; anything else has one of its own. */
+const Cell = ({ content }: { content: ReactNode }) =>
+  typeof content === 'string' || typeof content === 'number' ? (
+    <Typography textColor="neutral800">{content}</Typography>
+  ) : (
+    <Box>{content}</Box>
+  );
+
 /** The host's table: rows that open on a click (their first cell holds the link for keyboards). */
 export const DataTable = <Row,>({
   label,
@@ -106,7 +114,7 @@ export const DataTable = <Row,>({
           >
             {columns.map(({ id, cell, interactive }) => (
               <Td key={id} onClick={interactive ? (event) => event.stopPropagation() : undefined}>
-                <Box>{cell(row)}</Box>
+                <Cell content={cell(row)} />
               </Td>
             ))}
           </Tr>

@@ -1,0 +1,124 @@
+// Pictures of every page of the admin panel, light and dark, into docs/screens.
+//
+// Runs a playground of its own (ports 1391 and 4491, data in .tmp/screens) and fills it first:
+//   node scripts/screenshots.mjs            all pages
+//   node scripts/screenshots.mjs webhooks   pages whose name contains the word
+import { fork } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { chromium } from 'playwright-core';
+import { ROOT } from './lib/paths.mjs';
+import { findChromium } from './lib/prepare.mjs';
+import { adminClient, seedScreens, startReceivers } from './lib/screens-data.mjs';
+
+const DATA = path.join(ROOT, '.tmp/screens');
+const TARGET = path.join(ROOT, 'docs/screens');
+const PORT = '1391';
+const siteUrl = `http://127.0.0.1:${PORT}`;
+const wanted = process.argv[2] ?? '';
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+const startPlayground = async () => {
+  const child = fork(path.join(ROOT, 'scripts/start.mjs'), ['--fresh'], {
+    env: { ...process.env, PORT, RECEIVER_PORT: '4491', PLAYGROUND_DATA: DATA },
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  await new Promise((resolve, reject) => {
+    child.stdout.on('data', (chunk) => /playground is ready/i.test(String(chunk)) && resolve());
+    child.once('exit', () => reject(new Error('The playground did not start.')));
+  });
+  return child;
+};
+
+const pagesOf = async (call, { good, bad }) => {
+  const first = async (route) => (await call('GET', route))[0]?.id;
+  const failed = await first(`/switchboard/webhooks/${bad.id}/deliveries?status=failed`);
+  const events = await call('GET', '/switchboard/pos-events');
+  const levels = await call('GET', '/switchboard/levels');
+  const plugin = '/admin/plugins/switchboard';
+  const byState = (state) => events.find((event) => event.state === state)?.id;
+  return {
+    home: '/admin',
+    webhooks: `${plugin}/webhooks`,
+    'webhook-create': `${plugin}/webhooks/create`,
+    'webhook-deliveries': `${plugin}/webhooks/${good.id}`,
+    'webhook-settings': `${plugin}/webhooks/${bad.id}?tab=settings`,
+    'webhook-delivery': `${plugin}/webhooks/${bad.id}?delivery=${failed}`,
+    connections: `${plugin}/connections`,
+    'connection-create': `${plugin}/connections/create`,
+    connection: `${plugin}/connections/${await first('/switchboard/connections')}`,
+    events: `${plugin}/events`,
+    'event-waiting': `${plugin}/events/${byState('needs_mapping')}`,
+    'event-held': `${plugin}/events/${byState('held')}`,
+    stock: `${plugin}/stock`,
+    'stock-level': `${plugin}/stock/levels/${levels.find(({ sku }) => sku === 'MUG-BLUE')?.id}`,
+    modules: '/admin/settings/switchboard/modules',
+    'application-passwords': '/admin/settings/switchboard/application-passwords',
+    'mapped-types': '/admin/settings/switchboard/mapped-types',
+  };
+};
+
+const signIn = async (page, { email, password }) => {
+  await page.goto(`${siteUrl}/admin/auth/login`);
+  await page.fill('input[name=email]', email);
+  await page.fill('input[name=password]', password);
+  await page.click('button[type=submit]');
+  await page.waitForURL((url) => !url.pathname.includes('/auth/'));
+};
+
+const takeAll = async (browser, login, pages) => {
+  for (const colorScheme of ['light', 'dark']) {
+    const context = await browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      colorScheme,
+      deviceScaleFactor: 1,
+    });
+    await context.addInitScript(() =>
+      localStorage.setItem('STRAPI_GUIDED_TOUR', '{"enabled":false}')
+    );
+    const page = await context.newPage();
+    await signIn(page, login);
+    for (const [name, address] of Object.entries(pages)) {
+      if (!name.includes(wanted)) continue;
+      await page.goto(`${siteUrl}${address}`);
+      await page.waitForLoadState('networkidle');
+      await page.waitForTimeout(800);
+      await page.screenshot({ path: path.join(TARGET, `${name}-${colorScheme}.png`) });
+      console.log(`${name}-${colorScheme}.png`);
+    }
+    await context.close();
+  }
+};
+
+const main = async () => {
+  const executablePath = findChromium();
+  if (!executablePath) throw new Error('No Chromium: install it, or set CHROMIUM_PATH.');
+  fs.mkdirSync(TARGET, { recursive: true });
+  const playground = await startPlayground();
+  const receivers = await startReceivers();
+  const browser = await chromium.launch({ executablePath, args: FLAGS });
+  try {
+    const { login, apiToken } = JSON.parse(
+      fs.readFileSync(path.join(DATA, 'playground.json'), 'utf8')
+    );
+    const call = await adminClient(siteUrl, login);
+    const webhooks = await seedScreens(call, { siteUrl, apiToken, receivers });
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    await takeAll(browser, login, await pagesOf(call, webhooks));
+  } finally {
+    await browser.close();
+    receivers.close();
+    playground.kill('SIGTERM');
+  }
+};
+
+await main();

@@ -1,0 +1,77 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import type { Browser, Page } from 'playwright-core';
+import { launchBrowser, PLUGIN, signIn } from './support/browser';
+import { type Playground, startPlayground } from './support/playground';
+
+let site: Playground;
+let browser: Browser;
+let page: Page;
+const ids = { webhook: 0, delivery: 0, connection: 0, level: 0 };
+
+const create = async (route: string, body: unknown): Promise<number> =>
+  (await site.admin('POST', `/switchboard${route}`, body)).body.data.id;
+
+beforeAll(async () => {
+  site = await startPlayground();
+  browser = await launchBrowser();
+  page = await signIn(browser, site, site.login);
+  ids.webhook = await create('/webhooks', {
+    name: 'Closed',
+    url: 'http://127.0.0.1:9/',
+    events: ['contact.created'],
+    active: false,
+  });
+  await site.admin('POST', `/switchboard/webhooks/${ids.webhook}/test`, {});
+  const log = await site.admin('GET', `/switchboard/webhooks/${ids.webhook}/deliveries`);
+  ids.delivery = log.body.data[0].id;
+  ids.connection = await create('/connections', {
+    name: 'Till',
+    scopes: ['sale:write'],
+    mode: 'test',
+    locations: [],
+  });
+  await create('/items', { sku: 'CUP', opening: [{ quantity: 3 }] });
+  ids.level = (await site.admin('GET', '/switchboard/levels?sku=CUP')).body.data[0].id;
+}, 900_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+});
+
+const PAGES: [name: string, address: () => string][] = [
+  ['the webhooks', () => `${PLUGIN}/webhooks`],
+  ['a new webhook', () => `${PLUGIN}/webhooks/create`],
+  ['a webhook and its log', () => `${PLUGIN}/webhooks/${ids.webhook}`],
+  ['the settings of a webhook', () => `${PLUGIN}/webhooks/${ids.webhook}?tab=settings`],
+  ['a delivery', () => `${PLUGIN}/webhooks/${ids.webhook}?delivery=${ids.delivery}`],
+  ['the connections', () => `${PLUGIN}/connections`],
+  ['a new connection', () => `${PLUGIN}/connections/create`],
+  ['a connection', () => `${PLUGIN}/connections/${ids.connection}`],
+  ['the POS events', () => `${PLUGIN}/events`],
+  ['the stock', () => `${PLUGIN}/stock`],
+  ['an explained level', () => `${PLUGIN}/stock/levels/${ids.level}`],
+  ['the modules', () => '/admin/settings/switchboard/modules'],
+  ['the application passwords', () => '/admin/settings/switchboard/application-passwords'],
+  ['the mapped content types', () => '/admin/settings/switchboard/mapped-types'],
+];
+
+/** Ours, not the host's frame around it. */
+const OURS = ['main', '[role=dialog]'];
+
+describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
+  test.each(PAGES)('axe finds nothing serious on the page of %s', async (_name, address) => {
+    await page.emulateMedia({ colorScheme });
+    await page.goto(address());
+    await page.waitForLoadState('networkidle');
+    await page.getByRole('heading', { level: 1 }).or(page.getByRole('dialog')).first().waitFor();
+    const present = [];
+    for (const part of OURS) if ((await page.locator(part).count()) > 0) present.push(part);
+    const axe = present.reduce((builder, part) => builder.include(part), new AxeBuilder({ page }));
+    const { violations } = await axe.analyze();
+    const serious = violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
+    expect(serious).toEqual([]);
+  });
+});

@@ -1,0 +1,118 @@
+import crypto from 'node:crypto';
+import type { Browser, Page } from 'playwright-core';
+import { send } from '../support/http';
+import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { type Playground, startPlayground } from './support/playground';
+
+let site: Playground;
+let browser: Browser;
+let page: Page;
+const till = { key: '', secret: '' };
+
+beforeAll(async () => {
+  site = await startPlayground();
+  browser = await launchBrowser();
+  page = await signIn(browser, site, site.login);
+  await site.admin('POST', '/switchboard/items', {
+    sku: 'CUP-9',
+    name: 'Cup',
+    opening: [{ quantity: 20 }],
+  });
+}, 900_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+});
+
+const record = async (kind: string, body: Record<string, unknown>): Promise<number> => {
+  const text = JSON.stringify({ occurred_at: new Date().toISOString(), ...body });
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const signature = crypto
+    .createHmac('sha256', till.secret)
+    .update(`${timestamp}\n${text}`)
+    .digest('hex');
+  const answer = await send({
+    method: 'POST',
+    url: `${site.url}/api/service-pos/v1/${kind}`,
+    headers: {
+      'content-type': 'application/json',
+      'x-pos-key': till.key,
+      'x-pos-timestamp': timestamp,
+      'x-pos-signature': `sha256=${signature}`,
+    },
+    body: text,
+  });
+  return answer.status;
+};
+
+const sale = (id: string, sku: string, quantity: number) =>
+  record('sale', {
+    external_id: id,
+    currency: 'EUR',
+    total: 100,
+    line_items: [{ sku, quantity }],
+  });
+
+test('key and secret are shown once, and are not lost to Escape or a click beside them', async () => {
+  await page.goto(`${PLUGIN}/connections/create`);
+  await page.getByLabel('Name', { exact: false }).first().fill('Front counter');
+  await page.getByRole('radio', { name: /Live/ }).click();
+  await page.getByRole('button', { name: 'Create and show the credentials' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  await page.keyboard.press('Escape');
+  await page.mouse.click(5, 5);
+  till.key = await dialog.getByLabel('Key', { exact: true }).inputValue();
+  till.secret = await dialog.getByLabel('Secret', { exact: true }).inputValue();
+  expect(till.key).toMatch(/^pos_live_/);
+  await expectText(dialog, 'curl');
+  expect(await dialog.getByRole('button', { name: 'Done' }).isDisabled()).toBe(true);
+
+  await dialog.getByRole('checkbox').click();
+  await dialog.getByRole('button', { name: 'Done' }).click();
+  await page.waitForURL(/connections\/\d+$/);
+  await page.reload();
+  await expectText(page.getByRole('main'), till.key);
+  expect(await page.content()).not.toContain(till.secret);
+});
+
+test('a sale of the till changes the number on the screen, and its explanation shows the sale', async () => {
+  await page.goto(`${PLUGIN}/stock`);
+  const cell = page.getByRole('link', { name: /^CUP-9 at .*Explain/ });
+  await expectText(cell, '20');
+  expect(await sale('S-1', 'CUP-9', 3)).toBe(202);
+  await expectText(cell, '17');
+  await cell.click();
+  await expectText(page.getByRole('main'), /began with 20/);
+  await expectText(page.getByRole('table'), /Sale[\s\S]*-3[\s\S]*17/);
+});
+
+test('an adjustment with its reason stands in the ledger', async () => {
+  await page.getByRole('button', { name: 'Adjust' }).click();
+  await page.getByLabel('Change', { exact: false }).fill('-2');
+  await page.getByLabel('Reason', { exact: false }).fill('breakage');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expectText(page.getByRole('table'), /Adjustment[\s\S]*breakage/);
+  await expectText(page.getByRole('main'), /^15$/m);
+});
+
+test('an unknown SKU is mapped in place, and its stock follows', async () => {
+  expect(await sale('S-2', 'NEW-1', 2)).toBe(202);
+  await page.goto(`${PLUGIN}/events`);
+  await expectText(page.getByRole('table'), /S-2[\s\S]*Needs mapping/);
+  await page.getByRole('link', { name: 'S-2' }).click();
+  await expectText(page.getByRole('main'), 'No item has the SKU NEW-1.');
+  await page.getByLabel('Name of the item').fill('New thing');
+  await page.getByRole('button', { name: 'Create the item' }).click();
+  await expectText(page.getByRole('main'), 'Applied');
+  await expectText(page.getByRole('table', { name: 'Stock movements' }), /NEW-1[\s\S]*-2/);
+});
+
+test('a refund that comes before its sale is seen as held, with the time that remains', async () => {
+  await record('refund', { external_id: 'R-1', sale_external_id: 'S-later' });
+  await page.goto(`${PLUGIN}/events`);
+  await expectText(page.getByRole('table'), /R-1[\s\S]*Held/);
+  await page.getByRole('link', { name: 'R-1' }).click();
+  await expectText(page.getByRole('main'), /waits for its sale until in 2\d hours/);
+});

@@ -1,0 +1,155 @@
+import crypto from 'node:crypto';
+import type { Browser, Page } from 'playwright-core';
+import { type Received, type Receiver, startReceiver } from '../support/receiver';
+import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { type Playground, startPlayground } from './support/playground';
+
+let site: Playground;
+let browser: Browser;
+let page: Page;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  receiver = await startReceiver();
+  // One try a delivery, and three failures in a row switch a webhook off: nobody waits a day here.
+  site = await startPlayground({ retryScheduleSeconds: [], disableAfterFailures: 3 });
+  browser = await launchBrowser();
+  page = await signIn(browser, site, site.login);
+}, 900_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+  await receiver?.close();
+});
+
+const createWebhook = async (name: string): Promise<number> => {
+  const answer = await site.admin('POST', '/switchboard/webhooks', {
+    name,
+    url: `${receiver.url}${name.toLowerCase()}`,
+    events: ['contact.created'],
+    active: true,
+  });
+  return answer.body.data.id;
+};
+
+const createContact = async (email: string): Promise<void> => {
+  await page.goto('/admin/content-manager/collection-types/plugin::switchboard.contact/create');
+  await page.fill('input[name=email]', email);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved document').first().waitFor();
+};
+
+const rows = () => page.getByRole('table', { name: 'Deliveries' }).locator('tbody tr');
+
+const signatureOf = (secret: string, { headers, body }: Received): string =>
+  crypto
+    .createHmac('sha256', secret)
+    .update(`${headers['x-service-timestamp']}.${body}`)
+    .digest('hex');
+
+test('a webhook made on the screen gets the event of a contact saved in the content manager', async () => {
+  await page.goto(`${PLUGIN}/webhooks/create`);
+  await page.getByLabel('Name', { exact: false }).first().fill('Newsletter');
+  await page.getByLabel('Address', { exact: false }).first().fill(`${receiver.url}newsletter`);
+  await page.getByRole('checkbox', { name: 'contact.created' }).click();
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await page.getByRole('button', { name: 'Reveal' }).click();
+  const secret = await page.locator('input[name=secret]').inputValue();
+  const address = page.url().replace(/\?.*/, '');
+
+  await createContact('kim@example.test');
+  const [arrived] = await receiver.waitFor(1, 10_000, (one) => one.path === '/newsletter');
+  expect(arrived.json.event).toBe('contact.created');
+  expect(arrived.headers['x-service-signature']).toBe(`sha256=${signatureOf(secret, arrived)}`);
+
+  await page.goto(address);
+  await expectText(rows(), /contact\.created[\s\S]*Sent/);
+});
+
+test('the cause of a failure is readable, and Send again now works once the receiver is mended', async () => {
+  receiver.respond(({ path }) => (path === '/accounting' ? { status: 503 } : {}));
+  const id = await createWebhook('Accounting');
+  await createContact('lou@example.test');
+  await page.goto(`${PLUGIN}/webhooks/${id}`);
+  await expectText(rows(), /contact\.created[\s\S]*Failed[\s\S]*HTTP 503/);
+  await rows().first().click();
+  const dialog = page.getByRole('dialog');
+  await expectText(dialog, 'The receiver answered 503');
+  expect(page.url()).toMatch(/delivery=\d+/);
+
+  receiver.respond({});
+  await dialog.getByRole('button', { name: 'Send again now' }).click();
+  await expectText(dialog, /Sent/);
+  await expectText(dialog, 'by hand');
+  const sent = receiver.requests.filter(({ path }) => path === '/accounting');
+  expect(new Set(sent.map(({ body }) => body)).size).toBe(1);
+});
+
+test('Send a test shows the status, the time and the body of the answer', async () => {
+  receiver.respond({ body: '{"stored":"yes"}' });
+  const id = await createWebhook('Tested');
+  await page.goto(`${PLUGIN}/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Send a test' }).click();
+  const result = page.getByRole('status').filter({ hasText: 'accepted the test' });
+  await expectText(result, 'HTTP 200');
+  await expectText(result, / ms/);
+  await expectText(result, '"stored": "yes"');
+});
+
+test('rotation says that the old secret stops at once, and replaces it', async () => {
+  const id = await createWebhook('Rotated');
+  const secret = async () =>
+    (await site.admin('GET', `/switchboard/webhooks/${id}`)).body.data.secret as string;
+  const before = await secret();
+  await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+  await page.getByRole('button', { name: 'Rotate the secret' }).click();
+  await expectText(page.getByRole('alertdialog'), 'stops working at once');
+  await page.getByRole('button', { name: 'Confirm' }).click();
+  await page.getByText('The secret was replaced.').waitFor();
+  expect(await secret()).not.toBe(before);
+});
+
+test('a webhook that was switched off says why and since when, and goes on when switched on', async () => {
+  receiver.respond(({ path }) => (path === '/broken' ? { status: 500 } : {}));
+  const id = await createWebhook('Broken');
+  for (const name of ['a', 'b', 'c']) {
+    await createContact(`${name}@example.test`);
+    await receiver.settle(300);
+  }
+  await page.goto(`${PLUGIN}/webhooks/${id}`);
+  const banner = page.getByRole('status').filter({ hasText: 'was switched off' });
+  await expectText(banner, 'after 3 failed deliveries in a row');
+  await banner.getByRole('button', { name: 'Switch on' }).click();
+  await banner.waitFor({ state: 'detached' });
+  expect((await site.admin('GET', `/switchboard/webhooks/${id}`)).body.data.active).toBe(true);
+});
+
+test('what the server refuses stands beside its field', async () => {
+  await page.goto(`${PLUGIN}/webhooks/create`);
+  await page.getByLabel('Name', { exact: false }).first().fill('Inside');
+  await page.getByLabel('Address', { exact: false }).first().fill('http://10.0.0.1/');
+  await page.getByRole('radio', { name: /Every event/ }).click();
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await expectText(page.getByRole('main'), /private network|refused/);
+  expect(page.url()).toContain('/webhooks/create');
+});
+
+test('an editor without the permission sees neither entry nor data, and the API says 403', async () => {
+  const editor = await site.createUser('Editor');
+  const other = await signIn(browser, site, editor);
+  await other.waitForLoadState('networkidle');
+  expect(await other.getByRole('link', { name: 'CRM' }).count()).toBe(0);
+  await other.goto(`${PLUGIN}/webhooks`);
+  await expectText(other.getByRole('main'), /permission/i);
+  const status = await other.evaluate(async () => {
+    const cookie = /jwtToken=([^;]+)/.exec(document.cookie)?.[1];
+    const token = localStorage.getItem('jwtToken')?.replaceAll('"', '') ?? cookie;
+    const answer = await fetch('/switchboard/webhooks', {
+      headers: { authorization: `Bearer ${decodeURIComponent(token ?? '')}` },
+    });
+    return answer.status;
+  });
+  expect(status).toBe(403);
+  await other.context().close();
+});
