@@ -72,7 +72,8 @@ export const createDatabaseQueue = (
       const next = table(strapi, executor, `${tableName} as w`)
         .select('w.due_at')
         .whereRaw('?? = ??', [`w.${groupColumn}`, 'g.id'])
-        .whereNotNull('w.due_at')
+        // A range, not IS NOT NULL: SQLite uses the second column of the index for the one only.
+        .where('w.due_at', '>', 0)
         .orderBy('w.due_at')
         .limit(1)
         .as('due_at');

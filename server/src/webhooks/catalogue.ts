@@ -28,9 +28,13 @@ const PING_DECLARATION: EventMap = {
   },
 };
 
+/** What plugins declared, unchecked: each subscribed write asks this. */
+export const declarations = (strapi: Core.Strapi): Promise<EventMap> =>
+  getHook(strapi, 'service_crm_webhook_events').call({ ...PING_DECLARATION });
+
 /** Every event that is declared, whether its module is on or not. */
 export const declaredEvents = async (strapi: Core.Strapi): Promise<EventMap> => {
-  const map = await getHook(strapi, 'service_crm_webhook_events').call({ ...PING_DECLARATION });
+  const map = await declarations(strapi);
   return Object.fromEntries(Object.entries(map).filter(([name]) => isEventName(name)));
 };
 

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { enabledModules, storedModules } from '../modules';
-import { declaredEvents, isOffered } from './catalogue';
+import { declarations, isOffered } from './catalogue';
 import { toWebhook } from './serialize';
 import { type WebhookRow, WEBHOOKS_TABLE } from './tables';
 
@@ -25,7 +25,7 @@ const load = async (strapi: Core.Strapi, executor: Executor): Promise<Subscripti
   if (!rows[0]) return NOBODY;
   const enabled = enabledModules(rows[0].modules);
   if (!enabled.has('webhooks')) return NOBODY;
-  const declared = await declaredEvents(strapi);
+  const declared = await declarations(strapi);
   const webhooks = rows.map(toWebhook);
   return {
     subscribersOf(event) {
