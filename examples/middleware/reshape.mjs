@@ -3,7 +3,14 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import http from 'node:http';
 import tillClient from 'strapi-plugin-switchboard/till-client';
 
-const { POS_URL, POS_KEY, POS_SECRET, TILL_TOKEN, PORT = '8080', FOLDER = 'receipts' } = process.env;
+const {
+  POS_URL,
+  POS_KEY,
+  POS_SECRET,
+  TILL_TOKEN,
+  PORT = '8080',
+  FOLDER = 'receipts',
+} = process.env;
 const MAX_BYTES = 256 * 1024;
 
 /** `19.99` as 1999, by its digits: `19.99 * 100` is 1998.9999999999998. */
@@ -15,12 +22,18 @@ export const minorUnits = (amount, digits = 2) => {
   return Number(`${sign}${whole}${fraction.padEnd(digits, '0')}`);
 };
 
-const lineItems = (receipt) =>
-  receipt.Positions.map(({ Code, Ean, Qty, Price }) => ({
-    ...(Code && { sku: String(Code) }),
-    ...(Ean && { gtin: String(Ean) }),
-    quantity: Math.abs(Number(Qty)),
-    unit_price: minorUnits(Price),
+const quantityOf = ({ Qty }) => {
+  const quantity = Number(Qty);
+  if (!Number.isInteger(quantity) || quantity === 0) throw new Error(`${Qty} is no quantity`);
+  return quantity;
+};
+
+const lineItems = (positions) =>
+  positions.map((position) => ({
+    ...(position.Code && { sku: String(position.Code) }),
+    ...(position.Ean && { gtin: String(position.Ean) }),
+    quantity: Math.abs(quantityOf(position)),
+    unit_price: minorUnits(position.Price),
   }));
 
 const base = (receipt) => ({
@@ -29,19 +42,43 @@ const base = (receipt) => ({
   occurred_at: receipt.Time,
 });
 
+const isSold = (position) => quantityOf(position) > 0;
+
 export const toSale = (receipt) => ({
   ...base(receipt),
   currency: receipt.Currency,
   total: minorUnits(receipt.Total),
-  line_items: lineItems(receipt),
+  line_items: lineItems(receipt.Positions.filter(isSold)),
 });
 
 export const toRefund = (receipt) => ({
   ...base(receipt),
   sale_external_id: `${receipt.Register}-${receipt.OriginalReceiptNo}`,
-  reason: receipt.Note,
-  line_items: lineItems(receipt),
+  ...(receipt.Note && { reason: receipt.Note }),
+  line_items: lineItems(receipt.Positions),
 });
+
+/** What a customer hands back while buying something else: no sale is named, so it is put on the shelf. */
+const toAdjustment = (receipt, back) => ({
+  ...base(receipt),
+  external_id: `${base(receipt).external_id}-back`,
+  mode: 'relative',
+  counts: lineItems(back).map(({ sku, quantity }) => {
+    if (!sku) throw new Error('what is handed back needs a Code');
+    return { sku, quantity, reason: 'Handed back' };
+  }),
+});
+
+/** The records of one receipt, as `[kind, record]`; throws where the receipt makes no sense. */
+export const toRecords = (receipt) => {
+  if (receipt.Type === 'RETURN') return [['refund', toRefund(receipt)]];
+  const back = receipt.Positions.filter((position) => !isSold(position));
+  const records = [];
+  if (back.length < receipt.Positions.length) records.push(['sale', toSale(receipt)]);
+  if (back.length > 0) records.push(['inventory', toAdjustment(receipt, back)]);
+  if (records.length === 0) throw new Error('it has no positions');
+  return records;
+};
 
 const readAll = async (request) => {
   const chunks = [];
@@ -73,14 +110,20 @@ const serve = () => {
       const url = new URL(request.url, 'http://localhost');
       const reply = (status) => response.writeHead(status).end();
       if (!isOurTill(url.searchParams.get('token'))) return reply(401);
+      let records;
       try {
-        const receipt = JSON.parse(await readAll(request));
-        if (receipt.Type === 'RETURN') await till.refund(toRefund(receipt));
-        else await till.sale(toSale(receipt));
-        reply(200);
+        records = toRecords(JSON.parse(await readAll(request)));
       } catch (error) {
         console.error(`A receipt could not be reshaped: ${error.message}`);
-        reply(400);
+        return reply(400);
+      }
+      try {
+        for (const [kind, record] of records) await till.add(kind, record);
+        reply(200);
+      } catch (error) {
+        // A full disk, for example: the till has to come again, and an id seen twice is a duplicate.
+        console.error(`A receipt could not be kept: ${error.message}`);
+        reply(500);
       }
     })
     .listen(Number(PORT));

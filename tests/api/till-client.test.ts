@@ -1,0 +1,149 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import {
+  createOfflineTill,
+  createTill as createClient,
+  type OfflineTill,
+  type Settlement,
+  TillError,
+} from '../../till-client';
+import { type Site, startSite } from '../support/site';
+import {
+  admin,
+  BASE,
+  createItem,
+  createTill,
+  isoAgo,
+  levelOf,
+  saleBody,
+  settled,
+} from './pos-till';
+
+/** The client that docs/tills.md describes, against a site. */
+
+jest.setTimeout(120_000);
+
+let site: Site;
+let folder: string;
+const offline: OfflineTill[] = [];
+
+beforeAll(async () => {
+  site = await startSite();
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'till-client-'));
+});
+afterAll(async () => {
+  for (const till of offline) await till.stop();
+  await site?.stop();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+const connect = async (more: Record<string, unknown> = {}) => {
+  const { key, secret, id } = await createTill(site, more);
+  return { id, credentials: { url: `${site.url}${BASE}`, key, secret } };
+};
+type Client = ReturnType<typeof createClient>;
+const sell = (till: Client, lines: [string, number][], more = {}) =>
+  till.sale(saleBody(lines, more) as unknown as Parameters<Client['sale']>[0]);
+const refused = async (work: Promise<unknown>): Promise<TillError> => {
+  const error = await work.catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(TillError);
+  return error as TillError;
+};
+
+it('pings, sells once however often it sends, refunds before the sale, and counts', async () => {
+  await createItem(site, 'CLIENT', 20);
+  const { credentials } = await connect({ name: 'Till of the client' });
+  const till = createClient(credentials);
+  expect(await till.ping()).toMatchObject({ connection: 'Till of the client', mode: 'live' });
+
+  const refund = await till.refund({
+    external_id: 'r-1',
+    sale_external_id: 's-1',
+    occurred_at: isoAgo(10),
+    line_items: [{ sku: 'CLIENT', quantity: 1 }],
+  });
+  await settled(site, refund.event_id, 'held');
+  const more = { external_id: 's-1', occurred_at: isoAgo(20) };
+  const sale = await sell(till, [['CLIENT', 3]], more);
+  expect(sale).toMatchObject({ status: 202, state: 'pending', duplicate: false });
+  await settled(site, sale.event_id, 'applied');
+  await settled(site, refund.event_id, 'applied');
+  expect(await levelOf(site, 'CLIENT')).toBe(18);
+  const again = await sell(till, [['CLIENT', 3]], more);
+  expect(again).toMatchObject({ status: 200, duplicate: true, event_id: sale.event_id });
+
+  const counts = [{ sku: 'CLIENT', quantity: 15 }];
+  const count = { mode: 'absolute' as const, counts, occurred_at: isoAgo(5) };
+  const counted = await till.inventory({ ...count, external_id: 'c-1' });
+  await settled(site, counted.event_id, 'applied');
+  expect(await levelOf(site, 'CLIENT')).toBe(15);
+  const stale = await refused(
+    till.inventory({ ...count, external_id: 'c-0', occurred_at: isoAgo(60) })
+  );
+  expect(stale).toMatchObject({ status: 409, code: 'stale_count', retryable: false });
+});
+
+it('says what is wrong: the field, the scope, the key', async () => {
+  const { id, credentials } = await connect({ scopes: ['sale:write'] });
+  const till = createClient(credentials);
+  expect(await refused(sell(till, [['CLIENT', -1]]))).toMatchObject({
+    status: 400,
+    code: 'schema_invalid',
+    body: { field: 'line_items[0].quantity', schema: 'sale.v1' },
+  });
+  const refund = { external_id: 'r', sale_external_id: 's', occurred_at: isoAgo(0) };
+  expect(await refused(till.refund(refund))).toMatchObject({
+    status: 403,
+    body: { required_scope: 'refund:write' },
+  });
+  const forged = createClient({ ...credentials, secret: 'pos_secret_other' });
+  expect(await refused(sell(forged, [['CLIENT', 1]]))).toMatchObject({
+    code: 'signature_mismatch',
+  });
+  await admin(site, 'POST', `/connections/${id}/revoke`, {}, 200);
+  expect(await refused(till.ping())).toMatchObject({ status: 401, code: 'revoked_key' });
+});
+
+it('sells with a clock that is an hour wrong', async () => {
+  const { credentials } = await connect();
+  const till = createClient({ ...credentials, now: () => Date.now() - 3_600_000 });
+  expect(await sell(till, [['CLIENT', 1]])).toMatchObject({ status: 202 });
+});
+
+it('sells in test mode without touching the shelf', async () => {
+  await createItem(site, 'TESTED', 7);
+  const { credentials } = await connect({ mode: 'test' });
+  const sale = await sell(createClient(credentials), [['TESTED', 2]]);
+  await settled(site, sale.event_id, 'simulated');
+  expect(await levelOf(site, 'TESTED')).toBe(7);
+});
+
+it('keeps selling while the site is away, and puts aside what the site refuses', async () => {
+  await createItem(site, 'AWAY', 100);
+  const { credentials } = await connect();
+  const outcomes: Settlement['outcome'][] = [];
+  const till = createOfflineTill({
+    ...credentials,
+    folder,
+    random: () => -0.9,
+    onSettled: ({ outcome }) => outcomes.push(outcome),
+  });
+  offline.push(till);
+  const keep = (id: string, quantity: number) =>
+    till.sale(JSON.stringify(saleBody([['AWAY', quantity]], { external_id: id })));
+  await keep('a', 1);
+  expect(await till.flush()).toMatchObject({ sent: 1, remaining: 0 });
+  await site.kill('SIGKILL');
+  await keep('b', 2);
+  await keep('poison', 0);
+  await keep('c', 3);
+  expect(await till.flush()).toMatchObject({ sent: 0, remaining: 3 });
+  await site.restart();
+  expect(await till.flush()).toMatchObject({ sent: 3, remaining: 0, error: null });
+  expect(outcomes).toEqual(['accepted', 'waiting', 'accepted', 'refused', 'accepted']);
+  expect(await till.refused()).toHaveLength(1);
+  const [last] = await admin(site, 'GET', '/pos-events?external_id=c');
+  await settled(site, last.event_id, 'applied');
+  expect(await levelOf(site, 'AWAY')).toBe(94);
+});

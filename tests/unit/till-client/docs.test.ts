@@ -1,0 +1,142 @@
+import { spawn, spawnSync } from 'node:child_process';
+import vectors from '../../../docs/vectors/pos-signatures.json';
+import {
+  ERROR_STATUS,
+  EVENT_FLAGS,
+  EVENT_STATES,
+  SCOPES,
+} from '../../../server/src/pos/rules/states';
+import { verifySignature } from '../../../server/src/pos/rules/signature';
+import { codeBlocks, readDocument } from '../docs/support/markdown';
+import { FakeService } from './support';
+
+/** The code of docs/tills.md, run as a stranger would run it, against the server's own check. */
+
+const document = readDocument('docs/tills.md');
+const KEY = 'pos_live_4TqPzvX8mJc2LrWkYb7NdHsE';
+const SECRET = 'pos_secret_9fK2mQ7xVb4TzLr8WcYp3NdHs6EjGa1UuXo5RiBtMvZ';
+
+const snippet = (language: string, having: string): string => {
+  const found = codeBlocks(document).find(
+    (block) => block.language === language && block.code.includes(having)
+  );
+  if (!found) throw new Error(`docs/tills.md has no ${language} with ${having}`);
+  return found.code;
+};
+
+interface Language {
+  name: string;
+  probe: [string, ...string[]];
+  /** Program and arguments that send `record` as a sale to `url`. */
+  command(url: string, record: string): [string, ...string[]];
+}
+
+const LANGUAGES: Language[] = [
+  {
+    name: 'curl and openssl',
+    probe: ['bash', '-c', 'curl --version && openssl version'],
+    command: (url, record) => [
+      'bash',
+      '-c',
+      snippet('sh', 'openssl')
+        .replace(/^URL=.*$/m, () => `URL=${url}`)
+        .replace(/^BODY=.*$/m, () => `BODY=$RECORD`),
+      record,
+    ],
+  },
+  {
+    name: 'Node',
+    probe: [process.execPath, '--version'],
+    command: (url) => [
+      process.execPath,
+      '--input-type=module',
+      '-e',
+      `const { POS_KEY: key, POS_SECRET: secret } = process.env;
+       const url = '${url}', record = JSON.parse(process.env.RECORD);
+       ${snippet('js', 'createHmac')}`,
+    ],
+  },
+  {
+    name: 'Python',
+    probe: ['python3', '--version'],
+    command: (url) => [
+      'python3',
+      '-c',
+      `${snippet('python', 'hmac')}
+import os
+print(send("${url}", os.environ["POS_KEY"], os.environ["POS_SECRET"], "sale", json.loads(os.environ["RECORD"])))`,
+    ],
+  },
+  {
+    name: 'PHP',
+    probe: ['php', '--version'],
+    command: (url) => [
+      'php',
+      '-r',
+      `${snippet('php', 'hash_hmac')}
+       $answer = send_record('${url}', getenv('POS_KEY'), getenv('POS_SECRET'), 'sale', json_decode(getenv('RECORD'), true));
+       if ($answer['status'] !== 202 || $answer['body']['ok'] !== true) { exit(1); }`,
+    ],
+  },
+];
+
+const isThere = ({ probe: [program, ...args] }: Language): boolean =>
+  spawnSync(program, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
+
+const run = ([program, ...args]: [string, ...string[]], env: Record<string, string>) =>
+  new Promise<{ code: number | null; errors: string }>((resolve) => {
+    const child = spawn(program, args, {
+      env: { ...process.env, NODE_OPTIONS: '', ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: 30_000,
+    });
+    let errors = '';
+    child.stderr.on('data', (chunk: Buffer) => (errors += String(chunk)));
+    child.once('close', (code) => resolve({ code, errors }));
+  });
+
+describe.each(LANGUAGES)('the $name of docs/tills.md', (language) => {
+  let service: FakeService;
+  beforeAll(async () => {
+    service = await FakeService.start();
+  });
+  afterAll(() => service.close());
+
+  // A machine without the language cannot say anything about it.
+  (isThere(language) ? it : it.skip).each(['compact', 'unicode', 'slashes'])(
+    'signs the bytes it sends: %s',
+    async (name) => {
+      const record = vectors.vectors.find((vector) => vector.name === name)?.body ?? '';
+      expect(record).not.toBe('');
+      const command = language.command(service.url, record);
+      const result = await run(command, { POS_KEY: KEY, POS_SECRET: SECRET, RECORD: record });
+      expect(result).toMatchObject({ code: 0 });
+      const sent = service.received.at(-1);
+      expect(sent?.path).toBe('/sale');
+      expect(JSON.parse(sent?.body ?? '')).toEqual(JSON.parse(record));
+      expect(sent?.headers['content-type']).toBe('application/json');
+      expect(sent?.headers['x-pos-key']).toBe(KEY);
+      const timestamp = String(sent?.headers['x-pos-timestamp']);
+      expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(60);
+      const signature = String(sent?.headers['x-pos-signature']);
+      const body = Buffer.from(sent?.body ?? '');
+      expect(verifySignature(SECRET, { timestamp, signature, body })).toBe(true);
+    },
+    60_000
+  );
+});
+
+describe('docs/tills.md', () => {
+  it('signs in C#, too', () => {
+    expect(snippet('csharp', 'HMACSHA256')).toContain('timestamp + "\\n"');
+  });
+
+  it.each(Object.entries(ERROR_STATUS))('says what to do about %s', (code, status) => {
+    const rows = document.split('\n').filter((line) => line.startsWith(`| ${status} `));
+    expect(rows.join()).toContain(`\`${code}\``);
+  });
+
+  it.each([...EVENT_STATES, ...EVENT_FLAGS, ...SCOPES])('explains %s', (word) => {
+    expect(document).toContain(`\`${word}\``);
+  });
+});
