@@ -8,10 +8,13 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import tillClient from '../till-client/index.js';
+import { openTillPage } from './till-page.mjs';
 
 const { createOfflineTill } = tillClient;
 
 const SITE_URL = process.env.SITE_URL ?? 'http://127.0.0.1:1337';
+const HOST = process.env.HOST ?? '127.0.0.1';
+const PORT = Number(process.env.TILL_PORT ?? 4500);
 const DATA = path.resolve(process.env.DATA ?? 'playground/.tmp');
 const BETWEEN_MS = Number(process.env.TILL_INTERVAL_MS ?? 15_000);
 const CREDENTIALS = path.join(DATA, 'till.json');
@@ -95,13 +98,21 @@ const sale = (lines, more = {}) => ({
   ...more,
 });
 
-const line = () => ({ sku: pick(ITEMS).sku, quantity: 1 + Math.floor(Math.random() * 3), unit_price: 899 });
+const line = () => ({
+  sku: pick(ITEMS).sku,
+  quantity: 1 + Math.floor(Math.random() * 3),
+  unit_price: 899,
+});
+
+const STEP_NAMES = ['A sale', 'A refund, then its sale', 'A sale of two', 'A delivery', 'A count'];
 
 /** One of everything: a sale, a refund that comes before its sale, an adjustment, a count. */
 const STEPS = [
   (till) => till.sale(sale([line()])),
   async (till) => {
-    const sold = sale([{ sku: 'MUG-BLUE', quantity: 2, unit_price: 899 }], { occurred_at: now(60) });
+    const sold = sale([{ sku: 'MUG-BLUE', quantity: 2, unit_price: 899 }], {
+      occurred_at: now(60),
+    });
     await till.refund({
       external_id: `till-${randomUUID()}`,
       sale_external_id: sold.external_id,
@@ -138,15 +149,28 @@ const main = async () => {
     // Somebody registered the owner by hand: the till cannot sign in, and waits to be stopped.
     ready('asleep: set TILL_KEY and TILL_SECRET to a connection of yours');
     setInterval(() => {}, 2 ** 30);
+    process.once('disconnect', () => process.exit(0));
     return;
   }
+  let tillPage;
   const till = createOfflineTill({
     ...credentials,
     url: `${SITE_URL}/api/service-pos/v1`,
     folder: path.join(DATA, 'till-queue'),
-    onSettled({ outcome, kind, error }) {
+    onSettled(settlement) {
+      const { outcome, kind, error } = settlement;
+      tillPage?.show(settlement);
       if (outcome === 'refused') console.error(`Till: a ${kind} was refused: ${error.message}`);
     },
+  });
+  const actions = Object.fromEntries(
+    STEPS.map((step, index) => [STEP_NAMES[index], () => step(till)])
+  );
+  tillPage = await openTillPage({
+    host: HOST,
+    port: PORT,
+    note: 'What was sent, and what the site answered. Stock follows under Point of sale > Stock.',
+    actions,
   });
   till.run();
   let step = 0;
@@ -157,9 +181,10 @@ const main = async () => {
     timer = setTimeout(next, step < STEPS.length ? 200 : BETWEEN_MS);
   };
   await next();
-  ready(`sells every ${BETWEEN_MS / 1000} s; its stock is under Point of sale > Stock`);
+  ready(`${tillPage.url}  (sells every ${BETWEEN_MS / 1000} s)`);
   const stop = async () => {
     clearTimeout(timer);
+    tillPage.close();
     await till.stop();
     process.exit(0);
   };
