@@ -25,6 +25,7 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
 ];
 
 const startPlayground = async () => {
@@ -60,7 +61,7 @@ const pagesOf = async (call, { good, bad }) => {
     'event-waiting': `${plugin}/events/${byState('needs_mapping')}`,
     'event-held': `${plugin}/events/${byState('held')}`,
     stock: `${plugin}/stock`,
-    'stock-level': `${plugin}/stock/levels/${levels.find(({ sku }) => sku === 'MUG-BLUE')?.id}`,
+    'stock-level': `${plugin}/stock/levels/${levels.find(({ sku }) => sku === 'BOWL-BLUE')?.id}`,
     modules: '/admin/settings/switchboard/modules',
     'application-passwords': '/admin/settings/switchboard/application-passwords',
     'mapped-types': '/admin/settings/switchboard/mapped-types',
@@ -75,6 +76,12 @@ const signIn = async (page, { email, password }) => {
   await page.waitForURL((url) => !url.pathname.includes('/auth/'));
 };
 
+/** The host's own announcement above every page. */
+const closeAnnouncement = async (page) => {
+  const button = page.getByRole('button', { name: /^close/i }).first();
+  await button.click({ timeout: 5000 }).catch(() => undefined);
+};
+
 const takeAll = async (browser, login, pages) => {
   for (const colorScheme of ['light', 'dark']) {
     const context = await browser.newContext({
@@ -82,13 +89,13 @@ const takeAll = async (browser, login, pages) => {
       colorScheme,
       deviceScaleFactor: 1,
     });
-    await context.addInitScript(() =>
-      localStorage.setItem('STRAPI_GUIDED_TOUR', '{"enabled":false}')
-    );
     const page = await context.newPage();
     await signIn(page, login);
+    await closeAnnouncement(page);
     for (const [name, address] of Object.entries(pages)) {
       if (!name.includes(wanted)) continue;
+      // The home page shows the plugin's widgets below the host's own.
+      await page.setViewportSize({ width: 1440, height: name === 'home' ? 1700 : 900 });
       await page.goto(`${siteUrl}${address}`);
       await page.waitForLoadState('networkidle');
       await page.waitForTimeout(800);

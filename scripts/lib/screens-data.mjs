@@ -66,10 +66,10 @@ const ago = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString();
 
 const seedStock = async (call) => {
   const sizes = [
-    ['MUG-BLUE', 'Mug, blue', 40],
-    ['MUG-RED', 'Mug, red', 25],
-    ['TEA-GREEN', 'Green tea, 100 g', 60],
-    ['TEA-BLACK', 'Black tea, 100 g', 12],
+    ['BOWL-BLUE', 'Bowl, blue', 40],
+    ['BOWL-RED', 'Bowl, red', 25],
+    ['TEA-MINT', 'Mint tea, 100 g', 60],
+    ['TEA-ROOIBOS', 'Rooibos, 100 g', 12],
     ['POT-1L', 'Teapot, 1 l', 7],
   ];
   const shop = await call('POST', '/switchboard/locations', {
@@ -107,21 +107,21 @@ const seedTills = async (call, siteUrl, shop) => {
     line_items: [{ sku, quantity, unit_price: 1290 }],
   });
   const send = (kind, record) => sendRecord(siteUrl, till, kind, record);
-  await send('sale', sale('T1-0041', 190, 'MUG-BLUE', 2));
-  await send('sale', sale('T1-0042', 150, 'TEA-GREEN', 4));
+  await send('sale', sale('T1-0041', 190, 'BOWL-BLUE', 2));
+  await send('sale', sale('T1-0042', 150, 'TEA-MINT', 4));
   await send('inventory', {
     external_id: 'T1-count-7',
     occurred_at: ago(120),
     mode: 'absolute',
-    counts: [{ sku: 'MUG-BLUE', quantity: 36 }],
+    counts: [{ sku: 'BOWL-BLUE', quantity: 36 }],
   });
-  await send('sale', sale('T1-0043', 60, 'MUG-BLUE', 3));
-  await send('sale', sale('T1-0040', 200, 'MUG-BLUE', 1));
+  await send('sale', sale('T1-0043', 60, 'BOWL-BLUE', 3));
+  await send('sale', sale('T1-0040', 200, 'BOWL-BLUE', 1));
   await send('refund', {
     external_id: 'T1-R-0005',
     sale_external_id: 'T1-0043',
     occurred_at: ago(20),
-    line_items: [{ sku: 'MUG-BLUE', quantity: 1 }],
+    line_items: [{ sku: 'BOWL-BLUE', quantity: 1 }],
   });
   await send('sale', sale('T1-0044', 10, 'CUP-NEW', 2));
   await send('refund', {

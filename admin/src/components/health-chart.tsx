@@ -84,7 +84,7 @@ export const HealthChart = ({ buckets, counts, height = 28 }: HealthChartProps) 
   );
 };
 
-const COLORS = { sent: 'success600', failed: 'danger600', pending: 'warning600' } as const;
+const COLORS = { sent: 'success600', failed: 'danger600', pending: 'warning700' } as const;
 
 /** The counts in words, beside or below a chart. */
 export const HealthCountsLine = ({ counts }: { counts: HealthCounts }) => {

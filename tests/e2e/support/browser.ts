@@ -40,11 +40,14 @@ export const signIn = async (browser: Browser, site: Playground, login: Login): 
   return page;
 };
 
-/** Waits until the locator's text contains this; the page refreshes by itself. */
+/**
+ * Waits until the locator's text contains this; the page refreshes by itself. The text as written:
+ * the host's badges show theirs in capitals.
+ */
 export const expectText = (locator: Locator, text: string | RegExp, timeout = 20_000) =>
   waitFor(
     async () => {
-      const found = (await locator.allInnerTexts()).join('\n');
+      const found = (await locator.allTextContents()).join('\n');
       return typeof text === 'string' ? found.includes(text) : text.test(found);
     },
     timeout,

@@ -43,13 +43,13 @@ const Facts = ({ event }: { event: PosEventDetail }) => {
       {flags.map((flag) => {
         const key = keyFor('event.flag', flag);
         return (
-          <Typography key={flag} textColor="warning600">
+          <Typography key={flag} textColor="warning700">
             {key ? text(key) : flag}
           </Typography>
         );
       })}
       {stale.length > 0 && (
-        <Typography textColor="warning600">
+        <Typography textColor="warning700">
           {text('event.stale', {
             lines: stale.map(({ sku, quantity }) => `${sku}: ${quantity}`).join(', '),
           })}

@@ -115,7 +115,7 @@ export const WaitingPanel = ({ event }: { event: PosEventDetail }) => {
     <Panel title={text('event.map.title')}>
       {distinct.map(([key, waiting]) => (
         <Flex key={key} direction="column" alignItems="start" gap={2}>
-          <Typography textColor="warning600">
+          <Typography textColor="warning700">
             {text(reasonOf(waiting), {
               sku: waiting.sku,
               gtin: waiting.gtin,

@@ -140,7 +140,7 @@ export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerPr
                     <Typography textColor="neutral600">{text('table.noMatch')}</Typography>
                   )}
                   {away.length > 0 && (
-                    <Typography textColor="warning600">
+                    <Typography textColor="warning700">
                       {text('events.away', { names: away.join(', ') })}
                     </Typography>
                   )}
