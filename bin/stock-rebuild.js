@@ -25,7 +25,7 @@ const loadSite = async () => {
     '@strapi/strapi'
   );
   const strapi = createStrapi({ ...(await compileStrapi()), serveAdminPanel: false });
-  // This process only reads the ledger; applying records is the running site's business.
+  // What the site has to say while it loads is not what was asked for.
   strapi.log.level = 'error';
   return strapi.load();
 };

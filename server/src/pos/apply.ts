@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { getOptions } from '../config';
 import { type Executor, inTransaction, table } from '../database/connection';
 import type { Claimed, Settlement } from '../queue/types';
-import { lookUpItems } from '../stock/items';
+import { type ItemName, lookUpItems } from '../stock/items';
 import type { Place } from '../stock/levels';
 import { createLedger, type Ledger, type LedgerLine } from '../stock/ledger';
 import { loadRelatives, type RefundDifference, settleFamilies } from './families';
@@ -26,7 +26,7 @@ import {
   quantityOf,
   resolveWork,
 } from './work';
-import { connectionWait, itemWaits, storeWaits } from './waits';
+import { connectionWait, itemWaits, storeWaits, wakeWaiting } from './waits';
 
 /** A lease ended while its record was being applied: nothing of the batch may stay. */
 export class LostLease extends Error {
@@ -191,6 +191,19 @@ const updateRelatives = async (
 };
 
 /**
+ * An item that was made while its lines were being parked saw nobody wait for it, and they saw no
+ * item. Whoever commits last sees the other: here, or in `wakeForItems`.
+ */
+const wakeLearned = async (strapi: Core.Strapi, names: readonly ItemName[]): Promise<void> => {
+  if (names.length === 0) return;
+  await inTransaction(strapi, async ({ trx }) => {
+    const lookup = await lookUpItems(strapi, trx, names, true);
+    const learned = names.filter((name) => lookup(name) !== null);
+    await wakeWaiting(strapi, trx, learned.flatMap(itemWaits));
+  });
+};
+
+/**
  * Applies leased records, all in one transaction: ledger, states and leases change together or not
  * at all. Run it again as a whole after a deadlock.
  * @throws LostLease, or whatever a record's own fault is; then nothing has changed
@@ -206,7 +219,7 @@ export const applyBatch = async (
     nowMs: Date.now(),
     graceMs: getOptions(strapi).pos.refundGraceHours * 3_600_000,
   };
-  await inTransaction(strapi, async ({ trx }) => {
+  const waiting = await inTransaction(strapi, async ({ trx }) => {
     const connections = await lockConnections(strapi, trx, ids, groups);
     const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
       .select('*')
@@ -251,5 +264,9 @@ export const applyBatch = async (
       changed.filter(({ row }) => row.processed_at !== null).map(({ id }) => id)
     );
     await publishRecords(strapi, batch);
+    return batch.flatMap(({ record, items }) =>
+      lineNames(record).filter((_name, line) => items[line] === null)
+    );
   });
+  await wakeLearned(strapi, waiting);
 };

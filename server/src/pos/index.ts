@@ -5,6 +5,7 @@ import { controllers, openGate } from './controllers';
 import { createPosEventsService } from './events-service';
 import { declarePosEvents } from './pos-event-publishing';
 import { startProcessing, stopProcessing } from './processor';
+import { getRecordQueue } from './queue';
 import { createRawBodyMiddleware } from './raw-body';
 import { routes } from './routes';
 import { connectionTable, posEventTable, posWaitTable } from './tables';
@@ -23,6 +24,8 @@ export const pos: Room = {
     declarePosEvents(strapi);
   },
   bootstrap({ strapi }) {
+    // Before any request, so that what the queue detaches from requests is detached.
+    getRecordQueue(strapi);
     onItemsLearned(strapi, (names) => wakeForItems(strapi, names));
     openGate(strapi);
     startProcessing(strapi);

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { createDetached, type Detached } from '../database/connection';
 import { createDatabaseQueue } from '../queue/database-engine';
 import type { WorkQueue } from '../queue/types';
 import { CONNECTIONS_TABLE, POS_EVENTS_TABLE } from './tables';
@@ -11,6 +12,8 @@ export const RESERVE_MS = 10_000;
 /** The queue of accepted records, and the bell of the processor that serves it. */
 export interface RecordQueue {
   queue: WorkQueue;
+  /** For work that a commit starts and that must not inherit its finished transaction. */
+  detached: Detached;
   wake(): void;
   /** The processor of this process, once it runs. */
   onWake(listener: (() => void) | null): void;
@@ -21,6 +24,8 @@ const queues = new WeakMap<Core.Strapi, RecordQueue>();
 const createRecordQueue = (strapi: Core.Strapi): RecordQueue => {
   let listener: (() => void) | null = null;
   return {
+    // Made while the site boots, see `bootstrap` in index.ts.
+    detached: createDetached(),
     queue: createDatabaseQueue(strapi, {
       tableName: POS_EVENTS_TABLE,
       groupColumn: 'connection_id',

@@ -1,11 +1,6 @@
 import type { Core } from '@strapi/strapi';
-import {
-  afterCommit,
-  currentExecutor,
-  type Executor,
-  inTransaction,
-  table,
-} from '../database/connection';
+import { afterCommit, type Executor, inTransaction, table } from '../database/connection';
+import { errorText } from '../error-text';
 import { digestOf } from '../stock/digest';
 import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
 import { getRecordQueue } from './queue';
@@ -41,6 +36,27 @@ export const wakeWaiting = async (
   if (ids.length > 0) afterCommit(strapi, () => getRecordQueue(strapi).wake());
 };
 
+/**
+ * Wakes now, so that it is committed with its cause, and once more after the commit: a record that
+ * was being applied meanwhile may have begun to wait without either side seeing the other.
+ */
+const wakeTwice = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  digests: readonly string[]
+): Promise<void> => {
+  await wakeWaiting(strapi, executor, digests);
+  afterCommit(strapi, () => {
+    getRecordQueue(strapi).detached(async () => {
+      try {
+        await inTransaction(strapi, ({ trx }) => wakeWaiting(strapi, trx, digests));
+      } catch (error) {
+        strapi.log.error(`switchboard: waiting events were not woken: ${errorText(error)}`);
+      }
+    });
+  });
+};
+
 /** A connection's map or group is another one: its records and those of its group look again. */
 export const wakeConnection = async (
   strapi: Core.Strapi,
@@ -55,7 +71,7 @@ export const wakeConnection = async (
       : ((await table(strapi, executor, CONNECTIONS_TABLE)
           .select('id')
           .where({ group_digest: row.group_digest })) as { id: number }[]);
-  await wakeWaiting(
+  await wakeTwice(
     strapi,
     executor,
     members.map((member) => connectionWait(Number(member.id)))
@@ -63,17 +79,8 @@ export const wakeConnection = async (
 };
 
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
-export const wakeForItems = async (
-  strapi: Core.Strapi,
-  names: readonly ItemName[]
-): Promise<void> => {
-  const digests = names.flatMap(itemWaits);
-  if (strapi.db.inTransaction()) {
-    await wakeWaiting(strapi, await currentExecutor(strapi), digests);
-  } else {
-    await inTransaction(strapi, ({ trx }) => wakeWaiting(strapi, trx, digests));
-  }
-};
+export const wakeForItems = (strapi: Core.Strapi, names: readonly ItemName[]): Promise<void> =>
+  inTransaction(strapi, ({ trx }) => wakeTwice(strapi, trx, names.flatMap(itemWaits)));
 
 /** Replaces what events wait for. */
 export const storeWaits = async (

@@ -5,7 +5,7 @@ import { parseOccurredAt } from '../pos/rules/occurred-at';
 /** zod schemas of the stock's admin routes. */
 
 /** No control characters: what a till can send is what an owner can name. */
- 
+
 const PLAIN = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 
 const LONE_SURROGATE = /\p{Surrogate}/u;

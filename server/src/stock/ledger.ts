@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../database/connection';
+import { readLatest } from '../database/latest';
 import { lockLevels, type Place, placeKey, readLevels } from './levels';
 import {
   applyCount,
@@ -14,7 +15,7 @@ import {
 } from './rules/fold';
 import { publishStockChanges } from './stock-events';
 import { type LevelRow, LEVELS_TABLE, MOVEMENTS_TABLE } from './tables';
-import { writeThrough } from './product-mapping';
+import { lockMappedItems, writeThrough } from './product-mapping';
 
 export interface AskedEntry extends Place {
   /** Effective time, epoch milliseconds. */
@@ -138,13 +139,17 @@ export const createLedger = (
   const movedAfter = async (ids: readonly number[], time: number): Promise<Map<number, number>> => {
     const sums = new Map<number, number>();
     for (let start = 0; start < ids.length; start += 200) {
-      const rows = (await table(strapi, trx, MOVEMENTS_TABLE)
+      const query = table(strapi, trx, MOVEMENTS_TABLE)
         .select('level_id')
         .sum({ moved: 'effect' })
         .whereIn('level_id', ids.slice(start, start + 200))
         .where('at', '>', time)
         .whereNot('type', 'count')
-        .groupBy('level_id')) as { level_id: number; moved: number | string | null }[];
+        .groupBy('level_id');
+      const rows = (await (simulate ? query : readLatest(strapi, query))) as {
+        level_id: number;
+        moved: number | string | null;
+      }[];
       for (const row of rows) sums.set(Number(row.level_id), Number(row.moved ?? 0));
     }
     return sums;
@@ -208,6 +213,12 @@ export const createLedger = (
     async lock(places) {
       const wanted = places.filter((place) => !levels.has(placeKey(place)));
       if (wanted.length === 0) return;
+      if (!simulate)
+        await lockMappedItems(
+          strapi,
+          trx,
+          wanted.map(({ item }) => item)
+        );
       const rows = await (simulate ? readLevels : lockLevels)(strapi, trx, wanted);
       for (const place of wanted) {
         const key = placeKey(place);

@@ -1,6 +1,7 @@
 import type { Core, UID } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
+import { readLatest } from '../database/latest';
 import type { LevelChange } from './ledger';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
 
@@ -100,6 +101,23 @@ export const findProducts = async (
 };
 
 /**
+ * Where products are written through, two transactions must not add up one item's locations at once:
+ * each would miss what the other changed. Comes before the locks of levels, in the order of ids.
+ */
+export const lockMappedItems = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  items: readonly number[]
+): Promise<void> => {
+  if (!mappingOf(strapi)?.quantity || items.length === 0) return;
+  await table(strapi, trx, ITEMS_TABLE)
+    .select('id')
+    .whereIn('id', [...new Set(items)])
+    .orderBy('id')
+    .forUpdate();
+};
+
+/**
  * Writes the new quantities, all locations together, into the site's own products, in the
  * transaction of the movements. Drafts and locales of one SKU are one product.
  */
@@ -114,11 +132,14 @@ export const writeThrough = async (
   const items = (await table(strapi, trx, ITEMS_TABLE)
     .select('id', 'sku')
     .whereIn('id', ids)) as Pick<ItemRow, 'id' | 'sku'>[];
-  const sums = (await table(strapi, trx, LEVELS_TABLE)
-    .select('item_id')
-    .sum({ total: 'quantity' })
-    .whereIn('item_id', ids)
-    .groupBy('item_id')) as { item_id: number; total: number | string }[];
+  const sums = (await readLatest(
+    strapi,
+    table(strapi, trx, LEVELS_TABLE)
+      .select('item_id')
+      .sum({ total: 'quantity' })
+      .whereIn('item_id', ids)
+      .groupBy('item_id')
+  )) as { item_id: number; total: number | string }[];
   const totals = new Map(sums.map(({ item_id: id, total }) => [Number(id), Number(total)]));
   const entries = (await strapi.db.query(mapping.contentType).findMany({
     where: { [mapping.sku]: { $in: items.map(({ sku }) => sku) } },

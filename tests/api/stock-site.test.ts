@@ -1,0 +1,246 @@
+import { spawn } from 'node:child_process';
+import { createAdminRole, createAdminUser } from '../support/accounts';
+import { databases, describeEach } from '../support/databases';
+import { type Site, startSite } from '../support/site';
+import { waitFor } from '../support/wait';
+import {
+  allProcessed,
+  createItem,
+  createTill,
+  isoAgo,
+  levelOf,
+  rebuild,
+  settled,
+  type Till,
+} from './pos-till';
+
+jest.setTimeout(180_000);
+
+const PRODUCT = 'api::product.product';
+
+describeEach(databases(), 'a site with products of its own', (database) => {
+  let site: Site;
+  let till: Till;
+
+  beforeAll(async () => {
+    site = await startSite({
+      database,
+      options: {
+        pos: { ratePerMinute: 100_000, refundGraceHours: 1.5 / 3600 },
+        stock: { contentType: PRODUCT, sku: 'articleNumber', gtin: 'barcode', quantity: 'stock' },
+      },
+    });
+    till = await createTill(site);
+  });
+  afterAll(() => site?.stop());
+
+  const product = (data: Record<string, unknown>) =>
+    site.control('query', { uid: PRODUCT, method: 'create', params: { data } });
+  const stockOf = async (articleNumber: string): Promise<number> =>
+    (
+      await site.control('query', {
+        uid: PRODUCT,
+        method: 'findOne',
+        params: { where: { articleNumber } },
+      })
+    ).stock;
+
+  it('a sale finds the product by SKU or GTIN and writes its stock in the same transaction', async () => {
+    await product({ title: 'Lamp', articleNumber: 'LAMP', barcode: '4006381333931', stock: 12 });
+    const sale = await till.send('sale', {
+      external_id: 'lamp-1',
+      occurred_at: isoAgo(0),
+      currency: 'EUR',
+      total: 1,
+      line_items: [
+        { sku: 'LAMP', quantity: 2 },
+        { gtin: '04006381333931', quantity: 1 },
+      ],
+    });
+    await settled(site, sale.body.event_id, 'applied');
+    expect(await stockOf('LAMP')).toBe(9);
+    expect(await levelOf(site, 'LAMP')).toBe(9);
+    expect((await rebuild(site)).differences).toEqual([]);
+  });
+
+  it('a sale that waits for a product applies once the product is created', async () => {
+    const sale = await till.sale([['CHAIR', 1]]);
+    await settled(site, sale.body.event_id, 'needs_mapping');
+    await product({ title: 'Chair', articleNumber: 'CHAIR', stock: 4 });
+    await settled(site, sale.body.event_id, 'applied');
+    expect(await stockOf('CHAIR')).toBe(3);
+  });
+
+  it('a refund whose sale never comes is applied by itself after the grace period, and capped when it comes after all', async () => {
+    await createItem(site, 'GRACE', 10);
+    const refund = await till.refund('never-seen', { line_items: [{ sku: 'GRACE', quantity: 3 }] });
+    const whole = await till.refund('never-seen-either');
+    await settled(site, refund.body.event_id, 'held');
+    const alone = await settled(site, refund.body.event_id, 'applied');
+    expect(alone.flags).toContain('sale_never_seen');
+    expect(await levelOf(site, 'GRACE')).toBe(13);
+    const held = await waitFor(async () => {
+      const event = await settled(site, whole.body.event_id, 'held');
+      return event.flags.includes('sale_never_seen') && event;
+    });
+    expect(held.movements).toEqual([]);
+    const sale = await till.sale([['GRACE', 2]], {
+      external_id: 'never-seen',
+      occurred_at: isoAgo(60),
+    });
+    await settled(site, sale.body.event_id, 'applied');
+    expect(await levelOf(site, 'GRACE')).toBe(10);
+  });
+
+  it('records and stock go out as events, in the transaction of the ledger', async () => {
+    await createItem(site, 'EVENT', 2);
+    const webhook = await site.request('POST', '/api/fw-crm/v1/webhooks', {
+      body: {
+        name: 'Stock',
+        url: 'http://127.0.0.1:9/',
+        events: ['pos.sale', 'pos.refund', 'pos.inventory', 'stock.changed', 'stock.low'],
+      },
+    });
+    expect([webhook.status, webhook.text]).toEqual([201, expect.any(String)]);
+    const sale = await till.sale([['EVENT', 2]], { external_id: 'event-1' });
+    await settled(site, sale.body.event_id, 'applied');
+    const log = await site.request('GET', `/api/fw-crm/v1/webhooks/${webhook.body.id}/deliveries`);
+    const sent = new Map<string, Record<string, unknown>>(
+      log.body.data.map((delivery: { event: string; request: { body: string } }) => [
+        delivery.event,
+        JSON.parse(delivery.request.body).data,
+      ])
+    );
+    expect([...sent.keys()].sort()).toEqual(['pos.sale', 'stock.changed', 'stock.low']);
+    expect(sent.get('pos.sale')).toMatchObject({
+      event_id: sale.body.event_id,
+      state: 'applied',
+      external_id: 'event-1',
+      line_items: [{ sku: 'EVENT', quantity: 2 }],
+    });
+    expect(sent.get('stock.changed')).toMatchObject({
+      item: { sku: 'EVENT' },
+      location: { code: 'main' },
+      quantity: 0,
+      previous_quantity: 2,
+    });
+    const offered = await site.request('GET', '/api/fw-crm/v1/webhooks/events');
+    const groups = offered.body.data
+      .filter(({ event }: { event: string }) => /^(pos|stock)\./.test(event))
+      .map(({ group }: { group: string }) => group);
+    expect(groups).toEqual(Array(5).fill('Point of sale'));
+  });
+
+  it('every admin route asks for its permission and names what is wrong', async () => {
+    const role = await createAdminRole(site, ['plugin::switchboard.stock.read']);
+    const { token } = await createAdminUser(site, { role });
+    const as = { token };
+    expect((await site.request('GET', '/switchboard/levels', { as })).status).toBe(200);
+    for (const [method, route] of [
+      ['GET', '/connections'],
+      ['GET', '/pos-events'],
+      ['POST', '/items'],
+      ['POST', '/locations'],
+      ['POST', '/levels/rebuild'],
+      ['POST', '/connections'],
+    ] as const) {
+      expect([
+        route,
+        (await site.request(method, `/switchboard${route}`, { as, body: {} })).status,
+      ]).toEqual([route, 403]);
+      expect(
+        (await site.request(method, `/switchboard${route}`, { as: 'nobody', body: {} })).status
+      ).toBe(401);
+    }
+    const wrong: [string, string, unknown, number, RegExp][] = [
+      ['POST', '/items', { sku: '' }, 400, /sku/],
+      ['POST', '/items', { sku: 'LAMP' }, 400, /sku/],
+      ['POST', '/items', { sku: 'X1', opening: [{ quantity: 1.5 }] }, 400, /opening/],
+      [
+        'POST',
+        '/items',
+        { sku: 'X2', opening: [{ location: 'nowhere', quantity: 1 }] },
+        400,
+        /opening/,
+      ],
+      ['POST', '/items/999999/adjust', { quantity: 1 }, 404, /not found/i],
+      ['POST', '/connections', { name: 'x', scopes: ['all'] }, 400, /scopes/],
+      [
+        'POST',
+        '/connections',
+        { name: 'x', scopes: [], locations: [{ ref: 'a', location: 99 }] },
+        400,
+        /locations/,
+      ],
+      ['POST', '/locations', { name: 'x', code: 'main' }, 400, /code/],
+      ['GET', '/pos-events?state=nonsense', undefined, 400, /state/],
+      ['GET', '/pos-events/999999', undefined, 404, /not found/i],
+      ['GET', '/levels/abc', undefined, 404, /not found/i],
+      ['GET', '/levels?per_page=1000', undefined, 400, /per_page/],
+    ];
+    for (const [method, route, body, status, text] of wrong) {
+      const answer = await site.request(method, `/switchboard${route}`, { body });
+      expect([route, answer.status]).toEqual([route, status]);
+      expect(answer.text).toMatch(text);
+    }
+  });
+
+  it('a secret is shown once and never again', async () => {
+    const other = await createTill(site);
+    const list = await site.request('GET', '/switchboard/connections?per_page=100');
+    const single = await site.request('GET', `/switchboard/connections/${other.id}`);
+    const changed = await site.request('PUT', `/switchboard/connections/${other.id}`, {
+      body: { name: 'Renamed', mode: 'test' },
+    });
+    for (const answer of [list, single, changed]) {
+      expect(answer.status).toBe(200);
+      expect(answer.text).not.toContain('pos_secret_');
+      expect(answer.text).not.toContain('"secret"');
+    }
+    await allProcessed(site);
+    expect(site.log()).not.toContain('pos_secret_');
+  });
+});
+
+describe('the command that rebuilds stock', () => {
+  it('an option that names no attribute stops the boot and lists the possible ones', async () => {
+    const failure = startSite({
+      options: { stock: { contentType: PRODUCT, sku: 'nonsense' } },
+      accounts: false,
+    });
+    await expect(failure).rejects.toThrow(/switchboard\.stock\.sku.*articleNumber/s);
+  });
+
+  it('loads the site, reports no difference, and ends', async () => {
+    const site = await startSite();
+    try {
+      const till = await createTill(site);
+      await createItem(site, 'BIN', 5);
+      await settled(site, (await till.sale([['BIN', 1]])).body.event_id, 'applied');
+      const output = await site.evaluate(
+        ({ require }, file) =>
+          new Promise<string>((resolve) => {
+            const { execFile } = require('node:child_process');
+            execFile(
+              process.execPath,
+              [file],
+              { cwd: process.cwd(), env: process.env },
+              (_error: unknown, out: string, err: string) => resolve(`${out}${err}`)
+            );
+          }),
+        `${process.cwd()}/bin/stock-rebuild.js`
+      );
+      expect(output).toMatch(/^1 levels, 0 differences\.$/m);
+    } finally {
+      await site.stop();
+    }
+  });
+
+  it('says how it is used', async () => {
+    const child = spawn(process.execPath, ['bin/stock-rebuild.js', '--help']);
+    const code = await new Promise((resolve) => {
+      child.on('close', resolve);
+    });
+    expect(code).toBe(2);
+  });
+});
