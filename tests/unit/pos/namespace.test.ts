@@ -1,0 +1,69 @@
+import { createGatherer } from '../../../server/src/pos/gathered';
+import { networkOf } from '../../../server/src/pos/rate-limits';
+import { isInNamespace } from '../../../server/src/pos/raw-body';
+
+describe('the namespace of tills', () => {
+  it.each([
+    ['/api/service-pos/v1/sale', true],
+    ['/API/Service-POS/V1/Sale/', true],
+    ['/api/service%2Dpos/v1/sale', true],
+    ['/api//service-pos/v1/sale', true],
+    ['/api/service-pos/v1', true],
+    ['/api/service-pos/v10/sale', false],
+    ['/api/service-pos', false],
+    ['/api/fw-crm/v1/contacts', false],
+    ['/api/%E0%A4%A', false],
+    ['/x/api/service-pos/v1/sale', false],
+  ])('%s: %s', (path, expected) => {
+    expect(isInNamespace(path, '/api')).toBe(expected);
+  });
+
+  it('follows the prefix that a site gives its API', () => {
+    expect(isInNamespace('/v2/service-pos/v1/sale', '/v2')).toBe(true);
+    expect(isInNamespace('/api/service-pos/v1/sale', '/v2')).toBe(false);
+  });
+});
+
+describe('whom a failed authentication is charged to', () => {
+  it.each([
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2:aaaa::1', '2001:db8:1:2'],
+    ['2001:0db8:0001:0002::9', '2001:db8:1:2'],
+    ['::1', '0:0:0:0'],
+    ['fe80::1%eth0', 'fe80:0:0:0'],
+  ])('%s is charged as %s', (address, network) => {
+    expect(networkOf(address)).toBe(network);
+  });
+});
+
+describe('records that wait at the same moment', () => {
+  const direct = <T>(work: () => T): T => work();
+
+  it('travel together, and the next batch fills up while one is under way', async () => {
+    const batches: number[][] = [];
+    const gather = createGatherer<number, number>(direct, 3, async (inputs) => {
+      batches.push([...inputs]);
+      return inputs.map((value) => ({ ok: true, value: value * 2 }));
+    });
+    expect(await Promise.all([1, 2, 3, 4].map(gather))).toEqual([2, 4, 6, 8]);
+    expect(await gather(5)).toBe(10);
+    expect(batches).toEqual([[1, 2, 3], [4], [5]]);
+  });
+
+  it('one that fails does not fail its neighbours, and a batch that throws ends nobody’s waiting for ever', async () => {
+    let broken = false;
+    const gather = createGatherer<number, number>(direct, 10, async (inputs) => {
+      if (broken) throw new Error('gone');
+      return inputs.map((value) =>
+        value === 2 ? { ok: false, error: new Error('two') } : { ok: true, value }
+      );
+    });
+    const results = await Promise.allSettled([1, 2, 3].map(gather));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    broken = true;
+    await expect(gather(1)).rejects.toThrow('gone');
+    broken = false;
+    expect(await gather(1)).toBe(1);
+  });
+});
