@@ -114,5 +114,5 @@ test('a refund that comes before its sale is seen as held, with the time that re
   await page.goto(`${PLUGIN}/events`);
   await expectText(page.getByRole('table'), /R-1[\s\S]*Held/);
   await page.getByRole('link', { name: 'R-1' }).click();
-  await expectText(page.getByRole('main'), /waits for its sale until in 2\d hours/);
+  await expectText(page.getByRole('main'), /stops waiting for its sale: in 2\d hours/);
 });

@@ -117,7 +117,7 @@ const Content = ({ connection }: { connection: Connection }) => {
       <Layouts.Content>
         <Flex direction="column" alignItems="stretch" gap={6}>
           <Panel
-            title={text('nav.connections')}
+            title={text('connection.status')}
             actions={
               can('pos-events.read') && (
                 <LinkButton
