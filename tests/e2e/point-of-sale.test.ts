@@ -85,7 +85,7 @@ test('a sale of the till changes the number on the screen, and its explanation s
   await expectText(cell, '17');
   await cell.click();
   await expectText(page.getByRole('main'), /began with 20/);
-  await expectText(page.getByRole('table'), /Sale[\s\S]*-3[\s\S]*17/);
+  await expectText(page.getByRole('grid'), /Sale[\s\S]*-3[\s\S]*17/);
 });
 
 test('an adjustment with its reason stands in the ledger', async () => {
@@ -93,26 +93,26 @@ test('an adjustment with its reason stands in the ledger', async () => {
   await page.getByLabel('Change', { exact: false }).fill('-2');
   await page.getByLabel('Reason', { exact: false }).fill('breakage');
   await page.getByRole('button', { name: 'Save' }).click();
-  await expectText(page.getByRole('table'), /Adjustment[\s\S]*breakage/);
+  await expectText(page.getByRole('grid'), /Adjustment[\s\S]*breakage/);
   await expectText(page.getByRole('main'), 'added: 15 now');
 });
 
 test('an unknown SKU is mapped in place, and its stock follows', async () => {
   expect(await sale('S-2', 'NEW-1', 2)).toBe(202);
   await page.goto(`${PLUGIN}/events`);
-  await expectText(page.getByRole('table'), /S-2[\s\S]*Needs mapping/);
+  await expectText(page.getByRole('grid'), /S-2[\s\S]*Needs mapping/);
   await page.getByRole('link', { name: 'S-2' }).click();
   await expectText(page.getByRole('main'), 'No item has the SKU NEW-1.');
   await page.getByLabel('Name of the item').fill('New thing');
   await page.getByRole('button', { name: 'Create the item' }).click();
   await expectText(page.getByRole('main'), 'Applied');
-  await expectText(page.getByRole('table', { name: 'Stock movements' }), /NEW-1[\s\S]*-2/);
+  await expectText(page.getByRole('grid', { name: 'Stock movements' }), /NEW-1[\s\S]*-2/);
 });
 
 test('a refund that comes before its sale is seen as held, with the time that remains', async () => {
   await record('refund', { external_id: 'R-1', sale_external_id: 'S-later' });
   await page.goto(`${PLUGIN}/events`);
-  await expectText(page.getByRole('table'), /R-1[\s\S]*Held/);
+  await expectText(page.getByRole('grid'), /R-1[\s\S]*Held/);
   await page.getByRole('link', { name: 'R-1' }).click();
   await expectText(page.getByRole('main'), /stops waiting for its sale: in 2\d hours/);
 });

@@ -40,7 +40,7 @@ const createContact = async (email: string): Promise<void> => {
   await page.getByText('Saved document').first().waitFor();
 };
 
-const rows = () => page.getByRole('table', { name: 'Deliveries' }).locator('tbody tr');
+const rows = () => page.getByRole('grid', { name: 'Deliveries' }).locator('tbody tr');
 
 const signatureOf = (secret: string, { headers, body }: Received): string =>
   crypto
