@@ -79,3 +79,32 @@ describeEach(databases(), 'a site that is killed while tills send', (database) =
     expect(await admin(site, 'GET', '/pos-events?state=failed')).toEqual([]);
   });
 });
+
+describe('a record that cannot be applied', () => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({ options: { pos: { process: false } } });
+  });
+  afterAll(() => site?.stop());
+
+  it('fails alone: its neighbours are applied, and it says why', async () => {
+    await createItem(site, 'POISON', 10);
+    const till = await createTill(site);
+    const ids: number[] = [];
+    for (let sent = 0; sent < 3; sent += 1) {
+      ids.push((await till.sale([['POISON', 1]])).body.event_id);
+    }
+    await site.control('sql', {
+      statement: `UPDATE switchboard_pos_events SET body = '{}' WHERE id = ${ids[1]}`,
+    });
+    await site.restart({ options: {} });
+    await waitFor(async () => (await levelOf(site, 'POISON')) === 8, 20_000, 'the neighbours');
+    const event = await waitFor(async () => {
+      const found = await admin(site, 'GET', `/pos-events/${ids[1]}`);
+      return found.error && found;
+    });
+    expect(event.state).toBe('pending');
+    expect(event.error).toContain('not valid');
+    expect((await rebuild(site)).differences).toEqual([]);
+  });
+});
