@@ -3,6 +3,7 @@ import crypto from 'node:crypto';
 import path from 'node:path';
 import { ROOT } from './paths';
 import { SERVERS } from './servers';
+import { isOfDeadProcess } from './tidy';
 
 export type DatabaseKind = 'sqlite' | 'postgres' | 'mysql';
 
@@ -41,17 +42,6 @@ const onMysql = async (statements: string[]): Promise<Row[]> => {
 /** The pid of the test process is in the name, so that what a killed run left can be told apart. */
 const newName = (): string => `${PREFIX}${process.pid}_${crypto.randomBytes(4).toString('hex')}`;
 
-const isOfDeadProcess = (name: string): boolean => {
-  const pid = Number(name.slice(PREFIX.length).split('_')[0]);
-  if (!Number.isInteger(pid) || pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH';
-  }
-};
-
 const dropLeftovers = async (kind: 'postgres' | 'mysql'): Promise<void> => {
   const list =
     kind === 'postgres'
@@ -60,7 +50,8 @@ const dropLeftovers = async (kind: 'postgres' | 'mysql'): Promise<void> => {
   const rows = await (kind === 'postgres' ? onPostgres : onMysql)([list]);
   for (const row of rows) {
     const name = String(row.name);
-    if (isOfDeadProcess(name)) await dropDatabase(kind, name).catch(() => {});
+    if (isOfDeadProcess(name.slice(PREFIX.length).split('_')[0] ?? ''))
+      await dropDatabase(kind, name).catch(() => {});
   }
 };
 

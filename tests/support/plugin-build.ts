@@ -37,7 +37,11 @@ const compile = (): string => {
   const hash = crypto.createHash('sha256').update(JSON.stringify(swcOptions));
   for (const [name, bytes] of contents) hash.update(name).update('\0').update(bytes).update('\0');
   const target = path.join(SCRATCH, 'plugin', hash.digest('hex').slice(0, 16));
-  if (fs.existsSync(target)) return target;
+  if (fs.existsSync(target)) {
+    // Used: tidy.ts removes what was not, for a day.
+    fs.utimesSync(target, new Date(), new Date());
+    return target;
+  }
 
   const building = `${target}.${process.pid}`;
   for (const [name, bytes] of contents) {

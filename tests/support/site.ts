@@ -7,6 +7,7 @@ import { type Answer, send, type SendOptions } from './http';
 import { SCRATCH } from './paths';
 import { pluginPath } from './plugin-build';
 import { freePort, SiteProcess } from './site-process';
+import { tidyScratch } from './tidy';
 
 export interface SiteOptions {
   /** SQLite by default. */
@@ -126,6 +127,7 @@ const chooseAuthorization = (site: Site, as: As): string | undefined => {
  * Stop it in `afterAll`: a file that leaves a site running fails.
  */
 export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
+  tidyScratch();
   let settings = given;
   const kind = given.database ?? 'sqlite';
   const port = given.port ?? (await freePort());
