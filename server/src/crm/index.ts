@@ -11,6 +11,8 @@ import {
 } from './email/providers';
 import { keepProviderBodies } from './email/providers/raw-body';
 import { seenEventsTable } from './email/providers/seen-events';
+import { contactImports, importRoutes, leaveImportsUnread } from './import/controller';
+import { createContactImport } from './import/import-service';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
 import { createSources, sourcesOf } from './sources/running';
@@ -21,11 +23,20 @@ import { keepDerivedColumns, refuseTakenEmails } from './upkeep';
 export const crm: Room = {
   contentTypes,
   tables: [unpublishedTable, emailLockTable, seenEventsTable],
-  controllers: { ...controllers, 'email-webhooks': emailWebhooks },
-  services: { sources: createSources, email: createEmailService },
-  routes: { crm: [...crmRoutes, ...emailWebhookRoutes] },
+  controllers: {
+    ...controllers,
+    'email-webhooks': emailWebhooks,
+    'contact-imports': contactImports,
+  },
+  services: {
+    sources: createSources,
+    email: createEmailService,
+    'contact-import': createContactImport,
+  },
+  routes: { crm: [...crmRoutes, ...emailWebhookRoutes], admin: importRoutes },
   register({ strapi }) {
     checkProviderKeys(strapi);
+    strapi.server.use(leaveImportsUnread as Parameters<typeof strapi.server.use>[0]);
     strapi.server.use(keepProviderBodies(strapi) as Parameters<typeof strapi.server.use>[0]);
     getHook(strapi, 'service_crm_webhook_events').register(function crmEvents(map) {
       return { ...map, ...CRM_EVENTS };

@@ -1,11 +1,12 @@
 import type { Core } from '@strapi/strapi';
-import { errors, z } from '@strapi/utils';
+import { z } from '@strapi/utils';
 import type { Context } from 'koa';
 import { type PageRequest, paginationMeta } from '../../pagination';
 import { parseInput } from '../../validation';
 import type { Kind } from '../sources/kinds';
 import { getSource } from '../sources/registry';
 import { changeTag, crmRecords, tagsOfContact } from './crm-records';
+import { freeSlug } from './free-slug';
 import { INPUTS } from './inputs';
 
 type Query = PageRequest & Record<string, unknown>;
@@ -87,22 +88,6 @@ const tags: Factory = ({ strapi }) => {
       await base.create?.(ctx);
     },
   };
-};
-
-const freeSlug = async (strapi: Core.Strapi, name: string): Promise<string | undefined> => {
-  const { uid, own } = getSource(strapi, 'tag');
-  if (!own) return undefined;
-  const service = strapi.plugin('content-manager')?.service('uid') as
-    | {
-        generateUIDField(options: {
-          contentTypeUID: string;
-          field: string;
-          data: Record<string, unknown>;
-        }): Promise<string>;
-      }
-    | undefined;
-  if (!service) throw new errors.ValidationError('slug: is required');
-  return service.generateUIDField({ contentTypeUID: uid, field: 'slug', data: { name } });
 };
 
 export const controllers: Record<string, Factory> = {

@@ -10,6 +10,8 @@ import { emailWhere, findByEmail } from './find-by-email';
 export interface Upserted {
   contact: Payload;
   created: boolean;
+  /** An existing contact was changed. */
+  changed: boolean;
 }
 
 type Input = Readonly<Record<string, unknown>>;
@@ -58,9 +60,13 @@ export const upsertContact = (
     const contact = id ? await contacts.find(id) : null;
     if (!contact) {
       const given = Object.entries({ ...onlyNew, ...input }).filter(([, value]) => value !== null);
-      return { contact: await contacts.create(Object.fromEntries(given)), created: true };
+      return {
+        contact: await contacts.create(Object.fromEntries(given)),
+        created: true,
+        changed: false,
+      };
     }
     const changes = differences(contact, input);
-    if (Object.keys(changes).length === 0) return { contact, created: false };
-    return { contact: await contacts.update(contact.id, changes), created: false };
+    if (Object.keys(changes).length === 0) return { contact, created: false, changed: false };
+    return { contact: await contacts.update(contact.id, changes), created: false, changed: true };
   });

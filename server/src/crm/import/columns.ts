@@ -1,0 +1,122 @@
+import { INPUTS } from '../resources/inputs';
+
+/** Reads the columns of a CSV file of contacts. */
+
+type Input = Record<string, unknown>;
+
+const TEXT = [
+  'email',
+  'first_name',
+  'last_name',
+  'phone',
+  'job_title',
+  'status',
+  'lifecycle_stage',
+  'company_id',
+  'source',
+] as const;
+const NUMBERS = ['score', 'lifetime_value', 'owner_id'] as const;
+
+/** Where a column's values go: a key of the contact, one of its bags, or its tags. */
+export type Column =
+  | { kind: 'text'; key: string }
+  | { kind: 'number'; key: string }
+  | { kind: 'bag'; key: 'fields' | 'address'; name: string }
+  | { kind: 'tags' };
+
+export type Header = { ok: true; columns: Column[] } | { ok: false; message: string };
+
+const normalize = (heading: string): string =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replace(/[\s-]+/g, '_');
+
+const columnOf = (heading: string): Column | null => {
+  const name = normalize(heading);
+  if (name === 'tags') return { kind: 'tags' };
+  if ((TEXT as readonly string[]).includes(name)) return { kind: 'text', key: name };
+  if ((NUMBERS as readonly string[]).includes(name)) return { kind: 'number', key: name };
+  const bag = /^(fields|address)\.(.+)$/i.exec(heading.trim());
+  if (!bag?.[1] || !bag[2]) return null;
+  return { kind: 'bag', key: bag[1].toLowerCase() as 'fields' | 'address', name: bag[2].trim() };
+};
+
+/** Headings may be spelt `First Name`; custom fields are `fields.<name>`. */
+export const readHeader = (headings: readonly string[]): Header => {
+  const columns = headings.map(columnOf);
+  const unknown = headings.filter((_heading, index) => columns[index] === null);
+  const possible = [...TEXT, ...NUMBERS, 'tags', 'address.<name>', 'fields.<name>'].join(', ');
+  if (unknown.length > 0) {
+    return { ok: false, message: `unknown columns: ${unknown.join(', ')}. Possible: ${possible}` };
+  }
+  const names = columns.map((column) => JSON.stringify(column));
+  const twice = headings.filter((_heading, index) => names.indexOf(names[index] ?? '') !== index);
+  if (twice.length > 0) return { ok: false, message: `columns given twice: ${twice.join(', ')}` };
+  if (!columns.some((column) => column?.kind === 'text' && column.key === 'email')) {
+    return { ok: false, message: 'there is no column "email"' };
+  }
+  return { ok: true, columns: columns as Column[] };
+};
+
+/** A row of the file as the CRM takes it. */
+export interface ImportRow {
+  line: number;
+  email: string;
+  /** As REST takes a contact, without what the file leaves empty. */
+  input: Input;
+  tags: string[];
+}
+
+export type ReadRow =
+  { ok: true; row: ImportRow } | { ok: false; email: string | null; message: string };
+
+const splitTags = (cell: string): string[] =>
+  cell
+    .split(/[;,|]/)
+    .map((tag) => tag.trim())
+    .filter(Boolean);
+
+const collect = (columns: readonly Column[], cells: readonly string[]) => {
+  const input: Input = {};
+  let tags: string[] = [];
+  columns.forEach((column, index) => {
+    const cell = (cells[index] ?? '').trim();
+    if (cell === '') return;
+    switch (column.kind) {
+      case 'text':
+        input[column.key] = cell;
+        break;
+      case 'number':
+        input[column.key] = Number(cell);
+        break;
+      case 'tags':
+        tags = splitTags(cell);
+        break;
+      case 'bag':
+        input[column.key] = { ...(input[column.key] as Input | undefined), [column.name]: cell };
+    }
+  });
+  return { input, tags: [...new Set(tags)] };
+};
+
+export const readRow = (
+  columns: readonly Column[],
+  cells: readonly string[],
+  line: number
+): ReadRow => {
+  const { input, tags } = collect(columns, cells);
+  const email = typeof input.email === 'string' ? input.email : null;
+  if (cells.length > columns.length) {
+    return { ok: false, email, message: `has ${cells.length} cells for ${columns.length} columns` };
+  }
+  if (!email) return { ok: false, email, message: 'email: is missing' };
+  const result = INPUTS.contact.update.safeParse(input);
+  if (!result.success) {
+    const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+    return { ok: false, email, message: issues.join('; ') };
+  }
+  const long = tags.find((tag) => tag.length > 255);
+  if (long) return { ok: false, email, message: 'tags: a name is longer than 255 characters' };
+  return { ok: true, row: { line, email, input: result.data, tags } };
+};

@@ -1,0 +1,104 @@
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
+import { withOrigin } from '../sources/origin';
+import { type Column, type ImportRow, readHeader, readRow } from './columns';
+import { importBatch } from './import-batch';
+import { createImportTags, type ImportTags } from './import-tags';
+import { type CsvRecord, readCsv } from './read-csv';
+
+/** Rows a transaction: short enough that a site on SQLite, with its one connection, goes on. */
+const BATCH = 200;
+const MAX_ISSUES = 1000;
+
+export interface ContactImport {
+  /**
+   * Imports contacts from a CSV file (UTF-8; comma, semicolon or tab). A row whose `email` is known
+   * completes that contact; what a row leaves empty stays as it is. Rows go in batches, each in a
+   * transaction of its own: what was imported before a fault stays.
+   * @throws ValidationError where the header is wrong; nothing has been imported then.
+   */
+  run(file: Readable): Promise<ImportReport>;
+}
+
+const wrongHeader = (message: string): errors.ValidationError =>
+  new errors.ValidationError(`header: ${message}`, {
+    errors: [{ path: ['header'], message, name: 'ValidationError' }],
+  });
+
+class Import {
+  readonly report: ImportReport = {
+    total: 0,
+    created: 0,
+    updated: 0,
+    unchanged: 0,
+    failed: 0,
+    issues: [],
+  };
+  private readonly waiting: ImportRow[] = [];
+  private readonly tags: ImportTags;
+  private readonly strapi: Core.Strapi;
+
+  constructor(strapi: Core.Strapi) {
+    this.strapi = strapi;
+    this.tags = createImportTags(strapi);
+  }
+
+  fail(issue: ImportIssue): void {
+    this.report.failed += 1;
+    if (this.report.issues.length < MAX_ISSUES) this.report.issues.push(issue);
+  }
+
+  async take(record: CsvRecord, columns: readonly Column[]): Promise<void> {
+    this.report.total += 1;
+    const { line } = record;
+    if ('fault' in record) {
+      this.fail({ line, email: null, message: record.fault });
+      return;
+    }
+    const read = readRow(columns, record.cells, line);
+    if (!read.ok) {
+      this.fail({ line, email: read.email, message: read.message });
+      return;
+    }
+    this.waiting.push(read.row);
+    if (this.waiting.length >= BATCH) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    const rows = this.waiting.splice(0);
+    if (rows.length === 0) return;
+    const result = await importBatch(this.strapi, this.tags, rows);
+    this.report.created += result.created;
+    this.report.updated += result.updated;
+    this.report.unchanged += result.unchanged;
+    for (const { row, message } of result.failures) {
+      this.fail({ line: row.line, email: row.email, message });
+    }
+    // Others wait for the event loop and for the database's connection.
+    await nextTurn();
+  }
+}
+
+const headerOf = async (records: AsyncIterator<CsvRecord>): Promise<Column[]> => {
+  const first = await records.next();
+  if (first.done) throw wrongHeader('the file is empty');
+  if ('fault' in first.value) throw wrongHeader(first.value.fault);
+  const header = readHeader(first.value.cells);
+  if (!header.ok) throw wrongHeader(header.message);
+  return header.columns;
+};
+
+export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): ContactImport => ({
+  run: (file) =>
+    withOrigin('import', async () => {
+      const records = readCsv(file);
+      const columns = await headerOf(records);
+      const job = new Import(strapi);
+      for await (const record of records) await job.take(record, columns);
+      await job.flush();
+      return job.report;
+    }),
+});

@@ -1,0 +1,152 @@
+import { createAdminRole, createAdminUser } from '../support/accounts';
+import { databases, describeEach } from '../support/databases';
+import { type Site, startSite } from '../support/site';
+import { CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
+
+describeEach(databases(), 'importing contacts', (database) => {
+  let site: Site;
+  let log: EventLog;
+  beforeAll(async () => {
+    site = await startSite({ database, options: { webhooks: { dispatch: false } } });
+    log = await openEventLog(site);
+  }, 180_000);
+  afterAll(() => site?.stop(), 60_000);
+
+  const upload = (csv: string, headers: Record<string, string> = {}, as?: { token: string }) =>
+    site.request('POST', '/switchboard/contacts/import', {
+      body: Buffer.from(csv),
+      headers: { 'content-type': 'text/csv', ...headers },
+      timeoutMs: 300_000,
+      ...(as && { as }),
+    });
+  const contact = async (email: string) =>
+    (await site.request('GET', `${CRM}/contacts?email=${email}`)).body.data[0];
+
+  it('makes contacts with their tags, in one event each, from the source import', async () => {
+    const { status, body } = await upload(
+      'Email;First Name;tags;fields.size;score\n' +
+        'ada@x.test;Ada;VIP|New;XL;5\n' +
+        'bea@x.test;Bea;vip;;\n' +
+        'cyd@x.test;;;;\n'
+    );
+    expect([status, body]).toEqual([
+      200,
+      { data: { total: 3, created: 3, updated: 0, unchanged: 0, failed: 0, issues: [] } },
+    ]);
+    const events = await log.take();
+    expect(names(events).sort()).toEqual([
+      ...Array(3).fill('contact.created'),
+      ...Array(3).fill('contact.tagged'),
+    ]);
+    const ada = await contact('ada@x.test');
+    expect(ada).toMatchObject({
+      first_name: 'Ada',
+      source: 'import',
+      score: 5,
+      fields: { size: 'XL' },
+    });
+    const tagged = events.filter(({ event }) => event === 'contact.tagged');
+    expect(tagged.map(({ data }) => [data.contact.email, data.tag.name, data.source])).toEqual([
+      ['ada@x.test', 'VIP', 'import'],
+      ['ada@x.test', 'New', 'import'],
+      ['bea@x.test', 'VIP', 'import'],
+    ]);
+    const tags = await site.request('GET', `${CRM}/tags?contact_id=${ada.id}`);
+    expect(tags.body.data.map(({ slug }: { slug: string }) => slug)).toEqual(['vip', 'new']);
+  });
+
+  it('completes who is known, empties nothing, and tells what did not change', async () => {
+    const { body } = await upload(
+      'email,first_name,phone,tags\nADA@x.test,,123,VIP\nbea@x.test,Bea,,\nada@X.test,Ada,123,\n'
+    );
+    expect(body.data).toMatchObject({ total: 3, updated: 1, unchanged: 2, failed: 0 });
+    const events = await log.take();
+    expect(events.map(({ event, data }) => [event, data.changed])).toEqual([
+      ['contact.updated', ['phone']],
+    ]);
+    expect((await contact('ada@x.test')).first_name).toBe('Ada');
+  });
+
+  it('subscribes nobody again who withdrew', async () => {
+    await inCode(site, 'contact').create({ email: 'gone@x.test', contact_status: 'unsubscribed' });
+    await inCode(site, 'contact').create({ email: 'here@x.test' });
+    await log.take();
+    await upload('email,status\ngone@x.test,subscribed\nhere@x.test,subscribed\n');
+    expect(names(await log.take())).toEqual(['contact.updated', 'contact.subscribed']);
+    expect((await contact('gone@x.test')).status).toBe('unsubscribed');
+  });
+
+  it('reports each row that failed, with its line, and imports the others', async () => {
+    const { body } = await upload(
+      'email,score,company_id,owner_id\n' +
+        'one@x.test,1,,\n' +
+        'nobody,1,,\n' +
+        ',1,,\n' +
+        'two@x.test,lots,,\n' +
+        'three@x.test,1,nowhere,\n' +
+        'four@x.test,1,,99\n' +
+        'five@x.test,1,,1\n'
+    );
+    expect(body.data).toMatchObject({ total: 7, created: 2, failed: 5 });
+    expect(
+      body.data.issues.map(({ line, message }: { line: number; message: string }) => [
+        line,
+        message.split(':')[0],
+      ])
+    ).toEqual([
+      [3, 'email'],
+      [4, 'email'],
+      [5, 'score'],
+      [6, 'company_id'],
+      [7, 'owner_id'],
+    ]);
+    expect((await contact('five@x.test')).owner_id).toBe(1);
+    await log.take();
+  });
+
+  it('keeps what came before a fault of the file, and names it', async () => {
+    const { status, body } = await upload('email,phone\nkept@x.test,\n"never closed\n');
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ total: 2, created: 1, failed: 1 });
+    expect(body.data.issues[0].message).toMatch(/quote/i);
+    await log.take();
+  });
+
+  it.each([
+    ['', 'the file is empty'],
+    ['first_name\nAda\n', 'no column "email"'],
+    ['email,colour\na@x.test,red\n', 'unknown columns: colour'],
+  ])('%j imports nothing and says why', async (csv, message) => {
+    const { status, body } = await upload(csv);
+    expect(status).toBe(400);
+    expect(body.error.message).toContain(message);
+    expect(await log.take()).toEqual([]);
+  });
+
+  it('takes text/csv only, and only from those who may', async () => {
+    expect((await upload('email\n', { 'content-type': 'application/json' })).status).toBe(400);
+    const role = await createAdminRole(site, ['plugin::switchboard.crm.read']);
+    const user = await createAdminUser(site, { role });
+    expect((await upload('email\nx@x.test\n', {}, { token: user.token })).status).toBe(403);
+  });
+
+  it('takes 20,000 rows while the site goes on answering', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, n) => `mass${n}@x.test,Name ${n},mass`);
+    let slowest = 0;
+    let isDone = false;
+    const visitor = (async () => {
+      while (!isDone) {
+        const answer = await site.request('GET', `${CRM}/contacts?per_page=1`);
+        expect(answer.status).toBe(200);
+        slowest = Math.max(slowest, answer.durationMs);
+      }
+    })();
+    const { body } = await upload(`email,first_name,tags\n${rows.join('\n')}\n`);
+    isDone = true;
+    await visitor;
+    expect(body.data).toMatchObject({ total: 20_000, created: 20_000, failed: 0 });
+    expect(slowest).toBeLessThan(5000);
+    const events = await log.take();
+    expect(events).toHaveLength(40_000);
+  }, 300_000);
+});
