@@ -72,16 +72,12 @@ export const DataTable = <Row,>({
       />
     );
   }
-  const ariaSort = (id: string) => {
-    if (sorting?.by !== id) return undefined;
-    return sorting.descending ? ('descending' as const) : ('ascending' as const);
-  };
   return (
     <Table colCount={columns.length} rowCount={rows.length + 1} aria-label={label}>
       <Thead>
         <Tr>
           {columns.map(({ id, label: heading, hiddenLabel, sortable }) => (
-            <Th key={id} aria-sort={ariaSort(id)}>
+            <Th key={id}>
               {hiddenLabel ? (
                 <VisuallyHidden>{heading}</VisuallyHidden>
               ) : (

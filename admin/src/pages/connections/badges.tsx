@@ -1,5 +1,6 @@
-import { Badge, Typography } from '@strapi/design-system';
+import { Typography } from '@strapi/design-system';
 import type { Connection } from '../../../../shared/contracts/pos';
+import { Pill } from '../../components/pill';
 import { useText } from '../../utils/text';
 
 export const ConnectionBadge = ({
@@ -8,11 +9,11 @@ export const ConnectionBadge = ({
   connection: Pick<Connection, 'mode' | 'revoked_at'>;
 }) => {
   const text = useText();
-  if (revoked) return <Badge variant="danger">{text('connection.revoked')}</Badge>;
+  if (revoked) return <Pill variant="danger">{text('connection.revoked')}</Pill>;
   return (
-    <Badge variant={mode === 'live' ? 'success' : 'secondary'}>
+    <Pill variant={mode === 'live' ? 'success' : 'secondary'}>
       {text(`connection.mode.${mode}`)}
-    </Badge>
+    </Pill>
   );
 };
 

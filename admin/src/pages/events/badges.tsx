@@ -1,5 +1,5 @@
-import { Badge } from '@strapi/design-system';
 import type { PosEventState } from '../../../../shared/contracts/pos';
+import { Pill } from '../../components/pill';
 import { useText } from '../../utils/text';
 
 const VARIANTS = {
@@ -16,5 +16,5 @@ export const EVENT_STATES = Object.keys(VARIANTS) as PosEventState[];
 
 export const EventStateBadge = ({ state }: { state: PosEventState }) => {
   const text = useText();
-  return <Badge variant={VARIANTS[state]}>{text(`event.state.${state}`)}</Badge>;
+  return <Pill variant={VARIANTS[state]}>{text(`event.state.${state}`)}</Pill>;
 };

@@ -1,9 +1,10 @@
-import { Badge, Box, Flex, Link as DesignLink, Typography } from '@strapi/design-system';
+import { Box, Flex, Link as DesignLink, Typography } from '@strapi/design-system';
 import type { ReactNode } from 'react';
 import { Link, type To } from 'react-router-dom';
 import type { LastAnswer, WebhookHealth } from '../../../../shared/contracts/overview';
 import type { DeliveryStatus } from '../../../../shared/contracts/webhooks';
 import { HealthChart } from '../../components/health-chart';
+import { Pill } from '../../components/pill';
 import { Time } from '../../components/time';
 import { useText } from '../../utils/text';
 import { useCause } from './causes';
@@ -13,12 +14,12 @@ const SHOWN = 2;
 /** The first names of a choice of events, and how many more there are. */
 export const EventTags = ({ events }: { events: readonly string[] }) => {
   const text = useText();
-  if (events.includes('*')) return <Badge variant="primary">{text('webhook.everyEvent')}</Badge>;
+  if (events.includes('*')) return <Pill variant="primary">{text('webhook.everyEvent')}</Pill>;
   const more = events.length - SHOWN;
   return (
     <Flex gap={1} wrap="wrap" title={events.join(', ')}>
       {events.slice(0, SHOWN).map((event) => (
-        <Badge key={event}>{event}</Badge>
+        <Pill key={event}>{event}</Pill>
       ))}
       {more > 0 && (
         <Typography variant="pi" textColor="neutral600">
@@ -40,7 +41,7 @@ const VARIANTS = { pending: 'warning', sent: 'success', failed: 'danger' } as co
 
 export const DeliveryStatusBadge = ({ status }: { status: DeliveryStatus }) => {
   const text = useText();
-  return <Badge variant={VARIANTS[status]}>{text(`delivery.status.${status}`)}</Badge>;
+  return <Pill variant={VARIANTS[status]}>{text(`delivery.status.${status}`)}</Pill>;
 };
 
 export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {

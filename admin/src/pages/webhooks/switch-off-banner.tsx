@@ -1,4 +1,4 @@
-import { Alert, Box, Button } from '@strapi/design-system';
+import { Button, Flex, Typography } from '@strapi/design-system';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { useAbsoluteTime } from '../../components/time';
 import { useAccess } from '../../permissions';
@@ -18,31 +18,37 @@ export const SwitchOffBanner = ({ webhook }: { webhook: Webhook }) => {
   const failures = /after (\d+) failed/.exec(reason ?? '')?.[1];
   const why = failures ? text('banner.reason', { n: Number(failures) }) : (reason ?? '');
   return (
-    <Box role="status">
-      <Alert
-        variant={reason ? 'danger' : 'warning'}
-        closeLabel=""
-        title={text(reason ? 'banner.switchedOff' : 'banner.inactive')}
-        action={
-          can('webhooks.update') ? (
-            <Button
-              variant="secondary"
-              loading={isLoading}
-              onClick={() =>
-                void update({ id: webhook.id, active: true }).then((done) =>
-                  outcome(done, 'banner.on')
-                )
-              }
-            >
-              {text('banner.switchOn')}
-            </Button>
-          ) : undefined
-        }
-      >
-        {reason && at
-          ? text('banner.why', { reason: why, at: absolute(at) })
-          : text('banner.inactive.hint')}
-      </Alert>
-    </Box>
+    <Flex
+      role="status"
+      justifyContent="space-between"
+      wrap="wrap"
+      gap={4}
+      padding={5}
+      hasRadius
+      background={reason ? 'danger100' : 'warning100'}
+      borderColor={reason ? 'danger200' : 'warning200'}
+    >
+      <Flex direction="column" alignItems="start" gap={1}>
+        <Typography fontWeight="bold" textColor={reason ? 'danger700' : 'warning700'}>
+          {text(reason ? 'banner.switchedOff' : 'banner.inactive')}
+        </Typography>
+        <Typography textColor="neutral800">
+          {reason && at
+            ? text('banner.why', { reason: why, at: absolute(at) })
+            : text('banner.inactive.hint')}
+        </Typography>
+      </Flex>
+      {can('webhooks.update') && (
+        <Button
+          variant="secondary"
+          loading={isLoading}
+          onClick={() =>
+            void update({ id: webhook.id, active: true }).then((done) => outcome(done, 'banner.on'))
+          }
+        >
+          {text('banner.switchOn')}
+        </Button>
+      )}
+    </Flex>
   );
 };
