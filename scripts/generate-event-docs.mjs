@@ -1,0 +1,292 @@
+// node scripts/generate-event-docs.mjs [--check]
+//
+// Writes docs/events.md and docs/asyncapi.json from the declarations in the sources, which are what
+// `GET /webhooks/events` answers and what the tests hold every payload against. With --check it
+// writes nothing and fails where they are stale.
+import { transformSync } from '@swc/core';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import { ROOT, SCRATCH } from './lib/paths.mjs';
+
+const HOOK = 'service_crm_webhook_events';
+const MARKDOWN = path.join(ROOT, 'docs/events.md');
+const ASYNCAPI = path.join(ROOT, 'docs/asyncapi.json');
+
+const filesBelow = (folder) =>
+  fs.readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const full = path.join(folder, entry.name);
+    return entry.isDirectory() ? filesBelow(full) : [full];
+  });
+
+/** The sources as CommonJS, in a folder below the root's node_modules. */
+const compile = () => {
+  const target = path.join(SCRATCH, `event-docs.${process.pid}`);
+  for (const folder of ['server/src', 'shared']) {
+    for (const file of filesBelow(path.join(ROOT, folder))) {
+      const name = path.relative(ROOT, file);
+      const isSource = name.endsWith('.ts');
+      const output = path.join(target, isSource ? name.replace(/\.ts$/, '.js') : name);
+      fs.mkdirSync(path.dirname(output), { recursive: true });
+      const text = fs.readFileSync(file, 'utf8');
+      const code = isSource
+        ? transformSync(text, {
+            swcrc: false,
+            configFile: false,
+            filename: file,
+            jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+            module: { type: 'commonjs', ignoreDynamic: true },
+          }).code
+        : text;
+      fs.writeFileSync(output, code);
+    }
+  }
+  return target;
+};
+
+/** As much of the host as the declarations need: one hook, which each room registers at. */
+const fakeHost = () => {
+  const handlers = [];
+  const hook = {
+    register: (handler) => handlers.push(handler),
+    async call(map) {
+      let value = map;
+      for (const handler of handlers) value = await handler(value);
+      return value;
+    },
+  };
+  return {
+    handlers,
+    strapi: { get: () => ({ get: (name) => (name === HOOK ? hook : undefined) }) },
+  };
+};
+
+const readCatalogue = async () => {
+  const target = compile();
+  try {
+    const load = createRequire(path.join(target, 'load.js'));
+    const { strapi, handlers } = fakeHost();
+    const { CRM_EVENTS } = load('./server/src/crm/catalogue/index.js');
+    handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
+    load('./server/src/stock/stock-events.js').declareStockEvents(strapi);
+    load('./server/src/pos/pos-event-publishing.js').declarePosEvents(strapi);
+    const { ping, ...events } = await load('./server/src/webhooks/catalogue.js').declaredEvents(
+      strapi
+    );
+    return { ...events, ping };
+  } finally {
+    fs.rmSync(target, { recursive: true, force: true });
+  }
+};
+
+const MODULES = {
+  companies: 'Companies',
+  sales_pipeline: 'Sales pipeline',
+  email_marketing: 'Email marketing',
+  email_conversations: 'Email conversations',
+};
+
+const typeOf = (schema) => {
+  if (schema.$ref) return schema.$ref.split('/').at(-1);
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ');
+  if (schema.const !== undefined) return `\`${schema.const}\``;
+  const options = schema.anyOf ?? schema.oneOf;
+  if (options) return [...new Set(options.map(typeOf))].join(' or ');
+  if (Array.isArray(schema.type)) return schema.type.join(' or ');
+  if (schema.format) return `${schema.type}, ${schema.format}`;
+  if (schema.type === 'array' && schema.items) return `array of ${typeOf(schema.items)}`;
+  return schema.type ?? 'any';
+};
+
+const keysOf = (schema) =>
+  Object.entries(schema.properties ?? {}).map(
+    ([name, value]) => `| \`${name}\` | ${typeOf(value)} |`
+  );
+
+const section = (name, { label, module, description, schema, example }) => [
+  `### \`${name}\``,
+  '',
+  `**${label}.** ${description}${module ? ` Module: ${MODULES[module] ?? module}.` : ''}`,
+  '',
+  ...(schema ? ['| key of `data` | type |', '| --- | --- |', ...keysOf(schema), ''] : []),
+  '```json',
+  JSON.stringify(example, null, 2),
+  '```',
+  '',
+];
+
+const INTRODUCTION = `# Events
+
+Generated from the sources by \`node scripts/generate-event-docs.mjs\`; \`GET /api/fw-crm/v1/webhooks/events\` gives the same for a running site, with the events of its other plugins. [asyncapi.json](asyncapi.json) is the machine's version: AsyncAPI 3, each message with the JSON Schema of its \`data\`.
+
+Every post has the envelope \`{ id, event, created_at, site, data }\`; see [receivers.md](receivers.md). An \`id\` inside \`data\` is the id that the REST routes know; \`owner_id\` is the number of an admin user. Times are ISO 8601 with an offset. Keys may be added; none is taken away.
+
+Rules that hold for all of them:
+
+- **One business change, one event.** Saving without a change sends nothing. A record in several languages speaks once, for the site's default language; a draft is silent until it is published, and unpublishing is no deletion.
+- \`changed\` names the top-level keys whose value differs, custom fields as \`fields.<name>\`. \`dates\` is named only when a record goes to the bin or comes back: dates that follow another change are not news.
+- **A record that is created in a state has come into it**: a contact created as \`subscribed\` sends \`contact.created\` and \`contact.subscribed\`, a deal created as \`won\` sends \`deal.created\` and \`deal.won\`. A contact created with tags sends one \`contact.tagged\` for each.
+- \`deal.stage_changed\`, \`deal.won\` and \`deal.lost\` come beside \`deal.updated\`; \`contact.subscribed\` and \`contact.unsubscribed\` beside \`contact.updated\`.
+- Bulk writes send one event a record. Deleting a tag untags its contacts; deleting a company, contact or stage changes the records that pointed at it.
+- \`source\` of \`contact.tagged\` and \`contact.untagged\` is \`admin\`, \`api\`, \`form\`, \`import\` or \`code\`.
+- Events of a module are offered and sent only while it is on.
+- Statements that bypass the host's query engine (raw SQL) are not seen.
+`;
+
+const markdown = (events) => {
+  const groups = Map.groupBy
+    ? Map.groupBy(Object.entries(events), ([, { group }]) => group)
+    : Object.entries(events).reduce(
+        (map, entry) => map.set(entry[1].group, [...(map.get(entry[1].group) ?? []), entry]),
+        new Map()
+      );
+  const overview = Object.entries(events).map(
+    ([name, { label, group, module }]) =>
+      `| [\`${name}\`](#${name.replaceAll('.', '')}) | ${label} | ${group} | ${MODULES[module] ?? ''} |`
+  );
+  const lines = [
+    INTRODUCTION,
+    '| event | | group | module |',
+    '| --- | --- | --- | --- |',
+    ...overview,
+    '',
+  ];
+  for (const [group, members] of groups) {
+    lines.push(`## ${group}`, '', ...members.flatMap(([name, event]) => section(name, event)));
+  }
+  return lines.join('\n');
+};
+
+/** Local references would point into the document around them. */
+const inlined = (schema) => {
+  const { $defs = {}, ...rest } = schema;
+  const walk = (node) => {
+    if (Array.isArray(node)) return node.map(walk);
+    if (typeof node !== 'object' || node === null) return node;
+    const local = typeof node.$ref === 'string' && /^#\/\$defs\/(.+)$/.exec(node.$ref)?.[1];
+    if (local) return walk($defs[local]);
+    return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, walk(value)]));
+  };
+  return walk(rest);
+};
+
+const message = (name, { label, group, description, schema, example }) => ({
+  name,
+  title: label,
+  summary: description,
+  tags: [{ name: group }],
+  headers: { $ref: '#/components/schemas/headers' },
+  payload: {
+    type: 'object',
+    required: ['id', 'event', 'created_at', 'site', 'data'],
+    properties: {
+      id: {
+        type: 'string',
+        format: 'uuid',
+        description: 'The delivery id, the same on every try.',
+      },
+      event: { type: 'string', const: name },
+      created_at: { type: 'string', format: 'date-time' },
+      site: { type: 'string', description: "The site's address." },
+      data: inlined(schema ?? {}),
+    },
+  },
+  examples: [
+    {
+      name,
+      payload: {
+        id: '0192d4c1-7a3e-7c11-9d55-1f2e3d4c5b6a',
+        event: name,
+        created_at: '2026-03-09T14:30:00.000+00:00',
+        site: 'https://shop.example.com',
+        data: example,
+      },
+    },
+  ],
+});
+
+const messageKey = (name) => name.replaceAll('.', '_');
+
+const asyncapi = (events) => ({
+  asyncapi: '3.0.0',
+  info: {
+    title: 'Switchboard: CRM event webhooks',
+    version: '1.0.0',
+    description:
+      'Signed posts to the addresses that a site owner chose. Generated from the sources.',
+    license: { name: 'MIT' },
+  },
+  defaultContentType: 'application/json',
+  channels: {
+    webhook: {
+      address: null,
+      title: 'Webhook',
+      description: "A receiver's address; each post carries one event.",
+      messages: Object.fromEntries(
+        Object.keys(events).map((name) => [
+          messageKey(name),
+          { $ref: `#/components/messages/${messageKey(name)}` },
+        ])
+      ),
+      bindings: { http: {} },
+    },
+  },
+  operations: {
+    sendEvent: {
+      action: 'send',
+      channel: { $ref: '#/channels/webhook' },
+      summary: 'Post an event to a webhook.',
+      bindings: { http: { method: 'POST' } },
+      messages: Object.keys(events).map((name) => ({
+        $ref: `#/channels/webhook/messages/${messageKey(name)}`,
+      })),
+    },
+  },
+  components: {
+    messages: Object.fromEntries(
+      Object.entries(events).map(([name, event]) => [messageKey(name), message(name, event)])
+    ),
+    schemas: {
+      headers: {
+        type: 'object',
+        properties: {
+          'X-Service-Event': { type: 'string', description: "The event's name." },
+          'X-Service-Delivery': { type: 'string', description: 'Equals `id` of the body.' },
+          'X-Service-Timestamp': { type: 'string', description: 'Unix seconds of this attempt.' },
+          'X-Service-Signature': {
+            type: 'string',
+            description: '`sha256=` + hex HMAC-SHA256 of `timestamp.body` under the secret.',
+          },
+        },
+      },
+    },
+  },
+});
+
+const formatted = async (file, text) => {
+  const options = (await resolveConfig(file)) ?? {};
+  return format(text, { ...options, filepath: file });
+};
+
+const events = await readCatalogue();
+const outputs = [
+  [MARKDOWN, await formatted(MARKDOWN, markdown(events))],
+  [ASYNCAPI, await formatted(ASYNCAPI, JSON.stringify(asyncapi(events)))],
+];
+
+if (process.argv.includes('--check')) {
+  const stale = outputs.filter(
+    ([file, text]) => !fs.existsSync(file) || fs.readFileSync(file, 'utf8') !== text
+  );
+  for (const [file] of stale) console.error(`${path.relative(ROOT, file)} is stale`);
+  if (stale.length > 0) {
+    console.error('Run: node scripts/generate-event-docs.mjs');
+    process.exitCode = 1;
+  }
+} else {
+  for (const [file, text] of outputs) {
+    fs.writeFileSync(file, text);
+    console.log(path.relative(ROOT, file));
+  }
+}
