@@ -23,7 +23,7 @@ describe('readCsv', () => {
 
   it.each([';', '\t', ','])('finds out that %j divides the cells', async (mark) => {
     const [, row] = await records(`email${mark}first_name\na@x.test${mark}"A${mark}B"\n`, 1000);
-    expect(row?.cells).toEqual(['a@x.test', `A${mark}B`]);
+    expect(row).toMatchObject({ cells: ['a@x.test', `A${mark}B`] });
   });
 
   it('names what is no CSV and keeps what came before', async () => {
