@@ -14,4 +14,15 @@ export const campaign = crmType({
     failed: { type: 'integer', default: 0 },
     sent_at: { type: 'datetime' },
   },
+  screen: {
+    mainField: 'title',
+    sortBy: 'title',
+    list: ['title', 'subject', 'campaign_status', 'total', 'sent', 'failed'],
+    edit: [
+      { title: 6, subject: 6 },
+      { campaign_status: 6, sent_at: 6 },
+      { total: 4, sent: 4, failed: 4 },
+    ],
+    readOnly: ['sent_at'],
+  },
 });

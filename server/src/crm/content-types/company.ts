@@ -21,4 +21,21 @@ export const company = crmType({
     deals: hasMany('deal', 'company'),
     tasks: hasMany('task', 'company'),
   },
+  screen: {
+    mainField: 'name',
+    sortBy: 'name',
+    list: ['name', 'domain', 'industry', 'contacts', 'deals'],
+    edit: [
+      { name: 6, domain: 6 },
+      { email: 6, phone: 6 },
+      { website: 6, industry: 6 },
+      { employees: 4, owner: 8 },
+      { description: 12 },
+      { address: 12 },
+      { fields: 12 },
+      { contacts: 6, deals: 6 },
+      { tasks: 6, trashed_at: 6 },
+    ],
+    chooseBy: { owner: 'email', contacts: 'email', deals: 'title', tasks: 'title' },
+  },
 });

@@ -21,6 +21,23 @@ export const deal = crmType({
     fields: customFields,
     tasks: hasMany('task', 'deal'),
   },
+  screen: {
+    mainField: 'title',
+    sortBy: 'title',
+    list: ['title', 'value', 'currency', 'stage', 'deal_status', 'expected_close_date'],
+    edit: [
+      { title: 12 },
+      { value: 4, currency: 4, expected_close_date: 4 },
+      { stage: 6, deal_status: 6 },
+      { lost_reason: 12 },
+      { contact: 6, company: 6 },
+      { owner: 6, tasks: 6 },
+      { fields: 12 },
+      { closed_at: 6, trashed_at: 6 },
+    ],
+    readOnly: ['closed_at'],
+    chooseBy: { stage: 'name', contact: 'email', company: 'name', owner: 'email', tasks: 'title' },
+  },
 });
 
 export const dealStage = crmType({
@@ -32,5 +49,12 @@ export const dealStage = crmType({
     position: { type: 'integer', default: 0 },
     probability: { type: 'integer', min: 0, max: 100 },
     deals: hasMany('deal', 'stage'),
+  },
+  screen: {
+    mainField: 'name',
+    sortBy: 'position',
+    list: ['name', 'position', 'probability', 'deals'],
+    edit: [{ name: 12 }, { position: 4, probability: 4 }, { deals: 12 }],
+    chooseBy: { deals: 'title' },
   },
 });

@@ -14,4 +14,11 @@ export const tag = crmType({
       mappedBy: 'tags',
     },
   },
+  screen: {
+    mainField: 'name',
+    sortBy: 'name',
+    list: ['name', 'slug', 'contacts'],
+    edit: [{ name: 6, slug: 6 }, { contacts: 12 }],
+    chooseBy: { contacts: 'email' },
+  },
 });

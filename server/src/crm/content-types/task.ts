@@ -19,4 +19,21 @@ export const task = crmType({
     deal: belongsTo('deal', 'tasks'),
     trashed_at: trashedAt,
   },
+  screen: {
+    mainField: 'title',
+    sortBy: 'due_at',
+    list: ['title', 'type', 'task_status', 'due_at', 'contact', 'owner'],
+    edit: [
+      { title: 12 },
+      { type: 6, task_status: 6 },
+      { due_at: 6, owner: 6 },
+      { description: 12 },
+      { outcome: 12 },
+      { contact: 6, company: 6 },
+      { deal: 6 },
+      { completed_at: 6, trashed_at: 6 },
+    ],
+    readOnly: ['completed_at'],
+    chooseBy: { contact: 'email', company: 'name', deal: 'title', owner: 'email' },
+  },
 });
