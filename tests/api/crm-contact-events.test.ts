@@ -204,6 +204,17 @@ describeEach(databases(), 'contact events', (database) => {
       expect(gone.body.dates.subscribed_at).toBe(subscribed.body.dates.subscribed_at);
     });
 
+    it('come once when many subscribe the contact at the same moment', async () => {
+      const contact = await newContact();
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          api('PATCH', `/contacts/${contact.id}`, { status: 'subscribed' })
+        )
+      );
+      expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+      expect(names(await log.take())).toEqual(['contact.updated', 'contact.subscribed']);
+    });
+
     it('come from updateMany', async () => {
       const contact = await newContact();
       await inCode(site, 'contact').query('updateMany', {

@@ -72,14 +72,14 @@ export const countedWhere = async (
 
 /**
  * Reads rows without the host's read lifecycles: nothing that a site hooks there may change, slow
- * down or refuse what an event says.
+ * down or refuse what an event says. `lock`: until the transaction ends nobody else may change them.
  */
 export const readRows = async (
   strapi: Core.Strapi,
   watched: WatchedSource,
   where: Where,
   reading: Reading,
-  page: { orderBy?: Where; limit?: number; offset?: number } = {}
+  { lock, ...page }: { orderBy?: Where; limit?: number; offset?: number; lock?: boolean } = {}
 ): Promise<Entry[]> => {
   const populate = populateFor(strapi, watched, reading);
   const counted = await countedWhere(strapi, watched);
@@ -88,6 +88,7 @@ export const readRows = async (
     where: Object.keys(counted).length > 0 ? { $and: [where, counted] } : where,
     ...(Object.keys(populate).length > 0 && { populate }),
   });
+  if (lock) query.forUpdate();
   return (await query.execute()) as Entry[];
 };
 

@@ -156,7 +156,10 @@ const isOneRow = (watched: WatchedSource, where: Where): boolean =>
   Object.keys(where).length === 1 &&
   ['number', 'string'].includes(typeof (where.id ?? where.documentId));
 
-/** The same for whatever rows a write's own condition matches. */
+/**
+ * The same for whatever rows a write's own condition matches. One row is locked as it is read: two
+ * that subscribe a contact at the same moment must not both find that it was not subscribed.
+ */
 export const touchMatching = async (
   strapi: Core.Strapi,
   scope: Scope,
@@ -168,7 +171,8 @@ export const touchMatching = async (
   if (where && !params.filters && !params._q && isOneRow(watched, where)) {
     const reading = keysToRead(watched, touching);
     if (scope.touches(watched).size === 0) {
-      remember(strapi, scope, watched, await readRows(strapi, watched, where, reading), reading);
+      const rows = await readRows(strapi, watched, where, reading, { lock: true });
+      remember(strapi, scope, watched, rows, reading);
       return;
     }
   }
