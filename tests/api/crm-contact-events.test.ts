@@ -1,3 +1,4 @@
+import { createAdminUser } from '../support/accounts';
 import { databases, describeEach } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { contactLike, CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
@@ -71,6 +72,21 @@ describeEach(databases(), 'contact events', (database) => {
       expect(await log.take()).toEqual(
         emails.map((email) => ({ event: 'contact.created', data: contactLike({ email }) }))
       );
+    });
+
+    it('comes once for a clone, with the tags that it took along', async () => {
+      const tag = await newTag();
+      const contact = await newContact({ first_name: 'Twin', tags: [tag.id] });
+      const { entries } = await site.control('documents', {
+        uid: 'plugin::switchboard.contact',
+        method: 'clone',
+        params: { documentId: contact.id },
+      });
+      const data = contactLike({ id: entries[0].documentId, first_name: 'Twin', name: 'Twin' });
+      expect(await log.take()).toEqual([
+        { event: 'contact.created', data },
+        { event: 'contact.tagged', data: { contact: data, tag, source: 'code' } },
+      ]);
     });
 
     it('knows relations, and is followed by what else came to pass with it', async () => {
@@ -167,6 +183,17 @@ describeEach(databases(), 'contact events', (database) => {
       const listed = (query: string) => api('GET', `/contacts?email=${contact.email}${query}`);
       expect((await listed('')).body.data).toEqual([]);
       expect((await listed('&trashed=true')).body.data).toEqual([body]);
+    });
+
+    it('sees an owner who is removed', async () => {
+      const owner = await createAdminUser(site, { role: 'Editor' });
+      const contact = await newContact({ owner_id: owner.id });
+      expect(contact.owner_id).toBe(owner.id);
+      await site.request('DELETE', `/admin/users/${owner.id}`, { as: 'admin' });
+      const events = await log.take();
+      expect(events.map(({ data }) => [data.changed, data.contact.owner_id])).toEqual([
+        [['owner_id'], null],
+      ]);
     });
 
     it('sees a company that is set, also from the company, and that goes', async () => {
