@@ -29,7 +29,7 @@ export const SwitchOffBanner = ({ webhook }: { webhook: Webhook }) => {
       borderColor={reason ? 'danger200' : 'warning200'}
     >
       <Flex direction="column" alignItems="start" gap={1}>
-        <Typography fontWeight="bold" textColor={reason ? 'danger700' : 'warning700'}>
+        <Typography fontWeight="bold" textColor="neutral800">
           {text(reason ? 'banner.switchedOff' : 'banner.inactive')}
         </Typography>
         <Typography textColor="neutral800">
