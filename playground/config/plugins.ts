@@ -37,7 +37,16 @@ export default ({ env }: Core.Config.Shared.ConfigParams) => ({
         ...env.json('SWITCHBOARD_POS', {}),
       },
       // sources: { contact: { contentType: 'api::lead.lead', fields: { email: 'mail' } } },
-      // forms: [{ contentType: 'api::inquiry.inquiry', title: 'Inquiry', fields: { email: 'mail' } }],
+      // Whoever sends an inquiry becomes a contact, and `form.submitted` goes out.
+      forms: [
+        {
+          contentType: 'api::inquiry.inquiry',
+          title: 'Inquiry',
+          fields: { email: 'mail', first_name: 'firstName' },
+        },
+      ],
+      // The e-mail events of a provider; `npm run demo:events` plays the provider with this key.
+      email: { mailgun: { signingKey: env('MAILGUN_SIGNING_KEY', 'playground-signing-key') } },
       // stock: { contentType: 'api::product.product', sku: 'sku', quantity: 'stock' },
     },
   },
