@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { askAhead } from '../../webhooks/subscriptions';
 import { publishScope } from './publish-scope';
 import { inScope, type Scope } from './scope';
 import { isWanted, touchDocuments, touchingOf } from './touch';
@@ -83,7 +84,8 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void
       sources?.some(
         (watched) => watched.draftAndPublish || watched.localized || watched.components
       );
-    if (!sources || !ACTIONS.has(action) || !isCompound) return next();
+    if (!sources || !ACTIONS.has(action)) return next();
+    if (!isCompound) return askAhead(strapi, next);
     const run = () =>
       inScope(
         strapi,
@@ -100,7 +102,7 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void
           return next();
         }
       );
-    return run() as ReturnType<typeof next>;
+    return askAhead(strapi, run) as ReturnType<typeof next>;
   });
   return () => void (remove as () => void)();
 };
