@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type {
   Connection,
@@ -9,6 +8,7 @@ import type {
 } from '../../../shared/contracts/pos';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
+import { firstOrNotFound } from '../database/first-or-not-found';
 import { isoTime, isoTimeOrNull } from '../iso-time';
 import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
 import { seal } from '../secrets/secret-box';
@@ -76,11 +76,8 @@ export const createConnectionsService = ({
   const rows = (executor: Executor): Knex.QueryBuilder =>
     table(strapi, executor, CONNECTIONS_TABLE).whereNull('deleted_at');
 
-  const find = async (executor: Executor, id: number): Promise<ConnectionRow> => {
-    const row = (await rows(executor).where({ id }).first()) as ConnectionRow | undefined;
-    if (!row) throw new errors.NotFoundError('Connection not found');
-    return row;
-  };
+  const find = (executor: Executor, id: number): Promise<ConnectionRow> =>
+    firstOrNotFound(rows(executor).where({ id }), 'Connection');
 
   const locationsById = async (executor: Executor): Promise<Map<number, LocationRow>> => {
     const found = (await table(strapi, executor, LOCATIONS_TABLE).select('*')) as LocationRow[];

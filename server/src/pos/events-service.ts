@@ -1,5 +1,4 @@
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { PosEvent, PosEventDetail } from '../../../shared/contracts/pos';
 import type { PlacedMovement } from '../../../shared/contracts/stock';
@@ -12,6 +11,7 @@ import {
   inTransaction,
   table,
 } from '../database/connection';
+import { firstOrNotFound } from '../database/first-or-not-found';
 import { countUpToLimit, paginationMeta } from '../pagination';
 import { summaryOf, toMovement } from '../stock/serialize';
 import {
@@ -86,11 +86,10 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
 
   const get = async (id: number): Promise<PosEventDetail> => {
     const executor = await currentExecutor(strapi);
-    const row = (await withConnection(executor)
-      .select('e.*', 'c.name as connection_name')
-      .where('e.id', id)
-      .first()) as Joined | undefined;
-    if (!row) throw new errors.NotFoundError('Event not found');
+    const row = await firstOrNotFound<Joined>(
+      withConnection(executor).select('e.*', 'c.name as connection_name').where('e.id', id),
+      'Event'
+    );
     return {
       ...toPosEvent(row, graceMs()),
       body: row.body,
@@ -132,13 +131,10 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
 
     async reprocess(id) {
       await inTransaction(strapi, async ({ trx }) => {
-        const row = (await table(strapi, trx, POS_EVENTS_TABLE).where({ id }).first()) as
-          PosEventRow | undefined;
-        if (!row) throw new errors.NotFoundError('Event not found');
+        const found = table(strapi, trx, POS_EVENTS_TABLE).where({ id });
+        const row = await firstOrNotFound<PosEventRow>(found.clone(), 'Event');
         const state = row.state === 'failed' ? 'pending' : row.state;
-        await table(strapi, trx, POS_EVENTS_TABLE)
-          .where({ id })
-          .update({ state, tries: 0, error: null, due_at: Date.now(), owner: null });
+        await found.update({ state, tries: 0, error: null, due_at: Date.now(), owner: null });
         afterCommit(strapi, () => getRecordQueue(strapi).wake());
       });
       return get(id);
