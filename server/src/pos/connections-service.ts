@@ -10,7 +10,7 @@ import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { firstOrNotFound } from '../database/first-or-not-found';
 import { isoTime, isoTimeOrNull } from '../iso-time';
-import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
+import { type PageRequest, readPage } from '../pagination';
 import { seal } from '../secrets/secret-box';
 import { digestOf } from '../stock/digest';
 import { locationFromInput } from '../stock/locations';
@@ -112,17 +112,10 @@ export const createConnectionsService = ({
   return {
     async list(page) {
       const executor = await currentExecutor(strapi);
-      const counted = await countUpToLimit(executor as Knex, rows(executor));
-      const found = (await rows(executor)
-        .select('*')
-        .orderBy('id')
-        .limit(page.per_page)
-        .offset((page.page - 1) * page.per_page)) as ConnectionRow[];
+      const query = rows(executor).select('*').orderBy('id');
+      const { rows: found, meta } = await readPage<ConnectionRow>(executor, query, page);
       const locations = await locationsById(executor);
-      return {
-        data: found.map((row) => toConnection(row, locations)),
-        meta: paginationMeta(page, counted),
-      };
+      return { data: found.map((row) => toConnection(row, locations)), meta };
     },
 
     async get(id) {

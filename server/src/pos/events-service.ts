@@ -12,7 +12,7 @@ import {
   table,
 } from '../database/connection';
 import { firstOrNotFound } from '../database/first-or-not-found';
-import { countUpToLimit, paginationMeta } from '../pagination';
+import { readPage } from '../pagination';
 import { summaryOf, toMovement } from '../stock/serialize';
 import {
   type ItemRow,
@@ -101,18 +101,12 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
   return {
     async list({ state, kind, connection, external_id: externalId, ...request }) {
       const executor = await currentExecutor(strapi);
-      const query = table(strapi, executor, POS_EVENTS_TABLE);
+      const query = table(strapi, executor, POS_EVENTS_TABLE).select('id').orderBy('id', 'desc');
       if (state !== undefined) query.where({ state });
       if (kind !== undefined) query.where({ kind });
       if (connection !== undefined) query.where({ connection_id: connection });
       if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
-      const counted = await countUpToLimit(executor as Knex, query);
-      const ids = (await query
-        .clone()
-        .select('id')
-        .orderBy('id', 'desc')
-        .limit(request.per_page)
-        .offset((request.page - 1) * request.per_page)) as { id: number }[];
+      const { rows: ids, meta } = await readPage<{ id: number }>(executor, query, request);
       const rows = (await withConnection(executor)
         .select('e.*', 'c.name as connection_name')
         .whereIn(
@@ -121,10 +115,7 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
         )
         .orderBy('e.id', 'desc')) as Joined[];
       const grace = graceMs();
-      return {
-        data: rows.map((row) => toPosEvent(row, grace)),
-        meta: paginationMeta(request, counted),
-      };
+      return { data: rows.map((row) => toPosEvent(row, grace)), meta };
     },
 
     get,
