@@ -7,6 +7,7 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
+import { PAGE_HEADERS } from './page-shell.mjs';
 import { page } from './receiver-page.mjs';
 
 const HOST = process.env.HOST ?? '127.0.0.1';
@@ -143,12 +144,6 @@ const configure = async (request, response) => {
     useSecret(given.secret);
   broadcast({ type: 'state', ...state() });
   return reply(response, 200, 'ok');
-};
-
-const PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
 };
 
 const route = async (request, response) => {

@@ -1,52 +1,16 @@
 import http from 'node:http';
+import { PAGE_HEADERS, pageShell } from './page-shell.mjs';
 
 const KEPT = 100;
 
-/** The till's page: one file, no build, texts set as text only. */
-const page = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Till</title>
-<style>
-  :root { color-scheme: light dark; --line: #dcdce4; --soft: #f6f6f9; --ink: #32324d; --mute: #666687;
-    --good: #328048; --bad: #d02b20; --warn: #be5d01; --card: #fff; }
-  @media (prefers-color-scheme: dark) { :root { --line: #32324d; --soft: #181826; --ink: #f6f6f9;
-    --mute: #a5a5ba; --good: #7bd194; --bad: #f38b84; --warn: #f29d41; --card: #212134; } }
-  * { box-sizing: border-box; }
-  body { margin: 0; background: var(--soft); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-  main { max-width: 60rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
-  h1 { font-size: 1.5rem; margin: 0 0 .25rem; }
-  p { margin: 0; color: var(--mute); }
-  fieldset { display: flex; flex-wrap: wrap; gap: .5rem; border: 0; padding: 0; margin: 1rem 0 0; }
-  button { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
-    border-radius: 4px; padding: .35rem .7rem; cursor: pointer; }
-  :focus-visible { outline: 2px solid #4945ff; outline-offset: 2px; }
-  ol { list-style: none; margin: 1.5rem 0 0; padding: 0; display: grid; gap: .5rem; }
-  li { background: var(--card); border: 1px solid var(--line); border-radius: 6px; }
-  summary { display: flex; flex-wrap: wrap; gap: .25rem 1rem; padding: .7rem 1rem; cursor: pointer; }
-  summary b { flex: 0 0 7rem; } summary span:last-of-type { flex: 1; } time { color: var(--mute); }
-  .accepted { color: var(--good); } .refused { color: var(--bad); } .waiting, .stale { color: var(--warn); }
-  pre { margin: 0; padding: 1rem; border-top: 1px solid var(--line); overflow: auto; font-size: 13px; }
-</style>
-</head>
-<body>
-<main>
-  <h1>Till</h1>
-  <p id="status" role="status">Connecting …</p>
-  <fieldset id="actions"><legend>Send</legend></fieldset>
-  <ol id="answers"></ol>
-</main>
-<script>
-  const make = (tag, text, className) => {
-    const element = document.createElement(tag);
-    if (text !== undefined) element.textContent = text;
-    if (className) element.className = className;
-    return element;
-  };
-  const list = document.getElementById('answers');
-  const status = document.getElementById('status');
+const style = `
+  summary b { flex: 0 0 7rem; } summary span:last-of-type { flex: 1; }
+  .accepted { color: var(--good); } .refused { color: var(--bad); } .waiting, .stale { color: var(--warn); }`;
+
+const controls = `
+  <fieldset id="actions"><legend>Send</legend></fieldset>`;
+
+const script = `
   const show = (entry) => {
     const summary = make('summary');
     const time = make('time', new Date(entry.at).toLocaleTimeString());
@@ -77,17 +41,9 @@ const page = `<!doctype html>
     for (const entry of message.entries) show(entry);
     status.textContent = message.note;
   };
-  source.onerror = () => { status.textContent = 'The till is not running; waiting for it …'; };
-</script>
-</body>
-</html>
-`;
+  source.onerror = () => { status.textContent = 'The till is not running; waiting for it …'; };`;
 
-const PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
-};
+const page = pageShell({ title: 'Till', style, controls, list: 'answers', script });
 
 const reply = (response, status, text, headers = { 'content-type': 'text/plain' }) => {
   response.writeHead(status, headers);

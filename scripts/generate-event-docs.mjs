@@ -8,6 +8,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
+import { asyncapi } from './lib/asyncapi.mjs';
 import { ROOT, SCRATCH } from './lib/paths.mjs';
 
 const HOOK = 'service_crm_webhook_events';
@@ -157,112 +158,6 @@ const markdown = (events) => {
   }
   return lines.join('\n');
 };
-
-/** Local references would point into the document around them. */
-const inlined = (schema) => {
-  const { $defs = {}, ...rest } = schema;
-  const walk = (node) => {
-    if (Array.isArray(node)) return node.map(walk);
-    if (typeof node !== 'object' || node === null) return node;
-    const local = typeof node.$ref === 'string' && /^#\/\$defs\/(.+)$/.exec(node.$ref)?.[1];
-    if (local) return walk($defs[local]);
-    return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, walk(value)]));
-  };
-  return walk(rest);
-};
-
-const message = (name, { label, group, description, schema, example }) => ({
-  name,
-  title: label,
-  summary: description,
-  tags: [{ name: group }],
-  headers: { $ref: '#/components/schemas/headers' },
-  payload: {
-    type: 'object',
-    required: ['id', 'event', 'created_at', 'site', 'data'],
-    properties: {
-      id: {
-        type: 'string',
-        format: 'uuid',
-        description: 'The delivery id, the same on every try.',
-      },
-      event: { type: 'string', const: name },
-      created_at: { type: 'string', format: 'date-time' },
-      site: { type: 'string', description: "The site's address." },
-      data: inlined(schema ?? {}),
-    },
-  },
-  examples: [
-    {
-      name,
-      payload: {
-        id: '0192d4c1-7a3e-7c11-9d55-1f2e3d4c5b6a',
-        event: name,
-        created_at: '2026-03-09T14:30:00.000+00:00',
-        site: 'https://shop.example.com',
-        data: example,
-      },
-    },
-  ],
-});
-
-const messageKey = (name) => name.replaceAll('.', '_');
-
-const asyncapi = (events) => ({
-  asyncapi: '3.0.0',
-  info: {
-    title: 'Switchboard: CRM event webhooks',
-    version: '1.0.0',
-    description:
-      'Signed posts to the addresses that a site owner chose. Generated from the sources.',
-    license: { name: 'MIT' },
-  },
-  defaultContentType: 'application/json',
-  channels: {
-    webhook: {
-      address: null,
-      title: 'Webhook',
-      description: "A receiver's address; each post carries one event.",
-      messages: Object.fromEntries(
-        Object.keys(events).map((name) => [
-          messageKey(name),
-          { $ref: `#/components/messages/${messageKey(name)}` },
-        ])
-      ),
-      bindings: { http: {} },
-    },
-  },
-  operations: {
-    sendEvent: {
-      action: 'send',
-      channel: { $ref: '#/channels/webhook' },
-      summary: 'Post an event to a webhook.',
-      bindings: { http: { method: 'POST' } },
-      messages: Object.keys(events).map((name) => ({
-        $ref: `#/channels/webhook/messages/${messageKey(name)}`,
-      })),
-    },
-  },
-  components: {
-    messages: Object.fromEntries(
-      Object.entries(events).map(([name, event]) => [messageKey(name), message(name, event)])
-    ),
-    schemas: {
-      headers: {
-        type: 'object',
-        properties: {
-          'X-Service-Event': { type: 'string', description: "The event's name." },
-          'X-Service-Delivery': { type: 'string', description: 'Equals `id` of the body.' },
-          'X-Service-Timestamp': { type: 'string', description: 'Unix seconds of this attempt.' },
-          'X-Service-Signature': {
-            type: 'string',
-            description: '`sha256=` + hex HMAC-SHA256 of `timestamp.body` under the secret.',
-          },
-        },
-      },
-    },
-  },
-});
 
 const formatted = async (file, text) => {
   const options = (await resolveConfig(file)) ?? {};

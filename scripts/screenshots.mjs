@@ -6,9 +6,8 @@
 import { fork } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { chromium } from 'playwright-core';
+import { launchBrowser, signIn } from './lib/browser.mjs';
 import { ROOT } from './lib/paths.mjs';
-import { findChromium } from './lib/prepare.mjs';
 import { adminClient, seedScreens, startReceivers } from './lib/screens-data.mjs';
 
 const DATA = path.join(ROOT, '.tmp/screens');
@@ -16,17 +15,6 @@ const TARGET = path.join(ROOT, 'docs/screens');
 const PORT = '1391';
 const siteUrl = `http://127.0.0.1:${PORT}`;
 const wanted = process.argv[2] ?? '';
-
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-];
 
 const startPlayground = async () => {
   const child = fork(path.join(ROOT, 'scripts/start.mjs'), ['--fresh'], {
@@ -68,14 +56,6 @@ const pagesOf = async (call, { good, bad }) => {
   };
 };
 
-const signIn = async (page, { email, password }) => {
-  await page.goto(`${siteUrl}/admin/auth/login`);
-  await page.fill('input[name=email]', email);
-  await page.fill('input[name=password]', password);
-  await page.click('button[type=submit]');
-  await page.waitForURL((url) => !url.pathname.includes('/auth/'));
-};
-
 /** The host's own announcement above every page. */
 const closeAnnouncement = async (page) => {
   const button = page.getByRole('button', { name: /^close/i }).first();
@@ -84,35 +64,27 @@ const closeAnnouncement = async (page) => {
 
 const takeAll = async (browser, login, pages) => {
   for (const colorScheme of ['light', 'dark']) {
-    const context = await browser.newContext({
-      viewport: { width: 1440, height: 900 },
-      colorScheme,
-      deviceScaleFactor: 1,
-    });
-    const page = await context.newPage();
-    await signIn(page, login);
+    const page = await signIn(browser, siteUrl, login, { colorScheme, deviceScaleFactor: 1 });
     await closeAnnouncement(page);
     for (const [name, address] of Object.entries(pages)) {
       if (!name.includes(wanted)) continue;
       // The home page shows the plugin's widgets below the host's own.
       await page.setViewportSize({ width: 1440, height: name === 'home' ? 1700 : 900 });
-      await page.goto(`${siteUrl}${address}`);
+      await page.goto(address);
       await page.waitForLoadState('networkidle');
       await page.waitForTimeout(800);
       await page.screenshot({ path: path.join(TARGET, `${name}-${colorScheme}.png`) });
       console.log(`${name}-${colorScheme}.png`);
     }
-    await context.close();
+    await page.context().close();
   }
 };
 
 const main = async () => {
-  const executablePath = findChromium();
-  if (!executablePath) throw new Error('No Chromium: install it, or set CHROMIUM_PATH.');
+  const browser = await launchBrowser();
   fs.mkdirSync(TARGET, { recursive: true });
   const playground = await startPlayground();
   const receivers = await startReceivers();
-  const browser = await chromium.launch({ executablePath, args: FLAGS });
   try {
     const { login, apiToken } = JSON.parse(
       fs.readFileSync(path.join(DATA, 'playground.json'), 'utf8')

@@ -1,8 +1,9 @@
 // npm start: a production-like Strapi site with the plugin, and a receiver that shows what it sends.
 //
 // `npm start -- --fresh` begins with an empty database.
-// PORT (1337), RECEIVER_PORT (4400) and HOST (127.0.0.1) choose the addresses, PLAYGROUND_DATA
-// (playground/.tmp) the folder of the database: a second start goes on with what is there.
+// PORT (1337), RECEIVER_PORT (4400), TILL_PORT (4500) and HOST (127.0.0.1) choose the addresses,
+// PLAYGROUND_DATA (playground/.tmp) the folder of the database: a second start goes on with what is
+// there.
 import fs from 'node:fs';
 import path from 'node:path';
 import { buildPlaygroundWhenStale } from './lib/admin-build.mjs';
@@ -17,6 +18,7 @@ import { preparePlayground } from './lib/seed.mjs';
 const HOST = process.env.HOST ?? '127.0.0.1';
 const PORT = Number(process.env.PORT ?? 1337);
 const RECEIVER_PORT = Number(process.env.RECEIVER_PORT ?? 4400);
+const { TILL_PORT } = process.env;
 const DATA = path.resolve(process.env.PLAYGROUND_DATA ?? path.join(PLAYGROUND, '.tmp'));
 const TILL = path.join(PLAYGROUND, 'till.mjs');
 
@@ -70,11 +72,17 @@ const forgetData = () => {
   }
 };
 
+const PORTS = [
+  { what: 'the site', variable: 'PORT', port: PORT },
+  { what: 'the receiver', variable: 'RECEIVER_PORT', port: RECEIVER_PORT },
+];
+// Where nobody chose, the till's page goes elsewhere by itself: other playgrounds may run.
+if (TILL_PORT !== undefined) {
+  PORTS.push({ what: 'the till', variable: 'TILL_PORT', port: Number(TILL_PORT) });
+}
+
 const main = async () => {
-  await requireFreePorts(HOST, [
-    { what: 'the site', variable: 'PORT', port: PORT },
-    { what: 'the receiver', variable: 'RECEIVER_PORT', port: RECEIVER_PORT },
-  ]);
+  await requireFreePorts(HOST, PORTS);
   await installWhatIsMissing();
   await buildPluginWhenStale();
   writeMissingSecrets();
@@ -82,6 +90,8 @@ const main = async () => {
   if (process.argv.includes('--fresh')) forgetData();
   fs.mkdirSync(path.join(DATA, 'public/uploads'), { recursive: true });
 
+  // Installing and building took minutes: somebody else may have come in between.
+  await requireFreePorts(HOST, PORTS);
   console.log('Starting the site …');
   // The receiver first: the site sends what is still pending as soon as it is up.
   const receiver = await startChild('receiver', path.join(PLAYGROUND, 'receiver.mjs'), {

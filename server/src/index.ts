@@ -2,6 +2,8 @@ import type { Core } from '@strapi/strapi';
 import { access } from './access';
 import { config } from './config';
 import { crm } from './crm';
+import type { EmailService } from './crm/email/types';
+import type { ContactImport } from './crm/import/import-service';
 import { modules } from './modules';
 import { overview } from './overview';
 import { pos } from './pos';
@@ -51,9 +53,13 @@ export default {
 
 /** For other plugins: the types of the hooks, of the payloads and of the services they may call. */
 export type * from './hooks/types';
-export type { EventsService };
+export type * from './crm/email/types';
+export type { ImportIssue, ImportReport } from '../../shared/contracts/crm';
+export type { ContactImport, EventsService };
 
 /** What `strapi.service(uid)` is for the plugin's public services. */
 export interface SwitchboardServices {
   'plugin::switchboard.events': EventsService;
+  'plugin::switchboard.email': EmailService;
+  'plugin::switchboard.contact-import': ContactImport;
 }

@@ -1,6 +1,7 @@
 import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Pagination } from '../../shared/contracts/webhooks';
+import type { Executor } from './database/connection';
 
 export const PER_PAGE_DEFAULT = 50;
 export const PER_PAGE_MAX = 100;
@@ -55,4 +56,18 @@ export const countUpToLimit = async (knex: Knex, query: Knex.QueryBuilder): Prom
     .as('counted');
   const [row] = (await knex.count({ n: '*' }).from(limited)) as { n: number | string }[];
   return Number(row?.n ?? 0);
+};
+
+/** The rows of one page of a query, which says what to select and in which order, and its `meta`. */
+export const readPage = async <Row>(
+  executor: Executor,
+  query: Knex.QueryBuilder,
+  request: PageRequest
+): Promise<{ rows: Row[]; meta: { pagination: Pagination } }> => {
+  const counted = await countUpToLimit(executor as Knex, query);
+  const rows = (await query
+    .clone()
+    .limit(request.per_page)
+    .offset((request.page - 1) * request.per_page)) as Row[];
+  return { rows, meta: paginationMeta(request, counted) };
 };

@@ -1,8 +1,15 @@
 import { adminActionId } from '../../shared/contracts/permissions';
 import { type AdminUser, createAdminUser, FIRST_ADMIN } from '../support/accounts';
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
-import { type Login, makePassword, PASSWORDS, TABLE, WEBHOOKS } from './access-helpers';
+import type { Site } from '../support/site';
+import {
+  type Login,
+  makePassword,
+  PASSWORDS,
+  TABLE,
+  useManagedSite,
+  WEBHOOKS,
+} from './access-helpers';
 
 jest.setTimeout(120_000);
 
@@ -10,15 +17,8 @@ describeEach(databases(), 'application passwords', (database) => {
   let site: Site;
   let manager: AdminUser;
   let login: Login;
-
-  beforeAll(async () => {
-    site = await startSite({ database });
-    manager = await createAdminUser(site, { role: 'CRM Manager' });
-    login = await makePassword(site, manager);
-  });
-
-  afterAll(async () => {
-    await site?.stop();
+  useManagedSite(database, (managed) => {
+    ({ site, manager, login } = managed);
   });
 
   describe('the time of last use', () => {

@@ -9,9 +9,17 @@ import {
   FIRST_ADMIN,
 } from '../support/accounts';
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
+import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
-import { CONTACTS, type Login, makePassword, PASSWORDS, TABLE, WEBHOOKS } from './access-helpers';
+import {
+  CONTACTS,
+  type Login,
+  makePassword,
+  PASSWORDS,
+  TABLE,
+  useManagedSite,
+  WEBHOOKS,
+} from './access-helpers';
 
 jest.setTimeout(120_000);
 
@@ -38,15 +46,8 @@ describeEach(databases(), 'Basic authentication', (database) => {
   let site: Site;
   let manager: AdminUser;
   let login: Login;
-
-  beforeAll(async () => {
-    site = await startSite({ database });
-    manager = await createAdminUser(site, { role: 'CRM Manager' });
-    login = await makePassword(site, manager);
-  });
-
-  afterAll(async () => {
-    await site?.stop();
+  useManagedSite(database, (managed) => {
+    ({ site, manager, login } = managed);
   });
 
   describe('an e-mail address and application password', () => {

@@ -1,27 +1,19 @@
 import { createAdminUser } from '../support/accounts';
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
-import { contactLike, CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
+import type { Site } from '../support/site';
+import { type Ask, contactLike, type EventLog, inCode, names, useWatchedSite } from './crm-helpers';
 
 describeEach(databases(), 'contact events', (database) => {
   let site: Site;
   let log: EventLog;
+  let api: Ask;
+  let admin: Ask;
+  useWatchedSite(database, (watched) => {
+    ({ site, log, api, admin } = watched);
+  });
+
   let made = 0;
   const address = () => `person${(made += 1)}@example.test`;
-
-  beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { dispatch: false } } });
-    log = await openEventLog(site);
-  }, 180_000);
-  afterAll(() => site?.stop(), 60_000);
-
-  const api = (method: string, path: string, body?: unknown) =>
-    site.request(method, `${CRM}${path}`, { body });
-  const admin = (method: string, path: string, body?: unknown) =>
-    site.request(method, `/content-manager/collection-types/plugin::switchboard.${path}`, {
-      body,
-      as: 'admin',
-    });
   const newContact = async (values: object = {}) => {
     const { body } = await api('POST', '/contacts', { email: address(), ...values });
     await log.take();

@@ -1,5 +1,7 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
-import type { Site } from '../support/site';
+import type { DatabaseKind } from '../support/databases';
+import type { Answer } from '../support/http';
+import { type Site, startSite } from '../support/site';
 
 export const CRM = '/api/fw-crm/v1';
 
@@ -56,6 +58,40 @@ export const openEventLog = async (site: Site, events: string[] = ['*']): Promis
       });
     },
   };
+};
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers
+export type Ask = (method: string, path: string, body?: unknown) => Promise<Answer<any>>;
+
+export interface WatchedSite {
+  site: Site;
+  log: EventLog;
+  /** A request of the content API, at a path below `CRM`. */
+  api: Ask;
+  /** A request of the content manager, at the type's name and what follows it. */
+  admin: Ask;
+}
+
+/** A site that keeps its events to itself, for all tests of the `describe` it is called in. */
+export const useWatchedSite = (
+  database: DatabaseKind,
+  started: (watched: WatchedSite) => void
+): void => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({ database, options: { webhooks: { dispatch: false } } });
+    started({
+      site,
+      log: await openEventLog(site),
+      api: (method, path, body) => site.request(method, `${CRM}${path}`, { body }),
+      admin: (method, path, body) =>
+        site.request(method, `/content-manager/collection-types/plugin::switchboard.${path}`, {
+          body,
+          as: 'admin',
+        }),
+    });
+  }, 180_000);
+  afterAll(() => site?.stop(), 60_000);
 };
 
 export const names = (events: LoggedEvent[]): string[] => events.map(({ event }) => event);

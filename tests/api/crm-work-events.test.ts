@@ -1,6 +1,6 @@
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
-import { CRM, type EventLog, inCode, type LoggedEvent, openEventLog } from './crm-helpers';
+import type { Site } from '../support/site';
+import { type Ask, type EventLog, inCode, type LoggedEvent, useWatchedSite } from './crm-helpers';
 
 const KINDS = {
   company: { path: 'companies', create: { name: 'Firm' }, change: { phone: '1' } },
@@ -12,19 +12,12 @@ type Kind = keyof typeof KINDS;
 describeEach(databases(), 'events of companies, deals and tasks', (database) => {
   let site: Site;
   let log: EventLog;
-  beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { dispatch: false } } });
-    log = await openEventLog(site);
-  }, 180_000);
-  afterAll(() => site?.stop(), 60_000);
+  let api: Ask;
+  let admin: Ask;
+  useWatchedSite(database, (watched) => {
+    ({ site, log, api, admin } = watched);
+  });
 
-  const api = (method: string, path: string, body?: unknown) =>
-    site.request(method, `${CRM}${path}`, { body });
-  const admin = (method: string, path: string, body?: unknown) =>
-    site.request(method, `/content-manager/collection-types/plugin::switchboard.${path}`, {
-      body,
-      as: 'admin',
-    });
   const made = async (kind: Kind, values: object = {}) => {
     const { path, create } = KINDS[kind];
     const { body } = await api('POST', `/${path}`, { ...create, ...values });

@@ -1,38 +1,27 @@
 import { databases, describeEach } from '../support/databases';
-import { type Receiver, startReceiver } from '../support/receiver';
-import { type Site, startSite } from '../support/site';
+import type { Receiver } from '../support/receiver';
+import type { Site } from '../support/site';
 import { sleep } from '../support/wait';
 import {
   createWebhook,
   listDeliveries,
-  removeWebhooks,
   retryDelivery,
   send,
   testWebhook,
   updateWebhook,
+  useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
 
 describeEach(databases(), 'sending by hand', (database) => {
   let site: Site;
   let receiver: Receiver;
-
-  beforeAll(async () => {
-    receiver = await startReceiver();
-    site = await startSite({
-      database,
-      options: { webhooks: { retryScheduleSeconds: [3, 3], timeoutMs: 2000, pollSeconds: 1 } },
-    });
-  }, 120_000);
-  afterAll(async () => {
-    await site?.stop();
-    await receiver?.close();
-  }, 60_000);
-  beforeEach(() => {
-    receiver.clear();
-    receiver.respond({});
-  });
-  afterEach(() => removeWebhooks(site));
+  useSiteAndReceiver(
+    { database, webhooks: { retryScheduleSeconds: [3, 3], timeoutMs: 2000, pollSeconds: 1 } },
+    (...started) => {
+      [site, receiver] = started;
+    }
+  );
 
   it('a pending delivery is its next try, now: the automatic one is not doubled', async () => {
     const { id } = await createWebhook(site, receiver.url);

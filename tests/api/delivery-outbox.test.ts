@@ -1,8 +1,8 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { verifyPost } from '../unit/webhooks/support/verify-post';
 import { databases, describeEach } from '../support/databases';
-import { type Received, type Receiver, startReceiver } from '../support/receiver';
-import { type Site, startSite } from '../support/site';
+import type { Received, Receiver } from '../support/receiver';
+import type { Site } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
 import {
   arrivals,
@@ -10,11 +10,11 @@ import {
   createWebhook,
   listDeliveries,
   removeWebhook,
-  removeWebhooks,
   retryDelivery,
   send,
   sql,
   updateWebhook,
+  useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
 
@@ -31,23 +31,12 @@ const sendStep = (n: number) => ({ op: 'send', args: { event: 'order.placed', da
 describeEach(databases(), 'an event on its way out', (database) => {
   let site: Site;
   let receiver: Receiver;
-
-  beforeAll(async () => {
-    receiver = await startReceiver();
-    site = await startSite({
-      database,
-      options: { webhooks: { pollSeconds: 1, retryScheduleSeconds: [1, 1], timeoutMs: 2000 } },
-    });
-  }, 120_000);
-  afterAll(async () => {
-    await site?.stop();
-    await receiver?.close();
-  }, 60_000);
-  beforeEach(() => {
-    receiver.clear();
-    receiver.respond({});
-  });
-  afterEach(() => removeWebhooks(site));
+  useSiteAndReceiver(
+    { database, webhooks: { pollSeconds: 1, retryScheduleSeconds: [1, 1], timeoutMs: 2000 } },
+    (...started) => {
+      [site, receiver] = started;
+    }
+  );
 
   it('arrives within a second, as the envelope and headers of the specification', async () => {
     const webhook = await createWebhook(site, receiver.url);

@@ -1,9 +1,42 @@
 import type { Delivery, TestResult, WebhookWithSecret } from '../../shared/contracts/webhooks';
-import type { Received, Receiver } from '../support/receiver';
-import type { Site } from '../support/site';
+import type { DatabaseKind } from '../support/databases';
+import { type Received, type Receiver, type Script, startReceiver } from '../support/receiver';
+import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 
 const API = '/api/fw-crm/v1';
+
+/**
+ * A site and a receiver for all tests of the `describe` it is called in. Before each test the
+ * receiver is empty and `answers` (200 by default); after it the site has no webhooks.
+ * @param webhooks the plugin's options of that name
+ * @param started is given both as soon as they run
+ */
+export const useSiteAndReceiver = (
+  {
+    database,
+    webhooks,
+    answers = {},
+  }: { database: DatabaseKind; webhooks: Record<string, unknown>; answers?: Script },
+  started: (site: Site, receiver: Receiver) => void
+): void => {
+  let site: Site;
+  let receiver: Receiver;
+  beforeAll(async () => {
+    receiver = await startReceiver();
+    site = await startSite({ database, options: { webhooks } });
+    started(site, receiver);
+  }, 120_000);
+  afterAll(async () => {
+    await site?.stop();
+    await receiver?.close();
+  }, 60_000);
+  beforeEach(() => {
+    receiver.clear();
+    receiver.respond(answers);
+  });
+  afterEach(() => removeWebhooks(site));
+};
 
 /** Makes a webhook over the management routes; it asks for every event unless `changes` says else. */
 export const createWebhook = async (

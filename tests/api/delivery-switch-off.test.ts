@@ -1,16 +1,16 @@
 import { databases, describeEach } from '../support/databases';
-import { type Receiver, startReceiver } from '../support/receiver';
-import { type Site, startSite } from '../support/site';
+import type { Receiver } from '../support/receiver';
+import type { Site } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
 import {
   countRows,
   createWebhook,
   getWebhook,
-  removeWebhooks,
   retryDelivery,
   send,
   testWebhook,
   updateWebhook,
+  useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
 
@@ -19,37 +19,30 @@ const THRESHOLD = 4;
 describeEach(databases(), 'deliveries that fail in a row', (database) => {
   let site: Site;
   let receiver: Receiver;
-
-  beforeAll(async () => {
-    receiver = await startReceiver();
-    site = await startSite({
+  useSiteAndReceiver(
+    {
       database,
-      options: {
-        webhooks: {
-          // Two tries a delivery.
-          retryScheduleSeconds: [1],
-          disableAfterFailures: THRESHOLD,
-          timeoutMs: 2000,
-          pollSeconds: 1,
-        },
+      webhooks: {
+        // Two tries a delivery.
+        retryScheduleSeconds: [1],
+        disableAfterFailures: THRESHOLD,
+        timeoutMs: 2000,
+        pollSeconds: 1,
       },
-    });
-    await site.evaluate(({ strapi, state }) => {
+      answers: { status: 500 },
+    },
+    (...started) => {
+      [site, receiver] = started;
+    }
+  );
+  beforeAll(() =>
+    site.evaluate(({ strapi, state }) => {
       state.announced = [];
       strapi.eventHub.on('switchboard.webhook.disabled', async ({ webhook }: never) => {
         state.announced.push(webhook);
       });
-    });
-  }, 120_000);
-  afterAll(async () => {
-    await site?.stop();
-    await receiver?.close();
-  }, 60_000);
-  beforeEach(() => {
-    receiver.clear();
-    receiver.respond({ status: 500 });
-  });
-  afterEach(() => removeWebhooks(site));
+    })
+  );
 
   const sendMany = async (count: number) => {
     for (let n = 0; n < count; n += 1) await send(site, 'order.placed', { n });

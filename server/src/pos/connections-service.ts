@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type {
   Connection,
@@ -9,8 +8,9 @@ import type {
 } from '../../../shared/contracts/pos';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
+import { firstOrNotFound } from '../database/first-or-not-found';
 import { isoTime, isoTimeOrNull } from '../iso-time';
-import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
+import { type PageRequest, readPage } from '../pagination';
 import { seal } from '../secrets/secret-box';
 import { digestOf } from '../stock/digest';
 import { locationFromInput } from '../stock/locations';
@@ -76,11 +76,8 @@ export const createConnectionsService = ({
   const rows = (executor: Executor): Knex.QueryBuilder =>
     table(strapi, executor, CONNECTIONS_TABLE).whereNull('deleted_at');
 
-  const find = async (executor: Executor, id: number): Promise<ConnectionRow> => {
-    const row = (await rows(executor).where({ id }).first()) as ConnectionRow | undefined;
-    if (!row) throw new errors.NotFoundError('Connection not found');
-    return row;
-  };
+  const find = (executor: Executor, id: number): Promise<ConnectionRow> =>
+    firstOrNotFound(rows(executor).where({ id }), 'Connection');
 
   const locationsById = async (executor: Executor): Promise<Map<number, LocationRow>> => {
     const found = (await table(strapi, executor, LOCATIONS_TABLE).select('*')) as LocationRow[];
@@ -115,17 +112,10 @@ export const createConnectionsService = ({
   return {
     async list(page) {
       const executor = await currentExecutor(strapi);
-      const counted = await countUpToLimit(executor as Knex, rows(executor));
-      const found = (await rows(executor)
-        .select('*')
-        .orderBy('id')
-        .limit(page.per_page)
-        .offset((page.page - 1) * page.per_page)) as ConnectionRow[];
+      const query = rows(executor).select('*').orderBy('id');
+      const { rows: found, meta } = await readPage<ConnectionRow>(executor, query, page);
       const locations = await locationsById(executor);
-      return {
-        data: found.map((row) => toConnection(row, locations)),
-        meta: paginationMeta(page, counted),
-      };
+      return { data: found.map((row) => toConnection(row, locations)), meta };
     },
 
     async get(id) {

@@ -1,5 +1,4 @@
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { PosEvent, PosEventDetail } from '../../../shared/contracts/pos';
 import type { PlacedMovement } from '../../../shared/contracts/stock';
@@ -12,7 +11,8 @@ import {
   inTransaction,
   table,
 } from '../database/connection';
-import { countUpToLimit, paginationMeta } from '../pagination';
+import { firstOrNotFound } from '../database/first-or-not-found';
+import { readPage } from '../pagination';
 import { summaryOf, toMovement } from '../stock/serialize';
 import {
   type ItemRow,
@@ -86,11 +86,10 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
 
   const get = async (id: number): Promise<PosEventDetail> => {
     const executor = await currentExecutor(strapi);
-    const row = (await withConnection(executor)
-      .select('e.*', 'c.name as connection_name')
-      .where('e.id', id)
-      .first()) as Joined | undefined;
-    if (!row) throw new errors.NotFoundError('Event not found');
+    const row = await firstOrNotFound<Joined>(
+      withConnection(executor).select('e.*', 'c.name as connection_name').where('e.id', id),
+      'Event'
+    );
     return {
       ...toPosEvent(row, graceMs()),
       body: row.body,
@@ -102,18 +101,12 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
   return {
     async list({ state, kind, connection, external_id: externalId, ...request }) {
       const executor = await currentExecutor(strapi);
-      const query = table(strapi, executor, POS_EVENTS_TABLE);
+      const query = table(strapi, executor, POS_EVENTS_TABLE).select('id').orderBy('id', 'desc');
       if (state !== undefined) query.where({ state });
       if (kind !== undefined) query.where({ kind });
       if (connection !== undefined) query.where({ connection_id: connection });
       if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
-      const counted = await countUpToLimit(executor as Knex, query);
-      const ids = (await query
-        .clone()
-        .select('id')
-        .orderBy('id', 'desc')
-        .limit(request.per_page)
-        .offset((request.page - 1) * request.per_page)) as { id: number }[];
+      const { rows: ids, meta } = await readPage<{ id: number }>(executor, query, request);
       const rows = (await withConnection(executor)
         .select('e.*', 'c.name as connection_name')
         .whereIn(
@@ -122,23 +115,17 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
         )
         .orderBy('e.id', 'desc')) as Joined[];
       const grace = graceMs();
-      return {
-        data: rows.map((row) => toPosEvent(row, grace)),
-        meta: paginationMeta(request, counted),
-      };
+      return { data: rows.map((row) => toPosEvent(row, grace)), meta };
     },
 
     get,
 
     async reprocess(id) {
       await inTransaction(strapi, async ({ trx }) => {
-        const row = (await table(strapi, trx, POS_EVENTS_TABLE).where({ id }).first()) as
-          PosEventRow | undefined;
-        if (!row) throw new errors.NotFoundError('Event not found');
+        const found = table(strapi, trx, POS_EVENTS_TABLE).where({ id });
+        const row = await firstOrNotFound<PosEventRow>(found.clone(), 'Event');
         const state = row.state === 'failed' ? 'pending' : row.state;
-        await table(strapi, trx, POS_EVENTS_TABLE)
-          .where({ id })
-          .update({ state, tries: 0, error: null, due_at: Date.now(), owner: null });
+        await found.update({ state, tries: 0, error: null, due_at: Date.now(), owner: null });
         afterCommit(strapi, () => getRecordQueue(strapi).wake());
       });
       return get(id);

@@ -1,8 +1,8 @@
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Page, Webhook, WebhookWithSecret } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
+import { firstOrNotFound } from '../database/first-or-not-found';
 import type { AddressGuard } from '../net/guard';
 import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
 import { seal, unseal } from '../secrets/secret-box';
@@ -16,7 +16,6 @@ import { getSender } from './running';
 import { forgetSubscriptions } from './subscriptions';
 import { DELIVERIES_TABLE, type WebhookRow, WEBHOOKS_TABLE } from './tables';
 
-const NOT_FOUND = 'Webhook not found';
 const DELETE_BATCH = 1000;
 
 /** Keeps webhooks; specification 1, Endpoints. Unknown ids are a NotFoundError (404). */
@@ -34,13 +33,8 @@ export interface WebhooksService {
 export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): WebhooksService => {
   const rows = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, WEBHOOKS_TABLE);
 
-  const find = async (id: number): Promise<WebhookRow> => {
-    const row = (await rows(await currentExecutor(strapi))
-      .where({ id })
-      .first()) as WebhookRow | undefined;
-    if (!row) throw new errors.NotFoundError(NOT_FOUND);
-    return row;
-  };
+  const find = async (id: number): Promise<WebhookRow> =>
+    firstOrNotFound(rows(await currentExecutor(strapi)).where({ id }), 'Webhook');
 
   /** A name that does not resolve yet is accepted: the receiver may not be up. */
   const checkUrl = async (url: string): Promise<void> => {

@@ -1,44 +1,15 @@
-import fs from 'node:fs';
-import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { waitFor } from '../../support/wait';
 import type { Login, Playground } from './playground';
 
-const CANDIDATES = [process.env.CHROMIUM_PATH, '/usr/bin/chromium', '/usr/bin/chromium-browser'];
+/** The scripts' own: an ES module, which CommonJS can but import dynamically. */
+const shared = () => import('../../../scripts/lib/browser.mjs');
 
-/** Nothing leaves this computer: not the browser's own services, not the panel's pictures. */
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-];
-
-export const launchBrowser = (): Promise<Browser> => {
-  const executablePath = CANDIDATES.find((file) => file && fs.existsSync(file));
-  if (!executablePath) throw new Error('No Chromium: install it, or set CHROMIUM_PATH.');
-  return chromium.launch({ executablePath, args: FLAGS });
-};
+export const launchBrowser = async (): Promise<Browser> => (await shared()).launchBrowser();
 
 /** A page of a session of its own, logged in through the login form. */
-export const signIn = async (browser: Browser, site: Playground, login: Login): Promise<Page> => {
-  const context = await browser.newContext({
-    viewport: { width: 1440, height: 900 },
-    locale: 'en-GB',
-    baseURL: site.url,
-  });
-  context.setDefaultTimeout(20_000);
-  const page = await context.newPage();
-  await page.goto('/admin/auth/login');
-  await page.fill('input[name=email]', login.email);
-  await page.fill('input[name=password]', login.password);
-  await page.click('button[type=submit]');
-  await page.waitForURL((url) => !url.pathname.includes('/auth/'));
-  return page;
-};
+export const signIn = async (browser: Browser, site: Playground, login: Login): Promise<Page> =>
+  (await shared()).signIn(browser, site.url, login, { locale: 'en-GB' });
 
 /**
  * Waits until the locator's text contains this; the page refreshes by itself. The text as written:

@@ -10,7 +10,8 @@ import { countedWhere, readRows, type Where } from '../sources/rows';
 import { type Payload, serialize, tagsOf, type TagRef } from '../sources/serialize';
 import type { WatchedSource } from '../sources/watched';
 import { emailKey } from '../upkeep/email-key';
-import { emailTaken } from '../upkeep';
+import { withEmailLock } from '../upkeep/email-lock';
+import { EmailTakenError } from '../upkeep/unique-emails';
 import { toData } from './to-data';
 import { DOCUMENT_ID } from './values';
 
@@ -88,12 +89,14 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
     return payload;
   };
 
-  /** Two requests that pass the check of the address at once meet at the unique index. */
-  const write = async <T>(work: () => Promise<T>): Promise<T> => {
+  /** One transaction; for a contact of ours it begins with the lock of its address, if one is given. */
+  const write = async <T>(work: () => Promise<T>, input: Input = {}): Promise<T> => {
+    const email = kind === 'contact' && source.own ? input.email : null;
     try {
-      return await inTransaction(strapi, work);
+      return await withEmailLock(strapi, email, () => inTransaction(strapi, work));
     } catch (error) {
-      if (kind === 'contact' && isDuplicate(error)) throw emailTaken();
+      // A site's own type may have a unique index of its own.
+      if (kind === 'contact' && isDuplicate(error)) throw new EmailTakenError();
       throw error;
     }
   };
@@ -127,14 +130,14 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
         const data = await toData(strapi, source, tagSource.uid, input);
         const { documentId } = await documents().create({ data, ...status } as never);
         return get(documentId);
-      }),
+      }, input),
     update: (id, input) =>
       write(async () => {
         await get(id);
         const data = await toData(strapi, source, tagSource.uid, input);
         await documents().update({ documentId: id, data, ...status } as never);
         return get(id);
-      }),
+      }, input),
     async remove(id) {
       await write(async () => {
         await get(id);

@@ -3,7 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { inTransaction } from '../../database/connection';
 import { getInspected } from '../sources/registry';
 import type { Payload } from '../sources/serialize';
-import { lockEmail } from '../upkeep/email-lock';
+import { lockEmails } from '../upkeep/email-lock';
+import { inSavepoint } from '../upkeep/savepoint';
+import { EmailTakenError } from '../upkeep/unique-emails';
 import { crmRecords } from './crm-records';
 import { emailWhere, findByEmail } from './find-by-email';
 
@@ -16,15 +18,39 @@ export interface Upserted {
 
 type Input = Readonly<Record<string, unknown>>;
 
-/** Brings the contact of an address under the current transaction's hand and tells its id. */
-const claimByEmail = async (strapi: Core.Strapi, email: string): Promise<string | null> => {
+/**
+ * Brings the contact of an address under the current transaction's hand. MySQL reads what was there
+ * when the transaction began to read; a contact that came since is seen by an update, and through it
+ * by later reads. Only where there is one: an update that finds none locks a gap there, in which two
+ * forms with new addresses would keep each other from inserting.
+ */
+const claimByEmail = async (strapi: Core.Strapi, email: string): Promise<Payload | null> => {
   const { uid } = getInspected(strapi, 'contact');
   const where = emailWhere(strapi, email);
   if (!where) return null;
-  // MySQL reads what was there when the transaction began to read. A contact that was committed
-  // while this one waited for the lock is seen by an update, and through it by later reads.
   await strapi.db.queryBuilder(uid).where(where).update({ updatedAt: new Date() }).execute();
-  return findByEmail(strapi, email);
+  const id = await findByEmail(strapi, email);
+  return id ? crmRecords(strapi, 'contact').find(id) : null;
+};
+
+/** Finds the contact of an address, or makes it: also where one comes in between. */
+const findOrCreate = async (
+  strapi: Core.Strapi,
+  email: string,
+  input: Input
+): Promise<{ contact: Payload; created: boolean }> => {
+  const known = (await findByEmail(strapi, email)) ? await claimByEmail(strapi, email) : null;
+  if (known) return { contact: known, created: false };
+  try {
+    const create = () => crmRecords(strapi, 'contact').create(input);
+    return { contact: await inSavepoint(strapi, create), created: true };
+  } catch (error) {
+    if (!(error instanceof EmailTakenError)) throw error;
+    // Made by somebody who holds no lock: in a larger transaction, or past the document service.
+    const contact = await claimByEmail(strapi, email);
+    if (!contact) throw error;
+    return { contact, created: false };
+  }
 };
 
 /** What an input would change; values that it leaves empty never empty a contact's. */
@@ -54,19 +80,12 @@ export const upsertContact = (
   onlyNew: Input = {}
 ): Promise<Upserted> =>
   inTransaction(strapi, async () => {
-    await lockEmail(strapi, input.email);
-    const contacts = crmRecords(strapi, 'contact');
-    const id = await claimByEmail(strapi, input.email);
-    const contact = id ? await contacts.find(id) : null;
-    if (!contact) {
-      const given = Object.entries({ ...onlyNew, ...input }).filter(([, value]) => value !== null);
-      return {
-        contact: await contacts.create(Object.fromEntries(given)),
-        created: true,
-        changed: false,
-      };
-    }
-    const changes = differences(contact, input);
-    if (Object.keys(changes).length === 0) return { contact, created: false, changed: false };
-    return { contact: await contacts.update(contact.id, changes), created: false, changed: true };
+    await lockEmails(strapi, [input.email]);
+    const given = Object.entries({ ...onlyNew, ...input }).filter(([, value]) => value !== null);
+    const found = await findOrCreate(strapi, input.email, Object.fromEntries(given));
+    if (found.created) return { ...found, changed: false };
+    const changes = differences(found.contact, input);
+    if (Object.keys(changes).length === 0) return { ...found, changed: false };
+    const contact = await crmRecords(strapi, 'contact').update(found.contact.id, changes);
+    return { contact, created: false, changed: true };
   });

@@ -1,15 +1,17 @@
+export type RowId = number | string;
+
 /** What a write says about a relation, in any of the forms that the host's entity manager takes. */
 export interface RelationInput {
   /** The links that are not named go. */
   replaces: boolean;
   /** Row ids that come, go or stay. */
-  ids: (number | string)[];
+  ids: RowId[];
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const idsOf = (value: unknown): (number | string)[] => {
+const idsOf = (value: unknown): RowId[] => {
   const list = Array.isArray(value) ? value : [value];
   return list.flatMap((one: unknown) => {
     const id = isRecord(one) ? one.id : one;
@@ -17,8 +19,12 @@ const idsOf = (value: unknown): (number | string)[] => {
   });
 };
 
+/** Row ids that are linked once the write is done. */
+export const connectedIds = (value: unknown): RowId[] =>
+  !isRecord(value) || 'id' in value ? idsOf(value) : [...idsOf(value.set), ...idsOf(value.connect)];
+
 export const relationInput = (value: unknown): RelationInput => {
-  if (!isRecord(value) || 'id' in value) return { replaces: true, ids: idsOf(value) };
-  if ('set' in value && value.set !== undefined) return { replaces: true, ids: idsOf(value.set) };
-  return { replaces: false, ids: [...idsOf(value.connect), ...idsOf(value.disconnect)] };
+  const ids = connectedIds(value);
+  if (!isRecord(value) || 'id' in value) return { replaces: true, ids };
+  return { replaces: value.set !== undefined, ids: [...ids, ...idsOf(value.disconnect)] };
 };

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { Entry } from './mapping';
-import { touchOppositeSide, type WriteParams } from './opposite-side';
+import { touchOthers, type WriteParams } from './unnamed-records';
 import { currentScope, type Scope } from './scope';
 import { isWanted, touchDocuments, touchingOf, touchMatching } from './touch';
 import type { WatchedSource, WatchPlan } from './watched';
@@ -87,8 +87,8 @@ export const watchWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) 
       if (await isWanted(scope, watched, touching))
         await touchCreated(strapi, scope, watched, rows);
     }
-    for (const data of plan.opposites.has(uid) ? rows : []) {
-      await touchOppositeSide(strapi, scope, plan, uid, 'create', { data });
+    for (const data of rows) {
+      await touchOthers(strapi, scope, plan, uid, 'create', { data });
     }
   };
 
@@ -105,7 +105,7 @@ export const watchWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) 
         await touchMatching(strapi, scope, watched, params, touching);
       }
     }
-    await touchOppositeSide(strapi, scope, plan, uid, action, params);
+    await touchOthers(strapi, scope, plan, uid, action, params);
   };
 
   const subscriber = {

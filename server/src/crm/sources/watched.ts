@@ -32,16 +32,40 @@ export interface Opposite {
   readonly attribute: string;
   /** The attribute at this end, such as `contacts`; null where the relation has one way only. */
   readonly inverse: string | null;
+  /** A record at this end is linked to one watched record at most: another one takes it from it. */
+  readonly exclusive: boolean;
 }
 
 export interface WatchPlan {
   readonly byUid: ReadonlyMap<string, readonly WatchedSource[]>;
+  /** By the type at the other end. */
   readonly opposites: ReadonlyMap<string, readonly Opposite[]>;
+  /** By the watched type: its exclusive relations, which one of its records takes from another. */
+  readonly rivalries: ReadonlyMap<string, readonly Opposite[]>;
+  /** Types of which one call of the document service writes several rows, at either end. */
+  readonly compound: ReadonlySet<string>;
   /** Every type with a part in some event. */
   readonly uids: readonly string[];
 }
 
 const keyOf = (path: string): string => path.split('.')[0] ?? path;
+
+/** The host's features that give one record several rows. */
+const rowsOf = (
+  strapi: Core.Strapi,
+  uid: string
+): Pick<WatchedSource, 'draftAndPublish' | 'localized'> => {
+  const { options, pluginOptions } = strapi.contentTypes[
+    uid as keyof typeof strapi.contentTypes
+  ] as {
+    options?: { draftAndPublish?: boolean };
+    pluginOptions?: { i18n?: { localized?: boolean } };
+  };
+  return {
+    draftAndPublish: options?.draftAndPublish === true,
+    localized: pluginOptions?.i18n?.localized === true && Boolean(strapi.plugins.i18n),
+  };
+};
 
 /** Joins a source to what its content type says of itself. */
 export const inspectSource = (
@@ -50,12 +74,6 @@ export const inspectSource = (
   tagSource: Source,
   form: Form | null = null
 ): WatchedSource => {
-  const { options, pluginOptions } = strapi.contentTypes[
-    source.uid as keyof typeof strapi.contentTypes
-  ] as {
-    options?: { draftAndPublish?: boolean };
-    pluginOptions?: { i18n?: { localized?: boolean } };
-  };
   const keysByAttribute = new Map<string, string[]>();
   const relations = new Set<string>(source.tags ? [source.tags] : []);
   for (const field of source.fields) {
@@ -79,8 +97,7 @@ export const inspectSource = (
     uid: source.uid,
     form,
     tagSource,
-    draftAndPublish: options?.draftAndPublish === true,
-    localized: pluginOptions?.i18n?.localized === true && Boolean(strapi.plugins.i18n),
+    ...rowsOf(strapi, source.uid),
     components: source.fields.some(({ shape }) => shape?.type === 'component'),
     keysByAttribute,
     computedKeys: source.fields.filter(({ compute }) => compute).map(({ path }) => keyOf(path)),
@@ -105,6 +122,7 @@ export const planWatch = (
 ): WatchPlan => {
   const byUid = new Map<string, WatchedSource[]>();
   const opposites = new Map<string, Opposite[]>();
+  const rivalries = new Map<string, Opposite[]>();
   const tagSource = sources.get('tag');
   if (!tagSource) throw new Error('switchboard: no content type holds the tags');
   for (const source of sources.values()) {
@@ -115,15 +133,24 @@ export const planWatch = (
       source.uid as keyof typeof strapi.contentTypes
     ] as unknown as { attributes: Record<string, RelationShape> };
     for (const attribute of watched.relations) {
-      const { target, inversedBy, mappedBy } = attributes[attribute] ?? {};
+      const { target, relation, inversedBy, mappedBy } = attributes[attribute] ?? {};
       if (!target) continue;
-      const opposite = { watched, attribute, inverse: inversedBy ?? mappedBy ?? null };
+      const inverse = inversedBy ?? mappedBy ?? null;
+      // Of a relation that has one way only the host takes nothing from anybody.
+      const exclusive = inverse !== null && /^oneTo(One|Many)$/.test(relation ?? '');
+      const opposite = { watched, attribute, inverse, exclusive };
       opposites.set(target, [...(opposites.get(target) ?? []), opposite]);
+      if (exclusive) rivalries.set(source.uid, [...(rivalries.get(source.uid) ?? []), opposite]);
     }
   }
   for (const form of forms) {
     const watched = inspectSource(strapi, form.source, tagSource, form);
     byUid.set(form.uid, [...(byUid.get(form.uid) ?? []), watched]);
   }
-  return { byUid, opposites, uids: [...new Set([...byUid.keys(), ...opposites.keys()])] };
+  const uids = [...new Set([...byUid.keys(), ...opposites.keys()])];
+  const isCompound = (uid: string): boolean => {
+    const { draftAndPublish, localized } = rowsOf(strapi, uid);
+    return draftAndPublish || localized || (byUid.get(uid)?.some((one) => one.components) ?? false);
+  };
+  return { byUid, opposites, rivalries, compound: new Set(uids.filter(isCompound)), uids };
 };

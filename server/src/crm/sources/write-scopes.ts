@@ -78,14 +78,10 @@ interface DocumentContext {
 export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
   const remove: unknown = strapi.documents.use(async (context, next) => {
     const { uid, action, params } = context as unknown as DocumentContext;
-    const sources = plan.byUid.get(uid);
-    const isCompound =
-      action === 'clone' ||
-      sources?.some(
-        (watched) => watched.draftAndPublish || watched.localized || watched.components
-      );
-    if (!sources || !ACTIONS.has(action)) return next();
-    if (!isCompound) return askAhead(strapi, next);
+    const sources = plan.byUid.get(uid) ?? [];
+    const isCompound = plan.compound.has(uid) || (action === 'clone' && sources.length > 0);
+    if (!ACTIONS.has(action)) return next();
+    if (!isCompound) return sources.length > 0 ? askAhead(strapi, next) : next();
     const run = () =>
       inScope(
         strapi,

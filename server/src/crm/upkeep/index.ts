@@ -1,7 +1,8 @@
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import { emailKey } from './email-key';
 import { clearLeft, stampNew, STAMPS, stampToSet } from './stamps';
+
+export { refuseTakenEmails } from './unique-emails';
 
 const CONTACT = 'plugin::switchboard.contact';
 
@@ -52,40 +53,4 @@ export const keepDerivedColumns = (strapi: Core.Strapi): void => {
   strapi.db.lifecycles.subscribe(
     subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
   );
-};
-
-/** A 400 that names the field, in the form in which the content manager shows it beside it. */
-export const emailTaken = (): errors.ValidationError =>
-  new errors.ValidationError('email: belongs to another contact', {
-    errors: [{ path: ['email'], message: 'belongs to another contact', name: 'ValidationError' }],
-  });
-
-interface DocumentContext {
-  uid: string;
-  action: string;
-  params: { documentId?: string; data?: Data };
-}
-
-/**
- * Refuses a second contact of one address with an answer that a person can read. The unique index
- * is what makes it sure; this only comes before it.
- */
-export const refuseTakenEmails = (strapi: Core.Strapi): void => {
-  strapi.documents.use(async (context, next) => {
-    const { uid, action, params } = context as unknown as DocumentContext;
-    if (uid !== CONTACT || !['create', 'update', 'clone'].includes(action)) return next();
-    if (action === 'clone' && params.data?.email === undefined) {
-      params.data = { ...params.data, email: null };
-    }
-    const key = emailKey(params.data?.email);
-    if (key) {
-      const taken = (await strapi.db
-        .queryBuilder(CONTACT)
-        .init({ select: ['id', 'documentId'], where: { email_key: key }, limit: 1 })
-        .execute()) as { documentId: string }[];
-      const isSelf = action === 'update' && taken[0]?.documentId === params.documentId;
-      if (taken.length > 0 && !isSelf) throw emailTaken();
-    }
-    return next();
-  });
 };

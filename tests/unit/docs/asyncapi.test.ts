@@ -1,0 +1,174 @@
+import { type AsyncAPIDocumentInterface, type MessageInterface, Parser } from '@asyncapi/parser';
+import Ajv from 'ajv';
+import type { EventDeclaration, EventMap } from '../../../server/src/hooks';
+import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/signature';
+import { catalogue } from './support/catalogue';
+import { readDocument } from './support/markdown';
+
+const ERROR = 0;
+
+/** The parts of the document that the copies below are broken in. */
+interface Draft {
+  info?: unknown;
+  operations: { sendEvent: { action: string; messages: { $ref: string }[] } };
+  components: {
+    messages: Record<string, { payload: { type: string }; examples: { payload: unknown }[] }>;
+  };
+}
+
+const draft = (): Draft => JSON.parse(readDocument('docs/asyncapi.json')) as Draft;
+
+/** Read as any receiver's tool would: by a parser that knows nothing of the plugin. */
+const read = async (source: Draft) => {
+  const { document, diagnostics } = await new Parser().parse(JSON.stringify(source));
+  return {
+    document,
+    errors: diagnostics
+      .filter(({ severity }) => severity === ERROR)
+      .map(({ path, message }) => `${path.join('.')}: ${message}`),
+    advice: diagnostics.filter(({ severity }) => severity !== ERROR).map(({ code }) => code),
+  };
+};
+
+// AsyncAPI's own schema language is a superset of JSON Schema draft 7, which is Ajv's default.
+const complaints = (schema: object, value: unknown): string[] => {
+  const validate = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(
+    schema
+  );
+  validate(value);
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+};
+
+interface PayloadSchema {
+  properties: { event: { const: string }; data: { properties: object } };
+}
+
+const payloadSchema = (message: MessageInterface): PayloadSchema =>
+  message.payload()!.json() as unknown as PayloadSchema;
+
+let events: EventMap;
+let document: AsyncAPIDocumentInterface;
+
+const sent = (): MessageInterface[] =>
+  document.operations().get('sendEvent')?.messages().all() ?? [];
+
+const messageOf = (event: string): MessageInterface => {
+  const found = sent().filter((message) => message.name() === event);
+  expect(found).toHaveLength(1);
+  return found[0]!;
+};
+
+beforeAll(async () => {
+  events = await catalogue();
+  const result = await read(draft());
+  if (!result.document) throw new Error(result.errors.join('\n'));
+  document = result.document;
+}, 30_000);
+
+describe('docs/asyncapi.json, read by the parser of the AsyncAPI initiative', () => {
+  it('has no error, and no advice but to name a later version', async () => {
+    const { errors, advice } = await read(draft());
+    expect(errors).toEqual([]);
+    // Nothing of 3.1 is used, and more tools read 3.0.
+    expect(advice).toEqual(['asyncapi-latest-version']);
+  }, 30_000);
+
+  it('sends one message for each declared event and no other, in one operation', () => {
+    const names = Object.keys(events).sort();
+    const namesOf = (messages: MessageInterface[]) => messages.map((one) => one.name()).sort();
+    expect(names.length).toBeGreaterThan(30);
+    expect(namesOf(sent())).toEqual(names);
+    expect(namesOf(document.channels().get('webhook')?.messages().all() ?? [])).toEqual(names);
+    expect(document.operations().all()).toHaveLength(1);
+    expect(document.operations().get('sendEvent')?.isSend()).toBe(true);
+  });
+
+  it('describes each message in the words of its declaration', () => {
+    for (const [event, { label, group, description }] of Object.entries(events)) {
+      const message = messageOf(event);
+      expect([message.title(), message.summary(), message.tags().all()[0]?.name()]).toEqual([
+        label,
+        description,
+        group,
+      ]);
+    }
+  });
+
+  it('gives each message a payload schema that names the event and the keys of its data', () => {
+    for (const [event, { schema }] of Object.entries(events) as [string, EventDeclaration][]) {
+      const { properties } = payloadSchema(messageOf(event));
+      const declared = schema as { properties?: object };
+      expect(properties.event.const).toBe(event);
+      expect(Object.keys(declared.properties ?? {}).length).toBeGreaterThan(0);
+      expect(Object.keys(properties.data.properties)).toEqual(
+        Object.keys(declared.properties ?? {})
+      );
+    }
+  });
+
+  it('gives each message the declared example, which fits its payload schema', () => {
+    for (const [event, { example }] of Object.entries(events)) {
+      const message = messageOf(event);
+      const examples = message.examples().all();
+      expect(examples).toHaveLength(1);
+      const payload = examples[0]!.payload() as { event: string; data: unknown };
+      expect(payload.data).toEqual(example);
+      expect([event, complaints(payloadSchema(message), payload)]).toEqual([event, []]);
+    }
+  });
+
+  it('declares the headers that a delivery is signed with, and no other', () => {
+    const headers = signatureHeaders({
+      secret: generateSecret(),
+      deliveryId: '0192d4c1-7a3e-7c11-9d55-1f2e3d4c5b6a',
+      event: 'ping',
+      timestamp: 1_772_373_900,
+      body: '{}',
+    });
+    for (const message of sent()) {
+      const declared = message.headers()!.json() as { properties: object; required: string[] };
+      expect(Object.keys(declared.properties)).toEqual(Object.keys(headers));
+      expect(declared.required).toEqual(Object.keys(headers));
+      expect(complaints(declared, headers)).toEqual([]);
+    }
+  });
+});
+
+describe('a broken copy', () => {
+  type Breakage = (copy: Draft) => void;
+
+  it.each<[string, RegExp, Breakage]>([
+    ['without its title and version', /must have required property "info"/, (c) => delete c.info],
+    [
+      'with an action of AsyncAPI 2',
+      /operations\.sendEvent\.action: .*allowed values/,
+      (c) => (c.operations.sendEvent.action = 'publish'),
+    ],
+    [
+      'with an operation that sends a message nobody declared',
+      /operations\.sendEvent\.messages\.0.*does not exist/,
+      (c) => (c.operations.sendEvent.messages[0]!.$ref = '#/channels/webhook/messages/nothing'),
+    ],
+    [
+      'with a payload of no JSON type',
+      /messages\.ping\.payload\.type: .*allowed values/,
+      (c) => (c.components.messages.ping!.payload.type = 'sentence'),
+    ],
+  ])(
+    '%s is refused',
+    async (_, complaint, damage) => {
+      const copy = draft();
+      damage(copy);
+      const result = await read(copy);
+      expect(result.document).toBeUndefined();
+      expect(result.errors.join('\n')).toMatch(complaint);
+    },
+    30_000
+  );
+
+  it('whose example lacks a key is found by its payload schema', () => {
+    const message = messageOf('ping');
+    const { id: _, ...rest } = message.examples().all()[0]!.payload() as { id: string };
+    expect(complaints(payloadSchema(message), rest)).toEqual([" must have required property 'id'"]);
+  });
+});

@@ -1,0 +1,20 @@
+import type { Core } from '@strapi/strapi';
+import { CRM_EVENTS } from '../../../../server/src/crm/catalogue';
+import { type EventMap, getHook, registerHooks } from '../../../../server/src/hooks';
+import { declarePosEvents } from '../../../../server/src/pos/pos-event-publishing';
+import { declareStockEvents } from '../../../../server/src/stock/stock-events';
+import { declaredEvents } from '../../../../server/src/webhooks/catalogue';
+
+/** Every event the plugin declares, by name, through the hook that a site collects them with. */
+export const catalogue = (): Promise<EventMap> => {
+  const hooks = new Map<string, unknown>();
+  const strapi = {
+    log: console,
+    get: () => hooks,
+  } as unknown as Core.Strapi;
+  registerHooks(strapi);
+  getHook(strapi, 'service_crm_webhook_events').register((map) => ({ ...map, ...CRM_EVENTS }));
+  declareStockEvents(strapi);
+  declarePosEvents(strapi);
+  return declaredEvents(strapi);
+};
