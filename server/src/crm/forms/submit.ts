@@ -63,7 +63,7 @@ export const submitForm = async (
   }
   try {
     const { contact, created } = await withOrigin('form', () =>
-      upsertContact(strapi, sender.input, { source: 'form' })
+      upsertContact(strapi, sender.input, { onlyNew: { source: 'form' } })
     );
     const data = {
       contact,

@@ -1,101 +1,107 @@
-import type { Core, UID } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
-import { errorText } from '../../error-text';
-import { inTransaction } from '../../database/connection';
-import { upsertContact } from '../resources/upsert-contact';
+import type { Core } from '@strapi/strapi';
 import { getInspected } from '../sources/registry';
 import { emailKey } from '../upkeep/email-key';
+import type { BatchResult } from './batch-result';
 import type { ImportRow } from './columns';
+import { importEach, inImportTransaction } from './import-each';
 import type { ImportTags } from './import-tags';
 import { insertContacts } from './insert-contacts';
+import { changeOf, type KnownContact, readKnown } from './known-contacts';
+import { isPlain, updateContacts } from './update-contacts';
 
-export interface BatchResult {
-  created: number;
-  updated: number;
+/** The n-th row of an address is in the n-th round: each sees what the one before it made. */
+const roundsOf = (rows: readonly ImportRow[]): ImportRow[][] => {
+  const rounds: ImportRow[][] = [];
+  const seen = new Map<string, number>();
+  for (const row of rows) {
+    const key = emailKey(row.email) ?? '';
+    const round = seen.get(key) ?? 0;
+    seen.set(key, round + 1);
+    (rounds[round] ??= []).push(row);
+  }
+  return rounds;
+};
+
+interface Sorted {
+  fresh: ImportRow[];
+  changed: ImportRow[];
+  /** Contacts of the changed rows, by the key of their address. */
+  found: Map<string, KnownContact>;
   unchanged: number;
-  failures: { row: ImportRow; message: string }[];
+  /** Rows that need more than the rows of two tables: each goes by itself. */
+  single: ImportRow[];
 }
 
-const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
-
-/** Who withdrew stays withdrawn: a list that is older than that must not subscribe them again. */
-const WITHDRAWN = new Set<unknown>(['unsubscribed', 'bounced', 'complained']);
-
-const withoutStatus = ({ status: _status, ...rest }: Record<string, unknown>) => rest;
-
-const existingKeys = async (strapi: Core.Strapi, keys: readonly string[]): Promise<Set<string>> => {
-  const rows = (await strapi.db
-    .queryBuilder(CONTACT)
-    .init({ select: ['id', 'email_key'], where: { email_key: { $in: [...keys] } } })
-    .execute()) as { email_key: string }[];
-  return new Set(rows.map(({ email_key: key }) => key));
-};
-
-/** Rows that one statement can insert: new addresses, without an owner or a company. */
-const plainNewRows = async (
-  strapi: Core.Strapi,
-  rows: readonly ImportRow[]
-): Promise<ReadonlySet<ImportRow>> => {
-  const { source, tagSource } = getInspected(strapi, 'contact');
-  if (!source.own) return new Set();
-  const ownTags = tagSource.own;
-  const keys = rows.map(({ email }) => emailKey(email) ?? '');
-  const existing = await existingKeys(strapi, keys);
-  const seen = new Set<string>();
-  return new Set(
-    rows.filter(({ input, tags }, index) => {
-      const key = keys[index] ?? '';
-      const isNew = !existing.has(key) && !seen.has(key);
-      seen.add(key);
-      const isPlain = !('company_id' in input) && !('owner_id' in input);
-      return isNew && isPlain && (tags.length === 0 || ownTags);
-    })
-  );
-};
-
-const importOne = async (
+const sort = async (
   strapi: Core.Strapi,
   tags: ImportTags,
-  row: ImportRow
-): Promise<'created' | 'updated' | 'unchanged'> => {
-  const before = await upsertContact(
-    strapi,
-    { ...withoutStatus(row.input), email: row.email },
-    { source: 'import', ...row.input }
-  );
-  let { contact } = before;
-  let { changed } = before;
-  if (row.input.status && !before.created && !WITHDRAWN.has(contact.status)) {
-    const status = { email: row.email, status: row.input.status };
-    const again = await upsertContact(strapi, status);
-    contact = again.contact;
-    changed ||= again.changed;
+  rows: readonly ImportRow[]
+): Promise<Sorted> => {
+  const sorted: Sorted = { fresh: [], changed: [], found: new Map(), unchanged: 0, single: [] };
+  const { source, tagSource } = getInspected(strapi, 'contact');
+  const isOwn = (row: ImportRow): boolean =>
+    source.own && (row.tags.length === 0 || (tagSource.own && source.tags !== null));
+  const own = rows.filter(isOwn);
+  sorted.single.push(...rows.filter((row) => !isOwn(row)));
+  const contacts = own.length > 0 ? await readKnown(strapi, own) : new Map<string, KnownContact>();
+  for (const row of own) {
+    const key = emailKey(row.email) ?? '';
+    const known = contacts.get(key);
+    if (!known) {
+      (isPlain(row.input) ? sorted.fresh : sorted.single).push(row);
+      continue;
+    }
+    const change = await changeOf(tags, row, known);
+    if (!change) {
+      sorted.unchanged += 1;
+    } else if (isPlain(change.changes)) {
+      sorted.changed.push(row);
+      sorted.found.set(key, known);
+    } else {
+      sorted.single.push(row);
+    }
   }
-  for (const id of await tags.idsOf(row.tags)) await tags.add(id, [contact.id]);
-  if (before.created) return 'created';
-  return changed ? 'updated' : 'unchanged';
+  return sorted;
 };
 
-const importEach = async (
+const importRound = async (
   strapi: Core.Strapi,
   tags: ImportTags,
   rows: readonly ImportRow[],
   result: BatchResult
 ): Promise<void> => {
-  for (const row of rows) {
+  const { fresh, changed, found, unchanged, single } = await sort(strapi, tags, rows);
+  result.unchanged += unchanged;
+  if (fresh.length > 0) {
     try {
-      result[await inTransaction(strapi, () => importOne(strapi, tags, row))] += 1;
-    } catch (error) {
-      const isOurs = error instanceof errors.ApplicationError;
-      result.failures.push({ row, message: isOurs ? error.message : errorText(error) });
+      const insert = () => insertContacts(strapi, tags, fresh);
+      const taken = await inImportTransaction(strapi, insert);
+      result.created += fresh.length - taken.length;
+      single.push(...taken);
+    } catch {
+      single.push(...fresh);
     }
   }
+  if (changed.length > 0) {
+    try {
+      const update = () => updateContacts(strapi, tags, changed, found);
+      const done = await inImportTransaction(strapi, update);
+      result.updated += done.updated;
+      result.unchanged += done.unchanged;
+      single.push(...done.left);
+    } catch {
+      single.push(...changed);
+    }
+  }
+  const inOrder = single.sort((one, other) => one.line - other.line);
+  await importEach(strapi, tags, inOrder, result);
 };
 
 /**
- * Imports some rows. New contacts go in together; should they not, or where a row needs more than a
- * row of a table (an owner, a company) or its contact exists, each goes by itself, so that a
- * bad one never costs its neighbours anything.
+ * Imports some rows. New contacts go in together, known ones are changed together, and what a file
+ * does not change costs no write. Should a transaction fail, or where a row needs more than the rows
+ * of a table (an owner, a company), each goes by itself, so that a bad one never costs its
+ * neighbours anything.
  */
 export const importBatch = async (
   strapi: Core.Strapi,
@@ -105,18 +111,6 @@ export const importBatch = async (
   const result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };
   // Before any transaction: a tag that is made for a row that then fails is still there.
   for (const row of rows) await tags.idsOf(row.tags);
-  const plain = await plainNewRows(strapi, rows);
-  const together = rows.filter((row) => plain.has(row));
-  let rest = rows.filter((row) => !plain.has(row));
-  if (together.length > 0) {
-    try {
-      await inTransaction(strapi, () => insertContacts(strapi, tags, together));
-      result.created += together.length;
-    } catch {
-      // Perhaps one of them was made elsewhere at this moment: then it is an update now.
-      rest = [...rows];
-    }
-  }
-  await importEach(strapi, tags, rest, result);
+  for (const round of roundsOf(rows)) await importRound(strapi, tags, round, result);
   return result;
 };

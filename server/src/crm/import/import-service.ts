@@ -1,16 +1,17 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
 import { withOrigin } from '../sources/origin';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
+import { giveWay } from './give-way';
 import { importBatch } from './import-batch';
 import { createImportTags, type ImportTags } from './import-tags';
 import { type CsvRecord, readCsv } from './read-csv';
 
-/** Rows a transaction: short enough that a site on SQLite, with its one connection, goes on. */
+/** Rows a transaction. On SQLite the whole site waits for one: its driver is synchronous. */
 const BATCH = 200;
+const BATCH_ON_SQLITE = 50;
 const MAX_ISSUES = 1000;
 
 export interface ContactImport {
@@ -40,10 +41,12 @@ class Import {
   private readonly waiting: ImportRow[] = [];
   private readonly tags: ImportTags;
   private readonly strapi: Core.Strapi;
+  private readonly batch: number;
 
   constructor(strapi: Core.Strapi) {
     this.strapi = strapi;
     this.tags = createImportTags(strapi);
+    this.batch = strapi.db.dialect.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
   }
 
   fail(issue: ImportIssue): void {
@@ -64,7 +67,7 @@ class Import {
       return;
     }
     this.waiting.push(read.row);
-    if (this.waiting.length >= BATCH) await this.flush();
+    if (this.waiting.length >= this.batch) await this.flush();
   }
 
   async flush(): Promise<void> {
@@ -77,8 +80,7 @@ class Import {
     for (const { row, message } of result.failures) {
       this.fail({ line: row.line, email: row.email, message });
     }
-    // Others wait for the event loop and for the database's connection.
-    await nextTurn();
+    await giveWay();
   }
 }
 

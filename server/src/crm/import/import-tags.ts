@@ -9,8 +9,8 @@ import { freeSlug } from '../resources/free-slug';
 export interface ImportTags {
   /** @returns the ids of the tags. */
   idsOf(names: readonly string[]): Promise<string[]>;
-  /** @returns the ids of their rows; of the plugin's own tags. */
-  rowIdsOf(names: readonly string[]): Promise<number[]>;
+  /** @returns the ids of the rows of such tags; of the plugin's own. */
+  rowIdsOf(ids: readonly string[]): Promise<number[]>;
   /** Puts a tag on many contacts at once. */
   add(tagId: string, contactIds: readonly string[]): Promise<void>;
 }
@@ -45,9 +45,9 @@ export const createImportTags = (strapi: Core.Strapi): ImportTags => {
       for (const name of names) ids.push(await idOf(name));
       return [...new Set(ids)];
     },
-    async rowIdsOf(names) {
+    async rowIdsOf(ids) {
       const rowIds: number[] = [];
-      for (const id of await this.idsOf(names)) {
+      for (const id of ids) {
         const cached = rows.get(id);
         const [row] = cached
           ? [{ id: cached }]

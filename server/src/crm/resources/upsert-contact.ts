@@ -18,6 +18,13 @@ export interface Upserted {
 
 type Input = Readonly<Record<string, unknown>>;
 
+interface UpsertOptions {
+  /** Values for a contact that does not exist yet, unless the input has others. */
+  onlyNew?: Input;
+  /** What of the input holds for a contact that exists: all of it, if not given. */
+  forKnown?: (contact: Payload) => Input;
+}
+
 /**
  * Brings the contact of an address under the current transaction's hand. MySQL reads what was there
  * when the transaction began to read; a contact that came since is seen by an update, and through it
@@ -53,14 +60,17 @@ const findOrCreate = async (
   }
 };
 
+/** Objects of which an input completes the keys that it names. */
+const BAGS: ReadonlySet<string> = new Set(['fields', 'address']);
+
 /** What an input would change; values that it leaves empty never empty a contact's. */
-const differences = (contact: Payload, input: Input): Record<string, unknown> => {
+export const differences = (contact: Payload, input: Input): Record<string, unknown> => {
   const changes: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(input)) {
     if (key === 'email' || value === null || value === undefined || value === '') continue;
-    if (key === 'fields') {
-      const merged = { ...(contact.fields as object), ...(value as object) };
-      if (!isDeepStrictEqual(merged, contact.fields)) changes.fields = merged;
+    if (BAGS.has(key)) {
+      const merged = { ...(contact[key] as object | null), ...(value as object) };
+      if (!isDeepStrictEqual(merged, contact[key])) changes[key] = merged;
     } else if (!isDeepStrictEqual(contact[key], value)) {
       changes[key] = value;
     }
@@ -72,19 +82,18 @@ const differences = (contact: Payload, input: Input): Record<string, unknown> =>
  * Finds the contact of an e-mail address, whatever its case, and completes it, or makes it. Two that
  * come at once make one contact. Call it within `withOrigin` where a form or an import is at work.
  * @param input a contact as REST takes it, with a valid `email`
- * @param onlyNew values for a contact that does not exist yet
  */
 export const upsertContact = (
   strapi: Core.Strapi,
   input: Input & { email: string },
-  onlyNew: Input = {}
+  { onlyNew = {}, forKnown = () => input }: UpsertOptions = {}
 ): Promise<Upserted> =>
   inTransaction(strapi, async () => {
     await lockEmails(strapi, [input.email]);
     const given = Object.entries({ ...onlyNew, ...input }).filter(([, value]) => value !== null);
     const found = await findOrCreate(strapi, input.email, Object.fromEntries(given));
     if (found.created) return { ...found, changed: false };
-    const changes = differences(found.contact, input);
+    const changes = differences(found.contact, forKnown(found.contact));
     if (Object.keys(changes).length === 0) return { ...found, changed: false };
     const contact = await crmRecords(strapi, 'contact').update(found.contact.id, changes);
     return { contact, created: false, changed: true };
