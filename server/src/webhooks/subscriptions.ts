@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
+import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, table } from '../database/connection';
+import { currentExecutor, type Executor, rowsOf, table } from '../database/connection';
 import { enabledModules, storedModules } from '../modules';
 import { declarations, isOffered } from './catalogue';
 import { toWebhook } from './serialize';
@@ -19,21 +20,43 @@ const NOBODY: Subscriptions = { subscribersOf: () => [] };
 /** A transaction sees one state of the webhooks, so each reads them once. */
 const byTransaction = new WeakMap<object, Promise<Subscriptions>>();
 
+interface Statement {
+  sql: string;
+  bindings: readonly Knex.RawBinding[];
+}
+
+/** Every write runs it; building it anew would cost as much as running it. */
+const statements = new WeakMap<Core.Strapi, Statement>();
+
+const statementOf = (strapi: Core.Strapi): Statement => {
+  let statement = statements.get(strapi);
+  if (!statement) {
+    const knex = strapi.db.connection as Knex;
+    const { sql, bindings } = table(strapi, knex, WEBHOOKS_TABLE)
+      .select('*', storedModules(strapi, knex).as('modules'))
+      .where({ active: true })
+      .orderBy('id')
+      .toSQL();
+    statement = { sql, bindings: bindings as readonly Knex.RawBinding[] };
+    statements.set(strapi, statement);
+  }
+  return statement;
+};
+
 const load = async (
   strapi: Core.Strapi,
   executor: Executor,
   connection?: unknown
 ): Promise<Subscriptions> => {
-  const query = table(strapi, executor, WEBHOOKS_TABLE)
-    .select('*', storedModules(strapi, executor).as('modules'))
-    .where({ active: true })
-    .orderBy('id');
+  const { sql, bindings } = statementOf(strapi);
+  const query = executor.raw(sql, bindings);
   if (connection) query.connection(connection);
-  const rows = (await query) as (WebhookRow & { modules: string | null })[];
+  const rows = rowsOf<WebhookRow & { modules: string | null }>(await query);
   if (!rows[0]) return NOBODY;
   const enabled = enabledModules(rows[0].modules);
   if (!enabled.has('webhooks')) return NOBODY;
-  const declared = await declarations(strapi);
+  // What belongs to which module matters only where one is off.
+  const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(strapi);
   const webhooks = rows.map(toWebhook);
   return {
     subscribersOf(event) {
