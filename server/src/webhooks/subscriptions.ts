@@ -108,12 +108,17 @@ export const askAhead = <T>(strapi: Core.Strapi, work: () => T): T => {
   return ahead.run({ asked, at: performance.now() }, work);
 };
 
-const takeAhead = (): Promise<Subscriptions> | null => {
+const peekAhead = (): Promise<Subscriptions> | null => {
   const store = ahead.getStore();
-  if (!store?.asked) return null;
-  const { asked } = store;
-  store.asked = null;
-  return performance.now() - store.at < FRESH_MS ? asked : null;
+  return store && performance.now() - store.at < FRESH_MS ? store.asked : null;
+};
+
+/** One transaction may have it: what comes after that one asks anew. */
+const takeAhead = (): Promise<Subscriptions> | null => {
+  const asked = peekAhead();
+  const store = ahead.getStore();
+  if (store) store.asked = null;
+  return asked;
 };
 
 /**
@@ -122,7 +127,7 @@ const takeAhead = (): Promise<Subscriptions> | null => {
  */
 export const currentSubscriptions = async (strapi: Core.Strapi): Promise<Subscriptions> => {
   const executor = await currentExecutor(strapi);
-  if (!strapi.db.inTransaction()) return load(strapi, executor);
+  if (!strapi.db.inTransaction()) return peekAhead() ?? load(strapi, executor);
   let subscriptions = byTransaction.get(executor);
   if (!subscriptions) {
     const asked = takeAhead();

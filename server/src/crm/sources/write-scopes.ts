@@ -1,7 +1,9 @@
 import type { Core } from '@strapi/strapi';
+import { getPublisher } from '../../webhooks/publisher';
 import { askAhead } from '../../webhooks/subscriptions';
+import { SOURCE_EVENTS } from '../rules';
 import { publishScope } from './publish-scope';
-import { inScope, type Scope } from './scope';
+import { currentScope, inScope, type Scope } from './scope';
 import { isWanted, touchDocuments, touchingOf } from './touch';
 import type { WatchedSource, WatchPlan } from './watched';
 
@@ -23,6 +25,11 @@ const concerns = (
   return opposites.some(({ inverse }) => inverse !== null && params?.data?.[inverse] !== undefined);
 };
 
+/** Where nobody asked for any event of the CRM, a write is the host's alone. A form is our own. */
+const matters = async (strapi: Core.Strapi, plan: WatchPlan, uid: string): Promise<boolean> =>
+  plan.byUid.get(uid)?.some(({ form }) => form !== null) ||
+  (await getPublisher(strapi).wanted(SOURCE_EVENTS)).size > 0;
+
 /**
  * Gives each write to a watched type a scope and, where it has none, a transaction.
  *
@@ -39,13 +46,12 @@ export const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) =
     const original = manager[method];
     originals.set(method, original);
     manager[method] = function write(this: unknown, uid, params) {
-      if (!concerns(plan, method, uid, params)) return original.call(manager, uid, params);
-      return inScope(
-        strapi,
-        { compound: false },
-        (scope) => publishScope(strapi, scope),
-        () => original.call(manager, uid, params)
-      );
+      const run = () => original.call(manager, uid, params);
+      if (currentScope() || !concerns(plan, method, uid, params)) return run();
+      return askAhead(strapi, async () => {
+        if (!(await matters(strapi, plan, uid))) return run();
+        return inScope(strapi, { compound: false }, (scope) => publishScope(strapi, scope), run);
+      });
     };
   }
   return () => {
