@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { databases, describeEach } from '../support/databases';
 import type { Answer } from '../support/http';
 import { type Site, startSite } from '../support/site';
@@ -10,6 +11,10 @@ const forms = [
   { contentType: INQUIRY, title: 'Inquiry', fields: { email: 'mail', last_name: 'lastName' } },
 ];
 const ROUNDS = 15;
+
+/** Which of the 256 locks an address has. */
+const lockOf = (email: string): number =>
+  Number.parseInt(createHash('sha256').update(email).digest('hex').slice(0, 6), 16) % 256;
 
 describeEach(databases(), 'one address that several make at the same moment', (database) => {
   let site: Site;
@@ -121,6 +126,34 @@ describeEach(databases(), 'one address that several make at the same moment', (d
     const events = await log.take();
     expect(names(events)).toEqual(['contact.created', 'contact.updated', 'form.submitted']);
     expect(events[2]?.data.new_contact).toBe(false);
+  });
+
+  it('does not dead-lock an import with a transaction of several forms', async () => {
+    // Taken in this order by the forms, and in the other one by whoever takes the locks by number.
+    const [second, first] = Array.from({ length: 40 }, (_none, n) => `lock${n}@example.test`)
+      .sort((one, other) => lockOf(one) - lockOf(other))
+      .filter((_email, at, all) => at === 0 || at === all.length - 1) as [string, string];
+    const sending = site.evaluate(
+      async ({ strapi, state }, mails: string[]) => {
+        await strapi.db.transaction(async () => {
+          for (const mail of mails) {
+            await strapi.documents('api::inquiry.inquiry').create({ data: { mail } });
+            state.isSending = true;
+            await new Promise((resolve) => {
+              setTimeout(resolve, 1500);
+            });
+          }
+        });
+      },
+      [first, second]
+    );
+    while (!(await site.control('state', { key: 'isSending' }))) continue;
+    const [imported] = await Promise.all([viaImport(second, first), sending]);
+    expect([imported.status, imported.body.data?.failed]).toEqual([200, 0]);
+    for (const email of [first, second]) {
+      expect((await contactsOf(email)).map((one) => one.job_title)).toEqual(['Import']);
+    }
+    await log.take();
   });
 
   it('is refused with a 400 to the second of two transactions of a caller, too', async () => {

@@ -3,8 +3,9 @@ import { getInspected } from '../sources/registry';
 import { emailKey } from '../upkeep/email-key';
 import type { BatchResult } from './batch-result';
 import type { ImportRow } from './columns';
-import { importEach, inImportTransaction } from './import-each';
+import { importEach } from './import-each';
 import type { ImportTags } from './import-tags';
+import { inImportTransaction } from './import-transaction';
 import { insertContacts } from './insert-contacts';
 import { changeOf, type KnownContact, readKnown } from './known-contacts';
 import { isPlain, updateContacts } from './update-contacts';
@@ -79,6 +80,7 @@ const importRound = async (
       result.created += fresh.length - taken.length;
       single.push(...taken);
     } catch {
+      // Also where the addresses are held for long: one by one, each waits for its own alone.
       single.push(...fresh);
     }
   }

@@ -1,8 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { errorText } from '../../error-text';
-import { inTransaction } from '../../database/connection';
-import { withTransientRetry } from '../../database/retry';
 import { tagsOfContact } from '../resources/crm-records';
 import { upsertContact } from '../resources/upsert-contact';
 import { getInspected } from '../sources/registry';
@@ -10,16 +8,8 @@ import type { BatchResult } from './batch-result';
 import type { ImportRow } from './columns';
 import { giveWay } from './give-way';
 import type { ImportTags } from './import-tags';
+import { inImportTransaction } from './import-transaction';
 import { inputForKnown } from './known-contacts';
-
-/**
- * One transaction of the import's own, run again where the database chose it as a deadlock's victim.
- * Within a caller's transaction nothing can be run again.
- */
-export const inImportTransaction = <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> => {
-  const run = () => inTransaction(strapi, work);
-  return strapi.db.inTransaction() ? run() : withTransientRetry(run);
-};
 
 const importOne = async (
   strapi: Core.Strapi,

@@ -4,12 +4,15 @@ import { publishScope } from '../sources/publish-scope';
 import { getInspected } from '../sources/registry';
 import { inScope } from '../sources/scope';
 import { emailKey } from '../upkeep/email-key';
-import { lockEmails } from '../upkeep/email-lock';
+import { tryLockEmails } from '../upkeep/email-lock';
 import type { ImportRow } from './columns';
 import type { ImportTags } from './import-tags';
 import { linkTags, type TagLink } from './link-tags';
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
+
+/** Somebody holds an address: the transaction is to be run again in a moment. */
+export class AddressesHeldError extends Error {}
 
 interface Stored {
   id: number;
@@ -49,6 +52,7 @@ const linksOf = async (
  * from its beginning: neither a form nor another import can make one of them meanwhile.
  * @param rows of different addresses, without an owner or a company
  * @returns the rows whose contact was made by somebody else just before; they are left alone.
+ * @throws AddressesHeldError where somebody is at work with one of the addresses.
  */
 export const insertContacts = (
   strapi: Core.Strapi,
@@ -60,10 +64,8 @@ export const insertContacts = (
     { compound: true },
     (scope) => publishScope(strapi, scope),
     async (scope) => {
-      await lockEmails(
-        strapi,
-        rows.map(({ email }) => email)
-      );
+      const emails = rows.map(({ email }) => email);
+      if (!(await tryLockEmails(strapi, emails))) throw new AddressesHeldError();
       const taken = await storedRows(strapi, rows);
       const isFree = ({ email }: ImportRow): boolean => !taken.has(emailKey(email) ?? '');
       const free = rows.filter(isFree);

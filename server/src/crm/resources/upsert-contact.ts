@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { inTransaction } from '../../database/connection';
 import { getInspected } from '../sources/registry';
 import type { Payload } from '../sources/serialize';
-import { lockEmails } from '../upkeep/email-lock';
+import { lockEmail } from '../upkeep/email-lock';
 import { inSavepoint } from '../upkeep/savepoint';
 import { EmailTakenError } from '../upkeep/unique-emails';
 import { crmRecords } from './crm-records';
@@ -89,7 +89,7 @@ export const upsertContact = (
   { onlyNew = {}, forKnown = () => input }: UpsertOptions = {}
 ): Promise<Upserted> =>
   inTransaction(strapi, async () => {
-    await lockEmails(strapi, [input.email]);
+    await lockEmail(strapi, input.email);
     const given = Object.entries({ ...onlyNew, ...input }).filter(([, value]) => value !== null);
     const found = await findOrCreate(strapi, input.email, Object.fromEntries(given));
     if (found.created) return { ...found, changed: false };

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
 import { currentExecutor, inTransaction, table } from '../../database/connection';
 import type { TableModel } from '../../room';
 import { emailKey } from './email-key';
@@ -23,24 +24,51 @@ export const prepareEmailLocks = async (strapi: Core.Strapi): Promise<void> => {
 
 const bucketOf = (key: string): number => (Number.parseInt(key.slice(0, 6), 16) % BUCKETS) + 1;
 
-/**
- * Holds whoever comes with one of these addresses until the current transaction ends. Rows that
- * exist, found by their primary key and taken in its order: that waits on every server, has no gap
- * to lock, and two that ask for several addresses at once cannot wait for each other. Ask once a
- * transaction, and before it reads: MySQL goes on reading what was there when it first read.
- */
-export const lockEmails = async (
-  strapi: Core.Strapi,
-  emails: readonly unknown[]
-): Promise<void> => {
+const isSqlite = (strapi: Core.Strapi): boolean => strapi.db.dialect.client === 'sqlite';
+
+/** The rows of some addresses, to lock; null where no address is given. */
+const rowsOf = async (strapi: Core.Strapi, emails: readonly unknown[]) => {
   const keys = emails.map(emailKey).filter((key) => key !== null);
   const buckets = [...new Set(keys.map(bucketOf))];
-  if (buckets.length === 0) return;
+  if (buckets.length === 0) return null;
   const executor = await currentExecutor(strapi);
-  const rows = table(strapi, executor, TABLE).whereIn('id', buckets);
-  // SQLite locks no rows. A transaction that begins with a write is the only writer from there on.
-  if (strapi.db.dialect.client === 'sqlite') await rows.update({ uses: executor.raw('uses + 1') });
-  else await rows.select('id').orderBy('id').forUpdate();
+  return { query: table(strapi, executor, TABLE).whereIn('id', buckets), count: buckets.length };
+};
+
+/** SQLite locks no rows: a transaction that begins with a write is the only writer from there on. */
+const becomeWriter = async (query: Knex.QueryBuilder): Promise<void> => {
+  await query.increment('uses', 1);
+};
+
+/**
+ * Holds whoever comes with this address until the current transaction ends. A row that exists,
+ * found by its primary key: that waits on every server and has no gap to lock. Call it before the
+ * transaction reads, where that can be: MySQL goes on reading what was there when it first read.
+ */
+export const lockEmail = async (strapi: Core.Strapi, email: string): Promise<void> => {
+  const rows = await rowsOf(strapi, [email]);
+  if (!rows) return;
+  if (isSqlite(strapi)) await becomeWriter(rows.query);
+  else await rows.query.select('id').forUpdate();
+};
+
+/**
+ * Does the same for many addresses, without waiting: who waits while it holds some of them could
+ * wait for a transaction that waits for those, such as one that saves two forms.
+ * @returns false where somebody holds one; the transaction is then to end and to begin again.
+ */
+export const tryLockEmails = async (
+  strapi: Core.Strapi,
+  emails: readonly string[]
+): Promise<boolean> => {
+  const rows = await rowsOf(strapi, emails);
+  if (!rows) return true;
+  if (isSqlite(strapi)) {
+    await becomeWriter(rows.query);
+    return true;
+  }
+  const locked = (await rows.query.select('id').forUpdate().skipLocked()) as unknown[];
+  return locked.length === rows.count;
 };
 
 /**
@@ -54,9 +82,10 @@ export const withEmailLock = <T>(
   email: unknown,
   work: () => Promise<T>
 ): Promise<T> => {
-  if (emailKey(email) === null || strapi.db.inTransaction()) return work();
+  if (typeof email !== 'string' || emailKey(email) === null || strapi.db.inTransaction())
+    return work();
   return inTransaction(strapi, async () => {
-    await lockEmails(strapi, [email]);
+    await lockEmail(strapi, email);
     return work();
   });
 };
