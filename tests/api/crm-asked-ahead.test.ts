@@ -10,10 +10,12 @@ const holdWrites = (site: Site): Promise<void> =>
     state.held = new Promise<void>((resolve) => {
       state.release = resolve;
     });
-    state.unhold = strapi.documents.use(async (context, next) => {
-      if (context.action === 'create') await state.held;
-      return next();
-    });
+    state.unhold = strapi.documents.use(
+      async (context: { action: string }, next: () => unknown) => {
+        if (context.action === 'create') await state.held;
+        return next();
+      }
+    );
   });
 
 const release = (site: Site): Promise<void> =>
@@ -44,10 +46,10 @@ describeEach(databases(), 'who subscribed is asked before the transaction', (dat
   });
 
   it('a webhook that the same call makes hears of it', async () => {
-    const made = await site.evaluate(
-      async ({ strapi }, url) => {
-        const seen: unknown[] = [];
-        const remove = strapi.documents.use(async (context, next) => {
+    const made = await site.evaluate(async ({ strapi }, url) => {
+      const seen: unknown[] = [];
+      const remove = strapi.documents.use(
+        async (context: { action: string }, next: () => unknown) => {
           if (context.action === 'create') {
             const webhooks = strapi.service('plugin::switchboard.webhooks') as unknown as {
               create(input: object): Promise<{ id: number }>;
@@ -55,15 +57,14 @@ describeEach(databases(), 'who subscribed is asked before the transaction', (dat
             seen.push(await webhooks.create({ name: 'log', url, events: ['*'], active: true }));
           }
           return next();
-        }) as unknown as () => void;
-        await strapi
-          .documents('plugin::switchboard.contact' as never)
-          .create({ data: { email: 'same@example.test' } } as never);
-        remove();
-        return seen as { id: number }[];
-      },
-      'http://127.0.0.1:9/'
-    );
+        }
+      ) as unknown as () => void;
+      await strapi
+        .documents('plugin::switchboard.contact' as never)
+        .create({ data: { email: 'same@example.test' } } as never);
+      remove();
+      return seen as { id: number }[];
+    }, 'http://127.0.0.1:9/');
     const rows = await site.control('sql', {
       statement: `select event from switchboard_deliveries where webhook_id = ${made[0]?.id}`,
     });

@@ -38,8 +38,6 @@ export interface Worker {
 
 const RECORD_AT_ONCE = 200;
 const BACKLOG_LIMIT = 1000;
-/** Rows started in one turn of the event loop: between turns the site's own requests are served. */
-const START_AT_ONCE = 4;
 /**
  * The least time between two recordings. A commit is the dearest part of a row; a busy node pays it
  * for all that ended meanwhile together. The first outcome after a pause is recorded at once.
@@ -65,7 +63,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
   let pressed = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRecording = Number.NEGATIVE_INFINITY;
-  let startedThisTurn = 0;
+  let startedThisTurn = false;
 
   const sleepUntil = (time: number): void => {
     clearTimeout(timer);
@@ -136,30 +134,27 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
   };
 
   const nextTurn = (): void => {
-    startedThisTurn = 0;
+    startedThisTurn = false;
     start();
   };
 
   /**
-   * Starts what is claimed and has a slot, a few rows a turn of the event loop. Goes on until
-   * nothing more can start: a row that waited through its lease gives its slot back at once, and
-   * nobody else would offer it to the next one.
+   * Starts what is claimed and has a slot, one row a turn of the event loop, so that the site's own
+   * requests are served in between. Goes on until nothing more can start: a row that waited through
+   * its lease gives its slot back at once, and nobody else would offer it to the next one.
    */
   const start = (): void => {
-    for (let batch = takeStartable(); batch.length > 0; batch = takeStartable()) {
-      for (const claimed of batch) {
-        if (claimed.leaseUntil - now() < options.reserveMs) slots.finish(claimed.group, null);
-        else void run(claimed);
+    while (!stopping && !startedThisTurn) {
+      const [claimed] = slots.takeStartable(1);
+      if (!claimed) return;
+      if (claimed.leaseUntil - now() < options.reserveMs) {
+        slots.finish(claimed.group, null);
+        continue;
       }
+      startedThisTurn = true;
+      setImmediate(nextTurn);
+      void run(claimed);
     }
-  };
-
-  const takeStartable = (): Claimed[] => {
-    if (stopping) return [];
-    const batch = slots.takeStartable(START_AT_ONCE - startedThisTurn);
-    if (startedThisTurn === 0 && batch.length > 0) setImmediate(nextTurn);
-    startedThisTurn += batch.length;
-    return batch;
   };
 
   const claimDue = async (): Promise<void> => {
