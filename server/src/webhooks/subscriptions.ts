@@ -13,9 +13,31 @@ import { type WebhookRow, WEBHOOKS_TABLE } from './tables';
 export interface Subscriptions {
   /** Active webhooks that asked for the event, none where its module is off. */
   subscribersOf(event: string): readonly Webhook[];
+  /** Those of some events that somebody asked for. A write asks twice, with the same list. */
+  wantedOf(names: readonly string[]): ReadonlySet<string>;
 }
 
-const NOBODY: Subscriptions = { subscribersOf: () => [] };
+const NONE: ReadonlySet<string> = new Set();
+const NOBODY: Subscriptions = { subscribersOf: () => [], wantedOf: () => NONE };
+
+const subscriptionsOf = (
+  webhooks: readonly Webhook[],
+  isSent: (event: string) => boolean
+): Subscriptions => {
+  const wanted = new Map<readonly string[], ReadonlySet<string>>();
+  const asksFor = (event: string) => (webhook: Webhook) =>
+    webhook.events.includes(event) || webhook.events.includes('*');
+  return {
+    subscribersOf: (event) => (isSent(event) ? webhooks.filter(asksFor(event)) : []),
+    wantedOf(names) {
+      const known = wanted.get(names);
+      if (known) return known;
+      const asked = new Set(names.filter((name) => isSent(name) && webhooks.some(asksFor(name))));
+      wanted.set(names, asked);
+      return asked;
+    },
+  };
+};
 
 /** A transaction sees one state of the webhooks, so each reads them once. */
 const byTransaction = new WeakMap<object, Promise<Subscriptions>>();
@@ -57,13 +79,7 @@ const load = async (
   if (!enabled.has('webhooks')) return NOBODY;
   // What belongs to which module matters only where one is off.
   const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(strapi);
-  const webhooks = rows.map(toWebhook);
-  return {
-    subscribersOf(event) {
-      if (!isOffered(declared[event], enabled)) return [];
-      return webhooks.filter(({ events }) => events.includes(event) || events.includes('*'));
-    },
-  };
+  return subscriptionsOf(rows.map(toWebhook), (event) => isOffered(declared[event], enabled));
 };
 
 /** An answer that a write's transaction may take over instead of asking itself. */
