@@ -23,9 +23,14 @@ const left = async (strapi, { webhookIds }) => {
   return Number(waiting);
 };
 
-/** Forgets what waits. */
-const drop = async (strapi, { webhookIds }) => {
-  await strapi.db.connection('switchboard_deliveries').whereIn('webhook_id', webhookIds).delete();
+/** Forgets what waits; what is being recorded may stand in the way for a moment. */
+const drop = async (strapi, { webhookIds }, tries = 5) => {
+  try {
+    await strapi.db.connection('switchboard_deliveries').whereIn('webhook_id', webhookIds).delete();
+  } catch (error) {
+    if (tries <= 1) throw error;
+    await drop(strapi, { webhookIds }, tries - 1);
+  }
 };
 
 module.exports = ({ strapi, args: { op, ...rest } }) => ({ fill, left, drop })[op](strapi, rest);

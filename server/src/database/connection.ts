@@ -19,6 +19,12 @@ export const table = (strapi: Core.Strapi, executor: Executor, name: string): Kn
   return schema ? executor(name).withSchema(schema) : executor(name);
 };
 
+/** The rows of a raw statement's answer, which each driver gives in a shape of its own. */
+export const rowsOf = <T>(answer: unknown): T[] => {
+  if (!Array.isArray(answer)) return (answer as { rows: T[] }).rows;
+  return (Array.isArray(answer[0]) ? answer[0] : answer) as T[];
+};
+
 export interface TransactionTools {
   trx: Knex.Transaction;
   /** Runs when the outermost transaction has committed; never when it rolls back. */

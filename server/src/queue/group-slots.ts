@@ -60,14 +60,15 @@ export class GroupSlots {
     for (const one of claimed) this.of(one.group).waiting.push(one);
   }
 
-  /** Rows that start now; each holds a slot until `finish`. Groups take turns. */
-  takeStartable(): Claimed[] {
+  /** At most so many rows that start now; each holds a slot until `finish`. Groups take turns. */
+  takeStartable(limit = Number.POSITIVE_INFINITY): Claimed[] {
     const startable: Claimed[] = [];
+    const isFull = (): boolean => this.running >= this.nodeCap || startable.length >= limit;
     let progress = true;
-    while (progress && this.running < this.nodeCap) {
+    while (progress && !isFull()) {
       progress = false;
       for (const [id, group] of [...this.groups]) {
-        if (this.running >= this.nodeCap) break;
+        if (isFull()) break;
         if (group.running >= group.limit) continue;
         const next = group.waiting.shift();
         if (!next) continue;

@@ -63,6 +63,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
   let pressed = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRecording = Number.NEGATIVE_INFINITY;
+  let startedThisTurn = false;
 
   const sleepUntil = (time: number): void => {
     clearTimeout(timer);
@@ -132,20 +133,29 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
     settleIdle();
   };
 
-  /**
-   * Starts what is claimed and has a slot. Goes on until nothing more can start: a row that waited
-   * through its lease gives its slot back at once, and nobody else would offer it to the next one.
-   */
-  const start = (): void => {
-    for (let batch = takeStartable(); batch.length > 0; batch = takeStartable()) {
-      for (const claimed of batch) {
-        if (claimed.leaseUntil - now() < options.reserveMs) slots.finish(claimed.group, null);
-        else void run(claimed);
-      }
-    }
+  const nextTurn = (): void => {
+    startedThisTurn = false;
+    start();
   };
 
-  const takeStartable = (): Claimed[] => (stopping ? [] : slots.takeStartable());
+  /**
+   * Starts what is claimed and has a slot, one row a turn of the event loop, so that the site's own
+   * requests are served in between. Goes on until nothing more can start: a row that waited through
+   * its lease gives its slot back at once, and nobody else would offer it to the next one.
+   */
+  const start = (): void => {
+    while (!stopping && !startedThisTurn) {
+      const [claimed] = slots.takeStartable(1);
+      if (!claimed) return;
+      if (claimed.leaseUntil - now() < options.reserveMs) {
+        slots.finish(claimed.group, null);
+        continue;
+      }
+      startedThisTurn = true;
+      setImmediate(nextTurn);
+      void run(claimed);
+    }
+  };
 
   const claimDue = async (): Promise<void> => {
     const due = await queue.dueTimes();

@@ -130,8 +130,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
 
   return {
     async wanted(names) {
-      const subscriptions = await currentSubscriptions(strapi);
-      return new Set(names.filter((name) => subscriptions.subscribersOf(name).length > 0));
+      return (await currentSubscriptions(strapi)).wantedOf(names);
     },
 
     async publish(events) {

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { Page, Webhook, WebhookWithSecret } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { firstOrNotFound } from '../database/first-or-not-found';
+import { withTransientRetry } from '../database/retry';
 import type { AddressGuard } from '../net/guard';
 import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
 import { seal, unseal } from '../secrets/secret-box';
@@ -127,20 +128,23 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
         .where({ id })
         .delete();
       // After its webhook nothing claims a delivery any more; the log goes in small batches.
-      for (;;) {
+      const removeSome = async (): Promise<number> => {
         const executor = await currentExecutor(strapi);
         const some = (await table(strapi, executor, DELIVERIES_TABLE)
           .select('id')
           .where({ webhook_id: id })
+          .orderBy('id')
           .limit(DELETE_BATCH)) as { id: number }[];
-        if (some.length === 0) return;
-        await table(strapi, executor, DELIVERIES_TABLE)
-          .whereIn(
-            'id',
-            some.map((row) => row.id)
-          )
-          .delete();
-      }
+        if (some.length === 0) return 0;
+        const ids = some.map((row) => row.id);
+        await table(strapi, executor, DELIVERIES_TABLE).whereIn('id', ids).delete();
+        return ids.length;
+      };
+      // Attempts that were under way are being recorded, in an order of their own.
+      const patiently = strapi.db.inTransaction()
+        ? removeSome
+        : () => withTransientRetry(removeSome);
+      while ((await patiently()) > 0) continue;
     },
 
     async rotateSecret(id) {

@@ -3,6 +3,7 @@ import { errors } from '@strapi/utils';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { inTransaction } from '../../database/connection';
 import { COUNT_LIMIT, type PageRequest, paginationMeta } from '../../pagination';
+import { askAhead } from '../../webhooks/subscriptions';
 import type { Kind } from '../sources/kinds';
 import type { Entry } from '../sources/mapping';
 import { getInspected } from '../sources/registry';
@@ -93,7 +94,9 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
   const write = async <T>(work: () => Promise<T>, input: Input = {}): Promise<T> => {
     const email = kind === 'contact' && source.own ? input.email : null;
     try {
-      return await withEmailLock(strapi, email, () => inTransaction(strapi, work));
+      return await askAhead(strapi, () =>
+        withEmailLock(strapi, email, () => inTransaction(strapi, work))
+      );
     } catch (error) {
       // A site's own type may have a unique index of its own.
       if (kind === 'contact' && isDuplicate(error)) throw new EmailTakenError();

@@ -1,6 +1,9 @@
 import type { Core } from '@strapi/strapi';
+import { getPublisher } from '../../webhooks/publisher';
+import { askAhead } from '../../webhooks/subscriptions';
+import { SOURCE_EVENTS } from '../rules';
 import { publishScope } from './publish-scope';
-import { inScope, type Scope } from './scope';
+import { currentScope, inScope, type Scope } from './scope';
 import { isWanted, touchDocuments, touchingOf } from './touch';
 import type { WatchedSource, WatchPlan } from './watched';
 
@@ -22,6 +25,11 @@ const concerns = (
   return opposites.some(({ inverse }) => inverse !== null && params?.data?.[inverse] !== undefined);
 };
 
+/** Where nobody asked for any event of the CRM, a write is the host's alone. A form is our own. */
+const matters = async (strapi: Core.Strapi, plan: WatchPlan, uid: string): Promise<boolean> =>
+  plan.byUid.get(uid)?.some(({ form }) => form !== null) ||
+  (await getPublisher(strapi).wanted(SOURCE_EVENTS)).size > 0;
+
 /**
  * Gives each write to a watched type a scope and, where it has none, a transaction.
  *
@@ -38,13 +46,12 @@ export const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) =
     const original = manager[method];
     originals.set(method, original);
     manager[method] = function write(this: unknown, uid, params) {
-      if (!concerns(plan, method, uid, params)) return original.call(manager, uid, params);
-      return inScope(
-        strapi,
-        { compound: false },
-        (scope) => publishScope(strapi, scope),
-        () => original.call(manager, uid, params)
-      );
+      const run = () => original.call(manager, uid, params);
+      if (currentScope() || !concerns(plan, method, uid, params)) return run();
+      return askAhead(strapi, async () => {
+        if (!(await matters(strapi, plan, uid))) return run();
+        return inScope(strapi, { compound: false }, (scope) => publishScope(strapi, scope), run);
+      });
     };
   }
   return () => {
@@ -79,7 +86,8 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void
     const { uid, action, params } = context as unknown as DocumentContext;
     const sources = plan.byUid.get(uid) ?? [];
     const isCompound = plan.compound.has(uid) || (action === 'clone' && sources.length > 0);
-    if (!ACTIONS.has(action) || !isCompound) return next();
+    if (!ACTIONS.has(action)) return next();
+    if (!isCompound) return sources.length > 0 ? askAhead(strapi, next) : next();
     const run = () =>
       inScope(
         strapi,
@@ -96,7 +104,7 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void
           return next();
         }
       );
-    return run() as ReturnType<typeof next>;
+    return askAhead(strapi, run) as ReturnType<typeof next>;
   });
   return () => void (remove as () => void)();
 };

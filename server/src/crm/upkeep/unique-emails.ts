@@ -1,7 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { emailKey } from './email-key';
-import { withEmailLock } from './email-lock';
 
 const CONTACT = 'plugin::switchboard.contact';
 
@@ -47,7 +46,8 @@ interface DocumentContext {
 
 /**
  * Refuses a second contact of one address with an answer that a person can read, whether the other
- * one is there already, is being made at this moment, or is met at the unique index.
+ * one is there already or is met at the unique index, which makes it sure. No transaction, and so no
+ * lock, begins here: a site's own middlewares come after this one, and may well use a connection.
  */
 export const refuseTakenEmails = (strapi: Core.Strapi): void => {
   strapi.documents.use(async (context, next) => {
@@ -58,14 +58,12 @@ export const refuseTakenEmails = (strapi: Core.Strapi): void => {
     }
     const key = emailKey(params.data?.email);
     if (key === null) return next();
-    return withEmailLock(strapi, params.data?.email, async () => {
-      const self = action === 'update' ? params.documentId : undefined;
-      if (await isTaken(strapi, key, self)) throw new EmailTakenError();
-      try {
-        return await next();
-      } catch (error) {
-        throw isConflict(error) ? new EmailTakenError() : error;
-      }
-    });
+    const self = action === 'update' ? params.documentId : undefined;
+    if (await isTaken(strapi, key, self)) throw new EmailTakenError();
+    try {
+      return await next();
+    } catch (error) {
+      throw isConflict(error) ? new EmailTakenError() : error;
+    }
   });
 };

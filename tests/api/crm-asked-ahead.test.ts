@@ -1,0 +1,95 @@
+import { databases, describeEach, serverDatabases } from '../support/databases';
+import { type Site, startSite } from '../support/site';
+import { CRM, inCode, names, openEventLog } from './crm-helpers';
+
+const options = { webhooks: { dispatch: false } };
+
+/** A site's own middleware around every write, such as one that asks another service first. */
+const holdWrites = (site: Site): Promise<void> =>
+  site.evaluate(async ({ strapi, state }) => {
+    state.held = new Promise<void>((resolve) => {
+      state.release = resolve;
+    });
+    state.unhold = strapi.documents.use(
+      async (context: { action: string }, next: () => unknown) => {
+        if (context.action === 'create') await state.held;
+        return next();
+      }
+    );
+  });
+
+const release = (site: Site): Promise<void> =>
+  site.evaluate(async ({ state }) => {
+    (state.release as () => void)();
+    (state.unhold as () => void)();
+  });
+
+describeEach(databases(), 'who subscribed is asked before the transaction', (database) => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({ database, options });
+  }, 120_000);
+  afterAll(async () => {
+    await site?.stop();
+  }, 60_000);
+
+  it('a webhook that is made while a write waits hears of it', async () => {
+    await holdWrites(site);
+    const created = inCode(site, 'contact').create({ email: 'held@example.test' });
+    // Longer than an answer that was asked for ahead is good for.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const log = await openEventLog(site, ['contact.created']);
+    await release(site);
+    await created;
+    expect(names(await log.take())).toEqual(['contact.created']);
+    await site.request('DELETE', `${CRM}/webhooks/${log.webhookId}`);
+  });
+
+  it('a webhook that the same call makes hears of it', async () => {
+    const made = await site.evaluate(async ({ strapi }, url) => {
+      const seen: unknown[] = [];
+      const remove = strapi.documents.use(
+        async (context: { action: string }, next: () => unknown) => {
+          if (context.action === 'create') {
+            const webhooks = strapi.service('plugin::switchboard.webhooks') as unknown as {
+              create(input: object): Promise<{ id: number }>;
+            };
+            seen.push(await webhooks.create({ name: 'log', url, events: ['*'], active: true }));
+          }
+          return next();
+        }
+      ) as unknown as () => void;
+      await strapi
+        .documents('plugin::switchboard.contact' as never)
+        .create({ data: { email: 'same@example.test' } } as never);
+      remove();
+      return seen as { id: number }[];
+    }, 'http://127.0.0.1:9/');
+    const rows = await site.control('sql', {
+      statement: `select event from switchboard_deliveries where webhook_id = ${made[0]?.id}`,
+    });
+    expect(rows).toEqual([{ event: 'contact.created' }]);
+    await site.request('DELETE', `${CRM}/webhooks/${made[0]?.id}`);
+  });
+});
+
+describeEach(serverDatabases(), 'writes with a small pool of connections', (database) => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({ database, options, env: { DATABASE_POOL_MAX: '2' } });
+  }, 120_000);
+  afterAll(async () => {
+    await site?.stop();
+  }, 60_000);
+
+  it('never wait for each other for ever', async () => {
+    const log = await openEventLog(site, ['contact.created']);
+    const made = await Promise.all(
+      Array.from({ length: 60 }, (_none, at) =>
+        inCode(site, 'contact').create({ email: `pool-${at}@example.test` })
+      )
+    );
+    expect(made).toHaveLength(60);
+    expect(await log.take()).toHaveLength(60);
+  }, 50_000);
+});
