@@ -3,7 +3,14 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, rowsOf, table } from '../database/connection';
+import {
+  currentExecutor,
+  type Executor,
+  rowsOf,
+  runApart,
+  type Statement,
+  table,
+} from '../database/connection';
 import { enabledModules, storedModules } from '../modules';
 import { declarations, isOffered } from './catalogue';
 import { toWebhook } from './serialize';
@@ -42,20 +49,14 @@ const subscriptionsOf = (
 /** A transaction sees one state of the webhooks, so each reads them once. */
 const byTransaction = new WeakMap<object, Promise<Subscriptions>>();
 
-interface Statement {
-  sql: string;
-  bindings: readonly Knex.RawBinding[];
-}
-
 /** Every write runs it; building it anew would cost as much as running it. */
 const statements = new WeakMap<Core.Strapi, Statement>();
 
-const statementOf = (strapi: Core.Strapi): Statement => {
+const statementOf = (strapi: Core.Strapi, executor: Executor): Statement => {
   let statement = statements.get(strapi);
   if (!statement) {
-    const knex = strapi.db.connection as Knex;
-    const { sql, bindings } = table(strapi, knex, WEBHOOKS_TABLE)
-      .select('*', storedModules(strapi, knex).as('modules'))
+    const { sql, bindings } = table(strapi, executor, WEBHOOKS_TABLE)
+      .select('*', storedModules(strapi, executor).as('modules'))
       .where({ active: true })
       .orderBy('id')
       .toSQL();
@@ -65,15 +66,8 @@ const statementOf = (strapi: Core.Strapi): Statement => {
   return statement;
 };
 
-const load = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  connection?: unknown
-): Promise<Subscriptions> => {
-  const { sql, bindings } = statementOf(strapi);
-  const query = executor.raw(sql, bindings);
-  if (connection) query.connection(connection);
-  const rows = rowsOf<WebhookRow & { modules: string | null }>(await query);
+const read = async (strapi: Core.Strapi, answer: unknown): Promise<Subscriptions> => {
+  const rows = rowsOf<WebhookRow & { modules: string | null }>(answer);
   if (!rows[0]) return NOBODY;
   const enabled = enabledModules(rows[0].modules);
   if (!enabled.has('webhooks')) return NOBODY;
@@ -94,21 +88,13 @@ const ahead = new AsyncLocalStorage<Ahead>();
 /** An answer that is older than this is not taken: a webhook may have been made meanwhile. */
 const FRESH_MS = 100;
 
-interface Pool {
-  acquireConnection(): Promise<unknown>;
-  releaseConnection(connection: unknown): Promise<void>;
-}
-
-/** The pool is asked before this returns, so that the transaction to come waits behind it. */
-const loadApart = async (strapi: Core.Strapi): Promise<Subscriptions> => {
-  const pool = strapi.db.connection.client as Pool;
-  const connection = await pool.acquireConnection();
-  try {
-    return await load(strapi, strapi.db.connection as Knex, connection);
-  } finally {
-    await pool.releaseConnection(connection);
-  }
+const load = async (strapi: Core.Strapi, executor: Executor): Promise<Subscriptions> => {
+  const { sql, bindings } = statementOf(strapi, executor);
+  return read(strapi, await executor.raw(sql, bindings));
 };
+
+const loadApart = async (strapi: Core.Strapi): Promise<Subscriptions> =>
+  read(strapi, await runApart(strapi, (knex) => statementOf(strapi, knex)));
 
 /**
  * Asks, on a connection of its own, who subscribed, and goes on with a write that is about to open
