@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { databases, describeEach } from '../support/databases';
 import type { Answer } from '../support/http';
-import { type Site, startSite } from '../support/site';
-import { CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
+import type { Site } from '../support/site';
+import { CRM, type EventLog, inCode, names, useWatchedSite } from './crm-helpers';
 
 const CONTACT = 'plugin::switchboard.contact';
 const ADMIN_CONTACTS = `/content-manager/collection-types/${CONTACT}`;
@@ -19,11 +19,13 @@ const lockOf = (email: string): number =>
 describeEach(databases(), 'one address that several make at the same moment', (database) => {
   let site: Site;
   let log: EventLog;
-  beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { dispatch: false }, forms } });
-    log = await openEventLog(site);
-  }, 180_000);
-  afterAll(() => site?.stop(), 60_000);
+  useWatchedSite(
+    database,
+    (watched) => {
+      ({ site, log } = watched);
+    },
+    { forms }
+  );
 
   const viaForm = (mail: string) =>
     site.request('POST', '/api/inquiries', { body: { data: { mail, lastName: 'Form' } } });

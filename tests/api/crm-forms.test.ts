@@ -1,6 +1,6 @@
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
-import { CRM, type EventLog, names, openEventLog } from './crm-helpers';
+import type { Site } from '../support/site';
+import { CRM, type EventLog, names, useWatchedSite } from './crm-helpers';
 
 const forms = [
   {
@@ -18,11 +18,13 @@ const forms = [
 describeEach(databases(), 'a form that adds its sender', (database) => {
   let site: Site;
   let log: EventLog;
-  beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { dispatch: false }, forms } });
-    log = await openEventLog(site);
-  }, 180_000);
-  afterAll(() => site?.stop(), 60_000);
+  useWatchedSite(
+    database,
+    (watched) => {
+      ({ site, log } = watched);
+    },
+    { forms }
+  );
 
   const send = (data: object) => site.request('POST', '/api/inquiries', { body: { data } });
 

@@ -75,12 +75,13 @@ export interface WatchedSite {
 /** A site that keeps its events to itself, for all tests of the `describe` it is called in. */
 export const useWatchedSite = (
   database: DatabaseKind,
-  started: (watched: WatchedSite) => void
+  started: (watched: WatchedSite) => void | Promise<void>,
+  options: Record<string, unknown> = {}
 ): void => {
   let site: Site;
   beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { dispatch: false } } });
-    started({
+    site = await startSite({ database, options: { webhooks: { dispatch: false }, ...options } });
+    await started({
       site,
       log: await openEventLog(site),
       api: (method, path, body) => site.request(method, `${CRM}${path}`, { body }),

@@ -1,6 +1,6 @@
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
-import { type EventLog, openEventLog } from './crm-helpers';
+import type { Site } from '../support/site';
+import { type EventLog, useWatchedSite } from './crm-helpers';
 import {
   CHANNELS,
   type Row,
@@ -25,14 +25,13 @@ describeEach(databases(), 'a relation that is taken, with draft and publish', (d
   let site: Site;
   let log: EventLog;
   let world: World;
-  beforeAll(async () => {
-    site = await startSite({
-      database,
-      options: { webhooks: { dispatch: false, allowPrivateNetworks: true }, sources: SOURCES },
-    });
-    log = await openEventLog(site);
-  }, 180_000);
-  afterAll(() => site?.stop(), 60_000);
+  useWatchedSite(
+    database,
+    (watched) => {
+      ({ site, log } = watched);
+    },
+    { sources: SOURCES }
+  );
 
   const documents = (type: TypeName, method: string, params: object) =>
     site.control('documents', { uid: `api::${type}.${type}`, method, params });

@@ -1,6 +1,6 @@
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
-import { CRM, type EventLog, openEventLog } from './crm-helpers';
+import type { Site } from '../support/site';
+import { CRM, type EventLog, useWatchedSite } from './crm-helpers';
 import {
   CHANNELS,
   makeWorld,
@@ -84,18 +84,14 @@ describeEach(databases(), 'a long history of relations that change hands', (data
   let site: Site;
   let log: EventLog;
   let world: World;
-  beforeAll(async () => {
-    site = await startSite({
-      database,
-      options: {
-        webhooks: { dispatch: false, allowPrivateNetworks: true },
-        sources: PERSON_SOURCES,
-      },
-    });
-    log = await openEventLog(site);
-    world = await makeWorld(site);
-  }, 180_000);
-  afterAll(() => site?.stop(), 60_000);
+  useWatchedSite(
+    database,
+    async (watched) => {
+      ({ site, log } = watched);
+      world = await makeWorld(site);
+    },
+    { sources: PERSON_SOURCES }
+  );
 
   it.each([1, 2])(
     'says what the routes answer, no more and no less: %d',

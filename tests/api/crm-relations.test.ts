@@ -1,6 +1,6 @@
 import { databases, describeEach } from '../support/databases';
-import { type Site, startSite } from '../support/site';
-import { CRM, type EventLog, openEventLog } from './crm-helpers';
+import type { Site } from '../support/site';
+import { CRM, type EventLog, useWatchedSite } from './crm-helpers';
 import {
   CHANNELS,
   connect,
@@ -176,17 +176,13 @@ const CASES: Case[] = [
 describeEach(databases(), 'a relation that is taken from its holder', (database) => {
   let site: Site;
   let log: EventLog;
-  beforeAll(async () => {
-    site = await startSite({
-      database,
-      options: {
-        webhooks: { dispatch: false, allowPrivateNetworks: true },
-        sources: PERSON_SOURCES,
-      },
-    });
-    log = await openEventLog(site);
-  }, 180_000);
-  afterAll(() => site?.stop(), 60_000);
+  useWatchedSite(
+    database,
+    (watched) => {
+      ({ site, log } = watched);
+    },
+    { sources: PERSON_SOURCES }
+  );
 
   describe.each(CHANNELS)('through %s', (channel) => {
     describe.each(['connect', 'set'] as const)('with %s', (operation) => {

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { inTransaction } from '../../database/connection';
 import { getPublisher } from '../../webhooks/publisher';
 import { askAhead } from '../../webhooks/subscriptions';
 import { SOURCE_EVENTS } from '../rules';
@@ -30,6 +31,10 @@ const matters = async (strapi: Core.Strapi, plan: WatchPlan, uid: string): Promi
   plan.byUid.get(uid)?.some(({ form }) => form !== null) ||
   (await getPublisher(strapi).wanted(SOURCE_EVENTS)).size > 0;
 
+/** A write to the plugin's own types is more than one statement: it keeps dates up to date. */
+const isOwn = (plan: WatchPlan, uid: string): boolean =>
+  plan.byUid.get(uid)?.some(({ source }) => source.own) ?? false;
+
 /**
  * Gives each write to a watched type a scope and, where it has none, a transaction.
  *
@@ -49,7 +54,8 @@ export const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) =
       const run = () => original.call(manager, uid, params);
       if (currentScope() || !concerns(plan, method, uid, params)) return run();
       return askAhead(strapi, async () => {
-        if (!(await matters(strapi, plan, uid))) return run();
+        if (!(await matters(strapi, plan, uid)))
+          return isOwn(plan, uid) ? inTransaction(strapi, run) : run();
         return inScope(strapi, { compound: false }, (scope) => publishScope(strapi, scope), run);
       });
     };
