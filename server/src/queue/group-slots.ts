@@ -60,28 +60,21 @@ export class GroupSlots {
     for (const one of claimed) this.of(one.group).waiting.push(one);
   }
 
-  /** At most so many rows that start now; each holds a slot until `finish`. Groups take turns. */
-  takeStartable(limit = Number.POSITIVE_INFINITY): Claimed[] {
-    const startable: Claimed[] = [];
-    const isFull = (): boolean => this.running >= this.nodeCap || startable.length >= limit;
-    let progress = true;
-    while (progress && !isFull()) {
-      progress = false;
-      for (const [id, group] of [...this.groups]) {
-        if (isFull()) break;
-        if (group.running >= group.limit) continue;
-        const next = group.waiting.shift();
-        if (!next) continue;
-        group.running += 1;
-        this.running += 1;
-        startable.push(next);
-        progress = true;
-        // To the end of the line: slots that empty one by one must not all go to the first group.
-        this.groups.delete(id);
-        this.groups.set(id, group);
-      }
+  /** The next row to start, which holds a slot until `finish`; none where no slot is free. */
+  takeNext(): Claimed | undefined {
+    if (this.running >= this.nodeCap) return undefined;
+    for (const [id, group] of this.groups) {
+      if (group.running >= group.limit) continue;
+      const next = group.waiting.shift();
+      if (!next) continue;
+      group.running += 1;
+      this.running += 1;
+      // To the end of the line: groups take turns, also where slots empty one by one.
+      this.groups.delete(id);
+      this.groups.set(id, group);
+      return next;
     }
-    return startable;
+    return undefined;
   }
 
   /** @param healthy what the row said about its group; null: nothing, it was not worked on. */

@@ -145,7 +145,7 @@ export const createWorker = <Outcome>(options: WorkerOptions<Outcome>): Worker =
    */
   const start = (): void => {
     while (!stopping && !startedThisTurn) {
-      const [claimed] = slots.takeStartable(1);
+      const claimed = slots.takeNext();
       if (!claimed) return;
       if (claimed.leaseUntil - now() < options.reserveMs) {
         slots.finish(claimed.group, null);

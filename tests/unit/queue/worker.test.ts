@@ -149,6 +149,25 @@ describe('work', () => {
     expect(batches.length).toBeLessThan(300);
   });
 
+  it('starts one row a turn of the event loop, however many slots are free', async () => {
+    const queue = createMemoryQueue();
+    queue.put(1, 4);
+    const started: number[] = [];
+    const startedAfterFirst: number[] = [];
+    const { worker } = start(queue, {
+      async perform(claimed) {
+        started.push(claimed.id);
+        // Still the same turn: only what waits for nothing comes in between.
+        for (let tick = 0; tick < 10; tick += 1) await null;
+        startedAfterFirst.push(started.length);
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => open(queue).length === 0);
+    expect(startedAfterFirst).toEqual([1, 2, 3, 4]);
+  });
+
   it('of a group that hangs does not hold up another group', async () => {
     const queue = createMemoryQueue();
     queue.put(1, 1000);
