@@ -20,7 +20,8 @@ export interface EventToPublish {
 export interface Publisher {
   /**
    * Which of these events would reach somebody now: the module is on and an active webhook asked.
-   * Asks the database once a transaction, so a source may ask before it builds any payload.
+   * Asks the database once a transaction, or takes over what was asked just before it
+   * (`askAhead`), so a source may ask before it builds any payload.
    */
   wanted(names: readonly string[]): Promise<ReadonlySet<string>>;
   /**

@@ -139,7 +139,7 @@ export const currentSubscriptions = async (strapi: Core.Strapi): Promise<Subscri
   return subscriptions;
 };
 
-/** After a change of webhooks or modules inside a transaction, its later events must see it. */
+/** After a change of webhooks, the events to come of the same call or transaction must see it. */
 export const forgetSubscriptions = async (strapi: Core.Strapi): Promise<void> => {
   takeAhead();
   if (strapi.db.inTransaction()) byTransaction.delete(await currentExecutor(strapi));
