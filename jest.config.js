@@ -34,6 +34,14 @@ module.exports = {
       modulePathIgnorePatterns,
     },
     {
+      displayName: 'soak',
+      rootDir: __dirname,
+      testEnvironment: '<rootDir>/tests/support/environment.js',
+      testMatch: ['<rootDir>/tests/soak/**/*.test.ts'],
+      transform,
+      modulePathIgnorePatterns,
+    },
+    {
       displayName: 'e2e',
       rootDir: __dirname,
       testEnvironment: '<rootDir>/tests/support/environment.js',

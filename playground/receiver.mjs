@@ -1,4 +1,4 @@
-// A receiver of Switchboard's webhooks, written from the specification, with nothing but Node:
+// A receiver of Switchboard's webhooks, written from docs/contract-webhooks.md, with nothing but Node:
 // it verifies each signature over the raw body, refuses what is older than five minutes, skips what
 // it already has, and shows what arrived on a page that updates itself.
 //
@@ -40,7 +40,7 @@ export const refusal = ({ secret, timestamp, signature, rawBody, nowSeconds }) =
 
 // The secret: from the environment, from the process that started this one, or from the page.
 const SECRET_FILE = process.env.DATA && path.join(process.env.DATA, 'receiver-secret');
-let secret = process.env.WEBHOOK_SECRET;
+let secret = process.env.WEBHOOK_SECRET?.trim();
 if (!secret && SECRET_FILE && fs.existsSync(SECRET_FILE)) {
   secret = fs.readFileSync(SECRET_FILE, 'utf8').trim();
 }

@@ -1,5 +1,6 @@
 // Installs the packed tarball into a new Strapi project outside the repository, builds its admin
-// panel, and lets the main job run there: a contact is created, a signed event arrives.
+// panel, compiles a consumer of its types under each module resolution, and lets the main job run
+// there: a contact is created, a signed event arrives.
 // Usage: node scripts/check-package.mjs [--keep]
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -10,6 +11,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkTypes } from './lib/check-types.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const project = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-project-'));
@@ -174,6 +176,9 @@ try {
   makeProject(pack());
   say(`installing into ${path.basename(project)}`);
   run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']);
+  say('compiling a consumer of its types');
+  const faults = checkTypes(project);
+  if (faults.length > 0) throw new Error(`the types: ${faults.join('\n')}`);
   say('building the admin panel');
   run('npx', ['strapi', 'build']);
   const port = await freePort();

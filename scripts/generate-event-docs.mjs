@@ -71,10 +71,10 @@ const readCatalogue = async () => {
     const { CRM_EVENTS } = load('./server/src/crm/catalogue/index.js');
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
     load('./server/src/stock/stock-events.js').declareStockEvents(strapi);
-    load('./server/src/pos/pos-event-publishing.js').declarePosEvents(strapi);
-    const { ping, ...events } = await load('./server/src/webhooks/catalogue.js').declaredEvents(
-      strapi
-    );
+    load('./server/src/pos/processing/pos-event-publishing.js').declarePosEvents(strapi);
+    const { ping, ...events } = await load(
+      './server/src/webhooks/subscriptions/catalogue.js'
+    ).declaredEvents(strapi);
     return { ...events, ping };
   } finally {
     fs.rmSync(target, { recursive: true, force: true });

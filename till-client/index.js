@@ -60,7 +60,9 @@ class TillClient {
 
   constructor(options) {
     const { url, key, secret } = options;
-    if (!url || !key || !secret) throw new TypeError('url, key and secret are needed');
+    if (![url, key, secret].every((given) => String(given ?? '').trim())) {
+      throw new TypeError('url, key and secret are needed');
+    }
     const defaults = {
       timeoutMs: 10_000,
       tries: 5,

@@ -1,3 +1,4 @@
+import type { FeatureId, Features } from '../../shared/contracts/features';
 import type { ModuleId } from '../../shared/contracts/modules';
 import type { AdminAction } from '../../shared/contracts/permissions';
 import type { TextKey } from './utils/text';
@@ -10,8 +11,15 @@ export interface NavigationEntry {
   module?: ModuleId;
 }
 
-/** The groups of the menu entry CRM (ARCHITECTURE.md). */
-export const NAVIGATION: readonly { label: TextKey; entries: readonly NavigationEntry[] }[] = [
+export interface NavigationGroup {
+  label: TextKey;
+  /** Shown only on a site that has this part of the plugin. */
+  feature?: FeatureId;
+  entries: readonly NavigationEntry[];
+}
+
+/** The groups of the menu entry CRM (ARCHITECTURE.md#layout). */
+export const NAVIGATION: readonly NavigationGroup[] = [
   {
     label: 'nav.data',
     entries: [
@@ -20,6 +28,7 @@ export const NAVIGATION: readonly { label: TextKey; entries: readonly Navigation
   },
   {
     label: 'nav.pos',
+    feature: 'pos',
     entries: [
       { path: 'connections', label: 'nav.connections', action: 'connections.read' },
       { path: 'events', label: 'nav.events', action: 'pos-events.read' },
@@ -27,3 +36,18 @@ export const NAVIGATION: readonly { label: TextKey; entries: readonly Navigation
     ],
   },
 ];
+
+/** The entries that this user may open now. */
+export const openGroups = (
+  can: (action: AdminAction) => boolean,
+  enabled: ReadonlySet<string>,
+  features: Features
+): NavigationGroup[] =>
+  NAVIGATION.filter(({ feature }) => feature === undefined || features[feature])
+    .map(({ label, entries }) => ({
+      label,
+      entries: entries.filter(
+        ({ action, module }) => can(action) && (module === undefined || enabled.has(module))
+      ),
+    }))
+    .filter(({ entries }) => entries.length > 0);

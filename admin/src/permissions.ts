@@ -1,30 +1,33 @@
-import { useRBAC } from '@strapi/strapi/admin';
-import { useMemo } from 'react';
-import { ADMIN_ACTIONS, type AdminAction, adminActionId } from '../../shared/contracts/permissions';
+import { useAuth } from '@strapi/strapi/admin';
+import { createContext, useContext, useMemo } from 'react';
+import { type AdminAction, adminActionId } from '../../shared/contracts/permissions';
 
 /** A permission as the host's menu, pages and widgets take it: any one of a list opens the door. */
 export const permissionsFor = (...actions: AdminAction[]) =>
   actions.map((action) => ({ action: adminActionId(action), subject: null }));
-
-const ALL = ADMIN_ACTIONS.map((action) => ({
-  id: undefined,
-  action: adminActionId(action),
-  subject: null,
-  actionParameters: {},
-  properties: {},
-  conditions: [],
-}));
 
 export interface Access {
   isLoading: boolean;
   can(action: AdminAction): boolean;
 }
 
-/** What whoever is logged in may do here. The server asks again, whatever the screen shows. */
-export const useAccess = (): Access => {
-  const { permissions, isLoading } = useRBAC(ALL as never);
+/**
+ * What whoever is logged in was granted, for `AccessContext`. Read from the host's own list, which
+ * follows its request: `useRBAC` asks once, and where that list was still on its way it answers for
+ * good that nothing is granted. None of the plugin's actions has a subject that a condition could
+ * be about, so being granted is all there is to know.
+ */
+export const useGrants = (): Access => {
+  const isLoading = useAuth('Switchboard', (state) => state.isLoading);
+  const permissions = useAuth('Switchboard', (state) => state.permissions);
   return useMemo(() => {
     const granted = new Set(permissions.map(({ action }) => action));
-    return { isLoading, can: (action) => granted.has(adminActionId(action)) };
-  }, [permissions, isLoading]);
+    return { isLoading, can: (action) => !isLoading && granted.has(adminActionId(action)) };
+  }, [isLoading, permissions]);
 };
+
+/** Outside of a page that asked, nothing is granted. */
+export const AccessContext = createContext<Access>({ isLoading: false, can: () => false });
+
+/** What whoever is logged in may do here. The server asks again, whatever the screen shows. */
+export const useAccess = (): Access => useContext(AccessContext);

@@ -23,7 +23,7 @@ const fill = async (strapi, { table, size, ids }) => {
   const group = `CASE n % ${GROUPS} ${ids.map((id, at) => `WHEN ${at} THEN ${id}`).join(' ')} END`;
   const now = Date.now();
   await strapi.db.connection.raw(
-    `INSERT INTO ${table} (delivery_id, webhook_id, event, status, tries, is_test, due_at, next_attempt_at, created_at, url, body, attempts)
+    `INSERT INTO ${table} (document_id, webhook_id, event, status, tries, is_test, due_at, next_attempt_at, created_at, url, body, attempts)
      SELECT ${concat}, ${group}, 'bench.event', 'pending', 0, ${strapi.db.dialect.client === 'postgres' ? 'false' : '0'},
        ${now - 10_000_000} + n, ${now - 10_000_000} + n, ${now}, 'http://127.0.0.1/', '{}', '[]'
      FROM (${series(strapi, size)}) numbers`
@@ -55,8 +55,8 @@ const prepare = async (strapi, { sizes }) => {
  * @returns the median turn's milliseconds.
  */
 const time = async (strapi, { table, times }) => {
-  const { createDatabaseQueue } = pluginModule('queue/database-engine');
-  const queue = createDatabaseQueue(strapi, {
+  const { createLeasedRows } = pluginModule('database/leases/leased-rows');
+  const rows = createLeasedRows(strapi, {
     tableName: table,
     groupColumn: 'webhook_id',
     columns: { status: 'text' },
@@ -67,13 +67,13 @@ const time = async (strapi, { table, times }) => {
   const turns = [];
   for (let turn = 0; turn < times; turn += 1) {
     const started = performance.now();
-    const due = await queue.dueTimes();
+    const due = await rows.dueTimes();
     const [group] = [...due.keys()].slice(turn % GROUPS);
-    held.push(...(await queue.claim(group, CLAIM)));
+    held.push(...(await rows.claim(group, CLAIM)));
     turns.push(performance.now() - started);
   }
   if (held.length !== times * CLAIM) throw new Error(`${held.length} rows were claimed`);
-  await queue.release(held.slice(0, CLAIM));
+  await rows.release(held.slice(0, CLAIM));
   return turns.sort((a, b) => a - b)[times >> 1];
 };
 

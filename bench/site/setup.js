@@ -30,15 +30,27 @@ const twin = (singularName) => ({
 
 /** A table of deliveries that no dispatcher serves, for claiming from. */
 const queueTable = (name) => {
-  const { deliveryTable } = require(
+  const { deliveryType, deliveryTable } = require(
     path.join(process.env.SWITCHBOARD_PATH, 'server/src/webhooks/tables.js')
   );
+  const { attributes, indexes } = deliveryType.schema;
+  const { besides } = deliveryTable;
+  const columns = Object.entries(attributes).filter(([, { type }]) => type !== 'relation');
   return {
-    ...deliveryTable,
     uid: `plugin::switchboard.${name.replaceAll('_', '-')}`,
     singularName: name,
     tableName: name,
-    indexes: deliveryTable.indexes.map((index) => ({ ...index, name: `${name}_${index.name}` })),
+    attributes: {
+      id: { type: 'increments' },
+      document_id: { type: 'string' },
+      ...Object.fromEntries(
+        columns.map(([key, { type, columnName, column }]) => [columnName ?? key, { type, column }])
+      ),
+      ...besides.attributes,
+    },
+    indexes: [{ name: 'document', columns: ['document_id'] }, ...indexes, ...besides.indexes].map(
+      (index) => ({ ...index, name: `${name}_${index.name}` })
+    ),
   };
 };
 

@@ -1,6 +1,7 @@
 // Takes the receipts of a till that has a fixed format, reshapes, signs and forwards them.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import http from 'node:http';
+import { fileURLToPath } from 'node:url';
 import tillClient from 'strapi-plugin-switchboard/till-client';
 
 const {
@@ -11,6 +12,8 @@ const {
   PORT = '8080',
   FOLDER = 'receipts',
 } = process.env;
+/** What it cannot run without; an empty token would let anybody in. */
+const NEEDED = { POS_URL, POS_KEY, POS_SECRET, TILL_TOKEN };
 const MAX_BYTES = 256 * 1024;
 
 /** `19.99` as 1999, by its digits: `19.99 * 100` is 1998.9999999999998. */
@@ -129,4 +132,11 @@ const serve = () => {
     .listen(Number(PORT));
 };
 
-if (POS_URL && POS_KEY && POS_SECRET && TILL_TOKEN) serve();
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const missing = Object.keys(NEEDED).filter((name) => !NEEDED[name]?.trim());
+  if (missing.length > 0) {
+    console.error(`Set ${missing.join(', ')}.`);
+    process.exit(1);
+  }
+  serve();
+}

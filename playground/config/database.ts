@@ -19,7 +19,8 @@ export default ({ env }: Core.Config.Shared.ConfigParams) => ({
       // readers do not wait for the writer. It survives a killed process as the default does.
       afterCreate(connection: SqliteConnection, done: Done) {
         connection.pragma('journal_mode = WAL');
-        connection.pragma('busy_timeout = 10000');
+        // A lock is waited for with the event loop held: longer would be a pause of the whole site.
+        connection.pragma('busy_timeout = 50');
         done(null, connection);
       },
     },

@@ -1,6 +1,6 @@
 // The events as an AsyncAPI 3 document: one channel, a receiver's address, and a message an event.
 
-/** Every header of specification 1, Signing. Later versions may add some, so others are allowed. */
+/** Every header of docs/contract-webhooks.md#requests-to-receivers. Later versions may add some, so others are allowed. */
 const HEADERS = {
   type: 'object',
   required: [

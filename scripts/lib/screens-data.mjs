@@ -40,7 +40,7 @@ export const adminClient = async (siteUrl, { email, password }) => {
   return call;
 };
 
-/** Signs a record as a till does, and sends it (specification 2, Authentication). */
+/** Signs a record as a till does, and sends it (docs/contract-pos.md#authentication). */
 export const sendRecord = async (siteUrl, { key, secret }, kind, record) => {
   const body = JSON.stringify(record);
   const timestamp = String(Math.floor(Date.now() / 1000));

@@ -1,60 +1,112 @@
 import type { Core } from '@strapi/strapi';
 import { access } from './access';
-import { config } from './config';
+import { config, getOptions } from './config';
+import { ineffective } from './config/ineffective';
+import { keepInternalTables } from './database/tables/internal-tables';
 import { crm } from './crm';
 import type { EmailService } from './crm/email/types';
 import type { ContactImport } from './crm/import/import-service';
+import { siteTable } from './database/site-instance';
+import { sqliteWarnings } from './database/sqlite-settings';
+import { answerAbsent } from './http/answer-absent';
+import { refuseForms } from './http/refuse-forms';
 import { modules } from './modules';
+import { closeServer, watchRequests } from './net/close-server';
 import { overview } from './overview';
+import { createParts, isOn } from './parts';
+import { keepTables, persistence } from './persistence';
 import { pos } from './pos';
-import type { Room, RouteConfig } from './room';
+import type { Feature } from './feature';
+import { prepareScheduler } from './scheduling';
 import { stock } from './stock';
 import { webhooks } from './webhooks';
-import type { EventsService } from './webhooks/events-service';
+import type { EventsService } from './webhooks/publishing/events-service';
 
-/** In the order of the arrows: a room comes after the rooms it uses. */
-const rooms: readonly Room[] = [modules, access, webhooks, crm, stock, pos, overview];
+/** In the order of the arrows: a feature comes after the features it uses. */
+const features: readonly Feature[] = [
+  modules,
+  access,
+  webhooks,
+  crm,
+  stock,
+  pos,
+  overview,
+  persistence,
+];
 
-const gather = <K extends 'contentTypes' | 'services' | 'controllers' | 'policies'>(
-  part: K
-): NonNullable<Room[K]> => Object.assign({}, ...rooms.map((room) => room[part] ?? {}));
-
-const routesOf = (api: 'crm' | 'pos' | 'admin'): RouteConfig[] =>
-  rooms.flatMap((room) => room.routes?.[api] ?? []);
+const { offer, ...parts } = createParts(features);
 
 interface HostContext {
   strapi: Core.Strapi;
 }
 
+/** Those that the site has; the others of its options are as if they were not there. */
+const featuresOf = (strapi: Core.Strapi): readonly Feature[] =>
+  features.filter((feature) => isOn(feature, getOptions(strapi).features));
+
 export default {
-  config,
-  contentTypes: gather('contentTypes'),
-  services: gather('services'),
-  controllers: gather('controllers'),
-  policies: gather('policies'),
-  routes: {
-    crm: { type: 'content-api', prefix: '/fw-crm/v1', routes: routesOf('crm') },
-    pos: { type: 'content-api', prefix: '/service-pos/v1', routes: routesOf('pos') },
-    admin: { type: 'admin', routes: routesOf('admin') },
+  ...parts,
+  config: {
+    ...config,
+    validator(options: unknown): void {
+      offer(config.validator(options).features);
+    },
   },
   async register(context: HostContext): Promise<void> {
-    for (const room of rooms) {
-      for (const model of room.tables ?? []) context.strapi.get('models').add(model);
-      await room.register?.(context);
+    const { strapi } = context;
+    const present = featuresOf(strapi);
+    watchRequests(strapi);
+    prepareScheduler(strapi);
+    keepInternalTables(
+      strapi,
+      present.flatMap((feature) => feature.internalTables ?? [])
+    );
+    keepTables(
+      strapi,
+      [siteTable, ...present.flatMap((feature) => feature.tables ?? [])],
+      features
+    );
+    for (const feature of present) await feature.register?.(context);
+    const absent = features.filter((feature) => !present.includes(feature));
+    if (absent.length > 0) {
+      const answer = answerAbsent(strapi, present, absent);
+      strapi.server.use(answer as Parameters<typeof strapi.server.use>[0]);
     }
+    strapi.server.use(refuseForms(strapi) as Parameters<typeof strapi.server.use>[0]);
   },
   async bootstrap(context: HostContext): Promise<void> {
-    for (const room of rooms) await room.bootstrap?.(context);
+    const { strapi } = context;
+    for (const warning of [...ineffective(strapi), ...(await sqliteWarnings(strapi))]) {
+      strapi.log.warn(`switchboard: ${warning}`);
+    }
+    for (const feature of featuresOf(strapi)) await feature.bootstrap?.(context);
   },
   async destroy(context: HostContext): Promise<void> {
-    for (const room of [...rooms].reverse()) await room.destroy?.(context);
+    const last = [...featuresOf(context.strapi)].reverse();
+    // Side by side: what waits for receivers and what waits for clients has seconds each.
+    await Promise.all([
+      closeServer(context.strapi),
+      ...last.map((feature) => feature.stop?.(context)),
+    ]);
+    for (const feature of last) await feature.destroy?.(context);
   },
 };
 
 /** For other plugins: the types of the hooks, of the payloads and of the services they may call. */
 export type * from './hooks/types';
 export type * from './crm/email/types';
-export type { ImportIssue, ImportReport } from '../../shared/contracts/crm';
+export type {
+  Campaign,
+  Company,
+  Contact,
+  Deal,
+  DealStage,
+  ImportIssue,
+  ImportReport,
+  Tag,
+  Task,
+} from '../../shared/contracts/crm';
+export type { Delivery, Webhook } from '../../shared/contracts/webhooks';
 export type { ContactImport, EventsService };
 
 /** What `strapi.service(uid)` is for the plugin's public services. */

@@ -1,6 +1,6 @@
 /**
  * Types of `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}` and of the
- * objects inside event payloads, which are the same (specification 1, Contact object). An `id` is
+ * objects inside event payloads, which are the same (docs/contract-webhooks.md#objects). An `id` is
  * the host's document id; `owner_id` is the id of an admin user. Times are ISO 8601 with an offset.
  */
 

@@ -1,3 +1,5 @@
+import type { Features } from './features';
+
 /** The optional modules of the CRM. Events of a module are offered and sent only while it is on. */
 export const MODULE_IDS = [
   'webhooks',
@@ -14,4 +16,11 @@ export interface Module {
   id: ModuleId;
   name: string;
   enabled: boolean;
+}
+
+/** `GET` and `PUT /switchboard/modules`. */
+export interface ModulesAnswer {
+  data: Module[];
+  /** What the site has at all, as its options say. */
+  features: Features;
 }

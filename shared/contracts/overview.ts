@@ -2,8 +2,12 @@
 
 /** Deliveries that were queued in a span of time, by what became of them. */
 export interface HealthCounts {
+  /** Not finished: never tried, or `failing`. */
   pending: number;
+  /** Of the pending ones, those whose tries failed so far; they will be tried again. */
+  failing: number;
   sent: number;
+  /** Given up: the last try failed. */
   failed: number;
 }
 
@@ -24,7 +28,7 @@ export interface LastAnswer {
 export interface WebhookHealth extends HealthCounts {
   webhook_id: number;
   buckets: HealthBucket[];
-  /** Of the newest delivery that was tried; null where none was. */
+  /** Of the newest delivery that was tried; null where none was, or none of the latest thousand. */
   last: LastAnswer | null;
 }
 

@@ -8,6 +8,7 @@ export const ADMIN_ACTIONS = [
   'webhooks.create',
   'webhooks.update',
   'webhooks.delete',
+  'webhooks.reveal',
   'crm.read',
   'crm.write',
   'crm.import',

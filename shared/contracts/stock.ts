@@ -1,4 +1,4 @@
-/** Types of `/switchboard/{items,locations,levels}…`; ARCHITECTURE.md. Times are ISO 8601. */
+/** Types of `/switchboard/{items,locations,levels}…`; docs/tills.md#the-rule-of-stock. Times are ISO 8601. */
 
 export interface Location {
   id: number;
@@ -62,6 +62,27 @@ export interface Level {
   quantity: number;
   opening: number;
   last_counted_at: string | null;
+}
+
+/** One row of `GET /switchboard/stock-grid`: an item with every location that has a level of it. */
+export interface StockGridRow {
+  id: number;
+  sku: string;
+  gtin: string | null;
+  name: string | null;
+  low_at: number;
+  /** Over all locations. */
+  total: number;
+  /** A location holds `low_at` or less. */
+  low: boolean;
+  /** A location holds less than nothing. */
+  negative: boolean;
+  levels: {
+    id: number;
+    location: LocationSummary;
+    quantity: number;
+    last_counted_at: string | null;
+  }[];
 }
 
 export interface Movement {

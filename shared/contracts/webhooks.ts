@@ -1,4 +1,4 @@
-/** Types of `/api/fw-crm/v1/webhooks…` and `/switchboard/webhooks…`; specification 1, Endpoints. */
+/** Types of `/api/fw-crm/v1/webhooks…` and `/switchboard/webhooks…`; docs/contract-webhooks.md#management-routes. */
 
 export const DELIVERY_STATUSES = ['pending', 'sent', 'failed'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
@@ -19,8 +19,11 @@ export interface Webhook {
 }
 
 export interface WebhookWithSecret extends Webhook {
-  /** `null` where the stored secret can no longer be decrypted: rotate it. */
-  secret: string | null;
+  /**
+   * `null` where the stored secret can no longer be decrypted: rotate it. Absent for whoever may not
+   * reveal secrets (content API action `webhooks.revealSecret`, admin action `webhooks.reveal`).
+   */
+  secret?: string | null;
 }
 
 export interface WebhookInput {

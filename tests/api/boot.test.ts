@@ -18,7 +18,7 @@ const bootFailure = async (options: SiteOptions): Promise<string> => {
 describeEach(databases(), 'a site with the plugin', (database) => {
   let site: Site;
   beforeAll(async () => {
-    site = await startSite({ database });
+    site = await startSite({ database, firstBoot: true });
   }, 120_000);
   afterAll(() => site?.stop(), 60_000);
 

@@ -1,6 +1,7 @@
 import { databases, describeEach, serverDatabases } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM, inCode, names, openEventLog } from './crm-helpers';
+import { copyWebhook, createWebhook } from './delivery-support';
 
 const options = { webhooks: { dispatch: false } };
 
@@ -11,8 +12,9 @@ const holdWrites = (site: Site): Promise<void> =>
       state.release = resolve;
     });
     state.unhold = strapi.documents.use(
-      async (context: { action: string }, next: () => unknown) => {
-        if (context.action === 'create') await state.held;
+      async (context: { uid: string; action: string }, next: () => unknown) => {
+        const isContact = context.uid === 'plugin::switchboard.contact';
+        if (isContact && context.action === 'create') await state.held;
         return next();
       }
     );
@@ -49,8 +51,8 @@ describeEach(databases(), 'who subscribed is asked before the transaction', (dat
     const made = await site.evaluate(async ({ strapi }, url) => {
       const seen: unknown[] = [];
       const remove = strapi.documents.use(
-        async (context: { action: string }, next: () => unknown) => {
-          if (context.action === 'create') {
+        async (context: { uid: string; action: string }, next: () => unknown) => {
+          if (context.uid === 'plugin::switchboard.contact' && context.action === 'create') {
             const webhooks = strapi.service('plugin::switchboard.webhooks') as unknown as {
               create(input: object): Promise<{ id: number }>;
             };
@@ -70,6 +72,44 @@ describeEach(databases(), 'who subscribed is asked before the transaction', (dat
     });
     expect(rows).toEqual([{ event: 'contact.created' }]);
     await site.request('DELETE', `${CRM}/webhooks/${made[0]?.id}`);
+  });
+
+  it('a webhook that the same transaction makes hears of the writes that follow it', async () => {
+    const id = await site.evaluate(
+      ({ strapi }, url) =>
+        strapi.db.transaction(async () => {
+          const webhooks = strapi.service('plugin::switchboard.webhooks') as unknown as {
+            create(input: object): Promise<{ id: number }>;
+          };
+          const contacts = strapi.documents('plugin::switchboard.contact' as never);
+          await contacts.create({ data: { email: 'before@example.test' } } as never);
+          const webhook = await webhooks.create({ name: 'log', url, events: ['*'], active: true });
+          await contacts.create({ data: { email: 'after@example.test' } } as never);
+          return webhook.id;
+        }) as Promise<number>,
+      'http://127.0.0.1:9/'
+    );
+    const rows = (await site.control('sql', {
+      statement: `select body from switchboard_deliveries where webhook_id = ${id}`,
+    })) as { body: string }[];
+    expect(rows.map(({ body }) => JSON.parse(body).data.email)).toEqual(['after@example.test']);
+    await site.request('DELETE', `${CRM}/webhooks/${id}`);
+  });
+
+  it('each of more webhooks than one statement reads hears of it, once', async () => {
+    const { id } = await createWebhook(site, 'http://127.0.0.1:9/', {
+      events: ['contact.created'],
+    });
+    await copyWebhook(site, id, 1200);
+    await inCode(site, 'contact').create({ email: 'many@example.test' });
+    const heard = await site.control('sql', {
+      statement:
+        'select count(distinct webhook_id) as n, count(*) as m from switchboard_deliveries where webhook_id >= ?',
+      bindings: [id],
+    });
+    expect(heard.map(({ n, m }: Record<string, unknown>) => [Number(n), Number(m)])).toEqual([
+      [1201, 1201],
+    ]);
   });
 });
 

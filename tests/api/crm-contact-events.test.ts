@@ -313,6 +313,36 @@ describeEach(databases(), 'contact events', (database) => {
       await api('PATCH', `/tags/${tag.id}`, { name: 'Other' });
       expect(await log.take()).toEqual([]);
     });
+
+    it('name no tag that was there, where a lifecycle of the site adds one to a change', async () => {
+      const [old, added] = [await newTag(), await newTag()];
+      const contact = await newContact({ tags: [old.id] });
+      await site.evaluate(async ({ strapi, state }, tagId) => {
+        const contacts = strapi.db.query('plugin::switchboard.contact' as never);
+        const tag = await strapi.db
+          .query('plugin::switchboard.tag' as never)
+          .findOne({ where: { documentId: tagId } });
+        const event = (state.event ??= { isDone: false }) as { isDone: boolean };
+        strapi.db.lifecycles.subscribe({
+          models: ['plugin::switchboard.contact'],
+          async afterUpdate({ params }: { params: { where: object } }) {
+            if (event.isDone) return;
+            event.isDone = true;
+            const data = { tags: { connect: [tag.id] } };
+            await contacts.update({ where: params.where, data } as never);
+          },
+        } as never);
+      }, added.id);
+      await inCode(site, 'contact').query('update', {
+        where: { documentId: contact.id },
+        data: { first_name: 'Ada' },
+      });
+      const events = await log.take();
+      expect(events.map(({ event, data }) => [event, data.changed ?? data.tag])).toEqual([
+        ['contact.updated', ['first_name', 'name']],
+        ['contact.tagged', added],
+      ]);
+    });
   });
 
   describe('contact.deleted', () => {

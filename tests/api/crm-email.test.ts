@@ -135,9 +135,9 @@ describeEach(databases(), 'what becomes of e-mail', (database) => {
       body: Buffer.from(body),
       headers: { 'content-type': 'application/json', ...headers },
     });
-  const sendgrid = (events: object[]) => {
+  const sendgrid = (events: object[], at = Date.now()) => {
     const body = JSON.stringify(events);
-    const timestamp = '1700000000';
+    const timestamp = String(Math.floor(at / 1000));
     return post('/email/sendgrid', body, {
       'X-Twilio-Email-Event-Webhook-Timestamp': timestamp,
       'X-Twilio-Email-Event-Webhook-Signature': sign(
@@ -177,6 +177,46 @@ describeEach(databases(), 'what becomes of e-mail', (database) => {
       ]);
       await sendgrid(events);
       expect(await log.take()).toEqual([]);
+    });
+
+    it('old ones and ones ahead of time count for nothing, nor does one without an id twice', async () => {
+      const contact = await newContact();
+      const open = [
+        { email: contact.email, campaign_id: campaign.id, event: 'open', useragent: PERSON },
+      ];
+      const day = 86_400_000;
+      expect((await sendgrid(open, Date.now() - 3 * day - 60_000)).status).toBe(401);
+      expect((await sendgrid(open, Date.now() + 600_000)).status).toBe(401);
+      expect(await log.take()).toEqual([]);
+      expect((await sendgrid(open, Date.now() - 3 * day + 60_000)).body.recorded).toBe(1);
+      expect((await sendgrid(open)).body.recorded).toBe(0);
+      expect(names(await log.take())).toEqual(['email.opened']);
+    });
+
+    it('a token of Mailgun’s counts with the event that it came with, and with no other', async () => {
+      const contact = await newContact();
+      const signed = signature('bound');
+      const send = (data: object) =>
+        post('/email/mailgun', JSON.stringify({ signature: signed, 'event-data': data }));
+      // Not counted at all, and yet its token is used up.
+      const delivered = { id: 'd1', event: 'delivered', recipient: contact.email };
+      expect((await send(delivered)).body).toEqual({ received: 0, recorded: 0 });
+      const forged = { id: 'd2', event: 'complained', recipient: contact.email };
+      expect((await send(forged)).status).toBe(401);
+      expect((await send(forged)).status).toBe(401);
+      expect((await send(delivered)).status).toBe(200);
+      expect(await log.take()).toEqual([]);
+    });
+
+    it('an event that Mailgun posts again with another token counts once', async () => {
+      const contact = await newContact();
+      const data = { id: 'again', event: 'unsubscribed', recipient: contact.email };
+      const send = (token: string) =>
+        post('/email/mailgun', JSON.stringify({ signature: signature(token), 'event-data': data }));
+      const answers = await Promise.all(['a1', 'a2', 'a3', 'a3', 'a3'].map(send));
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+      expect(answers.map(({ body }) => body.recorded).sort()).toEqual([0, 0, 0, 0, 1]);
+      expect(names(await log.take())).toEqual(['contact.updated', 'contact.unsubscribed']);
     });
 
     it("Mailgun's posts and forwarded mail", async () => {

@@ -2,18 +2,8 @@ import { databases, describeEach } from '../support/databases';
 import type { Site } from '../support/site';
 import { CRM, type EventLog, names, useWatchedSite } from './crm-helpers';
 
-const forms = [
-  {
-    contentType: 'api::inquiry.inquiry',
-    title: 'Inquiry',
-    fields: {
-      email: 'mail',
-      first_name: 'firstName',
-      last_name: 'lastName',
-      'fields.topic': 'topic',
-    },
-  },
-];
+/** With a function in it. */
+const env = { SWITCHBOARD_OPTIONS_FILE: require.resolve('./crm-form-options.js') };
 
 describeEach(databases(), 'a form that adds its sender', (database) => {
   let site: Site;
@@ -23,7 +13,8 @@ describeEach(databases(), 'a form that adds its sender', (database) => {
     (watched) => {
       ({ site, log } = watched);
     },
-    { forms }
+    {},
+    env
   );
 
   const send = (data: object) => site.request('POST', '/api/inquiries', { body: { data } });
@@ -64,14 +55,73 @@ describeEach(databases(), 'a form that adds its sender', (database) => {
     });
   });
 
-  it('finds the contact again whatever the case, completes it, and empties nothing', async () => {
+  it('finds the contact again whatever the case, fills what is empty, and changes nothing', async () => {
     await send({ mail: 'ADA@example.TEST', lastName: 'L', topic: 'question' });
     const events = await log.take();
     expect(names(events)).toEqual(['contact.updated', 'form.submitted']);
-    expect(events[0]?.data.changed).toEqual(['last_name', 'name', 'fields.topic']);
+    expect(events[0]?.data.changed).toEqual(['last_name', 'name']);
     expect(events[1]?.data).toMatchObject({ new_contact: false, contact: { name: 'Ada L' } });
+    expect(events[1]?.data.contact.fields).toEqual({ topic: 'offer' });
+    expect(events[1]?.data.answers).toContainEqual(
+      expect.objectContaining({ id: 'topic', value: 'question' })
+    );
     await send({ mail: 'ada@example.test' });
     expect(names(await log.take())).toEqual(['form.submitted']);
+  });
+
+  it('gives a stranger no power over a known contact: what differs is kept in the answers', async () => {
+    const known = {
+      email: 'known@example.test',
+      first_name: 'Grace',
+      last_name: 'Hopper',
+      status: 'unsubscribed',
+      fields: { topic: 'offer', size: 'XL' },
+    };
+    const made = await site.request('POST', `${CRM}/contacts`, { body: known });
+    await log.take();
+    await send({
+      mail: 'KNOWN@example.test',
+      firstName: 'Mallory',
+      lastName: 'M',
+      topic: 'question',
+      newsletter: true,
+    });
+    const events = await log.take();
+    expect(names(events)).toEqual(['form.submitted']);
+    expect(events[0]?.data.contact).toMatchObject(known);
+    expect(events[0]?.data.answers).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ id: 'firstName', value: 'Mallory' }),
+        expect.objectContaining({ id: 'lastName', value: 'M' }),
+        expect.objectContaining({ id: 'topic', value: 'question' }),
+      ])
+    );
+    const now = await site.request('GET', `${CRM}/contacts/${made.body.id}`);
+    expect(now.body).toMatchObject(known);
+  });
+
+  it('subscribes by consent whoever has not decided yet, and nobody who withdrew', async () => {
+    const statuses = ['pending', 'subscribed', 'unsubscribed', 'bounced', 'complained'];
+    for (const status of statuses) {
+      const email = `${status}@example.test`;
+      await site.request('POST', `${CRM}/contacts`, { body: { email, status } });
+      await send({ mail: email, newsletter: true });
+    }
+    await send({ mail: 'new@example.test', newsletter: true });
+    await send({ mail: 'without@example.test' });
+    const statusOf = async (name: string) => {
+      const answer = await site.request('GET', `${CRM}/contacts?email=${name}@example.test`);
+      return answer.body.data[0].status;
+    };
+    for (const status of statuses) {
+      expect([status, await statusOf(status)]).toEqual([
+        status,
+        status === 'pending' ? 'subscribed' : status,
+      ]);
+    }
+    expect(await statusOf('new')).toBe('subscribed');
+    expect(await statusOf('without')).toBe('pending');
+    await log.take();
   });
 
   it('makes one contact of many forms with one address at the same moment', async () => {

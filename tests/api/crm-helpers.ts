@@ -76,11 +76,16 @@ export interface WatchedSite {
 export const useWatchedSite = (
   database: DatabaseKind,
   started: (watched: WatchedSite) => void | Promise<void>,
-  options: Record<string, unknown> = {}
+  options: Record<string, unknown> = {},
+  env: Record<string, string> = {}
 ): void => {
   let site: Site;
   beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { dispatch: false }, ...options } });
+    site = await startSite({
+      database,
+      options: { webhooks: { dispatch: false }, ...options },
+      env,
+    });
     await started({
       site,
       log: await openEventLog(site),

@@ -132,7 +132,7 @@ describeEach(databases(), "the CRM's routes", (database) => {
     ['POST', '/contacts', { first_name: 1 }, 'first_name'],
     ['POST', '/contacts', { first_name: 'x', score: 2 ** 31 }, 'score'],
     ['POST', '/contacts', { first_name: 'x', lifetime_value: 1e9 }, 'lifetime_value'],
-    ['POST', '/contacts', { first_name: 'x', fields: { a: { b: '\u0000' } } }, 'fields'],
+    ['POST', '/contacts', { first_name: 'x', fields: { a: { b: '\u0000' } } }, 'fields.a.b'],
     ['POST', '/contacts', { first_name: 'x', address: 'here' }, 'address'],
     ['POST', '/contacts', { first_name: 'x', company_id: 'nowhere' }, 'company_id'],
     ['POST', '/contacts', { first_name: 'x', company_id: "' or 1=1" }, 'company_id'],

@@ -48,6 +48,20 @@ describeEach(databases(), 'sending by hand', (database) => {
     expect(receiver.requests).toHaveLength(3);
   });
 
+  it('without end leaves the first seven attempts and the last thirteen in the log', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    await send(site, 'order.placed', {});
+    const sent = await waitForDelivery(site, id, ({ status }) => status === 'sent');
+    const made = [sent.attempts[0]!.at];
+    for (let time = 0; time < 24; time += 1) {
+      const { body } = await retryDelivery(site, sent.id);
+      made.push(body.attempts.at(-1)!.at);
+    }
+    const [kept] = await listDeliveries(site, id);
+    expect(kept!.tries).toBe(25);
+    expect(kept!.attempts.map(({ at }) => at)).toEqual([...made.slice(0, 7), ...made.slice(-13)]);
+  });
+
   it('answers 409 while an attempt of that delivery is under way, and sends nothing twice', async () => {
     const { id } = await createWebhook(site, receiver.url);
     receiver.respond({ delayMs: 1000 });

@@ -176,7 +176,7 @@ describe('the seven extension hooks', () => {
     const delivery = await waitForDelivery(site, id, ({ status }) => status === 'sent');
     expect(JSON.parse(delivery.request.body).data).toEqual({ points: 7 });
     for (const name of ['payload', 'request_args', 'delivered']) {
-      await waitFor(() => site.log().includes(`A handler of service_crm_webhook_${name} (loyalty`));
+      await waitFor(() => site.log().includes(`a handler of service_crm_webhook_${name} (loyalty`));
     }
   });
 

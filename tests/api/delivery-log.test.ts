@@ -32,7 +32,7 @@ const fillLog = (site: Site, kind: 'sqlite' | 'postgres', webhookId: number, cou
   sql(
     site,
     `${SERIES[kind](count)} INSERT INTO switchboard_deliveries
-       (delivery_id, webhook_id, event, status, tries, is_test, due_at, created_at, finished_at, url, body, attempts)
+       (document_id, webhook_id, event, status, tries, is_test, due_at, created_at, finished_at, url, body, attempts)
      SELECT 'w${webhookId}-' || n, ${webhookId}, 'load.test',
        CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'sent' END, 1, ${kind === 'postgres' ? 'false' : '0'},
        NULL, ${Date.now()}, ${Date.now()}, 'http://127.0.0.1/', '{}', '[]' FROM s`
@@ -56,6 +56,10 @@ describeEach(databases(), 'the log’s retention', (database) => {
     // An old one that somebody is sending again at this moment is under a lease.
     await insertDeliveries(site, id, 1, { status: 'failed', owner: 'x', finished_at: old });
 
+    await sql(
+      site,
+      'INSERT INTO switchboard_attempts (delivery_id, webhook_id) SELECT id, webhook_id FROM switchboard_deliveries'
+    );
     const deletes = await site.evaluate(({ strapi, state }) => {
       state.deletes = [];
       strapi.db.connection.on('query', ({ sql: statement, bindings }: never) => {
@@ -70,6 +74,11 @@ describeEach(databases(), 'the log’s retention', (database) => {
     await waitFor(async () => (await countRows(site, 'webhook_id = ?', [id])) === 21, 30_000);
     expect(await countRows(site, 'webhook_id = ? AND status = ?', [id, 'pending'])).toBe(10);
     expect(await countRows(site, 'finished_at = ?', [young])).toBe(10);
+    const [attempts] = await sql<{ number: number | string }>(
+      site,
+      'SELECT count(*) AS number FROM switchboard_attempts'
+    );
+    expect(Number(attempts?.number)).toBe(21);
     const batches = await site.control<number[]>('state', { key: 'deletes' });
     expect(batches.length).toBeGreaterThanOrEqual(4);
     expect(Math.max(...batches)).toBeLessThanOrEqual(1000);

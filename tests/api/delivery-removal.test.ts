@@ -27,10 +27,12 @@ describeEach(databases(), 'a webhook that is removed while its deliveries are se
       await receiver.waitFor(60);
       const answer = await removeWebhook(site, id);
       expect([answer.status, answer.text]).toEqual([204, '']);
-      const [left] = (await site.control('sql', {
-        statement: `select count(*) as number from switchboard_deliveries where webhook_id = ${id}`,
-      })) as { number: number | string }[];
-      expect(Number(left?.number)).toBe(0);
+      for (const rows of ['switchboard_deliveries', 'switchboard_attempts']) {
+        const [left] = (await site.control('sql', {
+          statement: `select count(*) as number from ${rows} where webhook_id = ${id}`,
+        })) as { number: number | string }[];
+        expect([rows, Number(left?.number)]).toEqual([rows, 0]);
+      }
     }
   }, 120_000);
 

@@ -128,7 +128,7 @@ export const insertDeliveries = (
         const rows = Array.from({ length: Math.min(1000, total - start) }, (_one, index) => {
           const deliveryId = randomUUID();
           return {
-            delivery_id: deliveryId,
+            document_id: deliveryId,
             webhook_id: id,
             event: 'load.test',
             status: 'pending',
@@ -152,6 +152,22 @@ export const insertDeliveries = (
     webhookId,
     count,
     values
+  );
+
+/** Makes that many more webhooks like one, quickly. */
+export const copyWebhook = (site: Site, id: number, count: number): Promise<void> =>
+  site.evaluate(
+    async ({ strapi }, first, total) => {
+      const knex = strapi.db.connection;
+      const { id: _id, ...row } = await knex('switchboard_webhooks').where({ id: first }).first();
+      const rows = Array.from({ length: total }, (_one, index) => ({
+        ...row,
+        document_id: `many${String(index).padStart(20, '0')}`,
+      }));
+      await knex.batchInsert('switchboard_webhooks', rows, 50);
+    },
+    id,
+    count
   );
 
 /** How often each delivery id arrived. */

@@ -72,8 +72,11 @@ describeEach(databases(), 'deliveries that fail in a row', (database) => {
       disabled_reason: expect.stringContaining(`${THRESHOLD} failed deliveries in a row`),
       disabled_at: expect.stringMatching(/\+00:00$/),
     });
-    const announced = await site.control<{ id: number }[]>('state', { key: 'announced' });
-    const mine = announced.filter((webhook) => webhook.id === id);
+    // Announced after the commit that is seen above, so it may be a moment later.
+    const announced = () => site.control<{ id: number }[]>('state', { key: 'announced' });
+    const ofThis = async () => (await announced()).filter((webhook) => webhook.id === id);
+    await waitFor(async () => (await ofThis()).length > 0);
+    const mine = await ofThis();
     expect(mine).toHaveLength(1);
     expect(mine[0]).not.toHaveProperty('secret');
     expect(await send(site, 'order.placed', {})).toBe(0);

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createApiToken } from '../support/accounts';
 import { startSite, type Site } from '../support/site';
 
-/** The table of specification 1, Endpoints, over HTTP. */
+/** The table of docs/contract-webhooks.md#management-routes over HTTP. */
 
 jest.setTimeout(120_000);
 

@@ -42,6 +42,7 @@ test.each([
   ['patch', '/fw-crm/v1/webhooks/{id}'],
   ['delete', '/fw-crm/v1/webhooks/{id}'],
   ['post', '/fw-crm/v1/webhooks/{id}/test'],
+  ['get', '/fw-crm/v1/webhooks/{id}/secret'],
   ['post', '/fw-crm/v1/webhooks/{id}/secret'],
   ['get', '/fw-crm/v1/webhooks/{id}/deliveries'],
   ['post', '/fw-crm/v1/webhook-deliveries/{id}/retry'],

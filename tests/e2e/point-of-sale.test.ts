@@ -1,8 +1,7 @@
-import crypto from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { send } from '../support/http';
 import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
+import { saleOf, sendRecord } from './support/till';
 
 let site: Playground;
 let browser: Browser;
@@ -25,34 +24,11 @@ afterAll(async () => {
   await site?.stop();
 });
 
-const record = async (kind: string, body: Record<string, unknown>): Promise<number> => {
-  const text = JSON.stringify({ occurred_at: new Date().toISOString(), ...body });
-  const timestamp = String(Math.floor(Date.now() / 1000));
-  const signature = crypto
-    .createHmac('sha256', till.secret)
-    .update(`${timestamp}\n${text}`)
-    .digest('hex');
-  const answer = await send({
-    method: 'POST',
-    url: `${site.url}/api/service-pos/v1/${kind}`,
-    headers: {
-      'content-type': 'application/json',
-      'x-pos-key': till.key,
-      'x-pos-timestamp': timestamp,
-      'x-pos-signature': `sha256=${signature}`,
-    },
-    body: text,
-  });
-  return answer.status;
-};
+const record = (kind: string, body: Record<string, unknown>) =>
+  sendRecord(site.url, till, kind, body);
 
 const sale = (id: string, sku: string, quantity: number) =>
-  record('sale', {
-    external_id: id,
-    currency: 'EUR',
-    total: 100,
-    line_items: [{ sku, quantity }],
-  });
+  record('sale', saleOf(id, sku, quantity));
 
 test('key and secret are shown once, and are not lost to Escape or a click beside them', async () => {
   await page.goto(`${PLUGIN}/connections/create`);

@@ -7,16 +7,10 @@ const path = require('node:path');
 const { createStrapi } = require('@strapi/strapi');
 const { createControl } = require('./control');
 
-const stopWithParent = (strapi) => {
-  process.on('disconnect', async () => {
-    await strapi.destroy().catch(() => {});
-    process.exit(0);
-  });
-};
-
 const answerOperations = (strapi) => {
   const control = createControl(strapi);
   process.on('message', async ({ id, op, args }) => {
+    if (id === undefined) return;
     let reply;
     try {
       reply = { id, result: await control(op, args ?? {}) };
@@ -28,22 +22,58 @@ const answerOperations = (strapi) => {
   });
 };
 
+/** Node's own, without which no signal is heard and nothing waits for a message. */
+const ownListeners = process.eventNames().map((name) => [name, process.rawListeners(name)]);
+
+/** The host takes all listeners of the process away when it is destroyed. */
+const restoreListeners = () => {
+  process.removeAllListeners();
+  for (const [name, listeners] of ownListeners)
+    for (const listener of listeners) process.on(name, listener);
+};
+
+const followParent = (strapi) => {
+  process.on('disconnect', async () => {
+    await strapi?.destroy().catch(() => {});
+    process.exit(0);
+  });
+  process.on('message', async ({ retire, boot }) => {
+    if (retire) {
+      await strapi.destroy();
+      restoreListeners();
+      followParent(null);
+      process.send({ retired: true });
+    }
+    if (boot) {
+      restoreListeners();
+      for (const name of Object.keys(process.env)) if (!(name in boot)) delete process.env[name];
+      Object.assign(process.env, boot);
+      await start();
+    }
+  });
+};
+
 const main = async () => {
   const strapi = createStrapi({
     appDir: __dirname,
     distDir: process.env.SITE_DIST_DIR ?? path.resolve(__dirname),
     serveAdminPanel: false,
+    // As `strapi develop` starts the host.
+    autoReload: process.env.SITE_AUTO_RELOAD === 'true',
   });
   await strapi.start();
   if (process.send) {
     answerOperations(strapi);
-    stopWithParent(strapi);
+    followParent(strapi);
     process.send({ ready: true });
   }
   process.stdout.write(`SITE READY ${strapi.config.get('server.absoluteUrl')}\n`);
 };
 
-main().catch((error) => {
-  process.stderr.write(`${error?.stack ?? error}\n`);
-  process.exit(1);
-});
+const start = () =>
+  main().catch((error) => {
+    process.stderr.write(`${error?.stack ?? error}\n`);
+    process.exit(1);
+  });
+
+void start();

@@ -13,10 +13,10 @@ const PREFIX = 'swb_t_';
 
 type Row = Record<string, unknown>;
 
-const onPostgres = async (statements: string[]): Promise<Row[]> => {
+const onPostgres = async (statements: string[], database = 'postgres'): Promise<Row[]> => {
   const { Client } = await import('pg');
   const { host, port, user, password } = SERVERS.postgres;
-  const client = new Client({ host, port, user, password, database: 'postgres' });
+  const client = new Client({ host, port, user, password, database });
   await client.connect();
   try {
     let rows: Row[] = [];
@@ -27,9 +27,10 @@ const onPostgres = async (statements: string[]): Promise<Row[]> => {
   }
 };
 
-const onMysql = async (statements: string[]): Promise<Row[]> => {
+const onMysql = async (statements: string[], database?: string): Promise<Row[]> => {
   const { createConnection } = await import('mysql2/promise');
-  const connection = await createConnection(SERVERS.mysql);
+  const settings = { ...SERVERS.mysql, database, multipleStatements: true, charset: 'utf8mb4' };
+  const connection = await createConnection(settings);
   try {
     let rows: Row[] = [];
     for (const statement of statements) rows = (await connection.query(statement))[0] as Row[];
@@ -37,6 +38,51 @@ const onMysql = async (statements: string[]): Promise<Row[]> => {
   } finally {
     await connection.end();
   }
+};
+
+const onSqlite = async (statements: string[], file: string): Promise<Row[]> => {
+  const { default: Sqlite } = await import('better-sqlite3');
+  const connection = new Sqlite(file);
+  try {
+    let rows: Row[] = [];
+    for (const statement of statements) {
+      if (/^select/i.test(statement)) rows = connection.prepare(statement).all() as Row[];
+      else connection.exec(statement);
+    }
+    return rows;
+  } finally {
+    connection.close();
+  }
+};
+
+/**
+ * Runs SQL on a test's database without a site: each text may hold several statements, and the rows
+ * are the last one's (which must be a `SELECT` alone).
+ */
+export const runSql = (kind: DatabaseKind, name: string, ...statements: string[]): Promise<Row[]> =>
+  ({ sqlite: onSqlite, postgres: onPostgres, mysql: onMysql })[kind](statements, name);
+
+const TABLES = {
+  sqlite: "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+  postgres: "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",
+  mysql: 'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()',
+};
+
+export const listTables = async (kind: DatabaseKind, name: string): Promise<string[]> =>
+  (await runSql(kind, name, TABLES[kind])).map((row) => String(row.name)).sort();
+
+/** Every row of every table, each as JSON and in an order of its own, to compare databases by. */
+export const readEverything = async (
+  kind: DatabaseKind,
+  name: string
+): Promise<Record<string, string[]>> => {
+  const quote = kind === 'mysql' ? '`' : '"';
+  const everything: Record<string, string[]> = {};
+  for (const table of await listTables(kind, name)) {
+    const rows = await runSql(kind, name, `SELECT * FROM ${quote}${table}${quote}`);
+    everything[table] = rows.map((row) => JSON.stringify(row)).sort();
+  }
+  return everything;
 };
 
 /** The pid of the test process is in the name, so that what a killed run left can be told apart. */
@@ -57,15 +103,53 @@ const dropLeftovers = async (kind: 'postgres' | 'mysql'): Promise<void> => {
 
 const tidied = new Set<string>();
 
-/** Makes an empty database on a server and resolves with its name. */
-export const createDatabase = async (kind: 'postgres' | 'mysql'): Promise<string> => {
+/** Makes an empty database on a server, in place of one of that name, and resolves with the name. */
+export const createDatabase = async (
+  kind: 'postgres' | 'mysql',
+  name: string = newName()
+): Promise<string> => {
   if (!tidied.has(kind)) {
     tidied.add(kind);
     await dropLeftovers(kind);
   }
-  const name = newName();
+  await dropDatabase(kind, name);
   if (kind === 'postgres') await onPostgres([`CREATE DATABASE ${name}`]);
   else await onMysql([`CREATE DATABASE ${name} CHARACTER SET utf8mb4`]);
+  return name;
+};
+
+/** What makes a copy of a database, run in an empty one; nothing where the database has its own way. */
+export const statementsOf = async (kind: DatabaseKind, name: string): Promise<string[]> => {
+  if (kind !== 'mysql') return [];
+  const statements = ['SET FOREIGN_KEY_CHECKS = 0'];
+  for (const table of await listTables(kind, name)) {
+    const [shown] = await onMysql([`SHOW CREATE TABLE \`${table}\``], name);
+    statements.push(String(shown?.['Create Table']));
+    statements.push(`INSERT INTO \`${table}\` SELECT * FROM ${name}.\`${table}\``);
+  }
+  return statements;
+};
+
+/**
+ * Makes a copy of a database that no site is using, and resolves with its name.
+ * @param file where a copy of a SQLite database is put
+ */
+export const createDatabaseLike = async (
+  kind: DatabaseKind,
+  from: { databaseName: string; statements: string[] },
+  file: string
+): Promise<string> => {
+  if (kind === 'sqlite') {
+    await onSqlite([`VACUUM INTO '${file.replaceAll("'", "''")}'`], from.databaseName);
+    return file;
+  }
+  const name = newName();
+  if (kind === 'postgres') {
+    await onPostgres([`CREATE DATABASE ${name} TEMPLATE ${from.databaseName}`]);
+  } else {
+    await createDatabase(kind, name);
+    await onMysql(from.statements, name);
+  }
   return name;
 };
 

@@ -11,6 +11,11 @@ export const watchChild = (child: ChildProcess): void => {
   children.add(child);
 };
 
+/** Its site is stopped, and it waits for another one. */
+export const forgetChild = (child: ChildProcess): void => {
+  children.delete(child);
+};
+
 export const watchServer = (server: Server): void => {
   servers.add(server);
 };

@@ -6,7 +6,7 @@ import { ROOT, SCRATCH } from './paths';
 
 const FOLDERS = ['server/src', 'shared'];
 
-const filesBelow = (folder: string): string[] =>
+export const filesBelow = (folder: string): string[] =>
   fs.readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const full = path.join(folder, entry.name);
     return entry.isDirectory() ? filesBelow(full) : [full];

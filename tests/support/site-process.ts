@@ -1,8 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { isRunning, watchChild } from './leak-check';
+import { forgetChild, isRunning, watchChild } from './leak-check';
 import { SITE_DIR } from './paths';
+import { addSpare, takeSpare } from './spare-processes';
 
 export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -44,6 +46,7 @@ export class ControlError extends Error {
 interface Reply {
   id?: number;
   ready?: boolean;
+  retired?: boolean;
   result?: unknown;
   error?: { name?: string; message?: string };
 }
@@ -51,11 +54,25 @@ interface Reply {
 const BOOT_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 30_000;
 
-/** One operating-system process that runs tests/site. */
+/** The code that an operation runs in the site. */
+const sourceOf = (op: string, args: unknown): string => {
+  const { source = '', file } = args as { source?: string; file?: string };
+  return op === 'run' && file ? fs.readFileSync(file, 'utf8') : source;
+};
+
+/** What a test could leave behind for the next site of the process: more than its `strapi` holds. */
+const REACHES_THE_PROCESS = /\b(require|globalThis|global|process|prototype)\b/;
+
+/**
+ * One operating-system process that runs tests/site. `isPlain`: its modules were loaded in an
+ * environment like any other's, so another site may boot in it later, and this one may in another's.
+ */
 export class SiteProcess {
   private readonly child: ChildProcess;
+  private readonly collect: (chunk: Buffer) => void;
   private output = '';
   private nextId = 1;
+  private isRetired = false;
   private readonly waiting = new Map<
     number,
     { op: string; resolve: (value: unknown) => void; reject: (error: Error) => void }
@@ -63,24 +80,35 @@ export class SiteProcess {
   private readonly exited: Promise<void>;
   private readonly readied: Promise<void>;
 
-  constructor(env: Record<string, string | undefined>) {
-    this.child = fork(path.join(SITE_DIR, 'run.js'), [], {
-      cwd: SITE_DIR,
-      env: env as NodeJS.ProcessEnv,
-      execArgv: ['--expose-gc', '--enable-source-maps'],
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    });
+  constructor(
+    env: Record<string, string | undefined>,
+    private isPlain = false
+  ) {
+    const spare = isPlain ? takeSpare() : undefined;
+    this.child =
+      spare ??
+      fork(path.join(SITE_DIR, 'run.js'), [], {
+        cwd: SITE_DIR,
+        env: env as NodeJS.ProcessEnv,
+        // Source maps make each error several times dearer, which no site of production pays.
+        execArgv: [
+          '--expose-gc',
+          ...(process.env.SITE_SOURCE_MAPS === '1' ? ['--enable-source-maps'] : []),
+        ],
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      });
     watchChild(this.child);
-    const collect = (chunk: Buffer) => {
+    this.collect = (chunk: Buffer) => {
       this.output += chunk.toString('utf8');
       if (process.env.SITE_LOG === '1') process.stderr.write(chunk);
     };
-    this.child.stdout?.on('data', collect);
-    this.child.stderr?.on('data', collect);
+    this.child.stdout?.on('data', this.collect);
+    this.child.stderr?.on('data', this.collect);
     this.exited = new Promise((resolve) => this.child.once('close', () => resolve()));
     this.readied = this.readiness();
     this.readied.catch(() => {});
     this.child.on('error', () => {});
+    if (spare) spare.send({ boot: env });
   }
 
   get pid(): number | undefined {
@@ -88,7 +116,7 @@ export class SiteProcess {
   }
 
   get running(): boolean {
-    return isRunning(this.child);
+    return !this.isRetired && isRunning(this.child);
   }
 
   log(): string {
@@ -138,12 +166,32 @@ export class SiteProcess {
         reject(new Error(`The site is not running (${this.ending()}): ${op}`));
         return;
       }
+      if (REACHES_THE_PROCESS.test(sourceOf(op, args))) this.isPlain = false;
       const id = this.nextId++;
       this.waiting.set(id, { op, resolve, reject });
       this.child.send({ id, op, args }, (error) => {
         if (error) this.settle({ id, error });
       });
     });
+  }
+
+  /** Ends the site as an operator would, and keeps the process for another one where that is safe. */
+  async retire(): Promise<void> {
+    if (!this.isPlain || !this.running || !this.child.connected) return this.kill('SIGTERM');
+    const isRetired = await new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => resolve(false), STOP_TIMEOUT_MS);
+      const finish = (answer: boolean) => {
+        clearTimeout(timer);
+        resolve(answer);
+      };
+      this.child.on('message', ({ retired }: Reply) => retired && finish(true));
+      void this.exited.then(() => finish(false));
+      this.child.send({ retire: true }, (error) => error && finish(false));
+    });
+    if (!isRetired) return this.kill();
+    this.isRetired = true;
+    forgetChild(this.child);
+    addSpare(this.child);
   }
 
   /** Sends a signal and resolves when the process is gone. */

@@ -7,6 +7,7 @@ import { type Answer, send, type SendOptions } from './http';
 import { SCRATCH } from './paths';
 import { pluginPath } from './plugin-build';
 import { freePort, SiteProcess } from './site-process';
+import { createFromTemplate } from './templates';
 import { tidyScratch } from './tidy';
 
 export interface SiteOptions {
@@ -17,13 +18,17 @@ export interface SiteOptions {
    * same data, see `site.sibling()`. It is not dropped at the end.
    */
   databaseName?: string;
+  /** On an empty database; else on a copy of what a first boot leaves (`templates.ts`). */
+  firstBoot?: boolean;
+  /** Fills the new, empty database before the first boot, e.g. from a fixture (`fixtures.ts`). */
+  prepare?: (kind: DatabaseKind, databaseName: string) => Promise<void>;
   /** The plugin's options. Loopback addresses are allowed unless `webhooks.allowPrivateNetworks` is given. */
   options?: Record<string, unknown>;
   /** Further environment of the process; `undefined` removes a variable. */
   env?: Record<string, string | undefined>;
   /** `test` by default; `production` and `development` change how the plugin judges addresses. */
   nodeEnv?: string;
-  /** Modules with `register` and/or `bootstrap`, run as the site's own `src/index`. */
+  /** Modules with `register`, `bootstrap` and/or `destroy`, run as the site's own `src/index`. */
   setupFiles?: string[];
   /** Loopback port; a free one by default. */
   port?: number;
@@ -75,10 +80,12 @@ export interface Site {
   sibling(changes?: Omit<SiteOptions, 'database' | 'databaseName'>): Promise<Site>;
   /** Ends the process (`SIGKILL` by default: a crash) and keeps the data. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Starts again on the same data and port, with other options if given. */
+  /** Ends the site as an operator would; starts it again on the same data and port, with other options if given. */
   restart(changes?: Pick<SiteOptions, 'options' | 'env' | 'nodeEnv' | 'setupFiles'>): Promise<void>;
   /** Ends the process as an operator would (`SIGTERM`) and removes what was made for it. */
   stop(): Promise<void>;
+  /** What a command that is run in `SITE_DIR` finds this site's database by. */
+  env(): NodeJS.ProcessEnv;
   /** Everything the process printed, restarts included. */
   log(): string;
 }
@@ -122,8 +129,19 @@ const chooseAuthorization = (site: Site, as: As): string | undefined => {
   return `Basic ${Buffer.from(as.basic.join(':')).toString('base64')}`;
 };
 
+/** Environment that nothing but the configuration of tests/site looks at. */
+const READ_AT_EACH_BOOT =
+  /^(DATABASE_\w+|ENCRYPTION_KEY|SITE_PROXY|SQLITE_\w+|SWITCHBOARD_(ENABLED|OPTIONS\w*))$/;
+
+const makeTemplate = (kind: DatabaseKind) => async (databaseName: string) => {
+  const site = await startSite({ database: kind, databaseName });
+  const { apiToken } = site;
+  await site.stop();
+  return apiToken;
+};
+
 /**
- * Boots tests/site in a process of its own, on a fresh database, and signs in.
+ * Boots tests/site in a process of its own, on a database of its own, and signs in.
  * Stop it in `afterAll`: a file that leaves a site running fails.
  */
 export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
@@ -138,14 +156,23 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
   );
   fs.mkdirSync(path.join(folder, 'public/uploads'), { recursive: true });
   const owned = given.databaseName === undefined;
+  const isFirstBoot = given.firstBoot ?? (given.accounts === false || given.prepare !== undefined);
+  const file = path.join(folder, 'data.db');
+  const copy =
+    owned && !isFirstBoot ? await createFromTemplate(kind, file, makeTemplate(kind)) : null;
   const databaseName =
+    copy?.databaseName ??
     given.databaseName ??
-    (kind === 'sqlite' ? path.join(folder, 'data.db') : await createDatabase(kind));
+    (kind === 'sqlite' ? file : await createDatabase(kind));
 
   let earlierLog = '';
   let current!: SiteProcess;
   const boot = async (): Promise<void> => {
-    current = new SiteProcess(environment(settings, { kind, databaseName, port, folder }));
+    const isPlain =
+      !settings.nodeEnv &&
+      !settings.setupFiles &&
+      Object.keys(settings.env ?? {}).every((name) => READ_AT_EACH_BOOT.test(name));
+    current = new SiteProcess(environment(settings, { kind, databaseName, port, folder }), isPlain);
     await current.ready();
   };
   const cleanUp = async (): Promise<void> => {
@@ -188,23 +215,25 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
       startSite({ ...given, port: undefined, ...changes, database: kind, databaseName }),
     kill: (signal = 'SIGKILL') => current.kill(signal),
     async restart(changes = {}) {
-      await current.kill('SIGTERM');
+      await current.retire();
       earlierLog += current.log();
       settings = { ...settings, ...changes };
       await boot();
     },
     async stop() {
-      await current.kill('SIGTERM');
+      await current.retire();
       await cleanUp();
     },
+    env: () => environment(settings, { kind, databaseName, port, folder }) as NodeJS.ProcessEnv,
     log: () => earlierLog + current.log(),
   };
 
   try {
+    if (owned) await given.prepare?.(kind, databaseName);
     await boot();
     if (given.accounts !== false) {
       tokens.admin = await signInFirstAdmin(site);
-      tokens.api = await createFullAccessToken(site);
+      tokens.api = copy?.apiToken ?? (await createFullAccessToken(site));
     }
   } catch (error) {
     await current?.kill('SIGKILL');

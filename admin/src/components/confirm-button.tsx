@@ -6,7 +6,7 @@ import { useText } from '../utils/text';
 interface ConfirmButtonProps {
   label: string;
   /** What will happen, said before it does. */
-  question: string;
+  question: ReactNode;
   icon: ReactNode;
   /** An icon alone, for rows of a table. */
   compact?: boolean;

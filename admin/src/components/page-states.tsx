@@ -1,10 +1,10 @@
 import { Box, Button, EmptyStateLayout } from '@strapi/design-system';
 import { ArrowClockwise } from '@strapi/icons';
-import { EmptyPermissions } from '@strapi/icons/symbols';
+import { EmptyDocuments, EmptyPermissions } from '@strapi/icons/symbols';
 import { Page } from '@strapi/strapi/admin';
 import type { ReactNode } from 'react';
 import { statusOf } from '../utils/errors';
-import { useText } from '../utils/text';
+import { type TextKey, useText } from '../utils/text';
 
 interface LoadedProps<T> {
   query: { data?: T; error?: unknown; isLoading?: boolean; refetch(): unknown };
@@ -39,3 +39,20 @@ export const Loaded = <T,>({ query, children }: LoadedProps<T>) => {
     </Box>
   );
 };
+
+const NothingHere = ({ reason }: { reason: TextKey }) => {
+  const text = useText();
+  return (
+    <Page.Main>
+      <Box padding={6}>
+        <EmptyStateLayout icon={<EmptyDocuments width="16rem" />} content={text(reason)} />
+      </Box>
+    </Page.Main>
+  );
+};
+
+/** What stands at the address of a page whose module is off. */
+export const ModuleOff = () => <NothingHere reason="modules.webhooksOff" />;
+
+/** What stands at the address of a page about a part of the plugin that the site does without. */
+export const FeatureOff = () => <NothingHere reason="feature.off" />;

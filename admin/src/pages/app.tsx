@@ -1,10 +1,14 @@
-import { Layouts, Page, SubNav } from '@strapi/strapi/admin';
-import { lazy, Suspense } from 'react';
+import { Layouts, Page } from '@strapi/strapi/admin';
+import { lazy, type ReactElement, Suspense } from 'react';
 import { Navigate, Route, Routes } from 'react-router-dom';
-import { NAVIGATION, type NavigationEntry } from '../navigation';
-import { type Access, useAccess } from '../permissions';
+import type { FeatureId } from '../../../shared/contracts/features';
+import type { ModuleId } from '../../../shared/contracts/modules';
+import type { AdminAction } from '../../../shared/contracts/permissions';
+import { FeatureOff, ModuleOff } from '../components/page-states';
+import { SideNavigation, TopNavigation } from '../components/navigation';
+import { openGroups } from '../navigation';
+import { AccessContext, permissionsFor, useGrants } from '../permissions';
 import { useModules } from '../services/settings';
-import { useText } from '../utils/text';
 
 const WebhookListPage = lazy(() => import('./webhooks/list-page'));
 const WebhookCreatePage = lazy(() => import('./webhooks/create-page'));
@@ -17,58 +21,84 @@ const EventPage = lazy(() => import('./events/event-page'));
 const StockPage = lazy(() => import('./stock/stock-page'));
 const LevelPage = lazy(() => import('./stock/level-page'));
 
-const isOpen = (entry: NavigationEntry, access: Access, enabled: ReadonlySet<string>): boolean =>
-  access.can(entry.action) && (entry.module === undefined || enabled.has(entry.module));
+interface PageRoute {
+  path: string;
+  page: ReactElement;
+  action: AdminAction;
+  module?: ModuleId;
+  feature?: FeatureId;
+}
 
-/** The menu entry CRM: its side navigation and its pages. */
+const ROUTES: readonly PageRoute[] = [
+  {
+    path: 'webhooks',
+    page: <WebhookListPage />,
+    action: 'webhooks.read',
+    module: 'webhooks',
+  },
+  {
+    path: 'webhooks/create',
+    page: <WebhookCreatePage />,
+    action: 'webhooks.create',
+    module: 'webhooks',
+  },
+  {
+    path: 'webhooks/:id',
+    page: <WebhookPage />,
+    action: 'webhooks.read',
+    module: 'webhooks',
+  },
+  { path: 'connections', page: <ConnectionListPage />, action: 'connections.read', feature: 'pos' },
+  {
+    path: 'connections/create',
+    page: <ConnectionCreatePage />,
+    action: 'connections.manage',
+    feature: 'pos',
+  },
+  { path: 'connections/:id', page: <ConnectionPage />, action: 'connections.read', feature: 'pos' },
+  { path: 'events', page: <EventListPage />, action: 'pos-events.read', feature: 'pos' },
+  { path: 'events/:id', page: <EventPage />, action: 'pos-events.read', feature: 'pos' },
+  { path: 'stock', page: <StockPage />, action: 'stock.read', feature: 'pos' },
+  { path: 'stock/levels/:id', page: <LevelPage />, action: 'stock.read', feature: 'pos' },
+];
+
+/** The menu entry CRM: its navigation and its pages, each behind its own permission. */
 export const App = () => {
-  const text = useText();
-  const access = useAccess();
+  const access = useGrants();
   const modules = useModules();
   if (access.isLoading || modules.isLoading) return <Page.Loading />;
-  const enabled = new Set((modules.data ?? []).filter((one) => one.enabled).map(({ id }) => id));
-  const groups = NAVIGATION.map(({ label, entries }) => ({
-    label,
-    entries: entries.filter((entry) => isOpen(entry, access, enabled)),
-  })).filter(({ entries }) => entries.length > 0);
+  const { data: switches = [], features = { crm: true, pos: true } } = modules.data ?? {};
+  const enabled = new Set(switches.filter((one) => one.enabled).map(({ id }) => id));
+  const groups = openGroups(access.can, enabled, features);
   const first = groups[0]?.entries[0];
-  if (!first) return <Page.NoPermissions />;
-
-  const sideNav = (
-    <SubNav.Main aria-label={text('nav.crm')}>
-      <SubNav.Header label={text('nav.crm')} />
-      <SubNav.Content>
-        <SubNav.Sections>
-          {groups.map((group) => (
-            <SubNav.Section key={group.label} label={text(group.label)}>
-              {group.entries.map(({ path, label }) => (
-                <SubNav.Link key={path} to={`/plugins/switchboard/${path}`} label={text(label)} />
-              ))}
-            </SubNav.Section>
-          ))}
-        </SubNav.Sections>
-      </SubNav.Content>
-    </SubNav.Main>
-  );
+  if (!first) return access.can('webhooks.read') ? <ModuleOff /> : <Page.NoPermissions />;
 
   return (
-    <Layouts.Root sideNav={sideNav}>
-      <Suspense fallback={<Page.Loading />}>
-        <Routes>
-          <Route index element={<Navigate to={first.path} replace />} />
-          <Route path="webhooks" element={<WebhookListPage />} />
-          <Route path="webhooks/create" element={<WebhookCreatePage />} />
-          <Route path="webhooks/:id" element={<WebhookPage />} />
-          <Route path="connections" element={<ConnectionListPage />} />
-          <Route path="connections/create" element={<ConnectionCreatePage />} />
-          <Route path="connections/:id" element={<ConnectionPage />} />
-          <Route path="events" element={<EventListPage />} />
-          <Route path="events/:id" element={<EventPage />} />
-          <Route path="stock" element={<StockPage />} />
-          <Route path="stock/levels/:id" element={<LevelPage />} />
-          <Route path="*" element={<Page.Error />} />
-        </Routes>
-      </Suspense>
-    </Layouts.Root>
+    <AccessContext.Provider value={access}>
+      <Layouts.Root sideNav={<SideNavigation groups={groups} />}>
+        <TopNavigation groups={groups} />
+        <Suspense fallback={<Page.Loading />}>
+          <Routes>
+            <Route index element={<Navigate to={first.path} replace />} />
+            {ROUTES.map(({ path, page, action, module, feature }) => (
+              <Route
+                key={path}
+                path={path}
+                element={
+                  feature !== undefined && !features[feature] ? (
+                    <FeatureOff />
+                  ) : (
+                    <Page.Protect permissions={permissionsFor(action)}>
+                      {module === undefined || enabled.has(module) ? page : <ModuleOff />}
+                    </Page.Protect>
+                  )
+                }
+              />
+            ))}
+            <Route path="*" element={<Page.Error />} />
+          </Routes>
+        </Suspense>
+      </Layouts.Root>
+    </AccessContext.Provider>
   );
 };

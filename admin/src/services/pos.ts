@@ -1,6 +1,7 @@
 import type {
   Connection,
   ConnectionInput,
+  ConnectionRefusal,
   ConnectionWithSecret,
   PosEvent,
   PosEventDetail,
@@ -8,14 +9,11 @@ import type {
   PosEventState,
 } from '../../../shared/contracts/pos';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { api, PAGE_MAX, queryString } from './api';
-
-interface One<T> {
-  data: T;
-}
+import { api, everyPage, type One, queryString } from './api';
 
 export interface EventFilter {
-  state?: PosEventState;
+  /** Any of these. */
+  states?: readonly PosEventState[];
   kind?: PosEventKind;
   connection?: number;
   externalId?: string;
@@ -26,8 +24,8 @@ export interface EventFilter {
 const posApi = api.injectEndpoints({
   endpoints: (build) => ({
     switchboardConnections: build.query<Connection[], void>({
-      query: () => `/switchboard/connections${queryString({ per_page: PAGE_MAX })}`,
-      transformResponse: ({ data }: Page<Connection>) => data,
+      queryFn: (_argument, _api, _extra, baseQuery) =>
+        everyPage(baseQuery, '/switchboard/connections'),
       providesTags: ['SwitchboardConnection'],
     }),
     switchboardConnection: build.query<Connection, number>({
@@ -71,10 +69,16 @@ const posApi = api.injectEndpoints({
       query: (id) => ({ url: `/switchboard/connections/${id}/revoke`, method: 'POST', data: {} }),
       invalidatesTags: ['SwitchboardConnection'],
     }),
+    switchboardRefusals: build.query<ConnectionRefusal[], number>({
+      query: (id) => `/switchboard/connections/${id}/refusals`,
+      transformResponse: ({ data }: One<ConnectionRefusal[]>) => data,
+      providesTags: ['SwitchboardConnection'],
+    }),
     switchboardPosEvents: build.query<Page<PosEvent>, EventFilter>({
-      query: ({ externalId, perPage, ...filter }) =>
+      query: ({ states, externalId, perPage, ...filter }) =>
         `/switchboard/pos-events${queryString({
           ...filter,
+          state: states?.join(','),
           external_id: externalId,
           per_page: perPage,
         })}`,
@@ -100,6 +104,7 @@ export const {
   useSwitchboardDeleteConnectionMutation: useDeleteConnection,
   useSwitchboardRotateConnectionMutation: useRotateConnection,
   useSwitchboardRevokeConnectionMutation: useRevokeConnection,
+  useSwitchboardRefusalsQuery: useRefusals,
   useSwitchboardPosEventsQuery: usePosEvents,
   useSwitchboardPosEventQuery: usePosEvent,
   useSwitchboardReprocessMutation: useReprocess,

@@ -3,20 +3,18 @@ import type {
   ApplicationPasswordInput,
   CreatedApplicationPassword,
 } from '../../../shared/contracts/access';
-import type { Module, ModuleId } from '../../../shared/contracts/modules';
+import type { ModuleId, ModulesAnswer } from '../../../shared/contracts/modules';
 import type { MappedType } from '../../../shared/contracts/overview';
 import { api } from './api';
 
 const settingsApi = api.injectEndpoints({
   endpoints: (build) => ({
-    switchboardModules: build.query<Module[], void>({
+    switchboardModules: build.query<ModulesAnswer, void>({
       query: () => '/switchboard/modules',
-      transformResponse: ({ data }: { data: Module[] }) => data,
       providesTags: ['SwitchboardModules'],
     }),
-    switchboardSetModules: build.mutation<Module[], Partial<Record<ModuleId, boolean>>>({
+    switchboardSetModules: build.mutation<ModulesAnswer, Partial<Record<ModuleId, boolean>>>({
       query: (data) => ({ url: '/switchboard/modules', method: 'PUT', data }),
-      transformResponse: ({ data }: { data: Module[] }) => data,
       invalidatesTags: ['SwitchboardModules', 'SwitchboardWebhook', 'SwitchboardHealth'],
     }),
     switchboardMappedTypes: build.query<MappedType[], void>({

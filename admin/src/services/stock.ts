@@ -6,27 +6,27 @@ import type {
   Location,
   LocationInput,
   Movement,
+  StockGridRow,
 } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { api, PAGE_MAX, queryString } from './api';
+import { api, everyPage, type One, queryString } from './api';
 
-interface One<T> {
-  data: T;
-}
-
-export interface LevelFilter {
+export interface GridFilter {
   search?: string;
-  sku?: string;
-  location?: string;
   page?: number;
   perPage?: number;
+}
+
+export interface LevelFilter extends GridFilter {
+  sku?: string;
+  location?: string;
 }
 
 const stockApi = api.injectEndpoints({
   endpoints: (build) => ({
     switchboardLocations: build.query<Location[], void>({
-      query: () => `/switchboard/locations${queryString({ per_page: PAGE_MAX })}`,
-      transformResponse: ({ data }: Page<Location>) => data,
+      queryFn: (_argument, _api, _extra, baseQuery) =>
+        everyPage(baseQuery, '/switchboard/locations'),
       providesTags: ['SwitchboardStock'],
     }),
     switchboardCreateLocation: build.mutation<Location, LocationInput>({
@@ -48,6 +48,11 @@ const stockApi = api.injectEndpoints({
       }),
       invalidatesTags: ['SwitchboardStock'],
     }),
+    switchboardStockGrid: build.query<Page<StockGridRow>, GridFilter>({
+      query: ({ perPage, ...filter }) =>
+        `/switchboard/stock-grid${queryString({ ...filter, per_page: perPage })}`,
+      providesTags: ['SwitchboardStock'],
+    }),
     switchboardLevels: build.query<Page<Level>, LevelFilter>({
       query: ({ perPage, ...filter }) =>
         `/switchboard/levels${queryString({ ...filter, per_page: perPage })}`,
@@ -55,18 +60,8 @@ const stockApi = api.injectEndpoints({
     }),
     /** Every level, page after page: for an export. */
     switchboardAllLevels: build.query<Level[], Pick<LevelFilter, 'search'>>({
-      async queryFn({ search }, _api, _extra, baseQuery) {
-        const all: Level[] = [];
-        for (let page = 1; ; page += 1) {
-          const answer = await baseQuery(
-            `/switchboard/levels${queryString({ search, page, per_page: PAGE_MAX })}`
-          );
-          if (answer.error) return { error: answer.error };
-          const { data } = answer.data as Page<Level>;
-          all.push(...data);
-          if (data.length < PAGE_MAX) return { data: all };
-        }
-      },
+      queryFn: ({ search }, _api, _extra, baseQuery) =>
+        everyPage(baseQuery, '/switchboard/levels', { search }),
       keepUnusedDataFor: 0,
     }),
     switchboardLevel: build.query<Level, number>({
@@ -90,6 +85,7 @@ export const {
   useSwitchboardCreateLocationMutation: useCreateLocation,
   useSwitchboardCreateItemMutation: useCreateItem,
   useSwitchboardAdjustMutation: useAdjust,
+  useSwitchboardStockGridQuery: useStockGrid,
   useSwitchboardLevelsQuery: useLevels,
   useLazySwitchboardAllLevelsQuery: useAllLevels,
   useSwitchboardLevelQuery: useLevel,

@@ -9,11 +9,7 @@ import type {
   WebhookInput,
   WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
-import { api, PAGE_MAX, queryString } from './api';
-
-interface One<T> {
-  data: T;
-}
+import { api, everyPage, type One, queryString } from './api';
 
 export interface DeliveryFilter {
   webhookId: number;
@@ -28,18 +24,8 @@ const oneWebhook = (id: number) => ({ type: 'SwitchboardWebhook' as const, id })
 const webhooksApi = api.injectEndpoints({
   endpoints: (build) => ({
     switchboardWebhooks: build.query<Webhook[], void>({
-      async queryFn(_argument, _api, _extra, baseQuery) {
-        const all: Webhook[] = [];
-        for (let page = 1; ; page += 1) {
-          const answer = await baseQuery(
-            `/switchboard/webhooks${queryString({ page, per_page: PAGE_MAX })}`
-          );
-          if (answer.error) return { error: answer.error };
-          const { data, meta } = answer.data as Page<Webhook>;
-          all.push(...data);
-          if (page >= meta.pagination.page_count) return { data: all };
-        }
-      },
+      queryFn: (_argument, _api, _extra, baseQuery) =>
+        everyPage(baseQuery, '/switchboard/webhooks'),
       providesTags: ['SwitchboardWebhook'],
     }),
     switchboardWebhook: build.query<WebhookWithSecret, number>({

@@ -13,7 +13,7 @@ export const curlOf = ({ url, headers, body }: SentRequest): string =>
     `--data-raw ${shellQuote(body)}`,
   ].join(' \\\n  ');
 
-/** A till's ping: the key alone, no signature (specification 2, Authentication). */
+/** A till's ping: the key alone, no signature (docs/contract-pos.md#authentication). */
 export const pingCommand = (base: string, key: string): string =>
   `curl -H ${shellQuote(`X-POS-Key: ${key}`)} ${shellQuote(`${base}/ping`)}`;
 

@@ -42,3 +42,26 @@ export const useOutcome = () => {
     [toggleNotification, format, text]
   );
 };
+
+/** What is wrong with a form, by field. */
+export type Problems = Record<string, string | undefined>;
+
+/** What came of saving a form. `problems` is empty where the message named no field. */
+export type Saved = { saved: true } | { saved: false; problems: Problems };
+
+/** Says that it was saved, or hands what the server objects to to the form's fields. */
+export const useSaved = () => {
+  const outcome = useOutcome();
+  return useCallback(
+    <T>(done: Outcome<T>, success?: TextKey): Saved => {
+      if (!('error' in done)) {
+        outcome(done, success);
+        return { saved: true };
+      }
+      const problems = fieldErrorsOf(done.error);
+      if (Object.keys(problems).length === 0) outcome(done);
+      return { saved: false, problems };
+    },
+    [outcome]
+  );
+};

@@ -2,6 +2,7 @@ import { Flex, Typography } from '@strapi/design-system';
 import { Widget } from '@strapi/strapi/admin';
 import { HealthChart, HealthCountsLine } from '../components/health-chart';
 import { useHealth, useWebhooks } from '../services/webhooks';
+import { statusOf } from '../utils/errors';
 import { useText } from '../utils/text';
 
 const REFRESH_MS = 30_000;
@@ -11,6 +12,9 @@ export const DeliveriesWidget = () => {
   const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
   const webhooks = useWebhooks();
   if (health.isLoading) return <Widget.Loading />;
+  if (statusOf(health.error) === 404) {
+    return <Widget.NoData>{text('modules.webhooksOff')}</Widget.NoData>;
+  }
   if (!health.data) return <Widget.Error />;
   const { totals, buckets } = health.data;
   const off = (webhooks.data ?? []).filter(({ disabled_reason: reason }) => reason !== null).length;

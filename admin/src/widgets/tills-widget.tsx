@@ -4,6 +4,7 @@ import { Time } from '../components/time';
 import { ConnectionBadge } from '../pages/connections/badges';
 import { RowLink } from '../pages/webhooks/cells';
 import { useConnections } from '../services/pos';
+import { statusOf } from '../utils/errors';
 import { useText } from '../utils/text';
 
 const SHOWN = 5;
@@ -11,8 +12,9 @@ const REFRESH_MS = 30_000;
 
 export const TillsWidget = () => {
   const text = useText();
-  const { data, isLoading } = useConnections(undefined, { pollingInterval: REFRESH_MS });
+  const { data, error, isLoading } = useConnections(undefined, { pollingInterval: REFRESH_MS });
   if (isLoading) return <Widget.Loading />;
+  if (statusOf(error) === 404) return <Widget.NoData>{text('feature.off')}</Widget.NoData>;
   if (!data) return <Widget.Error />;
   const tills = data
     .filter(({ revoked_at: revoked }) => revoked === null)

@@ -30,6 +30,7 @@ const (
 )
 
 var (
+	secretForm    = regexp.MustCompile(`^whsec_\S+$`)
 	timestampForm = regexp.MustCompile(`^[0-9]{1,12}$`)
 	idForm        = regexp.MustCompile(`^[0-9a-f-]{36}$`)
 )
@@ -76,8 +77,9 @@ func store(folder, deliveryID string, rawBody []byte) (bool, error) {
 
 func main() {
 	secret := []byte(os.Getenv("WEBHOOK_SECRET"))
-	if len(secret) == 0 {
-		log.Fatal("Set WEBHOOK_SECRET.")
+	// The prefix alone would be a secret that everybody knows.
+	if !secretForm.Match(secret) {
+		log.Fatal("Set WEBHOOK_SECRET to the secret of the webhook.")
 	}
 	folder := os.Getenv("EVENTS_FOLDER")
 	if folder == "" {

@@ -7,7 +7,13 @@
 import { createServer } from 'node:http';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 
-const webhook = new Webhook(process.env.WEBHOOK_SECRET);
+const SECRET = process.env.WEBHOOK_SECRET ?? '';
+// The prefix alone would be a secret that everybody knows.
+if (!/^whsec_\S+$/.test(SECRET)) {
+  console.error('Set WEBHOOK_SECRET to the secret of the webhook.');
+  process.exit(1);
+}
+const webhook = new Webhook(SECRET);
 /** In memory for the example's sake; a real receiver asks a database with a unique key. */
 const stored = new Set();
 

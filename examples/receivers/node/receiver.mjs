@@ -68,8 +68,11 @@ const receive = async (request) => {
   return 204;
 };
 
-if (!SECRET.startsWith('whsec_'))
-  throw new Error('Set WEBHOOK_SECRET to the secret of the webhook.');
+// The prefix alone would be a secret that everybody knows.
+if (!/^whsec_\S+$/.test(SECRET)) {
+  console.error('Set WEBHOOK_SECRET to the secret of the webhook.');
+  process.exit(1);
+}
 await mkdir(FOLDER, { recursive: true });
 
 const server = createServer((request, response) => {

@@ -1,7 +1,7 @@
 <?php
 // A receiver of Switchboard's webhooks, with nothing but PHP (8.0 or later).
 //
-//   WEBHOOK_SECRET=whsec_… php -S 127.0.0.1:8080 receiver.php
+//   WEBHOOK_SECRET=whsec_… PORT=8080 php receiver.php
 //
 // It stores each event once, as a file named after the delivery id, and answers when it is stored.
 declare(strict_types=1);
@@ -59,7 +59,29 @@ function receive(string $secret, string $folder): int
     return 204;
 }
 
-$secret = getenv('WEBHOOK_SECRET') ?: throw new RuntimeException('Set WEBHOOK_SECRET.');
+$secret = (string) getenv('WEBHOOK_SECRET');
+// The prefix alone would be a secret that everybody knows.
+$hasSecret = preg_match('/^whsec_\S+\z/', $secret) === 1;
+
+if (PHP_SAPI === 'cli') {
+    // Started by hand: PHP's own server runs this very file for each request.
+    if (!$hasSecret) {
+        fwrite(STDERR, "Set WEBHOOK_SECRET to the secret of the webhook.\n");
+        exit(1);
+    }
+    $arguments = ['-S', '127.0.0.1:' . (getenv('PORT') ?: '8080'), __FILE__];
+    if (function_exists('pcntl_exec')) {
+        pcntl_exec(PHP_BINARY, $arguments);
+    }
+    passthru(implode(' ', array_map('escapeshellarg', [PHP_BINARY, ...$arguments])), $status);
+    exit($status);
+}
+if (!$hasSecret) {
+    // Said aloud, because PHP answers 200 to an error that it displays.
+    http_response_code(500);
+    throw new RuntimeException('Set WEBHOOK_SECRET to the secret of the webhook.');
+}
+
 $folder = getenv('EVENTS_FOLDER') ?: 'events';
 if (!is_dir($folder)) {
     mkdir($folder, 0700, true);

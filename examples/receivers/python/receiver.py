@@ -10,11 +10,12 @@ import hmac
 import json
 import os
 import re
+import sys
 import tempfile
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-SECRET = os.environ["WEBHOOK_SECRET"].encode()
+SECRET = os.environ.get("WEBHOOK_SECRET", "").encode()
 FOLDER = os.environ.get("EVENTS_FOLDER", "events")
 TOLERANCE_SECONDS = 300
 MAX_BODY_BYTES = 5 * 1024 * 1024
@@ -88,6 +89,9 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    # The prefix alone would be a secret that everybody knows.
+    if not re.fullmatch(rb"whsec_\S+", SECRET):
+        sys.exit("Set WEBHOOK_SECRET to the secret of the webhook.")
     os.makedirs(FOLDER, exist_ok=True)
     server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "8080"))), Receiver)
     print(f"listening on http://127.0.0.1:{server.server_address[1]}", flush=True)

@@ -1,5 +1,7 @@
 import type { Core } from '@strapi/strapi';
+import { featureOfAction } from '../../../shared/contracts/features';
 import { ADMIN_ACTIONS, type AdminAction } from '../../../shared/contracts/permissions';
+import { getOptions } from '../config';
 
 interface ActionLabel {
   /** Heading in the host's role editor. */
@@ -13,10 +15,11 @@ const label = (subCategory: string, displayName: string): ActionLabel => ({
 });
 
 const LABELS: Readonly<Record<AdminAction, ActionLabel>> = {
-  'webhooks.read': label('Webhooks', 'See webhooks, their secrets and deliveries'),
+  'webhooks.read': label('Webhooks', 'See webhooks and their deliveries'),
   'webhooks.create': label('Webhooks', 'Create'),
   'webhooks.update': label('Webhooks', 'Change, test, rotate the secret, send again'),
   'webhooks.delete': label('Webhooks', 'Delete'),
+  'webhooks.reveal': label('Webhooks', 'Reveal signing secrets'),
   'crm.read': label('CRM', 'Read records through the API'),
   'crm.write': label('CRM', 'Change records through the API'),
   'crm.import': label('CRM', 'Import contacts'),
@@ -34,11 +37,20 @@ interface PermissionService {
   actionProvider: { registerMany(actions: unknown[]): Promise<unknown> };
 }
 
+/** The actions that mean something on this site. */
+export const offeredActions = (strapi: Core.Strapi): AdminAction[] => {
+  const { features } = getOptions(strapi);
+  return ADMIN_ACTIONS.filter((action) => {
+    const feature = featureOfAction(action);
+    return feature === undefined || features[feature];
+  });
+};
+
 /** Makes the plugin's actions known to the host's roles. The host gives each of them to super admins. */
 export const registerAdminActions = async (strapi: Core.Strapi): Promise<void> => {
   const { actionProvider } = strapi.service('admin::permission') as unknown as PermissionService;
   await actionProvider.registerMany(
-    ADMIN_ACTIONS.map((uid) => ({
+    offeredActions(strapi).map((uid) => ({
       section: 'plugins',
       pluginName: 'switchboard',
       uid,

@@ -1,11 +1,9 @@
-import type { TableModel } from '../room';
+import type { PlainTable } from '../database/tables/plain-tables';
 
 export const APPLICATION_PASSWORDS_TABLE = 'switchboard_application_passwords';
 
 /** Times are epoch milliseconds. `user_id` is an admin user's; `hash` is 128 hex digits. */
-export const applicationPasswordTable: TableModel = {
-  uid: 'plugin::switchboard.application-password',
-  singularName: 'switchboard_application_password',
+export const applicationPasswordTable: PlainTable = {
   tableName: APPLICATION_PASSWORDS_TABLE,
   attributes: {
     id: { type: 'increments' },

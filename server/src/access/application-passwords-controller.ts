@@ -6,13 +6,14 @@ import type {
   CreatedApplicationPassword,
   RevokedApplicationPassword,
 } from '../../../shared/contracts/access';
-import type { RouteConfig } from '../room';
-import { idFromPath, parseInput } from '../validation';
+import type { RouteConfig } from '../feature';
+import { forbidStoring } from '../secrets/no-store';
+import { idFromPath, labelText, parseInput } from '../http/validation';
 import { adminPolicies } from './admin-policies';
 import { getApplicationPasswords } from './application-passwords';
 import { ADMIN_SESSION_STRATEGY, requireAdminUser, strategyOf } from './current-admin-user';
 
-const inputSchema = z.strictObject({ name: z.string().trim().min(1).max(100) });
+const inputSchema = z.strictObject({ name: labelText(100) });
 
 /** Everybody sees, makes and revokes their own application passwords only. */
 export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi }) => ({
@@ -33,7 +34,7 @@ export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi
     const body: CreatedApplicationPassword = {
       data: await getApplicationPasswords(strapi).create(user.id, name),
     };
-    ctx.set('Cache-Control', 'no-store');
+    forbidStoring(ctx);
     ctx.status = 201;
     ctx.body = body;
   },

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { ApplicationPassword } from '../../../shared/contracts/access';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { isoTime, isoTimeOrNull } from '../iso-time';
+import { currentExecutor, type Executor, table } from '../database/connection';
+import { inRetriedTransaction } from '../database/errors/retry';
+import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
 import {
   APPLICATION_PASSWORDS_TABLE,
   type ApplicationPasswordRow,
@@ -62,7 +63,7 @@ export const createApplicationPasswordsService = ({
     async create(userId, name) {
       const password = generateApplicationPassword(randomBytes);
       const hashed = hash(password);
-      return inTransaction(strapi, async ({ trx }) => {
+      return inRetriedTransaction(strapi, async ({ trx }) => {
         await rows(trx).insert({
           user_id: userId,
           name,
@@ -77,7 +78,7 @@ export const createApplicationPasswordsService = ({
     },
 
     async revoke(userId, id) {
-      return inTransaction(strapi, async ({ trx }) => {
+      return inRetriedTransaction(strapi, async ({ trx }) => {
         const mine = { id, user_id: userId };
         const row: ApplicationPasswordRow | undefined = await rows(trx).where(mine).first();
         if (!row) return null;

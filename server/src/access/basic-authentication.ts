@@ -3,6 +3,7 @@ import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Context, Next } from 'koa';
 import { adminActionId } from '../../../shared/contracts/permissions';
+import { clientAddress } from '../net/client-address';
 import { getApplicationPasswords } from './application-passwords';
 import { type AdminUser, BASIC_STRATEGY } from './current-admin-user';
 import type { FailedAttempts } from './failed-attempts';
@@ -77,7 +78,7 @@ const authenticatedUser = async (
 
 /**
  * HTTP Basic with an admin user's e-mail address and application password, for the content API
- * routes of this plugin; specification 1, Authentication. What the user may do is decided by their
+ * routes of this plugin; docs/contract-webhooks.md#who-may. What the user may do is decided by their
  * admin roles (`rules/content-api-actions.ts`). Wrong credentials are a 401 and never fall through
  * to what the public may do; too many from one address are a 429.
  */
@@ -92,7 +93,7 @@ export const createBasicStrategy = (strapi: Core.Strapi, failedAttempts: FailedA
       const ability = await permissions.engine.generateUserAbility(user);
       return { authenticated: true, credentials: user, ability };
     }
-    const retryAfter = await failedAttempts.charge(ctx.request.ip);
+    const retryAfter = await failedAttempts.charge(clientAddress(ctx));
     if (retryAfter !== null) {
       ctx.set('Retry-After', String(retryAfter));
       throw new errors.RateLimitError('Too many failed attempts, try again later');

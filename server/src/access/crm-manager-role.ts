@@ -1,6 +1,8 @@
 import type { Core } from '@strapi/strapi';
-import { ADMIN_ACTIONS, adminActionId } from '../../../shared/contracts/permissions';
+import { errorText } from '../runtime/error-text';
+import { adminActionId } from '../../../shared/contracts/permissions';
 import { inTransaction } from '../database/connection';
+import { offeredActions } from './admin-actions';
 import { type Grant, grantKey, grantsToOffer } from './rules/grants';
 
 export const CRM_MANAGER_CODE = 'switchboard-crm-manager';
@@ -43,7 +45,7 @@ interface ContentTypeService {
 const roles = (strapi: Core.Strapi): RoleService =>
   strapi.service('admin::role') as unknown as RoleService;
 
-/** Every action of the plugin, and every one that the content manager has on its content types. */
+/** Every action of the plugin that means something on this site, and every one that the content manager has on its content types. */
 const wantedGrants = (strapi: Core.Strapi): Grant[] => {
   const { actionProvider } = strapi.service('admin::permission') as unknown as {
     actionProvider: { values(): HostAction[] };
@@ -53,9 +55,20 @@ const wantedGrants = (strapi: Core.Strapi): Grant[] => {
   const isForeign = (uid: string): boolean => !uid.startsWith('plugin::switchboard.');
   const restrictedSubjects = actions.flatMap(({ subjects }) => subjects ?? []).filter(isForeign);
   return [
-    ...ADMIN_ACTIONS.map((action) => ({ action: adminActionId(action) })),
+    ...offeredActions(strapi).map((action) => ({ action: adminActionId(action) })),
     ...contentTypes.getPermissionsWithNestedFields(actions, { restrictedSubjects }),
   ];
+};
+
+const memory = (strapi: Core.Strapi) =>
+  strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
+
+/**
+ * Has everything offered to the role once more: for a role that the host emptied while nobody wrote
+ * down what it had (a boot without the plugin, before version 0.2). Nothing where there is none.
+ */
+export const offerAgain = async (strapi: Core.Strapi): Promise<void> => {
+  if (await memory(strapi).get({})) await memory(strapi).set({ value: { offered: [] } });
 };
 
 /** Its own name, unless the site has a role of that name already, which is not ours to change. */
@@ -68,7 +81,7 @@ const freeName = async (strapi: Core.Strapi): Promise<string> =>
  */
 const offerCrmManager = (strapi: Core.Strapi): Promise<void> =>
   inTransaction(strapi, async () => {
-    const store = strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
+    const store = memory(strapi);
     const remembered = (await store.get({})) as { offered: string[] } | null;
     const wanted = wantedGrants(strapi);
     let role = await roles(strapi).findOne({ code: CRM_MANAGER_CODE });
@@ -109,7 +122,10 @@ export const arrangeCrmManager = (strapi: Core.Strapi): (() => void) => {
     } catch (error) {
       // Two nodes that boot a new site at once both create the role, and one of them may.
       const exists = await roles(strapi).exists({ code: CRM_MANAGER_CODE });
-      if (!exists) strapi.log.error(`The CRM Manager role could not be created: ${String(error)}`);
+      if (!exists)
+        strapi.log.error(
+          `switchboard: the CRM Manager role could not be created: ${errorText(error)}`
+        );
     }
     return permissions;
   };

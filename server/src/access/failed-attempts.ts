@@ -1,29 +1,15 @@
-import ipaddr from 'ipaddr.js';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { type ClientAddress, socketLimit } from '../net/client-address';
 
 /** Failed Basic authentications a minute and address, past which a failing request is a 429. */
 export const FAILED_ATTEMPTS_PER_MINUTE = 30;
 
-/**
- * What failures are counted by: an IPv4 address, or an IPv6 /64, which is what one subscriber has
- * (counting single addresses would give each of them 2^64 counters).
- */
-export const addressKey = (ip: string | undefined): string => {
-  if (!ip || !ipaddr.isValid(ip)) return 'unknown';
-  const address = ipaddr.process(ip);
-  if (!(address instanceof ipaddr.IPv6)) return address.toString();
-  return `${address.parts
-    .slice(0, 4)
-    .map((part) => part.toString(16))
-    .join(':')}::/64`;
-};
-
 export interface FailedAttempts {
   /**
-   * Counts one failure.
+   * Counts one failure, by the client's address and by the connection's own.
    * @returns null, or the whole seconds until this address may fail again.
    */
-  charge(ip: string | undefined): Promise<number | null>;
+  charge(address: ClientAddress): Promise<number | null>;
 }
 
 /**
@@ -32,16 +18,34 @@ export interface FailedAttempts {
  * makes guessing hopeless is the length of the passwords.
  */
 export const createFailedAttempts = (points = FAILED_ATTEMPTS_PER_MINUTE): FailedAttempts => {
-  const limiter = new RateLimiterMemory({ points, duration: 60 });
+  const limiterOf = (limit: number) => new RateLimiterMemory({ points: limit, duration: 60 });
+  const clients = limiterOf(points);
+  const sockets = new Map<number, RateLimiterMemory>();
+  const socketsOf = (limit: number): RateLimiterMemory => {
+    const limiter = sockets.get(limit) ?? limiterOf(limit);
+    sockets.set(limit, limiter);
+    return limiter;
+  };
+
+  const secondsLeft = async (limiter: RateLimiterMemory, key: string): Promise<number | null> => {
+    try {
+      await limiter.consume(key);
+      return null;
+    } catch (refusal) {
+      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      return Math.max(1, Math.ceil(refusal.msBeforeNext / 1000));
+    }
+  };
+
   return {
-    async charge(ip) {
-      try {
-        await limiter.consume(addressKey(ip));
-        return null;
-      } catch (refusal) {
-        if (!(refusal instanceof RateLimiterRes)) throw refusal;
-        return Math.max(1, Math.ceil(refusal.msBeforeNext / 1000));
+    async charge(address) {
+      const { client, socket } = address;
+      const waits = [await secondsLeft(clients, client)];
+      if (socket !== null) {
+        waits.push(await secondsLeft(socketsOf(socketLimit(points, address)), socket));
       }
+      const refused = waits.filter((wait) => wait !== null);
+      return refused.length > 0 ? Math.max(...refused) : null;
     },
   };
 };

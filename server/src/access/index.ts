@@ -1,4 +1,5 @@
-import type { Room } from '../room';
+import { proxyWarning } from '../net/client-address';
+import type { Feature } from '../feature';
 import { registerAdminActions } from './admin-actions';
 import { applicationPasswordTable } from './application-password-table';
 import { createApplicationPasswordsService } from './application-passwords';
@@ -9,12 +10,12 @@ import {
 import { addBasicAuthentication } from './basic-authentication';
 import { arrangeCrmManager } from './crm-manager-role';
 import { createFailedAttempts } from './failed-attempts';
-import { forgetDeletedUsers } from './forget-users';
+import { cleanUpDeletedUsers } from './user-cleanup';
 
 const undo: (() => void)[] = [];
 
 /** Who may do what: admin actions, the CRM Manager role, application passwords, Basic authentication. */
-export const access: Room = {
+export const access: Feature = {
   tables: [applicationPasswordTable],
   services: { 'application-passwords': createApplicationPasswordsService },
   controllers: { 'application-passwords': applicationPasswordsController },
@@ -23,8 +24,10 @@ export const access: Room = {
     addBasicAuthentication(strapi, createFailedAttempts());
   },
   async bootstrap({ strapi }) {
+    const warning = proxyWarning(strapi.config.get('server.proxy'));
+    if (warning) strapi.log.warn(`switchboard: ${warning}`);
     await registerAdminActions(strapi);
-    undo.push(arrangeCrmManager(strapi), forgetDeletedUsers(strapi));
+    undo.push(arrangeCrmManager(strapi), cleanUpDeletedUsers(strapi));
   },
   destroy() {
     for (const step of undo.splice(0)) step();

@@ -23,6 +23,8 @@ const webhooks = z.strictObject({
     .max(20)
     .default([60, 300, 1800, 7200, 21_600, 43_200]),
   disableAfterFailures: positive(1_000_000).default(20),
+  /** A webhook none of whose attempts succeeded for so long is switched off; fractions are allowed. */
+  disableAfterFailingHours: z.number().positive().max(8760).default(24),
   logDays: positive(3650).default(30),
   allowPrivateNetworks: z.union([z.boolean(), cidrList]).default(false),
   /** Whether this node sends; `false`: another one does. */
@@ -40,6 +42,13 @@ const pos = z.strictObject({
   refundGraceHours: z.number().min(0).max(8760).default(24),
   /** Whether this node applies accepted records; `false`: another one does. */
   process: z.boolean().default(true),
+});
+
+/** What a site may do without; the webhooks are always there. */
+const features = z.strictObject({
+  crm: z.boolean().default(true),
+  /** The tills and the stock. */
+  pos: z.boolean().default(true),
 });
 
 /** A field of a payload: the attribute it is read from, or a function of the entry. */
@@ -82,6 +91,7 @@ const sources = z.partialRecord(z.enum(SOURCE_KINDS), source).default({});
 
 /** Everything a site may set under `switchboard` in `config/plugins`; docs/operations.md lists them. */
 export const optionsSchema = z.strictObject({
+  features: features.prefault({}),
   webhooks: webhooks.prefault({}),
   pos: pos.prefault({}),
   sources,

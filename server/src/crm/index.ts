@@ -1,5 +1,5 @@
 import { getHook } from '../hooks';
-import type { Room } from '../room';
+import type { Feature } from '../feature';
 import { CRM_EVENTS } from './catalogue';
 import { contentTypes } from './content-types';
 import { createEmailService } from './email/email-service';
@@ -9,18 +9,19 @@ import {
   emailWebhooks,
   scheduleForgetting,
 } from './email/providers';
-import { keepProviderBodies } from './email/providers/raw-body';
+import { leaveProviderPostsUnread } from './email/providers/raw-body';
 import { seenEventsTable } from './email/providers/seen-events';
 import { contactImports, importRoutes, leaveImportsUnread } from './import/controller';
 import { createContactImport } from './import/import-service';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
-import { createSources, sourcesOf } from './sources/running';
-import { unpublishedTable } from './sources/unpublished';
-import { emailLockTable, prepareEmailLocks } from './upkeep/email-lock';
-import { keepDerivedColumns, refuseTakenEmails } from './upkeep';
+import { createSources, sourcesOf } from './change-capture/track/capture';
+import { unpublishedTable } from './change-capture/track/unpublished';
+import { emailLockTable, prepareEmailLocks } from './contact-integrity/email-lock';
+import { keepDerivedColumns, refuseTakenEmails } from './contact-integrity';
 
-export const crm: Room = {
+export const crm: Feature = {
+  option: 'crm',
   contentTypes,
   tables: [unpublishedTable, emailLockTable, seenEventsTable],
   controllers: {
@@ -37,7 +38,7 @@ export const crm: Room = {
   register({ strapi }) {
     checkProviderKeys(strapi);
     strapi.server.use(leaveImportsUnread as Parameters<typeof strapi.server.use>[0]);
-    strapi.server.use(keepProviderBodies(strapi) as Parameters<typeof strapi.server.use>[0]);
+    strapi.server.use(leaveProviderPostsUnread(strapi) as Parameters<typeof strapi.server.use>[0]);
     getHook(strapi, 'service_crm_webhook_events').register(function crmEvents(map) {
       return { ...map, ...CRM_EVENTS };
     });
@@ -48,8 +49,5 @@ export const crm: Room = {
     keepDerivedColumns(strapi);
     sourcesOf(strapi).start();
     scheduleForgetting(strapi);
-  },
-  destroy({ strapi }) {
-    sourcesOf(strapi).stop();
   },
 };

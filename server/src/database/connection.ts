@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
+import { dropStatement } from './errors/database-error';
 
 /** A knex instance or an open transaction: whatever statements run on. */
 export type Executor = Knex | Knex.Transaction;
@@ -16,7 +17,9 @@ export const currentExecutor = async (strapi: Core.Strapi): Promise<Executor> =>
 /** A query builder on a table of the site's schema (PostgreSQL sites may use one that is not public). */
 export const table = (strapi: Core.Strapi, executor: Executor, name: string): Knex.QueryBuilder => {
   const schema = strapi.db.getSchemaName();
-  return schema ? executor(name).withSchema(schema) : executor(name);
+  const builder = schema ? executor(name).withSchema(schema) : executor(name);
+  // What it throws may end in the host's log, with every value that was to be written.
+  return builder.on('query-error', dropStatement);
 };
 
 /** The rows of a raw statement's answer, which each driver gives in a shape of its own. */
@@ -24,6 +27,13 @@ export const rowsOf = <T>(answer: unknown): T[] => {
   if (!Array.isArray(answer)) return (answer as { rows: T[] }).rows;
   return (Array.isArray(answer[0]) ? answer[0] : answer) as T[];
 };
+
+/** A raw statement of ours; like `table`, its errors do not hold its values. */
+export const rawStatement = (
+  executor: Executor,
+  sql: string,
+  bindings: readonly Knex.RawBinding[]
+): Knex.Raw => executor.raw(sql, bindings).on('query-error', dropStatement) as Knex.Raw;
 
 /** A statement with `?` for each binding, as knex's `raw` takes it. */
 export interface Statement {

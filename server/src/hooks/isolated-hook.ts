@@ -3,6 +3,7 @@
  * that throws or hangs is logged by name and left out: it harms no other handler, no write and no
  * delivery.
  */
+import { errorText } from '../runtime/error-text';
 
 /** A handler of any of the plugin's hooks; each hook's own types are in `types.ts`. */
 export type HookHandler<In = never, Out = unknown> = (value: In) => Out | Promise<Out>;
@@ -18,7 +19,7 @@ export interface HookLog {
   error(message: string): void;
 }
 
-const HANDLER_DEADLINE_MS = 5_000;
+export const HANDLER_DEADLINE_MS = 5_000;
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { then?: unknown } | null)?.then === 'function';
@@ -40,60 +41,87 @@ const withDeadline = async <T>(pending: PromiseLike<T>, milliseconds: number): P
 
 type Guarded<Out> = { ok: true; value: Out } | { ok: false };
 
-/** The host's interface around a list of handlers; the two kinds of hook differ in `call` alone. */
-const createHook = <In, Out>(
+type Guard<In, Out> = (
+  handler: HookHandler<In, Out>,
+  value: In,
+  /** What to make of what it returned; what it throws is logged by the handler's name. */
+  accept?: (returned: Out) => Out
+) => Promise<Guarded<Out>>;
+
+/** The host's interface around a list of handlers; the kinds of hook differ in `call` alone. */
+export const createHook = <In, Out>(
   name: string,
   log: HookLog,
   deadlineMs: number,
   call: (
     handlers: readonly HookHandler<In, Out>[],
-    guarded: (handler: HookHandler<In, Out>, value: In) => Promise<Guarded<Out>>,
+    guarded: Guard<In, Out>,
     value: In
   ) => Promise<Out>
-): IsolatedHook<In, Out> => {
+): IsolatedHook<In, Out> & { guarded: Guard<In, Out> } => {
   const handlers: HookHandler<In, Out>[] = [];
-  const guarded = async (handler: HookHandler<In, Out>, value: In): Promise<Guarded<Out>> => {
+  const guarded: Guard<In, Out> = async (handler, value, accept) => {
     try {
       const returned = handler(value);
       const settled = isThenable(returned) ? await withDeadline(returned, deadlineMs) : returned;
-      return { ok: true, value: settled as Out };
+      return { ok: true, value: accept ? accept(settled as Out) : (settled as Out) };
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      log.error(`A handler of ${name} (${handler.name || 'anonymous'}) failed: ${reason}`);
+      log.error(
+        `switchboard: a handler of ${name} (${handler.name || 'anonymous'}) failed: ${errorText(error)}`
+      );
       return { ok: false };
     }
   };
-  const hook: IsolatedHook<In, Out> = {
+  const hook = {
+    guarded,
     getHandlers: () => handlers,
-    register(handler) {
+    register(handler: HookHandler<In, Out>) {
       handlers.push(handler);
       return hook;
     },
-    delete(handler) {
+    delete(handler: HookHandler<In, Out>) {
       const at = handlers.indexOf(handler);
       if (at >= 0) handlers.splice(at, 1);
       return hook;
     },
     // A copy: a handler may take itself off the list while it runs.
-    call: (value) => call([...handlers], guarded, value),
+    call: (value: In) => call([...handlers], guarded, value),
   };
   return hook;
 };
 
+/** What one filter asks of its handlers beyond not throwing. */
+export interface FilterRules<T> {
+  /** What a handler is handed: a copy, where one that is left out must leave no trace. */
+  prepare(current: T): T;
+  /**
+   * What goes on of what a handler returned.
+   * @throws Error that says what is wrong with it; the handler is then left out
+   */
+  accept(returned: unknown, handed: T): T;
+}
+
+const ANYTHING: FilterRules<unknown> = {
+  prepare: (current) => current,
+  accept: (returned, handed) => (returned === undefined ? handed : returned),
+};
+
 /**
- * Handlers run one after the other, each with what the one before returned. A handler that returns
- * nothing has changed nothing (or changed the value in place).
+ * Handlers run one after the other, each with what the one before returned; null ends it. Without
+ * rules, a handler that returns nothing has changed nothing (or changed the value in place).
  */
 export const createFilter = <T>(
   name: string,
   log: HookLog,
-  deadlineMs = HANDLER_DEADLINE_MS
+  deadlineMs = HANDLER_DEADLINE_MS,
+  rules: FilterRules<T> = ANYTHING as FilterRules<T>
 ): IsolatedHook<T, T> =>
   createHook<T, T>(name, log, deadlineMs, async (handlers, guarded, value) => {
     let current = value;
     for (const handler of handlers) {
-      const result = await guarded(handler, current);
-      if (result.ok && result.value !== undefined) current = result.value;
+      const handed = rules.prepare(current);
+      const result = await guarded(handler, handed, (returned) => rules.accept(returned, handed));
+      if (result.ok) current = result.value;
       if (current === null) break;
     }
     return current;

@@ -17,11 +17,12 @@ export type EventMap = Record<string, EventDeclaration>;
 export interface EventToSend {
   /** The event's name, such as `loyalty.points_earned`. */
   event: string;
-  data: unknown;
+  /** An object; `{}` where none is given. A handler is handed a copy of its own. */
+  data: object;
 }
 
 export interface PayloadFilterValue {
-  /** The event's `data`. */
+  /** The event's `data`: an object. */
   payload: unknown;
   event: string;
   /** Without its secret. */

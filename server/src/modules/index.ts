@@ -1,12 +1,19 @@
 import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
 import type { Context } from 'koa';
-import { MODULE_IDS, type Module, type ModuleId } from '../../../shared/contracts/modules';
+import {
+  MODULE_IDS,
+  type Module,
+  type ModuleId,
+  type ModulesAnswer,
+} from '../../../shared/contracts/modules';
 import { adminPolicies } from '../access/admin-policies';
+import { getOptions } from '../config';
 import type { Knex } from 'knex';
-import { type Executor, inTransaction, table } from '../database/connection';
-import type { Room } from '../room';
-import { parseInput } from '../validation';
+import { type Executor, table } from '../database/connection';
+import { inRetriedTransaction } from '../database/errors/retry';
+import type { Feature } from '../feature';
+import { parseInput } from '../http/validation';
 
 const NAMES: Readonly<Record<ModuleId, string>> = {
   webhooks: 'Webhooks',
@@ -15,6 +22,9 @@ const NAMES: Readonly<Record<ModuleId, string>> = {
   email_marketing: 'Email marketing',
   email_conversations: 'Email conversations',
 };
+
+/** What a module is called on the screens. */
+export const moduleName = (id: ModuleId): string => NAMES[id];
 
 type Switches = Partial<Record<ModuleId, boolean>>;
 
@@ -27,11 +37,14 @@ export interface ModulesService {
   set(changes: Switches): Promise<Module[]>;
 }
 
-const changesSchema = z
-  .partialRecord(z.enum(MODULE_IDS), z.boolean())
-  .refine((changes) => Object.keys(changes).length > 0, {
+const changesSchema = (ids: readonly ModuleId[]) =>
+  z.partialRecord(z.enum(ids), z.boolean()).refine((changes) => Object.keys(changes).length > 0, {
     message: 'must name at least one module',
   });
+
+/** Without the CRM there is nothing that its modules could switch. */
+const offeredModules = (strapi: Core.Strapi): readonly ModuleId[] =>
+  MODULE_IDS.filter((id) => id === 'webhooks' || getOptions(strapi).features.crm);
 
 const isOn = (switches: Switches, id: ModuleId): boolean => switches[id] ?? true;
 
@@ -51,11 +64,18 @@ export const storedModules = (strapi: Core.Strapi, executor: Executor): Knex.Que
 export const enabledModules = (stored: string | null | undefined): ReadonlySet<ModuleId> =>
   modulesOn(stored ? ((JSON.parse(stored) as Switches | null) ?? {}) : {});
 
+const listeners = new WeakMap<Core.Strapi, () => void>();
+
+/** Has `listener` called when this process has switched modules, after the commit. */
+export const onModulesChanged = (strapi: Core.Strapi, listener: () => void): void => {
+  listeners.set(strapi, listener);
+};
+
 const createModulesService = ({ strapi }: { strapi: Core.Strapi }): ModulesService => {
   const store = () => strapi.store({ type: 'plugin', name: 'switchboard', key: 'modules' });
   const read = async (): Promise<Switches> => ((await store().get({})) as Switches | null) ?? {};
   const toList = (switches: Switches): Module[] =>
-    MODULE_IDS.map((id) => ({ id, name: NAMES[id], enabled: isOn(switches, id) }));
+    offeredModules(strapi).map((id) => ({ id, name: NAMES[id], enabled: isOn(switches, id) }));
 
   return {
     async isEnabled(id) {
@@ -68,9 +88,10 @@ const createModulesService = ({ strapi }: { strapi: Core.Strapi }): ModulesServi
       return toList(await read());
     },
     async set(changes) {
-      return inTransaction(strapi, async () => {
+      return inRetriedTransaction(strapi, async ({ onCommit }) => {
         const switches = { ...(await read()), ...changes };
         await store().set({ value: switches });
+        onCommit(() => listeners.get(strapi)?.());
         return toList(switches);
       });
     },
@@ -80,12 +101,18 @@ const createModulesService = ({ strapi }: { strapi: Core.Strapi }): ModulesServi
 export const getModules = (strapi: Core.Strapi): ModulesService =>
   strapi.service('plugin::switchboard.modules') as unknown as ModulesService;
 
+const answer = (strapi: Core.Strapi, data: Module[]): ModulesAnswer => ({
+  data,
+  features: getOptions(strapi).features,
+});
+
 const controller = ({ strapi }: { strapi: Core.Strapi }) => ({
   async find(ctx: Context) {
-    ctx.body = { data: await getModules(strapi).list() };
+    ctx.body = answer(strapi, await getModules(strapi).list());
   },
   async update(ctx: Context) {
-    ctx.body = { data: await getModules(strapi).set(parseInput(changesSchema, ctx.request.body)) };
+    const changes = parseInput(changesSchema(offeredModules(strapi)), ctx.request.body);
+    ctx.body = answer(strapi, await getModules(strapi).set(changes));
   },
 });
 
@@ -106,7 +133,7 @@ export const requireModule = (module: ModuleId) => ({
   config: { module },
 });
 
-export const modules: Room = {
+export const modules: Feature = {
   services: { modules: createModulesService },
   controllers: { modules: controller },
   policies: { 'module-enabled': moduleEnabled },

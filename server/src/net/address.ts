@@ -117,7 +117,7 @@ function judge(address: Address, allowed: CidrList): AddressJudgement {
 }
 
 /**
- * Judges one IP address (ARCHITECTURE.md, Addresses; specification 1, Limits, private addresses).
+ * Judges one IP address (docs/contract-webhooks.md#private-addresses).
  * Only globally reachable unicast passes; IPv4 inside IPv6 (mapped, NAT64, 6to4, Teredo) is taken
  * out and judged. Fails closed: what cannot be read is refused. An address with a zone id belongs
  * to one link and passes only by the list.
@@ -137,7 +137,25 @@ export function judgeAddress(ip: string, allowed: CidrList = []): AddressJudgeme
 }
 
 /**
- * Checks the list form of the option `webhooks.allowPrivateNetworks` (ARCHITECTURE.md). A base
+ * Names that mean this machine wherever they are looked up (RFC 6761, 6.3; the hosts files of
+ * Debian and Red Hat). A resolver may say otherwise today and something else at delivery.
+ */
+const LOCAL_NAMES =
+  /^(?:.+\.)?(?:localhost|localhost[46]?\.localdomain[46]?|localhost[46]|ip6-(?:localhost|loopback|localnet|allnodes|allrouters|mcastprefix)|loopback)$/;
+
+/**
+ * Whether a URL's host is a name of this machine itself, whatever DNS says.
+ *
+ * @param hostname as the WHATWG URL parser gives it: lower case, percent signs and full-width
+ *   letters resolved
+ */
+export function isLocalName(hostname: string): boolean {
+  return LOCAL_NAMES.test(hostname.replace(/\.+$/, ''));
+}
+
+/**
+ * Checks the list form of the option `webhooks.allowPrivateNetworks`
+ * (docs/operations.md#addresses-that-are-refused). A base
  * with host bits set is refused, not rounded: `10.0.0.5/8` more likely means one host than 16
  * million.
  *

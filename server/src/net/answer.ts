@@ -1,10 +1,36 @@
 import type { IncomingMessage } from 'node:http';
 import type { Answer } from './attempt-outcome';
 
-/** ARCHITECTURE.md: what is kept of an answer's body. */
+/** docs/receivers.md#what-to-answer: what is kept of an answer's body. */
 export const MAX_ANSWER_BYTES = 20_000;
 const MAX_HEADERS = 64;
 const MAX_HEADER_CHARS = 1000;
+
+/** Pieces of an answer's body that are read: one that comes byte by byte costs as much as a large one. */
+const MAX_PIECES = 1000;
+/** Answers before the answer (1xx) that are taken; a receiver that works may send one every second. */
+export const MAX_INFORMATIONAL = 64;
+
+/** What Node tells of an informational answer. */
+export interface Informational {
+  statusMessage?: string;
+  rawHeaders?: readonly string[];
+}
+
+/**
+ * Counts informational answers against an answer's limits: they cost the reader as much as a body
+ * does, and a receiver may send them for ever.
+ * @returns a counter that is true once there were too many, or more of them than is kept of a body
+ */
+export function createInformationalLimit(): (told: Informational) => boolean {
+  let count = 0;
+  let bytes = 0;
+  return ({ statusMessage = '', rawHeaders = [] }) => {
+    count += 1;
+    bytes += statusMessage.length + rawHeaders.reduce((sum, text) => sum + text.length + 2, 16);
+    return count > MAX_INFORMATIONAL || bytes > MAX_ANSWER_BYTES;
+  };
+}
 
 /** An answer that is being read. */
 export interface AnswerReader {
@@ -18,10 +44,12 @@ export function createAnswerReader(response: IncomingMessage): AnswerReader {
   const chunks: Buffer[] = [];
   let room = MAX_ANSWER_BYTES;
   let truncated = false;
+  let pieces = 0;
 
   return {
     push(chunk) {
-      truncated = chunk.length > room;
+      pieces += 1;
+      truncated = chunk.length > room || pieces > MAX_PIECES;
       // Copied when cut: a slice would hold on to the whole chunk.
       chunks.push(truncated ? Buffer.from(chunk.subarray(0, room)) : chunk);
       room -= Math.min(room, chunk.length);

@@ -55,7 +55,8 @@ const FAILURE_MESSAGES: Record<FailureCause, string> = {
   tls: 'The secure connection (TLS) could not be made.',
   timeout: 'There was no complete answer in time.',
   closed: 'The receiver closed the connection before its answer was complete.',
-  blocked_address: 'The address is that of this server or of a private network, which is refused.',
+  blocked_address:
+    'The address is that of this server or of a private network, which is refused unless the option webhooks.allowPrivateNetworks allows it.',
   invalid_request: 'The request cannot be sent.',
   invalid_response: 'The answer is not valid HTTP.',
   aborted: 'The attempt was stopped because the site is shutting down.',
@@ -65,7 +66,7 @@ const FAILURE_MESSAGES: Record<FailureCause, string> = {
 export const failureMessage = (cause: FailureCause): string => FAILURE_MESSAGES[cause];
 
 /**
- * Judges an attempt by the specification (1, States and transitions): any 2xx delivers; a redirect,
+ * Judges an attempt (docs/contract-webhooks.md#delivery-states): any 2xx delivers; a redirect,
  * any other status and no complete answer are failures.
  */
 export function classify(outcome: AttemptOutcome): Classification {

@@ -1,6 +1,7 @@
 import { isIP, type LookupFunction } from 'node:net';
-import { judgeAddress, type CidrList } from './address';
-import { createHostResolver, type ResolvedAddress, type ResolveHost } from './resolve-host';
+import { type AddressJudgement, type CidrList, isLocalName, judgeAddress } from './address';
+import { createHostResolver } from './resolve-host';
+import type { ResolvedAddress, ResolveHost } from './resolved-address';
 
 /** What the guard thinks of a URL; `reason` is a sentence that is safe to show the owner. */
 export type GuardVerdict =
@@ -47,15 +48,14 @@ export class BlockedAddressError extends Error {
   }
 }
 
+const HOW_TO_ALLOW = 'The option webhooks.allowPrivateNetworks can allow them.';
 // Neither text tells the address found: a resolver inside a network knows names that the person
 // who typed the URL may not.
-const BLOCKED_NAME =
-  'The host name leads to an address of this server or of a private network, which is refused.';
+const BLOCKED_NAME = `The host name leads to an address of this server or of a private network, which is refused. ${HOW_TO_ALLOW}`;
 const UNRESOLVABLE = 'The host name could not be resolved.';
 
 /**
- * The one guard for saving, testing and delivering (ARCHITECTURE.md, Addresses; specification 1,
- * Limits, private addresses). A name is refused when any of its addresses is: the connection might
+ * The one guard for saving, testing and delivering (docs/contract-webhooks.md#private-addresses). A name is refused when any of its addresses is: the connection might
  * take that one.
  */
 export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
@@ -75,13 +75,22 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const areAllPublic = (addresses: ResolvedAddress[]): boolean =>
     addresses.every(({ address }) => judgeAddress(address, allowedCidrs).ok);
 
+  /** Whether the list allows loopback; then its names are judged by the addresses they have. */
+  const loopbackListed = ['127.0.0.1', '::1'].some((ip) => judgeAddress(ip, allowedCidrs).ok);
+
+  /** All that can be said of a host without asking DNS. */
+  const judgeHost = ({ hostname }: URL): AddressJudgement => {
+    if (isLiteral(hostname)) return judgeAddress(hostname, allowedCidrs);
+    return isLocalName(hostname) && !loopbackListed ? { ok: false, reason: 'loopback' } : ALLOWED;
+  };
+
   const inspectUrl = async (text: string): Promise<UrlInspection> => {
     const url = parseUrl(text);
     if (typeof url === 'string') return { verdict: 'invalid', reason: url };
     const localAllowed = await isLocalAllowed();
-    if (!localAllowed && isLiteral(url)) {
-      const judgement = judgeAddress(url.hostname, allowedCidrs);
-      if (!judgement.ok) return { verdict: 'refused', reason: refusedLiteral(judgement.reason) };
+    if (!localAllowed) {
+      const judgement = judgeHost(url);
+      if (!judgement.ok) return { verdict: 'refused', reason: refusedHost(judgement.reason) };
     }
     return { verdict: 'allowed', url, localAllowed };
   };
@@ -89,7 +98,8 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const checkUrl = async (text: string): Promise<GuardVerdict> => {
     const inspection = await inspectUrl(text);
     if (inspection.verdict !== 'allowed') return inspection;
-    if (inspection.localAllowed || isLiteral(inspection.url)) return { verdict: 'allowed' };
+    if (inspection.localAllowed || isLiteral(inspection.url.hostname))
+      return { verdict: 'allowed' };
     try {
       return areAllPublic(await resolve(inspection.url.hostname))
         ? { verdict: 'allowed' }
@@ -124,12 +134,14 @@ function parseUrl(text: unknown): URL | string {
 }
 
 /** Node connects to a literal without asking any lookup. The URL parser has unified the spelling. */
-function isLiteral(url: URL): boolean {
-  return url.hostname.startsWith('[') || isIP(url.hostname) !== 0;
+function isLiteral(hostname: string): boolean {
+  return hostname.startsWith('[') || isIP(hostname) !== 0;
 }
 
-const refusedLiteral = (reason: string): string =>
-  `Addresses of this server or of a private network are refused (${reason}).`;
+const ALLOWED: AddressJudgement = { ok: true };
+
+const refusedHost = (reason: string): string =>
+  `Addresses of this server or of a private network are refused (${reason}). ${HOW_TO_ALLOW}`;
 
 /** A resolver in the shape that sockets call, with one answer or all, of one family or both. */
 function createLookup(resolve: ResolveHost): LookupFunction {

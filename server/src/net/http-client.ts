@@ -3,7 +3,12 @@ import { performance } from 'node:perf_hooks';
 import type { Duplex } from 'node:stream';
 import type { Got, Request } from 'got';
 import { createAgents, type AgentPair } from './agents';
-import { createAnswerReader, type AnswerReader } from './answer';
+import {
+  type AnswerReader,
+  createAnswerReader,
+  createInformationalLimit,
+  type Informational,
+} from './answer';
 import { failureMessage, type AttemptOutcome, type FailureCause } from './attempt-outcome';
 import { describeError, isHangUp } from './failure';
 import type { AddressGuard } from './guard';
@@ -40,8 +45,7 @@ interface Sender {
 }
 
 /**
- * The HTTP client of deliveries and tests (specification 1, Receiver
- * contract): guarded addresses, one deadline, no redirect followed, nothing inflated, an answer
+ * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded addresses, one deadline, no redirect followed, nothing inflated, an answer
  * read to 20,000 bytes.
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
@@ -50,7 +54,10 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const open = createAgents(guard.lookups.open, maxSocketsPerHost);
   const agentsFor = (localAllowed: boolean) => (localAllowed ? open : guarded);
   const running = new Set<Attempt>();
-  let sender: Promise<Sender> | undefined;
+  // At once: compiling got's modules would hold the event loop in the middle of the first attempts.
+  const sender: Promise<Sender> = loadGot().then((got) => ({ got, guard, agentsFor }));
+  // Whoever posts hears of it.
+  sender.catch(() => {});
   let closed = false;
 
   return {
@@ -58,7 +65,6 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       const attempt = new Attempt(timeoutMs);
       if (closed) attempt.fail('aborted');
       running.add(attempt);
-      sender ??= loadGot().then((got) => ({ got, guard, agentsFor }));
       try {
         return await attempt.run(sender, request);
       } finally {
@@ -75,7 +81,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 }
 
 /**
- * got is ESM only, hence loaded at first use. Everything that a single request need not say is said
+ * got is ESM only, hence `import`. Everything that a single request need not say is said
  * here: each option costs time on every request. It is used as a stream, which is a third faster
  * than its promises and lets the answer be cut off.
  */
@@ -103,6 +109,7 @@ class Attempt {
   private settled = false;
   private stream: Request | undefined;
   private answer: AnswerReader | undefined;
+  private readonly isTooMuch = createInformationalLimit();
 
   constructor(timeoutMs: number) {
     this.outcome = new Promise((resolve) => (this.resolve = resolve));
@@ -156,6 +163,11 @@ class Attempt {
     this.stream = stream;
     stream.once('response', (response: IncomingMessage) => {
       this.answer = createAnswerReader(response);
+    });
+    stream.on('information', (told: Informational) => {
+      if (!this.settled && this.isTooMuch(told)) {
+        this.fail('invalid_response', 'The receiver sent informational answers without end.');
+      }
     });
     stream.on('data', (chunk: Buffer) => {
       if (this.answer?.push(chunk)) this.finish();

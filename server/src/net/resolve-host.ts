@@ -1,12 +1,5 @@
-import { lookup } from 'node:dns/promises';
-
-export interface ResolvedAddress {
-  address: string;
-  family: number;
-}
-
-/** Every address of a name, or a rejection. */
-export type ResolveHost = (host: string) => Promise<ResolvedAddress[]>;
+import type { ResolvedAddress, ResolveHost } from './resolved-address';
+import { createSystemResolver } from './system-resolver';
 
 /** The name has no address now. */
 export class UnresolvableError extends Error {
@@ -17,13 +10,10 @@ export class UnresolvableError extends Error {
   }
 }
 
-const resolveBySystem: ResolveHost = (host) => lookup(host, { all: true, verbatim: true });
-
 /**
  * Wraps a resolver so that an answer is bounded in time and simultaneous questions for one name
- * share a lookup. The system's resolver holds a thread of libuv's small pool until it answers and
- * cannot be cancelled: without sharing, a few deliveries to one name whose DNS hangs would stop
- * every other lookup and every file access of the site. Nothing is cached beyond the lookup.
+ * share a lookup: however many deliveries go to a name whose DNS hangs, it is asked about once.
+ * Nothing is cached beyond the lookup.
  *
  * @throws UnresolvableError for no answer in time, an error or an empty answer
  */
@@ -31,7 +21,7 @@ export function createHostResolver(options: {
   timeoutMs: number;
   resolve?: ResolveHost;
 }): ResolveHost {
-  const { timeoutMs, resolve = resolveBySystem } = options;
+  const { timeoutMs, resolve = createSystemResolver() } = options;
   const underWay = new Map<string, Promise<ResolvedAddress[]>>();
 
   const resolveShared = (host: string): Promise<ResolvedAddress[]> => {

@@ -8,7 +8,7 @@ import type {
   WebhookHealth,
 } from '../../../shared/contracts/overview';
 import { currentExecutor, type Executor, table } from '../database/connection';
-import { isoTime } from '../iso-time';
+import { isoTime } from '../runtime/iso-time';
 import { DELIVERIES_TABLE, type DeliveryRow, WEBHOOKS_TABLE } from '../webhooks/tables';
 
 export const HOURS = 24;
@@ -19,7 +19,10 @@ export const NEWEST_COUNTED = 100_000;
 /** A page of the admin shows at most this many webhooks' last answers. */
 const WEBHOOKS_SHOWN = 1000;
 
-const none = (): HealthCounts => ({ pending: 0, sent: 0, failed: 0 });
+/** How far back an answer is looked for where the newest deliveries were not tried yet. */
+const NEWEST_SEARCHED = 1000;
+
+const none = (): HealthCounts => ({ pending: 0, failing: 0, sent: 0, failed: 0 });
 
 /** Where each bar of the chart begins, oldest first; epoch milliseconds. */
 export const bucketStarts = (now: number): number[] =>
@@ -63,7 +66,11 @@ interface CountRow {
   n: number | string;
 }
 
-/** Reads ids and statuses only, which `sb_delivery_log` holds: no row is visited. */
+/**
+ * How many deliveries each webhook has in each bar and status. The first question reads ids and
+ * statuses only, which `sb_delivery_log` holds: no row is visited. Which of the pending ones were
+ * tried is not in it, so only their rows are looked at, and only where there are any.
+ */
 const countByBucket = async (
   strapi: Core.Strapi,
   executor: Executor,
@@ -72,12 +79,47 @@ const countByBucket = async (
   const bounds = starts.slice(1);
   const bucket = bounds.map(() => 'when id < ? then ?').join(' ');
   const values = bounds.flatMap((id, index) => [id, index]);
-  return (await deliveries(strapi, executor)
-    .select('webhook_id', 'status')
-    .select(executor.raw(`case ${bucket} else ? end as bucket`, [...values, starts.length - 1]))
-    .count({ n: '*' })
-    .where('id', '>=', starts[0] ?? 0)
-    .groupBy('webhook_id', 'status', 'bucket')) as unknown as CountRow[];
+  const counted = (): Knex.QueryBuilder =>
+    deliveries(strapi, executor)
+      .select('webhook_id', 'status')
+      .select(executor.raw(`case ${bucket} else ? end as bucket`, [...values, starts.length - 1]))
+      .count({ n: '*' })
+      .where('id', '>=', starts[0] ?? 0)
+      .groupBy('webhook_id', 'status', 'bucket');
+  const rows = (await counted()) as unknown as CountRow[];
+  if (!rows.some(({ status }) => status === 'pending')) return rows;
+  const tried = (await counted()
+    .where({ status: 'pending' })
+    .where('tries', '>', 0)) as unknown as CountRow[];
+  return [...rows, ...tried.map((row) => ({ ...row, status: 'failing' as const }))];
+};
+
+type AnswerRow = Pick<
+  DeliveryRow,
+  'id' | 'status' | 'error' | 'tries' | 'finished_at' | 'created_at'
+>;
+
+const ANSWER_COLUMNS = ['id', 'status', 'error', 'tries', 'finished_at', 'created_at'];
+
+/** Almost always the newest delivery; behind a queue that waits, the newest one that was tried. */
+const newestTried = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  webhookId: number
+): Promise<AnswerRow | undefined> => {
+  const newest = (): Knex.QueryBuilder =>
+    deliveries(strapi, executor)
+      .select(ANSWER_COLUMNS)
+      .where({ webhook_id: webhookId })
+      .orderBy('id', 'desc');
+  const row = (await newest().first()) as AnswerRow | undefined;
+  if (!row || Number(row.tries) > 0) return row;
+  return (await (executor as Knex)
+    .select('*')
+    .from(newest().limit(NEWEST_SEARCHED).as('newest'))
+    .where('tries', '>', 0)
+    .orderBy('id', 'desc')
+    .first()) as AnswerRow | undefined;
 };
 
 const lastAnswer = async (
@@ -85,19 +127,16 @@ const lastAnswer = async (
   executor: Executor,
   webhookId: number
 ): Promise<LastAnswer | null> => {
-  const row = (await deliveries(strapi, executor)
-    .select('id', 'status', 'error', 'tries', 'finished_at', 'created_at')
-    .where({ webhook_id: webhookId })
-    .orderBy('id', 'desc')
-    .first()) as DeliveryRow | undefined;
-  if (!row || Number(row.tries) === 0) return null;
-  return {
-    delivery_id: Number(row.id),
-    status: row.status,
-    error: row.error,
-    tries: Number(row.tries),
-    at: isoTime(Number(row.finished_at ?? row.created_at)),
-  };
+  const row = await newestTried(strapi, executor, webhookId);
+  return row
+    ? {
+        delivery_id: Number(row.id),
+        status: row.status,
+        error: row.error,
+        tries: Number(row.tries),
+        at: isoTime(Number(row.finished_at ?? row.created_at)),
+      }
+    : null;
 };
 
 /** Deliveries queued in the last 24 hours, by webhook and by bar of the chart. */

@@ -4,7 +4,7 @@ import type { HealthReport } from '../../../shared/contracts/overview';
 import { adminPolicies } from '../access/admin-policies';
 import { getOptions } from '../config';
 import { requireModule } from '../modules';
-import type { Room } from '../room';
+import type { Feature } from '../feature';
 import { readHealth } from './health';
 import { mappedTypes } from './mapped-types';
 
@@ -31,7 +31,7 @@ const controller = ({ strapi }: { strapi: Core.Strapi }) => {
 };
 
 /** What the admin panel shows at a glance; it only reads, and only little, however long the log is. */
-export const overview: Room = {
+export const overview: Feature = {
   controllers: { overview: controller },
   routes: {
     admin: [

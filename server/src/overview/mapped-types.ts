@@ -7,8 +7,14 @@ const fieldsOf = (fields: Readonly<Record<string, unknown>>): MappedType['fields
     attribute: typeof source === 'string' ? source : null,
   }));
 
-/** Which content types of the site stand for the plugin's own, as its options say; read-only. */
-export const mappedTypes = ({ sources, forms, stock }: Options): MappedType[] => [
+/** What has no effect, because the site does without the feature, is not said. */
+const effective = ({ features, sources, forms, stock }: Options) => ({
+  sources: features.crm ? sources : {},
+  forms: features.crm ? forms : [],
+  stock: features.pos ? stock : undefined,
+});
+
+const listed = ({ sources, forms, stock }: ReturnType<typeof effective>): MappedType[] => [
   ...Object.entries(sources).flatMap(([kind, source]) =>
     source
       ? [
@@ -42,3 +48,6 @@ export const mappedTypes = ({ sources, forms, stock }: Options): MappedType[] =>
       ]
     : []),
 ];
+
+/** Which content types of the site stand for the plugin's own, as its options say; read-only. */
+export const mappedTypes = (options: Options): MappedType[] => listed(effective(options));

@@ -1,18 +1,26 @@
 import type { PosEvent, SimulatedMovement } from '../../../shared/contracts/pos';
 import type { LocationSummary } from '../../../shared/contracts/stock';
-import { isoTime, isoTimeOrNull } from '../iso-time';
+import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
 import type { LedgerLine } from '../stock/ledger';
 import type { ItemRow, LocationRow } from '../stock/tables';
-import { lineNames } from './work';
+import { lineNames } from './rules/record-lines';
+import type { EventState } from './rules/states';
 import { readRecord } from './rules/validate';
 import type { PosEventRow } from './tables';
 
 /** What a test-mode record would have written, as it is stored with its event. */
 export type SimulatedLine = LedgerLine;
 
+/** Test mode parks nothing, but what it did not know would be parked once the connection is live. */
+const WITH_UNKNOWN: readonly EventState[] = ['needs_mapping', 'partially_applied', 'simulated'];
+
+/** Whether lines of an event may wait for something; only then is its body looked at in lists. */
+export const mayWait = ({ state }: Pick<PosEventRow, 'state'>): boolean =>
+  WITH_UNKNOWN.includes(state);
+
 /** What the lines of an event wait for, from its stored state. */
 const waitingOf = (row: PosEventRow): PosEvent['waiting'] => {
-  if (row.state !== 'needs_mapping' && row.state !== 'partially_applied') return [];
+  if (!mayWait(row)) return [];
   const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), {
     receivedAtMs: Number(row.received_at),
   });

@@ -1,54 +1,78 @@
-import type { TableModel } from '../room';
+import type { ConnectionType } from '../../../shared/contracts/pos';
+import type { InternalTable } from '../database/tables/internal-tables';
+import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
+import type { PlainTable } from '../database/tables/plain-tables';
 import type { Big } from '../stock/tables';
 import type { ConnectionMode, EventState, RecordKind } from './rules/states';
 
+export const CONNECTION = 'plugin::switchboard.pos-connection';
 export const CONNECTIONS_TABLE = 'switchboard_connections';
 export const POS_EVENTS_TABLE = 'switchboard_pos_events';
 export const POS_WAITS_TABLE = 'switchboard_pos_waits';
+export const POS_REFUSALS_TABLE = 'switchboard_pos_refusals';
 
 /**
- * `scopes` and `locations` (`[{ ref, location }]`) are JSON; `secret` is encrypted with the host's
- * key. A deleted connection keeps its row: its events and their ids outlive it.
+ * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the
+ * column `group_name`, because the other is a word of SQL. A deleted connection keeps its row
+ * (`deleted_at`): its events and their ids outlive it. `origin_id` is the id that the row had where
+ * it was made, see `arrivals.ts`.
  */
-export const connectionTable: TableModel = {
-  uid: 'plugin::switchboard.connection',
-  singularName: 'switchboard_connection',
-  tableName: CONNECTIONS_TABLE,
+export const connectionType = internalType({
+  singularName: 'pos-connection',
+  pluralName: 'pos-connections',
+  displayName: 'POS connection',
+  collectionName: CONNECTIONS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     name: { type: 'text' },
+    type: { type: 'string', default: 'Generic webhook' },
     key: { type: 'string' },
-    key_digest: { type: 'string' },
-    secret: { type: 'text' },
-    scopes: { type: 'text' },
+    key_digest: { type: 'string', private: true },
+    secret: { type: 'text', private: true },
+    scopes: jsonText(),
     mode: { type: 'string' },
-    group_name: { type: 'text' },
-    group_digest: { type: 'string' },
-    locations: { type: 'text' },
-    revoked_at: { type: 'biginteger' },
-    deleted_at: { type: 'biginteger' },
-    last_seen_at: { type: 'biginteger' },
-    clock_skew_seconds: { type: 'biginteger' },
+    group: { type: 'text', columnName: 'group_name' },
+    group_digest: { type: 'string', private: true },
+    locations: jsonText(),
+    active: { type: 'boolean', default: true },
+    disabled_reason: { type: 'text' },
+    revoked_at: epoch(),
+    deleted_at: epoch(),
+    last_seen_at: epoch(),
+    clock_skew_seconds: epoch(),
     last_error: { type: 'text' },
-    last_error_at: { type: 'biginteger' },
-    created_at: { type: 'biginteger' },
-    updated_at: { type: 'biginteger' },
+    last_error_at: epoch(),
+    updated_at: now(),
+    origin_id: { type: 'integer', private: true },
   },
   indexes: [
     { name: 'sb_connection_key', columns: ['key_digest'], type: 'unique' },
     { name: 'sb_connection_group', columns: ['group_digest'] },
   ],
+});
+
+export const connectionTable: InternalTable = {
+  uid: CONNECTION,
+  tableName: CONNECTIONS_TABLE,
+  renamed: {},
+  added: {
+    document_id: { type: 'string' },
+    origin_id: { type: 'integer' },
+    type: { type: 'string' },
+    active: { type: 'boolean' },
+  },
+  filled: { origin_id: null, type: 'Generic webhook', active: true },
 };
 
 /**
  * `due_at` and `owner` belong to the queue. `external_digest` makes an id unique in its connection,
- * byte for byte. `family_digest` is the same of the sale that a sale is or a refund names.
+ * byte for byte. `family_digest` is the same of the sale that a sale is or a refund names:
+ * its refund group is found by it, though the column is older than that term.
  * `items` is JSON: for each line the item it was found to be, or null. `location_id` is where the
  * record's goods are (for a refund: where it names); `only_location_id` the connection's only one.
+ * `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
+ * what (stock/rules/sale-left): null until it was worked out.
  */
-export const posEventTable: TableModel = {
-  uid: 'plugin::switchboard.pos-event',
-  singularName: 'switchboard_pos_event',
+export const posEventTable: PlainTable = {
   tableName: POS_EVENTS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -72,6 +96,8 @@ export const posEventTable: TableModel = {
     items: { type: 'text' },
     stale: { type: 'text' },
     simulated: { type: 'text' },
+    took: { type: 'biginteger' },
+    refunded: { type: 'text' },
     body: { type: 'text' },
     body_digest: { type: 'string' },
     tries: { type: 'integer' },
@@ -90,9 +116,7 @@ export const posEventTable: TableModel = {
 };
 
 /** What lines wait for: digests of SKUs, GTINs, and of a connection's location references. */
-export const posWaitTable: TableModel = {
-  uid: 'plugin::switchboard.pos-wait',
-  singularName: 'switchboard_pos_wait',
+export const posWaitTable: PlainTable = {
   tableName: POS_WAITS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -105,9 +129,26 @@ export const posWaitTable: TableModel = {
   ],
 };
 
+/** The latest requests of each connection's key that were refused; at most `REFUSALS_KEPT` each. */
+export const posRefusalTable: PlainTable = {
+  tableName: POS_REFUSALS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    connection_id: { type: 'integer' },
+    at: { type: 'biginteger' },
+    kind: { type: 'string' },
+    code: { type: 'string' },
+    message: { type: 'text' },
+    external_id: { type: 'text' },
+  },
+  indexes: [{ name: 'sb_refusal_latest', columns: ['connection_id', 'at'] }],
+};
+
 export interface ConnectionRow {
   id: number;
+  document_id: string;
   name: string;
+  type: ConnectionType;
   key: string;
   key_digest: string;
   secret: string;
@@ -116,6 +157,10 @@ export interface ConnectionRow {
   group_name: string | null;
   group_digest: string | null;
   locations: string;
+  active: boolean | number;
+  disabled_reason: string | null;
+  site_instance: string | null;
+  origin_id: number | null;
   revoked_at: Big | null;
   deleted_at: Big | null;
   last_seen_at: Big | null;
@@ -148,12 +193,24 @@ export interface PosEventRow {
   items: string | null;
   stale: string;
   simulated: string | null;
+  took: Big | null;
+  refunded: string | null;
   body: string;
   body_digest: string;
   tries: number;
   error: string | null;
   due_at: Big | null;
   owner: string | null;
+}
+
+export interface PosRefusalRow {
+  id: number;
+  connection_id: number;
+  at: Big;
+  kind: RecordKind | 'ping';
+  code: string;
+  message: string;
+  external_id: string | null;
 }
 
 /** One entry of a connection's `locations`. */

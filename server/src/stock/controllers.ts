@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
-import type { Context } from 'koa';
-import { idFromPath, parseInput } from '../validation';
+import type { ControllerFactory } from '../http/controller';
+import { idFromPath, parseInput } from '../http/validation';
 import {
   adjustInput,
   createItemInput,
@@ -12,13 +12,10 @@ import {
   updateItemInput,
   updateLocationInput,
 } from './inputs';
+import type { StockGridService } from './grid';
 import type { ItemsService } from './items-service';
 import type { LevelsService } from './levels-service';
 import type { RebuildService } from './rebuild';
-
-type Factory = (context: {
-  strapi: Core.Strapi;
-}) => Record<string, (ctx: Context) => Promise<void>>;
 
 const service = <S>(strapi: Core.Strapi, name: string): S =>
   strapi.service(`plugin::switchboard.${name}`) as unknown as S;
@@ -26,7 +23,7 @@ const service = <S>(strapi: Core.Strapi, name: string): S =>
 const itemsOf = (strapi: Core.Strapi) => service<ItemsService>(strapi, 'stock-items');
 const levelsOf = (strapi: Core.Strapi) => service<LevelsService>(strapi, 'stock-levels');
 
-const items: Factory = ({ strapi }) => ({
+const items: ControllerFactory = ({ strapi }) => ({
   async find(ctx) {
     ctx.body = await itemsOf(strapi).listItems(parseInput(listQuery, ctx.query));
   },
@@ -51,7 +48,7 @@ const items: Factory = ({ strapi }) => ({
   },
 });
 
-const locations: Factory = ({ strapi }) => ({
+const locations: ControllerFactory = ({ strapi }) => ({
   async find(ctx) {
     ctx.body = await itemsOf(strapi).listLocations(parseInput(listQuery, ctx.query));
   },
@@ -67,7 +64,7 @@ const locations: Factory = ({ strapi }) => ({
   },
 });
 
-const levels: Factory = ({ strapi }) => ({
+const levels: ControllerFactory = ({ strapi }) => ({
   async find(ctx) {
     ctx.body = await levelsOf(strapi).list(parseInput(levelsQuery, ctx.query));
   },
@@ -77,6 +74,10 @@ const levels: Factory = ({ strapi }) => ({
   async movements(ctx) {
     const id = idFromPath(ctx.params.id, 'Level');
     ctx.body = await levelsOf(strapi).movements(id, parseInput(movementsQuery, ctx.query));
+  },
+  async grid(ctx) {
+    const grid = service<StockGridService>(strapi, 'stock-grid');
+    ctx.body = await grid.list(parseInput(listQuery, ctx.query));
   },
   async rebuild(ctx) {
     const input = parseInput(rebuildInput, ctx.request.body);

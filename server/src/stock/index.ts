@@ -1,7 +1,8 @@
-import type { Room } from '../room';
+import type { Feature } from '../feature';
 import { controllers } from './controllers';
+import { createStockGridService } from './grid';
 import { createItemsService } from './items-service';
-import { tellItemsLearned } from './learned';
+import { notifyItemsKnown } from './newly-known';
 import { createLevelsService } from './levels-service';
 import { ensureDefaultLocation } from './locations';
 import { checkProductMapping, watchProducts } from './product-mapping';
@@ -10,11 +11,13 @@ import { routes } from './routes';
 import { declareStockEvents } from './stock-events';
 import { itemTable, levelTable, locationTable, movementTable } from './tables';
 
-export const stock: Room = {
+export const stock: Feature = {
+  option: 'pos',
   tables: [itemTable, locationTable, levelTable, movementTable],
   services: {
     'stock-items': createItemsService,
     'stock-levels': createLevelsService,
+    'stock-grid': createStockGridService,
     'stock-rebuild': createRebuildService,
   },
   controllers,
@@ -25,6 +28,6 @@ export const stock: Room = {
   async bootstrap({ strapi }) {
     checkProductMapping(strapi);
     await ensureDefaultLocation(strapi);
-    watchProducts(strapi, (products) => tellItemsLearned(strapi, products));
+    watchProducts(strapi, (products) => notifyItemsKnown(strapi, products));
   },
 };

@@ -1,6 +1,7 @@
 import { z } from '@strapi/utils';
-import { pageQuery } from '../pagination';
-import { parseOccurredAt } from '../pos/rules/occurred-at';
+import { pageQuery } from '../http/pagination';
+import { parseOccurredAt } from './rules/occurred-at';
+import { labelText } from '../http/validation';
 
 /** zod schemas of the stock's admin routes. */
 
@@ -18,14 +19,7 @@ export const identifier = z
   .refine((text) => PLAIN.test(text), { message: 'must not contain control characters' })
   .refine((text) => !LONE_SURROGATE.test(text), { message: 'must be valid Unicode' });
 
-const name = z
-  .string()
-  .trim()
-  .min(1)
-  .max(255)
-  .refine((text) => !LONE_SURROGATE.test(text) && !text.includes('\u0000'), {
-    message: 'must be valid text',
-  });
+const name = labelText();
 
 const LARGEST = 1_000_000_000;
 const quantity = z.number().int().min(-LARGEST).max(LARGEST);

@@ -3,12 +3,13 @@ import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Item, Location } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
-import { fieldError } from '../validation';
+import { currentExecutor, type Executor, table } from '../database/connection';
+import { inUniqueTransaction } from '../database/errors/duplicate';
+import { type PageRequest, readPage } from '../http/pagination';
+import { fieldError, fieldErrors } from '../http/validation';
 import type { CreateItem, CreateLocation, ListQuery, UpdateItem, UpdateLocation } from './inputs';
 import { gtinDigest, skuDigest } from './items';
-import { tellItemsLearned } from './learned';
+import { notifyItemsKnown } from './newly-known';
 import { defaultLocation, locationDigest, locationFromInput } from './locations';
 import { toItem, toLocation } from './serialize';
 import {
@@ -32,8 +33,23 @@ export interface ItemsService {
 }
 
 /** `%` and `_` of a search mean themselves. */
-export const likePattern = (search: string): string =>
+const likePattern = (search: string): string =>
   `%${search.toLowerCase().replace(/[!%_]/g, '!$&')}%`;
+
+const TAKEN = 'is taken already';
+
+/** Keeps the rows of a query that hold the search in one of these columns; without one, all. */
+export const matchItems = (
+  query: Knex.QueryBuilder,
+  search: string | undefined,
+  columns: readonly string[]
+): void => {
+  if (!search) return;
+  const like = likePattern(search);
+  query.where((any) => {
+    for (const column of columns) any.orWhereRaw("LOWER(??) LIKE ? ESCAPE '!'", [column, like]);
+  });
+};
 
 export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsService => {
   const items = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, ITEMS_TABLE);
@@ -51,13 +67,17 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
     return row;
   };
 
+  const isTaken = async (query: Knex.QueryBuilder, id: number | null): Promise<boolean> => {
+    const taken = (await query.select('id').first()) as { id: number } | undefined;
+    return taken !== undefined && Number(taken.id) !== id;
+  };
+
   const refuseTaken = async (
     query: Knex.QueryBuilder,
     id: number | null,
     field: string
   ): Promise<void> => {
-    const taken = (await query.select('id').first()) as { id: number } | undefined;
-    if (taken && Number(taken.id) !== id) throw fieldError(field, 'is taken already');
+    if (await isTaken(query, id)) throw fieldError(field, TAKEN);
   };
 
   const checkNames = async (
@@ -65,10 +85,17 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
     id: number | null,
     { sku, gtin }: { sku?: string; gtin?: string | null }
   ): Promise<void> => {
-    if (sku !== undefined) {
-      await refuseTaken(items(trx).where({ sku_digest: skuDigest(sku) }), id, 'sku');
+    const wrong: { path: string; message: string }[] = [];
+    if (
+      sku !== undefined &&
+      (await isTaken(items(trx).where({ sku_digest: skuDigest(sku) }), id))
+    ) {
+      wrong.push({ path: 'sku', message: TAKEN });
     }
-    if (gtin) await refuseTaken(items(trx).where({ gtin_digest: gtinDigest(gtin) }), id, 'gtin');
+    if (gtin && (await isTaken(items(trx).where({ gtin_digest: gtinDigest(gtin) }), id))) {
+      wrong.push({ path: 'gtin', message: TAKEN });
+    }
+    if (wrong.length > 0) throw fieldErrors(wrong);
   };
 
   const page = async <Row, Out>(
@@ -77,14 +104,9 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
     request: PageRequest,
     shape: (row: Row) => Out
   ): Promise<Page<Out>> => {
-    const counted = await countUpToLimit(executor as Knex, query);
-    const rows = (await query
-      .clone()
-      .select('*')
-      .orderBy('id')
-      .limit(request.per_page)
-      .offset((request.page - 1) * request.per_page)) as Row[];
-    return { data: rows.map(shape), meta: paginationMeta(request, counted) };
+    const all = query.clone().select('*').orderBy('id');
+    const { rows, meta } = await readPage<Row>(executor, all, request);
+    return { data: rows.map(shape), meta };
   };
 
   const gtinColumns = (gtin: string | null) => ({
@@ -96,14 +118,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
     async listItems({ search, ...request }) {
       const executor = await currentExecutor(strapi);
       const query = items(executor);
-      if (search) {
-        const like = likePattern(search);
-        query.where((any) => {
-          for (const column of ['sku', 'gtin', 'name']) {
-            any.orWhereRaw("LOWER(??) LIKE ? ESCAPE '!'", [column, like]);
-          }
-        });
-      }
+      matchItems(query, search, ['sku', 'gtin', 'name']);
       return page<ItemRow, Item>(query, executor, request, toItem);
     },
 
@@ -112,7 +127,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
     },
 
     createItem: ({ sku, gtin, name, low_at, opening }) =>
-      inTransaction(strapi, async ({ trx }) => {
+      inUniqueTransaction(strapi, async ({ trx }) => {
         await checkNames(trx, null, { sku, gtin });
         const at = Date.now();
         await items(trx).insert({
@@ -151,12 +166,12 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
             updated_at: at,
           });
         }
-        await tellItemsLearned(strapi, [{ sku, gtin: gtin ?? null }]);
+        await notifyItemsKnown(strapi, [{ sku, gtin: gtin ?? null }]);
         return toItem(row);
       }),
 
     updateItem: (id, { sku, gtin, name, low_at }) =>
-      inTransaction(strapi, async ({ trx }) => {
+      inUniqueTransaction(strapi, async ({ trx }) => {
         await find(items, trx, id, 'Item');
         await checkNames(trx, id, { sku, gtin });
         await items(trx)
@@ -169,7 +184,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
             updated_at: Date.now(),
           });
         const row = await find<ItemRow>(items, trx, id, 'Item');
-        await tellItemsLearned(strapi, [{ sku: row.sku, gtin: row.gtin }]);
+        await notifyItemsKnown(strapi, [{ sku: row.sku, gtin: row.gtin }]);
         return toItem(row);
       }),
 
@@ -179,7 +194,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
     },
 
     createLocation: ({ name, code }) =>
-      inTransaction(strapi, async ({ trx }) => {
+      inUniqueTransaction(strapi, async ({ trx }) => {
         const where = { code_digest: locationDigest(code) };
         await refuseTaken(locations(trx).where(where), null, 'code');
         const at = Date.now();
@@ -195,7 +210,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
       }),
 
     updateLocation: (id, { name, code }) =>
-      inTransaction(strapi, async ({ trx }) => {
+      inUniqueTransaction(strapi, async ({ trx }) => {
         await find(locations, trx, id, 'Location');
         if (code !== undefined) {
           const where = { code_digest: locationDigest(code) };

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
-import { lockLevels, type Place, placeKey, readLevels } from './levels';
+import { type LevelChange, lockLevels, type Place, placeKey, readLevels } from './levels';
 import {
   applyCount,
   applyMovement,
@@ -13,7 +13,6 @@ import {
   type MovementType,
   type Step,
 } from './rules/fold';
-import { publishStockChanges } from './stock-events';
 import { type LevelRow, LEVELS_TABLE, MOVEMENTS_TABLE } from './tables';
 import { lockMappedItems, writeThrough } from './product-mapping';
 
@@ -51,15 +50,8 @@ export interface LedgerLine extends Place {
   note: string | null;
 }
 
-/** A level whose quantity is another one than before the transaction. */
-export interface LevelChange extends Place {
-  levelId: number;
-  before: number;
-  after: number;
-}
-
 /**
- * The only writer of levels (ARCHITECTURE.md, The rule of stock). Entries are worked out in memory
+ * The only writer of levels (docs/tills.md#the-rule-of-stock). Entries are worked out in memory
  * while the levels are locked, and written together by `flush`.
  */
 export interface Ledger {
@@ -68,7 +60,10 @@ export interface Ledger {
   move(asked: AskedMove): LedgerLine;
   /** All lines of one count, which share its time. */
   count(asked: readonly AskedCounting[]): Promise<LedgerLine[]>;
-  /** Writes everything, follows through to mapped products, and publishes what changed. */
+  /**
+   * Writes everything and follows through to mapped products. What changed is for the caller to
+   * publish (`stockChangeEvents`), in the same transaction.
+   */
   flush(): Promise<LevelChange[]>;
 }
 
@@ -263,7 +258,6 @@ export const createLedger = (
       });
       pending.length = 0;
       await writeThrough(strapi, trx, changes);
-      await publishStockChanges(strapi, trx, changes);
       return changes;
     },
   };

@@ -4,13 +4,15 @@ import type { Knex } from 'knex';
 import type { Level, Movement } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { withTransientRetry } from '../database/retry';
-import { countUpToLimit, type PageRequest, paginationMeta } from '../pagination';
-import { fieldError } from '../validation';
+import { withTransientRetry } from '../database/errors/retry';
+import { type PageRequest, readPage } from '../http/pagination';
+import { fieldError } from '../http/validation';
 import type { Adjust, LevelsQuery } from './inputs';
-import { likePattern } from './items-service';
+import { matchItems } from './items-service';
 import { skuDigest } from './items';
+import { getPublisher } from '../webhooks/publishing/publisher';
 import { createLedger } from './ledger';
+import { stockChangeEvents } from './stock-events';
 import { locationDigest, locationFromInput } from './locations';
 import { type JoinedLevel, toLevel, toMovement } from './serialize';
 import {
@@ -70,22 +72,10 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
           if (/^[1-9]\d{0,8}$/.test(location)) any.orWhere({ 'p.id': Number(location) });
         });
       }
-      if (search) {
-        const like = likePattern(search);
-        query.where((any) => {
-          for (const column of ['i.sku', 'i.gtin', 'i.name']) {
-            any.orWhereRaw("LOWER(??) LIKE ? ESCAPE '!'", [column, like]);
-          }
-        });
-      }
-      const counted = await countUpToLimit(executor as Knex, query);
-      const rows = (await query
-        .clone()
-        .select(COLUMNS)
-        .orderBy(['l.item_id', 'l.location_id'])
-        .limit(request.per_page)
-        .offset((request.page - 1) * request.per_page)) as JoinedLevel[];
-      return { data: rows.map(toLevel), meta: paginationMeta(request, counted) };
+      matchItems(query, search, ['i.sku', 'i.gtin', 'i.name']);
+      query.select(COLUMNS).orderBy(['l.item_id', 'l.location_id']);
+      const { rows, meta } = await readPage<JoinedLevel>(executor, query, request);
+      return { data: rows.map(toLevel), meta };
     },
 
     get: (id) => one({ 'l.id': id }),
@@ -93,15 +83,12 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
     async movements(levelId, request) {
       await one({ 'l.id': levelId });
       const executor = await currentExecutor(strapi);
-      const query = table(strapi, executor, MOVEMENTS_TABLE).where({ level_id: levelId });
-      const counted = await countUpToLimit(executor as Knex, query);
-      const rows = (await query
-        .clone()
+      const query = table(strapi, executor, MOVEMENTS_TABLE)
+        .where({ level_id: levelId })
         .select('*')
-        .orderBy('id', 'desc')
-        .limit(request.per_page)
-        .offset((request.page - 1) * request.per_page)) as MovementRow[];
-      return { data: rows.map(toMovement), meta: paginationMeta(request, counted) };
+        .orderBy('id', 'desc');
+      const { rows, meta } = await readPage<MovementRow>(executor, query, request);
+      return { data: rows.map(toMovement), meta };
     },
 
     async adjust(itemId, { location: wanted, quantity, reason, occurred_at: occurredAt }) {
@@ -126,7 +113,8 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
             eventId: null,
             note: reason ?? null,
           });
-          await ledger.flush();
+          const changes = await ledger.flush();
+          await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
           return one({ 'l.item_id': place.item, 'l.location_id': place.location });
         })
       );

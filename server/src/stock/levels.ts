@@ -88,3 +88,10 @@ export const lockLevels = async (
   }
   return byKey(await select(strapi, trx, wanted, true));
 };
+
+/** A level whose quantity is another one than before the transaction. */
+export interface LevelChange extends Place {
+  levelId: number;
+  before: number;
+  after: number;
+}

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, type Executor, table } from '../database/connection';
-import { fieldError } from '../validation';
+import { fieldError } from '../http/validation';
 import { digestOf } from './digest';
 import { type LocationRow, LOCATIONS_TABLE } from './tables';
 
@@ -35,25 +35,33 @@ export const ensureDefaultLocation = async (strapi: Core.Strapi): Promise<void> 
     .ignore();
 };
 
-/**
- * The location that a client names by id or by code, or the default one.
- * @throws ValidationError (400) that names the field where there is none such.
- */
+/** The location that a client names by id or by code, or the default one; undefined: none such. */
+export const locationNamed = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  named: number | string | undefined
+): Promise<LocationRow | undefined> => {
+  if (named === undefined) return defaultLocation(strapi, executor);
+  const find = async (where: Partial<LocationRow>): Promise<LocationRow | undefined> =>
+    (await table(strapi, executor, LOCATIONS_TABLE).where(where).first()) as
+      LocationRow | undefined;
+  if (typeof named === 'number') return find({ id: named });
+  const byCode = await find({ code_digest: locationDigest(named) });
+  return byCode ?? (/^[1-9]\d{0,8}$/.test(named) ? find({ id: Number(named) }) : undefined);
+};
+
+/** What is said of a location that a client named and that there is none of. */
+export const noLocation = (named: number | string | undefined): string =>
+  `there is no location ${named}`;
+
+/** @throws ValidationError (400) that names the field where there is no such location. */
 export const locationFromInput = async (
   strapi: Core.Strapi,
   executor: Executor,
   named: number | string | undefined,
   field: string
 ): Promise<LocationRow> => {
-  if (named === undefined) return defaultLocation(strapi, executor);
-  const where = typeof named === 'number' ? { id: named } : { code_digest: locationDigest(named) };
-  let row = (await table(strapi, executor, LOCATIONS_TABLE).where(where).first()) as
-    LocationRow | undefined;
-  if (!row && typeof named === 'string' && /^[1-9]\d{0,8}$/.test(named)) {
-    row = (await table(strapi, executor, LOCATIONS_TABLE)
-      .where({ id: Number(named) })
-      .first()) as LocationRow | undefined;
-  }
-  if (!row) throw fieldError(field, `there is no location ${named}`);
+  const row = await locationNamed(strapi, executor, named);
+  if (!row) throw fieldError(field, noLocation(named));
   return row;
 };

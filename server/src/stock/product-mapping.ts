@@ -2,7 +2,7 @@ import type { Core, UID } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
-import type { LevelChange } from './ledger';
+import type { LevelChange } from './levels';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
 
 /** A product of the site's own, as the `stock` option maps it. */

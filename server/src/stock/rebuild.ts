@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
 import { type Executor, inTransaction, table } from '../database/connection';
-import { withTransientRetry } from '../database/retry';
+import { withTransientRetry } from '../database/errors/retry';
 import { type LevelState, openLevel, STANDING_REASONS } from './rules/fold';
 import { writeThrough } from './product-mapping';
 import {

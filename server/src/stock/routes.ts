@@ -1,6 +1,6 @@
 import type { AdminAction } from '../../../shared/contracts/permissions';
 import { adminPolicies } from '../access/admin-policies';
-import type { RoomRoutes, RouteConfig } from '../room';
+import type { FeatureRoutes, RouteConfig } from '../feature';
 
 const route = (
   method: RouteConfig['method'],
@@ -9,7 +9,7 @@ const route = (
   action: AdminAction
 ): RouteConfig => ({ method, path, handler, config: { policies: adminPolicies(action) } });
 
-export const routes: RoomRoutes = {
+export const routes: FeatureRoutes = {
   admin: [
     route('GET', '/locations', 'stock-locations.find', 'stock.read'),
     route('POST', '/locations', 'stock-locations.create', 'stock.manage'),
@@ -19,6 +19,7 @@ export const routes: RoomRoutes = {
     route('GET', '/items/:id', 'stock-items.findOne', 'stock.read'),
     route('PUT', '/items/:id', 'stock-items.update', 'stock.manage'),
     route('POST', '/items/:id/adjust', 'stock-items.adjust', 'stock.manage'),
+    route('GET', '/stock-grid', 'stock-levels.grid', 'stock.read'),
     route('GET', '/levels', 'stock-levels.find', 'stock.read'),
     // Before `/levels/:id`, which knows GET only, so that nobody reads "rebuild" as an id.
     route('POST', '/levels/rebuild', 'stock-levels.rebuild', 'stock.manage'),

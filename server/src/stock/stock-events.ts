@@ -1,8 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
 import { type EventMap, getHook } from '../hooks';
-import { getPublisher } from '../webhooks/publisher';
-import type { LevelChange } from './ledger';
+import { type EventToPublish, getPublisher } from '../webhooks/publishing/publisher';
+import type { LevelChange } from './levels';
 import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from './tables';
 
 const GROUP = 'Point of sale';
@@ -59,6 +59,8 @@ const STOCK_EVENTS: EventMap = {
   },
 };
 
+const STOCK_EVENT_NAMES = Object.keys(STOCK_EVENTS);
+
 /** Declares events in the catalogue, as any other plugin would. */
 export const declareEvents = (strapi: Core.Strapi, declared: EventMap): void => {
   getHook(strapi, 'service_crm_webhook_events').register(function declarePointOfSale(map) {
@@ -71,39 +73,31 @@ export const declareStockEvents = (strapi: Core.Strapi): void => {
 };
 
 /**
- * Which of these events anybody would hear: a webhook asked, or another plugin listens to the hook.
- * Building payloads that nobody hears would slow every sale down.
+ * What a transaction did to the shelves, as the events that somebody hears; they are published with
+ * everything else the transaction has to tell.
  */
-export const heardEvents = async (
-  strapi: Core.Strapi,
-  names: readonly string[]
-): Promise<ReadonlySet<string>> => {
-  // One handler is the publisher itself.
-  if (getHook(strapi, 'service_crm_webhook').getHandlers().length > 1) return new Set(names);
-  return getPublisher(strapi).wanted(names);
-};
-
-/** Publishes through the public hook, in the transaction of what happened. */
-export const publishEvent = (strapi: Core.Strapi, event: string, data: unknown): Promise<void> =>
-  getHook(strapi, 'service_crm_webhook').call({ event, data });
-
-/** Tells what a transaction did to the shelves. */
-export const publishStockChanges = async (
+export const stockChangeEvents = async (
   strapi: Core.Strapi,
   trx: Executor,
   changes: readonly LevelChange[]
-): Promise<void> => {
-  if (changes.length === 0) return;
-  const heard = await heardEvents(strapi, Object.keys(STOCK_EVENTS));
-  if (heard.size === 0) return;
-  const items = (await table(strapi, trx, ITEMS_TABLE)
-    .select('*')
-    .whereIn('id', [...new Set(changes.map(({ item }) => item))])) as ItemRow[];
-  const locations = (await table(strapi, trx, LOCATIONS_TABLE).select('*')) as LocationRow[];
-  for (const { item: itemId, location: locationId, before, after } of changes) {
-    const item = items.find(({ id }) => Number(id) === itemId);
-    const location = locations.find(({ id }) => Number(id) === locationId);
-    if (!item || !location) continue;
+): Promise<EventToPublish[]> => {
+  if (changes.length === 0) return [];
+  const heard = await getPublisher(strapi).subscribed(STOCK_EVENT_NAMES);
+  if (heard.size === 0) return [];
+  const ids = [...new Set(changes.map(({ item }) => item))];
+  const items = new Map<number, ItemRow>();
+  for (let start = 0; start < ids.length; start += 500) {
+    const rows = (await table(strapi, trx, ITEMS_TABLE)
+      .select('*')
+      .whereIn('id', ids.slice(start, start + 500))) as ItemRow[];
+    for (const row of rows) items.set(Number(row.id), row);
+  }
+  const places = (await table(strapi, trx, LOCATIONS_TABLE).select('*')) as LocationRow[];
+  const locations = new Map(places.map((row) => [Number(row.id), row]));
+  return changes.flatMap(({ item: itemId, location: locationId, before, after }) => {
+    const item = items.get(itemId);
+    const location = locations.get(locationId);
+    if (!item || !location) return [];
     const data = {
       item: { id: Number(item.id), sku: item.sku, gtin: item.gtin, name: item.name },
       location: { id: Number(location.id), code: location.code, name: location.name },
@@ -111,9 +105,11 @@ export const publishStockChanges = async (
       previous_quantity: before,
     };
     const lowAt = Number(item.low_at ?? 0);
-    if (heard.has('stock.changed')) await publishEvent(strapi, 'stock.changed', data);
+    const events: EventToPublish[] = [];
+    if (heard.has('stock.changed')) events.push({ event: 'stock.changed', data });
     if (heard.has('stock.low') && after <= lowAt && before > lowAt) {
-      await publishEvent(strapi, 'stock.low', { ...data, low_at: lowAt });
+      events.push({ event: 'stock.low', data: { ...data, low_at: lowAt } });
     }
-  }
+    return events;
+  });
 };

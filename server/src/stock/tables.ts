@@ -1,4 +1,4 @@
-import type { TableModel } from '../room';
+import type { PlainTable } from '../database/tables/plain-tables';
 
 export const ITEMS_TABLE = 'switchboard_items';
 export const LOCATIONS_TABLE = 'switchboard_locations';
@@ -6,9 +6,7 @@ export const LEVELS_TABLE = 'switchboard_levels';
 export const MOVEMENTS_TABLE = 'switchboard_movements';
 
 /** Columns named `*_digest` hold `digestOf(…)`: equal only if byte-equal, whatever the collation. */
-export const itemTable: TableModel = {
-  uid: 'plugin::switchboard.item',
-  singularName: 'switchboard_item',
+export const itemTable: PlainTable = {
   tableName: ITEMS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -27,9 +25,7 @@ export const itemTable: TableModel = {
   ],
 };
 
-export const locationTable: TableModel = {
-  uid: 'plugin::switchboard.location',
-  singularName: 'switchboard_location',
+export const locationTable: PlainTable = {
   tableName: LOCATIONS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -48,9 +44,7 @@ export const locationTable: TableModel = {
  * that was accepted, queued ones too; `test_count_at` the same among test-mode records, which
  * never make a live count stale.
  */
-export const levelTable: TableModel = {
-  uid: 'plugin::switchboard.level',
-  singularName: 'switchboard_level',
+export const levelTable: PlainTable = {
   tableName: LEVELS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -72,9 +66,7 @@ export const levelTable: TableModel = {
 };
 
 /** Append-only. `at` is the effective time, `seq` and `line` order counts of the very same time. */
-export const movementTable: TableModel = {
-  uid: 'plugin::switchboard.movement',
-  singularName: 'switchboard_movement',
+export const movementTable: PlainTable = {
   tableName: MOVEMENTS_TABLE,
   attributes: {
     id: { type: 'increments' },

@@ -1,17 +1,33 @@
-import { getHook, registerHooks } from '../hooks';
-import type { Room } from '../room';
+import { getClock } from '../database/clock';
+import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
+import { registerHooks } from '../hooks';
+import type { Feature } from '../feature';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
-import { controllers } from './controllers';
-import { createDeliveriesService } from './deliveries-service';
-import { createEventsService } from './events-service';
-import { createPublisher, getPublisher } from './publisher';
-import { routes } from './routes';
-import { startSending, stopSending } from './running';
-import { deliveryTable, webhookTable } from './tables';
-import { createWebhooksService } from './webhooks-service';
+import { settleArrivedWebhooks } from './delivering/arrivals';
+import { controllers } from './managing/controllers';
+import { createDeliveriesService } from './managing/deliveries-service';
+import { createEventsService, sendForPlugin } from './publishing/events-service';
+import { createPublisher, prepareTelling } from './publishing/publisher';
+import { routes } from './managing/routes';
+import { announcePrivateAddresses } from './delivering/site-guard';
+import { closeSender, startSending, stopSending } from './delivering/running';
+import {
+  attemptsTable,
+  deliveryTable,
+  deliveryType,
+  WEBHOOK,
+  webhookTable,
+  WEBHOOKS_TABLE,
+  webhookType,
+} from './tables';
+import { createWebhooksService } from './managing/webhooks-service';
 
-export const webhooks: Room = {
-  tables: [webhookTable, deliveryTable],
+let giveUpAnnouncing: (() => void) | undefined;
+
+export const webhooks: Feature = {
+  contentTypes: { webhook: webhookType, delivery: deliveryType },
+  internalTables: [webhookTable, deliveryTable],
+  tables: [attemptsTable],
   services: {
     webhooks: createWebhooksService,
     deliveries: createDeliveriesService,
@@ -21,16 +37,23 @@ export const webhooks: Room = {
   controllers,
   routes,
   register({ strapi }) {
-    registerHooks(strapi);
-    getHook(strapi, 'service_crm_webhook').register(async function sendEvent({ event, data }) {
-      await getPublisher(strapi).publish([{ event, data }]);
-    });
+    registerHooks(strapi, (event, data) => sendForPlugin(strapi, event, data));
+    prepareTelling(strapi);
+    prepareInternalTypes(strapi, ['webhook', 'delivery']);
+    followInternalRows(strapi, WEBHOOK, WEBHOOKS_TABLE);
   },
-  bootstrap({ strapi }) {
+  async bootstrap({ strapi }) {
+    await getClock(strapi).sync();
+    await settleArrivedWebhooks(strapi);
     if (!hasEncryptionKey(strapi)) {
       strapi.log.error(`switchboard: secrets cannot be stored: ${MISSING_KEY_HELP}.`);
     }
+    giveUpAnnouncing = announcePrivateAddresses(strapi);
     startSending(strapi);
   },
-  destroy: ({ strapi }) => stopSending(strapi),
+  stop({ strapi }) {
+    giveUpAnnouncing?.();
+    return stopSending(strapi);
+  },
+  destroy: ({ strapi }) => closeSender(strapi),
 };

@@ -1,11 +1,6 @@
-import type {
-  Attempt,
-  Delivery,
-  Webhook,
-  WebhookWithSecret,
-} from '../../../shared/contracts/webhooks';
-import { isoTime, isoTimeOrNull } from '../iso-time';
-import type { DeliveryRow, WebhookRow } from './tables';
+import type { Webhook, WebhookWithSecret } from '../../../shared/contracts/webhooks';
+import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import type { WebhookRow } from './tables';
 
 /** A webhook as lists and hooks show it: never with its secret. */
 export const toWebhook = (row: WebhookRow): Webhook => ({
@@ -25,31 +20,3 @@ export const toWebhookWithSecret = (row: WebhookRow, secret: string | null): Web
   ...toWebhook(row),
   secret,
 });
-
-export const attemptsOf = (row: Pick<DeliveryRow, 'attempts'>): Attempt[] =>
-  JSON.parse(row.attempts) as Attempt[];
-
-export const toDelivery = (row: DeliveryRow): Delivery => {
-  const attempts = attemptsOf(row);
-  const last = attempts.at(-1);
-  return {
-    id: Number(row.id),
-    delivery_id: row.delivery_id,
-    webhook_id: Number(row.webhook_id),
-    event: row.event,
-    status: row.status,
-    tries: Number(row.tries),
-    next_attempt_at: isoTimeOrNull(row.next_attempt_at),
-    created_at: isoTime(Number(row.created_at)),
-    finished_at: isoTimeOrNull(row.finished_at),
-    request: {
-      url: last?.request.url ?? row.url,
-      headers: last?.request.headers ?? {},
-      body: row.body,
-    },
-    answer: last?.answer ?? null,
-    error: row.error,
-    duration_ms: last?.duration_ms ?? null,
-    attempts,
-  };
-};

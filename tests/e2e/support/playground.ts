@@ -1,4 +1,5 @@
 import crypto from 'node:crypto';
+import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
 import { type Answer, send } from '../../support/http';
 import { startPlayground as start } from '../../support/playground';
 
@@ -17,6 +18,8 @@ export interface Playground {
   admin(method: string, route: string, body?: unknown): Promise<Answer<any>>;
   /** Makes an administrator with this role and resolves with how they log in. */
   createUser(role: string): Promise<Login>;
+  /** Makes a role that may do only this; actions of the plugin, such as `webhooks.read`. */
+  createRole(name: string, actions: readonly AdminAction[]): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -50,6 +53,16 @@ export const startPlayground = async (
       const { registrationToken } = (await admin('POST', '/admin/users', user)).body.data;
       await post('/admin/register', { registrationToken, userInfo: { ...names, password } });
       return { email, password };
+    },
+    async createRole(name, actions) {
+      const { id } = (await admin('POST', '/admin/roles', { name, description: name })).body.data;
+      const permissions = actions.map((action) => ({
+        action: adminActionId(action),
+        subject: null,
+        properties: {},
+        conditions: [],
+      }));
+      await admin('PUT', `/admin/roles/${id}/permissions`, { permissions });
     },
     stop: running.stop,
   };

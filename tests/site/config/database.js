@@ -16,8 +16,8 @@ const connections = {
     useNullAsDefault: true,
     pool: {
       afterCreate(connection, done) {
-        connection.pragma('journal_mode = WAL');
-        connection.pragma('busy_timeout = 10000');
+        connection.pragma(`journal_mode = ${env('SQLITE_JOURNAL_MODE', 'WAL')}`);
+        connection.pragma(`busy_timeout = ${env('SQLITE_BUSY_TIMEOUT', '50')}`);
         done(null, connection);
       },
     },

@@ -6,6 +6,12 @@ module.exports = ({ env }) => ({
   url: env('PUBLIC_URL', ''),
   app: { keys: ['test-key-one', 'test-key-two'] },
   dirs: { public: env('SITE_PUBLIC_DIR', './public') },
+  ...(env('SITE_PROXY') && { proxy: env.json('SITE_PROXY') }),
   cron: { enabled: env.bool('CRON_ENABLED', true) },
-  logger: { updates: { enabled: false }, startup: { enabled: false } },
+  logger: {
+    // `http` is the host's own default.
+    config: { level: env('SITE_LOG_LEVEL', 'http') },
+    updates: { enabled: false },
+    startup: { enabled: false },
+  },
 });

@@ -17,4 +17,7 @@ module.exports = {
   async bootstrap({ strapi }) {
     for (const setup of setups()) await setup.bootstrap?.({ strapi });
   },
+  async destroy({ strapi }) {
+    for (const setup of setups()) await setup.destroy?.({ strapi });
+  },
 };

@@ -27,8 +27,8 @@ const setUp = (user: Record<string, unknown> = USER) => {
   const charged: unknown[] = [];
   let wait: number | null = null;
   const failedAttempts: FailedAttempts = {
-    async charge(ip) {
-      charged.push(ip);
+    async charge({ client }) {
+      charged.push(client);
       return wait;
     },
   };

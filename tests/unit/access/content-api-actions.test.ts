@@ -8,6 +8,7 @@ describe('which admin action stands for an action of the content API', () => {
     ['webhooks.findOne', 'webhooks.read'],
     ['webhooks.create', 'webhooks.create'],
     ['webhooks.update', 'webhooks.update'],
+    ['webhooks.revealSecret', 'webhooks.reveal'],
     ['webhooks.rotateSecret', 'webhooks.update'],
     ['webhooks.test', 'webhooks.update'],
     ['webhooks.delete', 'webhooks.delete'],

@@ -24,14 +24,32 @@ describe('what the CRM Manager role is given', () => {
 });
 
 describe('admin actions', () => {
-  it('are all registered with the host under the ids that routes ask for', async () => {
+  const register = async (options: object) => {
     const registered: { uid: string; pluginName: string; displayName: string }[] = [];
     const registerMany = async (actions: typeof registered) => registered.push(...actions);
-    const strapi = { service: () => ({ actionProvider: { registerMany } }) };
-    await registerAdminActions(strapi as never);
+    const config = new Map([['plugin::switchboard', options]]);
+    await registerAdminActions({
+      config,
+      service: () => ({ actionProvider: { registerMany } }),
+    } as never);
+    return registered;
+  };
+
+  it('are all registered with the host under the ids that routes ask for', async () => {
+    const registered = await register({});
     const ids = registered.map(({ pluginName, uid }) => `plugin::${pluginName}.${uid}`);
     expect(ids).toEqual(ADMIN_ACTIONS.map(adminActionId));
     expect(registered.every(({ uid }) => /^[a-z]([a-z|.|-]+)[a-z]$/.test(uid))).toBe(true);
+  });
+
+  it.each([
+    ['crm', /^crm\./, 3],
+    ['pos', /^(connections|pos-events|stock)\./, 6],
+  ])('are not offered where they mean nothing, without %s', async (feature, theirs, count) => {
+    const all = ADMIN_ACTIONS.map(String);
+    const uids = (await register({ features: { [feature]: false } })).map(({ uid }) => uid);
+    expect(uids).toEqual(all.filter((uid) => !theirs.test(uid)));
+    expect(uids).toHaveLength(all.length - count);
   });
 
   it('are each asked for by a route that names several', () => {

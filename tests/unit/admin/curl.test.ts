@@ -26,7 +26,7 @@ test('a delivery as curl carries its headers and its exact body', () => {
   expect(command).toContain(`--data-raw '{"a":"it'\\''s"}'`);
 });
 
-test('the shown test sale is valid JSON and signed as the specification says', () => {
+test('the shown test sale is valid JSON and signed as the contract says', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'sale-'));
   // A curl that prints its arguments, one a line with a mark, instead of sending them.
   const fake = path.join(folder, 'curl');

@@ -6,7 +6,7 @@ import { CRM_EVENTS } from '../../../server/src/crm/catalogue';
 
 const ROOT = path.resolve(__dirname, '../../..');
 
-/** The specification's table, but for `ping`. */
+/** The table of docs/contract-webhooks.md#events, but for `ping`. */
 const TABLE =
   'contact.created contact.updated contact.deleted contact.tagged contact.untagged contact.subscribed contact.unsubscribed form.submitted task.created task.completed company.created company.updated company.deleted deal.created deal.updated deal.stage_changed deal.won deal.lost deal.deleted email.opened email.clicked email.bounced email.complained campaign.sent email.received'.split(
     ' '

@@ -1,6 +1,11 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { createMailgun } from '../../../server/src/crm/email/providers/mailgun';
 import { createSendgrid, sendgridKey } from '../../../server/src/crm/email/providers/sendgrid';
+import type {
+  Provider,
+  ProviderEvent,
+  ProviderPost,
+} from '../../../server/src/crm/email/providers/types';
 import { addressOf } from '../../../server/src/crm/email/providers/values';
 
 const post = (
@@ -22,10 +27,17 @@ const form = (fields: Record<string, string>) => {
 };
 const MULTIPART = 'multipart/form-data; boundary=boundary';
 
+const eventsOf =
+  (provider: Provider): ((post: ProviderPost) => Promise<ProviderEvent[] | null>) =>
+  async (one) =>
+    (await provider.read(one))?.events ?? null;
+
 describe('SendGrid', () => {
   const pair = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const publicKey = pair.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
-  const sendgrid = createSendgrid(sendgridKey(publicKey));
+  let now = 1_700_000_000_000;
+  const provider = createSendgrid(sendgridKey(publicKey), () => now);
+  const sendgrid = { read: eventsOf(provider) };
   const signed = (body: string, contentType = 'application/json', timestamp = '1700000000') =>
     post(body, contentType, {
       'x-twilio-email-event-webhook-timestamp': timestamp,
@@ -50,7 +62,7 @@ describe('SendGrid', () => {
       'x-twilio-email-event-webhook-signature':
         'MEUCIQCtIHJeH93Y+qpYeWrySphQgpNGNr/U+UyUlBkU6n7RAwIgJTz2C+8a8xonZGi6BpSzoQsbVRamr2nlxFDWYNH2j/0=',
     };
-    const provider = createSendgrid(key);
+    const provider = { read: eventsOf(createSendgrid(key, () => 1_588_788_367_000)) };
     expect(await provider.read(post(body, 'application/json', headers))).toEqual([]);
     expect(await provider.read(post(`${body} `, 'application/json', headers))).toBeNull();
   });
@@ -122,6 +134,32 @@ describe('SendGrid', () => {
     ]);
   });
 
+  it('refuses what was signed more than three days ago, or ahead of time', async () => {
+    const body = JSON.stringify([{ email: 'a@example.test', event: 'open' }]);
+    const days = 3 * 86_400_000;
+    for (const [at, isRead] of [
+      [1_700_000_000_000 + days, true],
+      [1_700_000_000_000 + days + 1000, false],
+      [1_700_000_000_000 - 300_000, true],
+      [1_700_000_000_000 - 301_000, false],
+    ] as const) {
+      now = at;
+      expect((await sendgrid.read(signed(body))) !== null).toBe(isRead);
+    }
+    now = 1_700_000_000_000;
+    for (const timestamp of ['1e9', '01700000000', '-1', '', ' 1700000000']) {
+      expect(await sendgrid.read(signed(body, 'application/json', timestamp))).toBeNull();
+    }
+  });
+
+  it('knows an event without an id by its content', async () => {
+    const open = { email: 'a@example.test', event: 'open' };
+    const body = JSON.stringify([open, open, { ...open, ip: '192.0.2.1' }]);
+    const ids = (await sendgrid.read(signed(body)))!.map(({ id }) => id);
+    expect(ids[0]).toBe(ids[1]);
+    expect(ids[0]).not.toBe(ids[2]);
+  });
+
   it('refuses what is not signed by that key', async () => {
     expect(await sendgrid.read(post('[]', 'application/json'))).toBeNull();
     const other = signed('[]');
@@ -137,7 +175,8 @@ describe('SendGrid', () => {
 
 describe('Mailgun', () => {
   const NOW = 1_700_000_000_000;
-  const mailgun = createMailgun('key', () => NOW);
+  const provider = createMailgun('key', () => NOW);
+  const mailgun = { read: eventsOf(provider) };
   const signature = (timestamp = '1700000000', token = 't'.repeat(50), key = 'key') => ({
     timestamp,
     token,
@@ -149,8 +188,8 @@ describe('Mailgun', () => {
     mailgun.read(
       post(JSON.stringify({ signature: signed, 'event-data': data }), 'application/json')
     );
-  const base = { recipient: 'a@example.test', 'user-variables': { campaign_id: 'c1' } };
-  const about = { id: 't'.repeat(50), email: 'a@example.test', campaign: 'c1' };
+  const base = { id: 'e1', recipient: 'a@example.test', 'user-variables': { campaign_id: 'c1' } };
+  const about = { id: 'e1', email: 'a@example.test', campaign: 'c1' };
 
   it('reads each event', async () => {
     const client = { 'user-agent': 'UA', bot: 'apple' };
@@ -212,9 +251,40 @@ describe('Mailgun', () => {
     expect(await mailgun.read(post(forged, MULTIPART))).toBeNull();
   });
 
+  it('says which token may count, and with what', async () => {
+    const read = async (data: object) =>
+      (await provider.read(
+        post(JSON.stringify({ signature: signature(), 'event-data': data }), 'application/json')
+      ))!.once!;
+    const first = await read({ ...base, event: 'delivered' });
+    expect(first.token).toBe('t'.repeat(50));
+    expect(await read({ ...base, event: 'delivered' })).toEqual(first);
+    expect((await read({ ...base, event: 'opened' })).content).not.toBe(first.content);
+  });
+
+  it('parses nothing for whoever shows no signature, and takes no other than the body’s own', async () => {
+    const parse = jest.spyOn(JSON, 'parse');
+    const big = JSON.stringify({
+      signature: signature('1700000000', 'x', 'other'),
+      big: 'x'.repeat(1e5),
+    });
+    expect(await mailgun.read(post(big, 'application/json'))).toBeNull();
+    expect(parse.mock.calls.filter(([text]) => String(text).length > 1000)).toEqual([]);
+    parse.mockRestore();
+    const shown = {
+      inner: { signature: signature() },
+      signature: { token: 'x' },
+      'event-data': base,
+    };
+    expect(await mailgun.read(post(JSON.stringify(shown), 'application/json'))).toBeNull();
+    const text = form({ ...signature('1700000000', 'x', 'other'), text: form(signature()) });
+    expect(await mailgun.read(post(text, MULTIPART))).toBeNull();
+  });
+
   it('refuses another key, an old signature and anything else', async () => {
     expect(await event(base, signature('1700000000', 'x', 'other'))).toBeNull();
     expect(await event(base, signature(String(1_700_000_000 - 4 * 86_400)))).toBeNull();
+    expect(await event(base, signature(String(1_700_000_000 + 301)))).toBeNull();
     expect(await event(base, {})).toBeNull();
     for (const body of ['', '[]', 'null', '{"signature":1}']) {
       expect(await mailgun.read(post(body, 'application/json'))).toBeNull();

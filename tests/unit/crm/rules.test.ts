@@ -1,7 +1,7 @@
 import { changedKeys } from '../../../server/src/crm/rules/changed';
 import { KIND_RULES } from '../../../server/src/crm/rules';
-import { relationInput } from '../../../server/src/crm/sources/relation-input';
-import { emailKey } from '../../../server/src/crm/upkeep/email-key';
+import { relationInput } from '../../../server/src/crm/change-capture/mapping/relation-input';
+import { emailKey } from '../../../server/src/crm/contact-integrity/email-key';
 import { answersOf, labelOf } from '../../../server/src/crm/forms/answers';
 
 describe('changedKeys', () => {

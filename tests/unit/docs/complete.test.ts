@@ -3,7 +3,7 @@ import { optionsSchema } from '../../../server/src/config/schema';
 import { registerHooks } from '../../../server/src/hooks';
 import { FAILURE_CAUSES } from '../../../server/src/net/attempt-outcome';
 import { crmRoutes } from '../../../server/src/crm/resources/routes';
-import { routes as webhookRoutes } from '../../../server/src/webhooks/routes';
+import { routes as webhookRoutes } from '../../../server/src/webhooks/managing/routes';
 import { readDocument } from './support/markdown';
 
 /** What the documentation lists, against what there is. */
@@ -25,7 +25,7 @@ describe('the options', () => {
   const defaults = optionsSchema.parse({});
   const known: [string, unknown][] = Object.entries(optionsSchema.shape).flatMap(([name, part]) => {
     const inner = (part as unknown as { unwrap?(): { shape?: object } }).unwrap?.();
-    const shape = name === 'webhooks' || name === 'pos' ? inner?.shape : undefined;
+    const shape = ['webhooks', 'pos', 'features'].includes(name) ? inner?.shape : undefined;
     const values = defaults as unknown as Record<string, Record<string, unknown>>;
     if (!shape) return [[name, values[name]] as [string, unknown]];
     return Object.keys(shape).map((key): [string, unknown] => [

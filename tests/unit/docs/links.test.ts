@@ -7,11 +7,16 @@ const documents = [
   'ARCHITECTURE.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
+  'SECURITY.md',
+  '.changeset/README.md',
   'examples/receivers/README.md',
-  ...fs
-    .readdirSync(path.join(ROOT, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
+  'tests/support/README.md',
+  ...['docs', 'docs/decisions'].flatMap((folder) =>
+    fs
+      .readdirSync(path.join(ROOT, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`)
+  ),
 ];
 
 describe('links', () => {

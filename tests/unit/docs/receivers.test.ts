@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
 import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/signature';
 import {
   EXAMPLE_RECEIVERS,
   isAvailable,
   type RunningReceiver,
   startReceiver,
+  tryToStart,
 } from './support/receiver-process';
 
 /** The receivers of `examples/receivers`, as a stranger would run them, against our signatures. */
@@ -47,6 +50,24 @@ const available = EXAMPLE_RECEIVERS.filter((example) => {
     `examples/receivers/${example.folder} is not tried: there is no ${example.probe[0]} on this machine\n`
   );
   return false;
+});
+
+describe('the examples', () => {
+  it('are all tried', () => {
+    const folders = fs
+      .readdirSync(path.resolve(__dirname, '../../../examples/receivers'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+    expect(EXAMPLE_RECEIVERS.map(({ folder }) => folder).sort()).toEqual(folders.sort());
+  });
+});
+
+describe.each(available)('examples/receivers/$folder without a secret', (example) => {
+  it('does not start', async () => {
+    const outcomes = await tryToStart(example, [undefined, '', '  ', '\n', 'whsec_', 'whsec_ ']);
+    for (const outcome of outcomes) expect(outcome).toEqual(expect.any(Number));
+    expect(outcomes).not.toContain(0);
+  }, 90_000);
 });
 
 describe.each(available)('examples/receivers/$folder', (example) => {

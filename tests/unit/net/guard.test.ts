@@ -54,6 +54,58 @@ describe('checkUrl', () => {
     expect(await guardFor().checkUrl(url)).toMatchObject({ verdict: 'refused' });
   });
 
+  const LOCAL_NAMES = [
+    'http://localhost/',
+    'https://LocalHost:8443/a',
+    'http://localhost./',
+    'http://localhost../',
+    'http://%6cocalhost/',
+    'http://ｌｏｃａｌｈｏｓｔ/',
+    'http://local\u00adhost/',
+    'http://localhost。localdomain/',
+    'http://a.localhost/',
+    'http://a.b.localhost./',
+    'http://localhost.localdomain/',
+    'http://localhost4/',
+    'http://localhost6.localdomain6/',
+    'http://ip6-localhost/',
+    'http://ip6-localhost./',
+    'http://IP6-LOOPBACK/',
+  ];
+
+  test.each(LOCAL_NAMES)('refuses the name %s whatever DNS says', async (url) => {
+    const guard = guardFor({ resolve: async () => [PUBLIC] });
+    expect(await guard.checkUrl(url)).toMatchObject({
+      verdict: 'refused',
+      reason: expect.stringContaining('webhooks.allowPrivateNetworks'),
+    });
+    expect(await guard.inspectUrl(url)).toMatchObject({ verdict: 'refused' });
+    const elsewhere = guardFor({ allowedCidrs: parseCidrList(['10.0.0.0/8']) });
+    expect(await elsewhere.checkUrl(url)).toMatchObject({ verdict: 'refused' });
+    const open = guardFor({ isLocalAllowed: () => true });
+    expect(await open.checkUrl(url)).toEqual({ verdict: 'allowed' });
+  });
+
+  test('judges such a name by its addresses where the list has loopback', async () => {
+    const verdict = async (address: string) => {
+      const guard = guardFor({
+        allowedCidrs: parseCidrList(['127.0.0.0/8']),
+        resolve: async () => [{ address, family: 4 }],
+      });
+      return (await guard.checkUrl('http://localhost/')).verdict;
+    };
+    expect(await verdict('127.0.0.1')).toBe('allowed');
+    expect(await verdict('10.0.0.1')).toBe('refused');
+  });
+
+  test.each(['http://localhost.example/', 'http://notlocalhost/', 'http://localhosts.example/'])(
+    'asks DNS about %s',
+    async (url) => {
+      const guard = guardFor({ resolve: async () => [PUBLIC] });
+      expect(await guard.checkUrl(url)).toEqual({ verdict: 'allowed' });
+    }
+  );
+
   test.each([
     'ftp://hook.example/',
     'file:///etc/passwd',

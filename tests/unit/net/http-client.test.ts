@@ -483,4 +483,4 @@ test('thousands of posts at once leave no listener warning and no lost outcome',
   expect(outcomes.every((outcome) => classify(outcome).ok)).toBe(true);
   expect(receiver.connections()).toBeLessThanOrEqual(64);
   expect(warnings).toEqual([]);
-});
+}, 60_000);

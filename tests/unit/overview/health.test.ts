@@ -76,3 +76,16 @@ test('mapped types say which fields are computed', () => {
     },
   ]);
 });
+
+test('what is mapped to a part that the site does without is not said', () => {
+  const mapped = {
+    sources: { contact: { contentType: 'api::lead.lead' } },
+    forms: [{ contentType: 'api::inquiry.inquiry', title: 'Inquiry' }],
+    stock: { contentType: 'api::product.product', sku: 'code' },
+  };
+  const purposes = (features: object) =>
+    mappedTypes(parseOptions({ ...mapped, features })).map(({ purpose }) => purpose);
+  expect(purposes({})).toEqual(['source', 'form', 'stock']);
+  expect(purposes({ crm: false })).toEqual(['stock']);
+  expect(purposes({ pos: false })).toEqual(['source', 'form']);
+});

@@ -6,16 +6,16 @@ import {
 import {
   graceIsOver,
   settleRefunds,
-  type FamilyRefund,
-  type FamilySale,
+  type GroupRefund,
+  type GroupSale,
 } from '../../../server/src/pos/rules/settle-refunds';
 
-const sale = (id: number, connection: number, quantity = 3): FamilySale => ({
+const sale = (id: number, connection: number, quantity = 3): GroupSale => ({
   id,
   connection,
   lines: [{ item: 7, location: 1, quantity }],
 });
-const refund = (fields: Partial<FamilyRefund> = {}): FamilyRefund => ({
+const refund = (fields: Partial<GroupRefund> = {}): GroupRefund => ({
   id: 50,
   connection: 1,
   effectiveMs: 5,
@@ -26,7 +26,7 @@ const refund = (fields: Partial<FamilyRefund> = {}): FamilyRefund => ({
   graceOver: false,
   ...fields,
 });
-const settleOne = (sales: FamilySale[], fields: Partial<FamilyRefund> = {}) => {
+const settleOne = (sales: GroupSale[], fields: Partial<GroupRefund> = {}) => {
   const [outcome] = settleRefunds(sales, [refund(fields)]);
   if (!outcome) throw new Error('no outcome');
   return outcome;

@@ -1,11 +1,8 @@
 import {
   applyCount,
   applyMovement,
-  foldLevel,
   isLatestCount,
   openLevel,
-  sumAfter,
-  type LedgerEntry,
 } from '../../../server/src/stock/rules/fold';
 import { judgeCount, judgeCounts } from '../../../server/src/stock/rules/staleness';
 
@@ -76,32 +73,6 @@ describe('a count', () => {
     const step = applyCount(level, { ...count, quantity: 3 }, 0);
     expect(step.reason).toBe(latest ? null : 'stale_count');
     expect(step.level.quantity).toBe(latest ? 3 : 10);
-  });
-});
-
-describe('foldLevel', () => {
-  const entries: LedgerEntry[] = [
-    { type: 'sale', time: 90, quantity: -1, reason: 'covered_by_count' },
-    { type: 'sale', time: 110, quantity: -2, reason: null },
-    { type: 'count', ...mark(100), quantity: 20 },
-    { type: 'refund', time: 120, quantity: 5, reason: 'no_restock' },
-    { type: 'refund', time: 120, quantity: 1, reason: 'reallocated' },
-    { type: 'count', ...mark(50, 9), quantity: 99 },
-  ];
-
-  it('starts from the latest count and adds what came later', () => {
-    expect(foldLevel(7, entries)).toEqual({ quantity: 19, lastCount: mark(100) });
-  });
-
-  it('starts from the opening quantity without a count', () => {
-    const uncounted = entries.filter(({ type }) => type !== 'count');
-    expect(foldLevel(7, uncounted)).toEqual({ quantity: 7 - 1 - 2 + 1, lastCount: null });
-    expect(foldLevel(7, [])).toEqual(openLevel(7));
-  });
-
-  it('sumAfter leaves out counts, standing reasons, and the very moment', () => {
-    expect(sumAfter(entries, 110)).toBe(1);
-    expect(sumAfter(entries, 109)).toBe(-1);
   });
 });
 

@@ -35,6 +35,10 @@ describe('the till client', () => {
     }
   );
 
+  it.each(['', '  ', undefined])('is not made with the secret %p', (secret) => {
+    expect(() => tillWith({ secret })).toThrow('secret');
+  });
+
   it('sends the bytes it signed, to the route of their kind', async () => {
     await tillWith().sale(saleOf('Zoë'));
     await tillWith().refund(Buffer.from('{ "external_id" : "r" }'));

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -55,6 +55,31 @@ describe('examples/middleware', () => {
     fs.rmSync(folder, { recursive: true, force: true });
   });
   beforeEach(() => void service.received.splice(0));
+
+  it.each(['POS_URL', 'POS_KEY', 'POS_SECRET', 'TILL_TOKEN'])(
+    'does not start without %s',
+    (name) => {
+      const settings = {
+        POS_URL: service.url,
+        POS_KEY: 'k',
+        POS_SECRET: SECRET,
+        TILL_TOKEN: TOKEN,
+      };
+      for (const value of ['', '  ']) {
+        const { status, stderr } = spawnSync(
+          process.execPath,
+          [path.resolve('examples/middleware/reshape.mjs')],
+          {
+            env: { ...process.env, NODE_OPTIONS: '', PORT: '0', ...settings, [name]: value },
+            encoding: 'utf8',
+            timeout: 30_000,
+          }
+        );
+        expect(status).toBe(1);
+        expect(stderr).toContain(name);
+      }
+    }
+  );
 
   const receipt = (changes: object = {}) => ({
     Type: 'SALE',

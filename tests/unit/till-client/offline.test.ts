@@ -190,7 +190,7 @@ describe('the offline till', () => {
       let printed = '';
       child.stdout.on('data', (chunk: Buffer) => (printed += String(chunk)));
       const ended = new Promise((resolve) => child.once('close', resolve));
-      await until(() => printed.length > 0);
+      await until(() => printed.includes('\n'));
       await new Promise((resolve) => setTimeout(resolve, 20 + round * 17));
       child.kill('SIGKILL');
       await ended;
@@ -199,7 +199,8 @@ describe('the offline till', () => {
     }
     expect(await tillWith().flush()).toMatchObject({ remaining: 0, error: null });
     const firstArrivals = [...new Set(service.ids)];
-    expect(kept.length).toBeGreaterThan(20);
+    // One a round at least: each was killed after it had said so once.
+    expect(kept.length).toBeGreaterThanOrEqual(6);
     expect(firstArrivals.filter((id) => kept.includes(id))).toEqual(kept);
     for (const { body } of service.received)
       expect(() => JSON.parse(body) as unknown).not.toThrow();

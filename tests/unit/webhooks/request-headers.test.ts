@@ -58,6 +58,35 @@ describe('headers in the log', () => {
     }
   );
 
+  it.each([
+    ['X-Auth', 'hunter2', '***'],
+    ['X-Auth-User', 'hunter2', '***'],
+    ['Proxy-Authorization', 'Basic aHVudGVyMg==', '***'],
+    ['Set-Cookie', 'sid=hunter2; HttpOnly', '***'],
+    ['X-Functions-Key', 'hunter2', '***'],
+    ['X-Custom', 'Bearer hunter2', '***'],
+    ['X-Custom', 'basic aHVudGVyMg==', '***'],
+    ['X-Callback', 'https://a.example/?token=hunter2&n=1', 'https://a.example/?token=***&n=1'],
+    ['Referer', 'https://me:hunter2@a.example/', 'https://***@a.example/'],
+    [
+      'Link',
+      '<https://a.example/?page=2&api_key=hunter2>',
+      '<https://a.example/?page=2&api_key=***>',
+    ],
+  ])('nor of %s: %s', (name, value, shown) => {
+    expect(redactHeaders({ [name]: value })).toEqual({ [name]: shown });
+  });
+
+  it.each([
+    ['X-Author', 'Ada'],
+    ['Idempotency-Key', '17'],
+    ['WWW-Authenticate', 'Basic realm="a"'],
+    ['Access-Control-Allow-Credentials', 'true'],
+    ['webhook-signature', 'v1,aGVsbG8='],
+  ])('show %s, which is no credential', (name, value) => {
+    expect(redactHeaders({ [name]: value })).toEqual({ [name]: value });
+  });
+
   it('show the rest as it was sent', () => {
     const headers = { 'X-Service-Signature': 'sha256=00', 'Content-Type': 'application/json' };
     expect(redactHeaders(headers)).toEqual(headers);

@@ -48,7 +48,7 @@ describe('signatures', () => {
     );
   });
 
-  it('are accepted by a receiver written from the words of the specification', () => {
+  it('are accepted by a receiver written from the words of the contract', () => {
     fc.assert(
       fc.property(anySecret, anyBody, (secret, body) => {
         expect(verifyPost(secret, signed(secret, body), Buffer.from(body), now())).toBe(true);

@@ -6,7 +6,7 @@ const schedule = optionsSchema.parse({}).webhooks.retryScheduleSeconds;
 const NEW: DeliveryState = { status: 'pending', tries: 0 };
 
 describe('a pending delivery', () => {
-  it('is tried seven times with the pauses of the specification, and then failed', () => {
+  it('is tried seven times with the pauses of the contract, and then failed', () => {
     const pauses: number[] = [];
     let state: DeliveryState = NEW;
     let at = 1_700_000_000_000;

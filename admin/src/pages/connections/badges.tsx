@@ -4,12 +4,13 @@ import { Pill } from '../../components/pill';
 import { useText } from '../../utils/text';
 
 export const ConnectionBadge = ({
-  connection: { mode, revoked_at: revoked },
+  connection: { mode, active, revoked_at: revoked },
 }: {
-  connection: Pick<Connection, 'mode' | 'revoked_at'>;
+  connection: Pick<Connection, 'mode' | 'active' | 'revoked_at'>;
 }) => {
   const text = useText();
   if (revoked) return <Pill variant="danger">{text('connection.revoked')}</Pill>;
+  if (!active) return <Pill variant="warning">{text('connection.off')}</Pill>;
   return (
     <Pill variant={mode === 'live' ? 'success' : 'secondary'}>
       {text(`connection.mode.${mode}`)}

@@ -5,29 +5,46 @@ import {
   Flex,
   Grid,
   Radio,
+  SingleSelect,
+  SingleSelectOption,
   TextInput,
   Typography,
 } from '@strapi/design-system';
 import { Check } from '@strapi/icons';
-import { type FormEvent, useState } from 'react';
-import type { Connection, ConnectionMode, ConnectionScope } from '../../../../shared/contracts/pos';
+import {
+  type Connection,
+  CONNECTION_TYPES,
+  type ConnectionMode,
+  type ConnectionScope,
+  type ConnectionType,
+} from '../../../../shared/contracts/pos';
 import { Panel } from '../../components/definition-list';
-import { useText } from '../../utils/text';
+import { EditForm } from '../../components/edit-form';
+import type { Problems, Saved } from '../../utils/errors';
+import { type Translate, useText } from '../../utils/text';
 import { LocationMap, type MappedLocation } from './location-map';
 
 const SCOPES: readonly ConnectionScope[] = ['sale:write', 'refund:write', 'inventory:write'];
 const MODES: readonly ConnectionMode[] = ['test', 'live'];
 
+/** What is entered; a location that was not chosen yet is null. */
 export interface ConnectionValues {
   name: string;
+  type: ConnectionType;
   scopes: ConnectionScope[];
   mode: ConnectionMode;
   group: string | null;
   locations: MappedLocation[];
 }
 
+/** What is sent: every location is chosen. */
+export type ConnectionChanges = Omit<ConnectionValues, 'locations'> & {
+  locations: { ref: string; location: number }[];
+};
+
 export const BLANK_CONNECTION: ConnectionValues = {
   name: '',
+  type: CONNECTION_TYPES[0],
   scopes: [...SCOPES],
   mode: 'test',
   group: null,
@@ -36,17 +53,39 @@ export const BLANK_CONNECTION: ConnectionValues = {
 
 export const valuesOf = ({
   name,
+  type,
   scopes,
   mode,
   group,
   locations,
 }: Connection): ConnectionValues => ({
   name,
+  type,
   scopes,
   mode,
   group,
   locations: locations.map(({ ref, location }) => ({ ref, location: location.id })),
 });
+
+const problemsOf = (values: ConnectionValues, text: Translate): Problems => ({
+  ...(values.name.trim() === '' && { name: text('form.required') }),
+  ...(values.scopes.length === 0 && { scopes: text('form.scopes') }),
+  ...(values.locations.some(({ ref, location }) => ref.trim() === '' || location === null) && {
+    locations: text('form.locations'),
+  }),
+});
+
+const toSend = <V extends Partial<ConnectionValues>>({ locations, ...rest }: V) =>
+  ({
+    ...rest,
+    ...(rest.name !== undefined && { name: rest.name.trim() }),
+    ...(rest.group !== undefined && { group: rest.group || null }),
+    ...(locations && {
+      locations: locations.flatMap(({ ref, location }) =>
+        location === null ? [] : [{ ref, location }]
+      ),
+    }),
+  }) as Partial<ConnectionChanges>;
 
 interface ConnectionFormProps {
   initial: ConnectionValues;
@@ -54,7 +93,7 @@ interface ConnectionFormProps {
   /** A connection that exists changes its mode with a button that says what that means. */
   withMode?: boolean;
   submitLabel: string;
-  onSave(values: ConnectionValues): Promise<Record<string, string>>;
+  onSave(values: ConnectionChanges, changed: Partial<ConnectionChanges>): Promise<Saved>;
 }
 
 export const ConnectionForm = ({
@@ -65,125 +104,130 @@ export const ConnectionForm = ({
   onSave,
 }: ConnectionFormProps) => {
   const text = useText();
-  const [values, setValues] = useState(initial);
-  const [errors, setErrors] = useState<Record<string, string>>({});
-  const [saving, setSaving] = useState(false);
-  const set = (part: Partial<ConnectionValues>): void => setValues((now) => ({ ...now, ...part }));
-
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
-    const problems: Record<string, string> = {};
-    if (values.name.trim() === '') problems.name = text('form.required');
-    if (values.scopes.length === 0) problems.scopes = text('form.scopes');
-    if (values.locations.some(({ ref }) => ref.trim() === '')) {
-      problems.locations = text('form.required');
-    }
-    setErrors(problems);
-    if (Object.keys(problems).length > 0) return;
-    setSaving(true);
-    setErrors(await onSave({ ...values, name: values.name.trim(), group: values.group || null }));
-    setSaving(false);
-  };
-
   return (
-    <form noValidate onSubmit={(event) => void submit(event)}>
-      <Panel
-        title={text('connection.details')}
-        actions={
-          !disabled && (
-            <Button type="submit" startIcon={<Check />} loading={saving}>
-              {submitLabel}
-            </Button>
-          )
-        }
-      >
-        <Grid.Root gap={6}>
-          <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
-            <Field.Root
-              name="name"
-              required
-              error={errors.name}
-              hint={text('connection.name.hint')}
-            >
-              <Field.Label>{text('connection.name')}</Field.Label>
-              <TextInput
-                value={values.name}
-                maxLength={255}
-                disabled={disabled}
-                onChange={(event) => set({ name: event.currentTarget.value })}
-              />
-              <Field.Hint />
-              <Field.Error />
-            </Field.Root>
-          </Grid.Item>
-          <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
-            <Field.Root name="group" error={errors.group} hint={text('connection.group.hint')}>
-              <Field.Label>{text('connection.group')}</Field.Label>
-              <TextInput
-                value={values.group ?? ''}
-                maxLength={128}
-                disabled={disabled}
-                onChange={(event) => set({ group: event.currentTarget.value })}
-              />
-              <Field.Hint />
-              <Field.Error />
-            </Field.Root>
-          </Grid.Item>
-          <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
-            <Field.Root name="scopes" error={errors.scopes} hint={text('connection.scopes.hint')}>
-              <Typography variant="pi" fontWeight="bold" tag="h3">
-                {text('connection.scopes')}
-              </Typography>
-              {SCOPES.map((scope) => (
-                <Checkbox
-                  key={scope}
-                  checked={values.scopes.includes(scope)}
-                  disabled={disabled}
-                  onCheckedChange={(on) =>
-                    set({
-                      scopes: SCOPES.filter((one) =>
-                        one === scope ? on === true : values.scopes.includes(one)
-                      ),
-                    })
-                  }
-                >
-                  {text(`connection.scope.${scope}`)}
-                </Checkbox>
-              ))}
-              <Field.Hint />
-              <Field.Error />
-            </Field.Root>
-          </Grid.Item>
-          {withMode && (
+    <EditForm<ConnectionValues>
+      initial={initial}
+      problemsOf={(values) => problemsOf(values, text)}
+      onSave={(values, changed) => onSave(toSend(values) as ConnectionChanges, toSend(changed))}
+    >
+      {({ values, errors, saving, set }) => (
+        <Panel
+          title={text('connection.details')}
+          actions={
+            !disabled && (
+              <Button type="submit" startIcon={<Check />} loading={saving}>
+                {submitLabel}
+              </Button>
+            )
+          }
+        >
+          <Grid.Root gap={6}>
             <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
-              <Flex direction="column" alignItems="stretch" gap={2}>
-                <Typography variant="pi" fontWeight="bold" tag="h3">
-                  {text('connection.mode')}
-                </Typography>
-                <Radio.Group
-                  aria-label={text('connection.mode')}
-                  value={values.mode}
-                  onValueChange={(mode) => set({ mode: mode as ConnectionMode })}
-                >
-                  {MODES.map((mode) => (
-                    <Radio.Item key={mode} value={mode}>
-                      {`${text(`connection.mode.${mode}`)} – ${text(`connection.mode.${mode}.hint`)}`}
-                    </Radio.Item>
-                  ))}
-                </Radio.Group>
-              </Flex>
+              <Field.Root
+                name="name"
+                required
+                error={errors.name}
+                hint={text('connection.name.hint')}
+              >
+                <Field.Label>{text('connection.name')}</Field.Label>
+                <TextInput
+                  value={values.name}
+                  maxLength={255}
+                  disabled={disabled}
+                  onChange={(event) => set('name', event.currentTarget.value)}
+                />
+                <Field.Hint />
+                <Field.Error />
+              </Field.Root>
             </Grid.Item>
-          )}
-          <Grid.Item col={12} direction="column" alignItems="stretch">
-            <LocationMap
-              value={values.locations}
-              error={errors.locations}
-              disabled={disabled}
-              onChange={(locations) => set({ locations })}
-            />
-          </Grid.Item>
-        </Grid.Root>
-      </Panel>
-    </form>
+            <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
+              <Field.Root name="type" error={errors.type} hint={text('connection.type.hint')}>
+                <Field.Label>{text('connection.type')}</Field.Label>
+                <SingleSelect
+                  value={values.type}
+                  disabled={disabled}
+                  onChange={(type) => set('type', type as ConnectionType)}
+                >
+                  {CONNECTION_TYPES.map((type) => (
+                    <SingleSelectOption key={type} value={type}>
+                      {type}
+                    </SingleSelectOption>
+                  ))}
+                </SingleSelect>
+                <Field.Hint />
+                <Field.Error />
+              </Field.Root>
+            </Grid.Item>
+            <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
+              <Field.Root name="group" error={errors.group} hint={text('connection.group.hint')}>
+                <Field.Label>{text('connection.group')}</Field.Label>
+                <TextInput
+                  value={values.group ?? ''}
+                  maxLength={128}
+                  disabled={disabled}
+                  onChange={(event) => set('group', event.currentTarget.value || null)}
+                />
+                <Field.Hint />
+                <Field.Error />
+              </Field.Root>
+            </Grid.Item>
+            <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
+              <Field.Root name="scopes" error={errors.scopes} hint={text('connection.scopes.hint')}>
+                <Typography variant="pi" fontWeight="bold" tag="h3">
+                  {text('connection.scopes')}
+                </Typography>
+                {SCOPES.map((scope) => (
+                  <Checkbox
+                    key={scope}
+                    checked={values.scopes.includes(scope)}
+                    disabled={disabled}
+                    onCheckedChange={(on) =>
+                      set(
+                        'scopes',
+                        SCOPES.filter((one) =>
+                          one === scope ? on === true : values.scopes.includes(one)
+                        )
+                      )
+                    }
+                  >
+                    {text(`connection.scope.${scope}`)}
+                  </Checkbox>
+                ))}
+                <Field.Hint />
+                <Field.Error />
+              </Field.Root>
+            </Grid.Item>
+            {withMode && (
+              <Grid.Item col={12} direction="column" alignItems="stretch">
+                <Flex direction="column" alignItems="stretch" gap={2}>
+                  <Typography variant="pi" fontWeight="bold" tag="h3">
+                    {text('connection.mode')}
+                  </Typography>
+                  <Radio.Group
+                    aria-label={text('connection.mode')}
+                    value={values.mode}
+                    onValueChange={(mode) => set('mode', mode as ConnectionMode)}
+                  >
+                    {MODES.map((mode) => (
+                      <Radio.Item key={mode} value={mode}>
+                        {`${text(`connection.mode.${mode}`)} – ${text(`connection.mode.${mode}.hint`)}`}
+                      </Radio.Item>
+                    ))}
+                  </Radio.Group>
+                </Flex>
+              </Grid.Item>
+            )}
+            <Grid.Item col={12} direction="column" alignItems="stretch">
+              <LocationMap
+                value={values.locations}
+                error={errors.locations}
+                disabled={disabled}
+                onChange={(locations) => set('locations', locations)}
+              />
+            </Grid.Item>
+          </Grid.Root>
+        </Panel>
+      )}
+    </EditForm>
   );
 };

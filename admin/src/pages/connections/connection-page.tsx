@@ -1,5 +1,5 @@
-import { Flex, LinkButton, Typography } from '@strapi/design-system';
-import { ArrowsCounterClockwise, Cross, Play, Trash } from '@strapi/icons';
+import { Button, Flex, LinkButton, Typography } from '@strapi/design-system';
+import { ArrowsCounterClockwise, Cross, Lock, Play, Trash } from '@strapi/icons';
 import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router-dom';
@@ -13,40 +13,37 @@ import { useAccess } from '../../permissions';
 import {
   useConnection,
   useDeleteConnection,
-  usePosEvents,
   useRevokeConnection,
   useRotateConnection,
   useUpdateConnection,
 } from '../../services/pos';
-import { fieldErrorsOf, useOutcome } from '../../utils/errors';
+import { useOutcome, useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { ClockSkew, ConnectionBadge } from './badges';
 import { ConnectionForm, valuesOf } from './connection-form';
 import { Credentials } from './credentials';
+import { Refusals } from './refusals';
+import { TestSummary } from './test-summary';
 
 const REFRESH_MS = 10_000;
-const LATEST = 100;
 const LIST = '/plugins/switchboard/connections';
 
-/** The way out of test mode, with what the latest test records would have done. */
+/** The way out of test mode. */
 const GoLive = ({ connection: { id, name } }: { connection: Connection }) => {
   const text = useText();
   const outcome = useOutcome();
   const [update] = useUpdateConnection();
-  const { data } = usePosEvents({ connection: id, perPage: LATEST });
-  const states = (data?.data ?? []).filter(({ mode }) => mode === 'test').map(({ state }) => state);
-  const simulated = states.filter((state) => state === 'simulated').length;
-  const summary = text('connection.goLive.summary', {
-    total: states.length,
-    simulated,
-    problems: states.filter((state) => state === 'failed' || state === 'needs_mapping').length,
-  });
   return (
     <ConfirmButton
       icon={<Play />}
       variant="success-light"
       label={text('connection.goLive')}
-      question={`${summary} ${text('connection.goLive.question', { name })}`}
+      question={
+        <Flex direction="column" gap={2}>
+          <TestSummary connectionId={id} />
+          <Typography textAlign="center">{text('connection.goLive.question', { name })}</Typography>
+        </Flex>
+      }
       onConfirm={() =>
         update({ id, mode: 'live' }).then((done) => outcome(done, 'connection.live'))
       }
@@ -63,8 +60,26 @@ const Actions = ({ connection }: { connection: Connection }) => {
   const [revoke] = useRevokeConnection();
   const [remove] = useDeleteConnection();
   const { id, name } = connection;
+  const [update] = useUpdateConnection();
+  const onActive = (active: boolean) =>
+    update({ id, active }).then((done) =>
+      outcome(done, active ? 'connection.switchedOn' : 'connection.switchedOff')
+    );
   return (
     <Flex gap={2} wrap="wrap">
+      {!connection.revoked_at && connection.active && (
+        <ConfirmButton
+          icon={<Lock />}
+          label={text('action.switchOff')}
+          question={text('connection.switchOff.question', { name })}
+          onConfirm={() => onActive(false)}
+        />
+      )}
+      {!connection.revoked_at && !connection.active && (
+        <Button variant="success-light" startIcon={<Play />} onClick={() => void onActive(true)}>
+          {text('banner.switchOn')}
+        </Button>
+      )}
       {!connection.revoked_at && connection.mode === 'test' && <GoLive connection={connection} />}
       {!connection.revoked_at && (
         <>
@@ -101,10 +116,19 @@ const Actions = ({ connection }: { connection: Connection }) => {
 
 const Content = ({ connection }: { connection: Connection }) => {
   const text = useText();
-  const outcome = useOutcome();
+  const savedOr = useSaved();
   const { can } = useAccess();
   const [update] = useUpdateConnection();
-  const { id, name, key, last_seen_at: seen, last_error: error, last_error_at: at } = connection;
+  const {
+    id,
+    name,
+    type,
+    key,
+    disabled_reason: offBecause,
+    last_seen_at: seen,
+    last_error: error,
+    last_error_at: at,
+  } = connection;
   const manage = can('connections.manage');
   return (
     <Page.Main>
@@ -130,8 +154,16 @@ const Content = ({ connection }: { connection: Connection }) => {
               )
             }
           >
+            {!connection.active && (
+              <Typography role="status" textColor="warning700">
+                {offBecause
+                  ? text('connection.off.because', { reason: offBecause })
+                  : text('connection.off.hint')}
+              </Typography>
+            )}
             <DefinitionList
               rows={[
+                [text('connection.type'), type],
                 [text('connection.mode'), <ConnectionBadge key="mode" connection={connection} />],
                 [
                   text('connection.seen'),
@@ -165,17 +197,15 @@ const Content = ({ connection }: { connection: Connection }) => {
             />
           </Panel>
           <ConnectionForm
-            key={connection.updated_at}
+            key={id}
             initial={valuesOf(connection)}
             disabled={!manage || connection.revoked_at !== null}
             submitLabel={text('action.save')}
-            onSave={async ({ mode: _mode, ...values }) => {
-              const done = await update({ id, ...values });
-              const fields = 'error' in done ? fieldErrorsOf(done.error) : {};
-              if (Object.keys(fields).length === 0) outcome(done, 'connection.saved');
-              return fields;
-            }}
+            onSave={async (_values, changed) =>
+              savedOr(await update({ id, ...changed }), 'connection.saved')
+            }
           />
+          <Refusals connectionId={id} />
         </Flex>
       </Layouts.Content>
     </Page.Main>

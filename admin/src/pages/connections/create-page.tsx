@@ -2,9 +2,8 @@ import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import { useNavigate } from 'react-router-dom';
 import type { ConnectionWithSecret } from '../../../../shared/contracts/pos';
-import { useAccess } from '../../permissions';
 import { useCreateConnection } from '../../services/pos';
-import { fieldErrorsOf, useOutcome } from '../../utils/errors';
+import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { BLANK_CONNECTION, ConnectionForm } from './connection-form';
 import { Credentials } from './credentials';
@@ -12,12 +11,10 @@ import { Credentials } from './credentials';
 const ConnectionCreatePage = () => {
   const text = useText();
   const navigate = useNavigate();
-  const outcome = useOutcome();
-  const { can } = useAccess();
+  const savedOr = useSaved();
   const [create] = useCreateConnection();
   // The secret lives in this page's memory alone: a reload forgets it.
   const [created, setCreated] = useState<ConnectionWithSecret>();
-  if (!can('connections.manage')) return <Page.NoPermissions />;
   return (
     <Page.Main>
       <Page.Title>{text('connection.create')}</Page.Title>
@@ -33,9 +30,8 @@ const ConnectionCreatePage = () => {
           submitLabel={text('connection.create.submit')}
           onSave={async (values) => {
             const done = await create(values);
-            const fields = 'error' in done ? fieldErrorsOf(done.error) : {};
-            if (Object.keys(fields).length === 0) setCreated(outcome(done, 'connection.created'));
-            return fields;
+            if (!('error' in done)) setCreated(done.data);
+            return savedOr(done, 'connection.created');
           }}
         />
       </Layouts.Content>

@@ -1,6 +1,8 @@
+import { Typography } from '@strapi/design-system';
 import type { Connection } from '../../../../shared/contracts/pos';
 import { CodeBlock } from '../../components/code-block';
 import { ShownOnce } from '../../components/shown-once';
+import { useAccess } from '../../permissions';
 import { useLevels } from '../../services/stock';
 import { pingCommand, testSaleCommand } from '../../utils/curl';
 import { useText } from '../../utils/text';
@@ -15,7 +17,7 @@ export const posBase = (): string =>
   `${(window.strapi.backendURL ?? window.location.origin).replace(/\/$/, '')}/api/service-pos/v1`;
 
 interface CredentialsProps {
-  connection: Pick<Connection, 'name' | 'key' | 'locations'>;
+  connection: Pick<Connection, 'name' | 'key' | 'locations' | 'mode' | 'scopes'>;
   secret: string;
   onDone(): void;
 }
@@ -23,8 +25,11 @@ interface CredentialsProps {
 /** Key and secret, shown once, with commands that prove that they work. */
 export const Credentials = ({ connection, secret, onDone }: CredentialsProps) => {
   const text = useText();
-  const levels = useLevels({ perPage: 1 });
-  const { name, key, locations } = connection;
+  const { can } = useAccess();
+  const { name, key, locations, mode, scopes } = connection;
+  // A sale is no test where it empties a shelf.
+  const offersSale = mode === 'test' && scopes.includes('sale:write');
+  const levels = useLevels({ perPage: 1 }, { skip: !offersSale || !can('stock.read') });
   const sku = levels.data?.data[0]?.sku ?? 'SKU-1';
   return (
     <ShownOnce
@@ -40,11 +45,16 @@ export const Credentials = ({ connection, secret, onDone }: CredentialsProps) =>
         code={pingCommand(posBase(), key)}
         copyLabel={text('copy.command')}
       />
-      <CodeBlock
-        title={text('connection.testSale')}
-        code={testSaleCommand(posBase(), { key, secret, sku, locationRef: locations[0]?.ref })}
-        copyLabel={text('copy.command')}
-      />
+      {offersSale && (
+        <CodeBlock
+          title={text('connection.testSale')}
+          code={testSaleCommand(posBase(), { key, secret, sku, locationRef: locations[0]?.ref })}
+          copyLabel={text('copy.command')}
+        />
+      )}
+      {mode === 'live' && (
+        <Typography textColor="neutral600">{text('connection.testSale.live')}</Typography>
+      )}
     </ShownOnce>
   );
 };

@@ -9,12 +9,14 @@ import {
   Typography,
 } from '@strapi/design-system';
 import { Plus, Trash } from '@strapi/icons';
+import { useAccess } from '../../permissions';
 import { useLocations } from '../../services/stock';
 import { useText } from '../../utils/text';
 
 export interface MappedLocation {
   ref: string;
-  location: number;
+  /** Null until somebody has chosen: which shelf a till empties is nobody's guess. */
+  location: number | null;
 }
 
 interface LocationMapProps {
@@ -27,10 +29,11 @@ interface LocationMapProps {
 /** A till's names of locations beside the site's own. */
 export const LocationMap = ({ value, error, disabled, onChange }: LocationMapProps) => {
   const text = useText();
-  const { data: locations = [] } = useLocations();
+  const { can } = useAccess();
+  const mayList = can('stock.read');
+  const { data: locations = [] } = useLocations(undefined, { skip: !mayList });
   const change = (index: number, part: Partial<MappedLocation>): void =>
     onChange(value.map((row, at) => (at === index ? { ...row, ...part } : row)));
-  const first = locations[0]?.id;
   return (
     <Field.Root name="locations" error={error} hint={text('connection.locations.hint')}>
       <Typography variant="pi" fontWeight="bold" tag="h3">
@@ -39,7 +42,7 @@ export const LocationMap = ({ value, error, disabled, onChange }: LocationMapPro
       {value.map((row, index) => (
         // Rows have no id, and are only changed here.
         <Flex key={index} gap={2} alignItems="end">
-          <Field.Root name={`ref-${index}`} flex="1">
+          <Field.Root name={`ref-${index}`} required flex="1">
             <Field.Label>{text('connection.locations.ref')}</Field.Label>
             <TextInput
               value={row.ref}
@@ -48,11 +51,12 @@ export const LocationMap = ({ value, error, disabled, onChange }: LocationMapPro
               onChange={(event) => change(index, { ref: event.currentTarget.value })}
             />
           </Field.Root>
-          <Field.Root name={`location-${index}`} flex="1">
+          <Field.Root name={`location-${index}`} required flex="1">
             <Field.Label>{text('connection.location')}</Field.Label>
             <SingleSelect
-              value={String(row.location)}
-              disabled={disabled}
+              value={row.location === null ? '' : String(row.location)}
+              placeholder={text('connection.location.choose')}
+              disabled={disabled || !mayList}
               onChange={(id) => change(index, { location: Number(id) })}
             >
               {locations.map(({ id, name, code }) => (
@@ -72,12 +76,13 @@ export const LocationMap = ({ value, error, disabled, onChange }: LocationMapPro
           </IconButton>
         </Flex>
       ))}
-      {!disabled && first !== undefined && (
+      {!disabled && !mayList && <Typography>{text('connection.locations.hidden')}</Typography>}
+      {!disabled && mayList && (
         <Flex>
           <Button
             variant="tertiary"
             startIcon={<Plus />}
-            onClick={() => onChange([...value, { ref: '', location: first }])}
+            onClick={() => onChange([...value, { ref: '', location: null }])}
           >
             {text('connection.locations.add')}
           </Button>

@@ -1,7 +1,13 @@
-import { Flex, SingleSelect, SingleSelectOption, Typography } from '@strapi/design-system';
+import {
+  Flex,
+  LinkButton,
+  SingleSelect,
+  SingleSelectOption,
+  Typography,
+} from '@strapi/design-system';
 import { Layouts, Page, SearchInput, useQueryParams } from '@strapi/strapi/admin';
-import { useNavigate } from 'react-router-dom';
-import type { PosEvent, PosEventKind, PosEventState } from '../../../../shared/contracts/pos';
+import { Link, useNavigate } from 'react-router-dom';
+import type { PosEvent, PosEventKind } from '../../../../shared/contracts/pos';
 import { type Column, DataTable } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
@@ -11,6 +17,7 @@ import { useConnections, usePosEvents } from '../../services/pos';
 import { type TextKey, useText } from '../../utils/text';
 import { RowLink } from '../webhooks/cells';
 import { EVENT_STATES, EventStateBadge } from './badges';
+import { statesOf } from './states';
 
 const REFRESH_MS = 5000;
 const KINDS: readonly PosEventKind[] = ['sale', 'refund', 'inventory'];
@@ -98,7 +105,7 @@ const EventListPage = () => {
   const { data: connections = [] } = useConnections(undefined, { skip: !can('connections.read') });
   const events = usePosEvents(
     {
-      state: (query.state || undefined) as PosEventState | undefined,
+      states: statesOf(query.state),
       kind: (query.kind || undefined) as PosEventKind | undefined,
       connection: query.connection ? Number(query.connection) : undefined,
       externalId: query._q || undefined,
@@ -117,7 +124,25 @@ const EventListPage = () => {
   return (
     <Page.Main>
       <Page.Title>{text('nav.events')}</Page.Title>
-      <Layouts.Header title={text('nav.events')} subtitle={text('event.subtitle')} />
+      <Layouts.Header
+        title={text('nav.events')}
+        subtitle={text('event.subtitle')}
+        primaryAction={
+          can('connections.read') && (
+            <LinkButton
+              tag={Link}
+              variant="tertiary"
+              to={
+                query.connection
+                  ? `/plugins/switchboard/connections/${query.connection}#refusals`
+                  : '/plugins/switchboard/connections'
+              }
+            >
+              {text('event.refused')}
+            </LinkButton>
+          )
+        }
+      />
       <Layouts.Action
         startActions={
           <Flex gap={2} wrap="wrap">
@@ -125,7 +150,12 @@ const EventListPage = () => {
             <Filter
               label="event.filter.state"
               value={query.state}
-              options={EVENT_STATES.map((state) => [state, text(`event.state.${state}`)])}
+              options={EVENT_STATES.map((state) => [
+                state,
+                text(
+                  state === 'needs_mapping' ? 'event.filter.needs_mapping' : `event.state.${state}`
+                ),
+              ])}
               onChange={filter('state')}
             />
             <Filter

@@ -7,7 +7,7 @@ import {
   TextInput,
   Typography,
 } from '@strapi/design-system';
-import { useState } from 'react';
+import { Blocker, Form } from '@strapi/strapi/admin';
 import type { PosEventDetail } from '../../../../shared/contracts/pos';
 import { Panel } from '../../components/definition-list';
 import { useAccess } from '../../permissions';
@@ -18,36 +18,57 @@ import { useText } from '../../utils/text';
 
 type Waiting = PosEventDetail['waiting'][number];
 
+/** What is entered for one line: the item that is made of it, or the location that it means. */
+interface Answer {
+  sku?: string;
+  name?: string;
+  location?: string;
+}
+
+interface AnswerProps {
+  id: string;
+  value: Answer;
+  onChange(value: Answer): void;
+}
+
 /** Creates the item that a line names; the waiting lines then apply by themselves. */
-const MapItem = ({ sku, gtin }: { sku?: string; gtin?: string }) => {
+const MapItem = ({ id, sku, gtin, value, onChange }: AnswerProps & Waiting) => {
   const text = useText();
   const outcome = useOutcome();
-  const [name, setName] = useState('');
-  const [chosen, setChosen] = useState(sku ?? gtin ?? '');
   const [create, { isLoading }] = useCreateItem();
+  const chosen = value.sku ?? sku ?? gtin ?? '';
+  const onCreate = async (): Promise<void> => {
+    const done = await create({
+      sku: sku ?? chosen.trim(),
+      ...(gtin && { gtin }),
+      name: value.name?.trim() || null,
+    });
+    outcome(done, 'event.map.item.done');
+    if (!('error' in done)) onChange({});
+  };
   return (
     <Flex gap={2} alignItems="end" wrap="wrap">
       {!sku && (
-        <Field.Root name="map-sku">
+        <Field.Root name={`map-sku-${id}`} required>
           <Field.Label>{text('event.map.skuFor')}</Field.Label>
-          <TextInput value={chosen} onChange={(event) => setChosen(event.currentTarget.value)} />
+          <TextInput
+            value={chosen}
+            onChange={(event) => onChange({ ...value, sku: event.currentTarget.value })}
+          />
         </Field.Root>
       )}
-      <Field.Root name="map-name">
+      <Field.Root name={`map-name-${id}`}>
         <Field.Label>{text('event.map.itemName')}</Field.Label>
-        <TextInput value={name} onChange={(event) => setName(event.currentTarget.value)} />
+        <TextInput
+          value={value.name ?? ''}
+          onChange={(event) => onChange({ ...value, name: event.currentTarget.value })}
+        />
       </Field.Root>
       <Button
         size="L"
         loading={isLoading}
         disabled={chosen.trim() === ''}
-        onClick={() =>
-          void create({
-            sku: sku ?? chosen.trim(),
-            ...(gtin && { gtin }),
-            name: name.trim() || null,
-          }).then((done) => outcome(done, 'event.map.item.done'))
-        }
+        onClick={() => void onCreate()}
       >
         {text('event.map.item')}
       </Button>
@@ -55,42 +76,50 @@ const MapItem = ({ sku, gtin }: { sku?: string; gtin?: string }) => {
   );
 };
 
-/** Adds the till's name of a location to its connection's map. */
-const MapLocation = ({
-  connectionId,
-  locationRef,
-}: {
+interface MapLocationProps extends AnswerProps {
   connectionId: number;
   locationRef: string;
-}) => {
+}
+
+/** Adds the till's name of a location to its connection's map. Nothing is chosen beforehand. */
+const MapLocation = ({ id, connectionId, locationRef, value, onChange }: MapLocationProps) => {
   const text = useText();
   const outcome = useOutcome();
   const { data: locations = [] } = useLocations();
   const { data: connection } = useConnection(connectionId);
   const [update, { isLoading }] = useUpdateConnection();
-  const [chosen, setChosen] = useState<string>();
-  const location = Number(chosen ?? locations[0]?.id);
   const map = async (): Promise<void> => {
     const known = (connection?.locations ?? []).map((one) => ({
       ref: one.ref,
       location: one.location.id,
     }));
-    const mapped = [...known, { ref: locationRef, location }];
-    outcome(await update({ id: connectionId, locations: mapped }), 'event.map.location.done');
+    const mapped = [...known, { ref: locationRef, location: Number(value.location) }];
+    const done = await update({ id: connectionId, locations: mapped });
+    outcome(done, 'event.map.location.done');
+    if (!('error' in done)) onChange({});
   };
   return (
     <Flex gap={2} alignItems="end" wrap="wrap">
-      <Field.Root name="map-location">
+      <Field.Root name={`map-location-${id}`} required>
         <Field.Label>{text('connection.location')}</Field.Label>
-        <SingleSelect value={String(location)} onChange={(id) => setChosen(String(id))}>
-          {locations.map(({ id, name }) => (
-            <SingleSelectOption key={id} value={String(id)}>
+        <SingleSelect
+          value={value.location ?? ''}
+          placeholder={text('connection.location.choose')}
+          onChange={(location) => onChange({ location: String(location) })}
+        >
+          {locations.map(({ id: location, name }) => (
+            <SingleSelectOption key={location} value={String(location)}>
               {name}
             </SingleSelectOption>
           ))}
         </SingleSelect>
       </Field.Root>
-      <Button size="L" loading={isLoading} disabled={!connection} onClick={() => void map()}>
+      <Button
+        size="L"
+        loading={isLoading}
+        disabled={!connection || !value.location}
+        onClick={() => void map()}
+      >
         {text('event.map.location')}
       </Button>
     </Flex>
@@ -102,6 +131,8 @@ const reasonOf = ({ sku, location_ref: ref }: Waiting) => {
   return sku !== undefined ? ('event.map.sku' as const) : ('event.map.gtin' as const);
 };
 
+const NOTHING: { answers: Record<string, Answer> } = { answers: {} };
+
 /** What an event waits for, each with the way to give it right here. */
 export const WaitingPanel = ({ event }: { event: PosEventDetail }) => {
   const text = useText();
@@ -111,27 +142,54 @@ export const WaitingPanel = ({ event }: { event: PosEventDetail }) => {
       event.waiting.map((one) => [JSON.stringify([one.sku, one.gtin, one.location_ref]), one])
     ).entries(),
   ];
+  const mayMap = (waiting: Waiting): boolean =>
+    waiting.location_ref === undefined
+      ? can('stock.manage')
+      : can('connections.manage') && can('connections.read') && can('stock.read');
   return (
     <Panel title={text('event.map.title')}>
-      {distinct.map(([key, waiting]) => (
-        <Flex key={key} direction="column" alignItems="start" gap={2}>
-          <Typography textColor="warning700">
-            {text(reasonOf(waiting), {
-              sku: waiting.sku,
-              gtin: waiting.gtin,
-              ref: waiting.location_ref,
+      <Form<typeof NOTHING> method="PUT" width="100%" initialValues={NOTHING}>
+        {({ values: { answers }, onChange }) => (
+          <Flex direction="column" alignItems="stretch" gap={4}>
+            <Blocker />
+            {distinct.map(([key, waiting], index) => {
+              const { [key]: value = {}, ...others } = answers;
+              const id = String(index);
+              const change = (answer: Answer): void =>
+                onChange(
+                  'answers',
+                  Object.keys(answer).length > 0 ? { ...others, [key]: answer } : others
+                );
+              return (
+                <Flex key={key} direction="column" alignItems="start" gap={2}>
+                  <Typography textColor="warning700">
+                    {text(reasonOf(waiting), {
+                      sku: waiting.sku,
+                      gtin: waiting.gtin,
+                      ref: waiting.location_ref,
+                    })}
+                  </Typography>
+                  {!mayMap(waiting) && (
+                    <Typography textColor="neutral600">{text('event.map.ask')}</Typography>
+                  )}
+                  {mayMap(waiting) && waiting.location_ref !== undefined && (
+                    <MapLocation
+                      id={id}
+                      connectionId={event.connection.id}
+                      locationRef={waiting.location_ref}
+                      value={value}
+                      onChange={change}
+                    />
+                  )}
+                  {mayMap(waiting) && waiting.location_ref === undefined && (
+                    <MapItem id={id} {...waiting} value={value} onChange={change} />
+                  )}
+                </Flex>
+              );
             })}
-          </Typography>
-          {waiting.location_ref !== undefined
-            ? can('connections.manage') && (
-                <MapLocation
-                  connectionId={event.connection.id}
-                  locationRef={waiting.location_ref}
-                />
-              )
-            : can('stock.manage') && <MapItem sku={waiting.sku} gtin={waiting.gtin} />}
-        </Flex>
-      ))}
+          </Flex>
+        )}
+      </Form>
     </Panel>
   );
 };

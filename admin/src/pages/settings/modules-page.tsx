@@ -1,5 +1,6 @@
-import { Box, Flex, Switch, Typography } from '@strapi/design-system';
+import { Box, Flex, Typography } from '@strapi/design-system';
 import { Layouts, Page } from '@strapi/strapi/admin';
+import { ConfirmSwitch } from '../../components/confirm-switch';
 import { Panel } from '../../components/definition-list';
 import { Loaded } from '../../components/page-states';
 import { permissionsFor } from '../../permissions';
@@ -18,8 +19,9 @@ const Modules = () => {
       <Layouts.Header title={text('settings.modules')} subtitle={text('modules.subtitle')} />
       <Layouts.Content>
         <Loaded query={modules}>
-          {(list) => (
+          {({ data: list }) => (
             <Panel>
+              <Typography textColor="neutral600">{text('modules.new')}</Typography>
               {list.map(({ id, enabled }) => (
                 <Flex key={id} justifyContent="space-between" gap={4}>
                   <Box>
@@ -30,15 +32,18 @@ const Modules = () => {
                       {text(`module.${id}.hint`)}
                     </Typography>
                   </Box>
-                  <Switch
-                    aria-label={text(`module.${id}`)}
+                  <ConfirmSwitch
+                    label={text(`module.${id}`)}
+                    question={text(
+                      id === 'webhooks' ? 'modules.off.webhooks' : 'modules.off.question',
+                      { module: text(`module.${id}`) }
+                    )}
                     checked={enabled}
                     disabled={isLoading}
                     onLabel={text('module.on')}
                     offLabel={text('module.off')}
-                    visibleLabels
-                    onCheckedChange={(checked) =>
-                      void set({ [id]: checked }).then((done) => outcome(done, 'modules.saved'))
+                    onChange={(checked) =>
+                      set({ [id]: checked }).then((done) => outcome(done, 'modules.saved'))
                     }
                   />
                 </Flex>

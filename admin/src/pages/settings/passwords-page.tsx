@@ -1,7 +1,7 @@
 import { Button, Field, Flex, TextInput, Typography } from '@strapi/design-system';
 import { Plus, Trash } from '@strapi/icons';
 import { Layouts, Page } from '@strapi/strapi/admin';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import type {
   ApplicationPassword,
   CreatedApplicationPassword,
@@ -9,56 +9,58 @@ import type {
 import { ConfirmButton } from '../../components/confirm-button';
 import { type Column, DataTable } from '../../components/data-table';
 import { Panel } from '../../components/definition-list';
+import { EditForm } from '../../components/edit-form';
 import { Loaded } from '../../components/page-states';
 import { ShownOnce } from '../../components/shown-once';
 import { Time } from '../../components/time';
 import { permissionsFor } from '../../permissions';
 import { useCreatePassword, usePasswords, useRevokePassword } from '../../services/settings';
-import { fieldErrorsOf, useOutcome } from '../../utils/errors';
+import { type Problems, useOutcome, useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 
 type Created = CreatedApplicationPassword['data'];
 
 const CreateForm = ({ onCreated }: { onCreated(created: Created): void }) => {
   const text = useText();
-  const outcome = useOutcome();
-  const [name, setName] = useState('');
-  const [error, setError] = useState<string>();
-  const [create, { isLoading }] = useCreatePassword();
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
-    if (name.trim() === '') {
-      setError(text('form.required'));
-      return;
-    }
-    const done = await create({ name: name.trim() });
-    const problem = 'error' in done ? fieldErrorsOf(done.error).name : undefined;
-    setError(problem);
-    const created = problem ? undefined : outcome(done);
-    if (created) {
-      setName('');
-      onCreated(created);
-    }
-  };
+  const savedOr = useSaved();
+  const [create] = useCreatePassword();
+  // Each password starts with an empty form.
+  const [round, setRound] = useState(0);
   return (
     <Panel title={text('passwords.create')}>
-      <form noValidate onSubmit={(event) => void submit(event)}>
-        <Flex gap={2} alignItems="end" wrap="wrap">
-          <Field.Root name="name" required error={error} minWidth="28rem">
-            <Field.Label>{text('passwords.name')}</Field.Label>
-            <TextInput
-              value={name}
-              maxLength={100}
-              placeholder={text('passwords.name.example')}
-              onChange={(event) => setName(event.currentTarget.value)}
-            />
-            <Field.Error />
-          </Field.Root>
-          <Button type="submit" size="L" startIcon={<Plus />} loading={isLoading}>
-            {text('passwords.create.submit')}
-          </Button>
-        </Flex>
-      </form>
+      <EditForm<{ name: string }>
+        key={round}
+        initial={{ name: '' }}
+        problemsOf={({ name }): Problems =>
+          name.trim() === '' ? { name: text('form.required') } : {}
+        }
+        onSave={async ({ name }) => {
+          const done = await create({ name: name.trim() });
+          if (!('error' in done)) {
+            onCreated(done.data);
+            setRound(round + 1);
+          }
+          return savedOr(done);
+        }}
+      >
+        {({ values, errors, saving, set }) => (
+          <Flex gap={2} alignItems="end" wrap="wrap">
+            <Field.Root name="name" required error={errors.name} minWidth="28rem">
+              <Field.Label>{text('passwords.name')}</Field.Label>
+              <TextInput
+                value={values.name}
+                maxLength={100}
+                placeholder={text('passwords.name.example')}
+                onChange={(event) => set('name', event.currentTarget.value)}
+              />
+              <Field.Error />
+            </Field.Root>
+            <Button type="submit" size="L" startIcon={<Plus />} loading={saving}>
+              {text('passwords.create.submit')}
+            </Button>
+          </Flex>
+        )}
+      </EditForm>
     </Panel>
   );
 };

@@ -1,12 +1,12 @@
 import { Plus } from '@strapi/icons';
 import { useCreateItem } from '../../services/stock';
-import { useOutcome } from '../../utils/errors';
+import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { DialogForm } from './dialog-form';
 
 export const CreateItemButton = () => {
   const text = useText();
-  const outcome = useOutcome();
+  const savedOr = useSaved();
   const [create] = useCreateItem();
   return (
     <DialogForm
@@ -38,8 +38,7 @@ export const CreateItemButton = () => {
           opening: [{ quantity: Number(opening || 0) }],
           ...(low && { low_at: Number(low) }),
         });
-        outcome(done, 'stock.item.created');
-        return 'error' in done ? done.error : undefined;
+        return savedOr(done, 'stock.item.created');
       }}
     />
   );

@@ -1,12 +1,12 @@
 import { Plus } from '@strapi/icons';
 import { useCreateLocation } from '../../services/stock';
-import { useOutcome } from '../../utils/errors';
+import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { DialogForm } from './dialog-form';
 
 export const CreateLocationButton = () => {
   const text = useText();
-  const outcome = useOutcome();
+  const savedOr = useSaved();
   const [create] = useCreateLocation();
   return (
     <DialogForm
@@ -19,8 +19,7 @@ export const CreateLocationButton = () => {
       ]}
       onSubmit={async ({ name = '', code = '' }) => {
         const done = await create({ name: name.trim(), code: code.trim() });
-        outcome(done, 'stock.location.created');
-        return 'error' in done ? done.error : undefined;
+        return savedOr(done, 'stock.location.created');
       }}
     />
   );

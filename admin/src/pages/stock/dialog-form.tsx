@@ -1,6 +1,16 @@
-import { Button, type ButtonProps, Field, Flex, Modal, TextInput } from '@strapi/design-system';
-import { type FormEvent, type ReactNode, useState } from 'react';
-import { fieldErrorsOf } from '../../utils/errors';
+import {
+  Button,
+  type ButtonProps,
+  Dialog,
+  Field,
+  Flex,
+  Modal,
+  TextInput,
+} from '@strapi/design-system';
+import { ConfirmDialog } from '@strapi/strapi/admin';
+import { type ReactNode, useRef, useState } from 'react';
+import { EditForm } from '../../components/edit-form';
+import { type Problems, type Saved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 
 export interface DialogField {
@@ -17,50 +27,38 @@ interface DialogFormProps {
   icon: ReactNode;
   variant?: ButtonProps['variant'];
   fields: readonly DialogField[];
-  /** Resolves with the error of the server, or nothing when it is done. */
-  onSubmit(values: Record<string, string>): Promise<unknown>;
-  children?: ReactNode;
+  onSubmit(values: Record<string, string>): Promise<Saved>;
 }
 
 const isWhole = (text: string): boolean => /^[+-]?\d{1,10}$/.test(text.trim());
 
 /** A button that opens a short form; what the server objects to stands beside its field. */
-export const DialogForm = ({
-  label,
-  icon,
-  variant,
-  fields,
-  onSubmit,
-  children,
-}: DialogFormProps) => {
+export const DialogForm = ({ label, icon, variant, fields, onSubmit }: DialogFormProps) => {
   const text = useText();
   const [open, setOpen] = useState(false);
-  const [values, setValues] = useState<Record<string, string>>({});
-  const [errors, setErrors] = useState<Record<string, string>>({});
-  const [busy, setBusy] = useState(false);
+  const [asking, setAsking] = useState(false);
+  // No state: Escape may follow a key before anything is drawn again.
+  const entered = useRef(false);
 
+  const close = (): void => {
+    entered.current = false;
+    setAsking(false);
+    setOpen(false);
+  };
   const change = (next: boolean): void => {
-    setOpen(next);
-    setValues({});
-    setErrors({});
+    if (next) setOpen(true);
+    else if (entered.current) setAsking(true);
+    else close();
   };
 
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
-    event.stopPropagation();
-    const problems = fields.flatMap(({ name, required, whole }) => {
-      const value = (values[name] ?? '').trim();
-      if (required && value === '') return [[name, text('form.required')]];
-      return whole && value !== '' && !isWhole(value) ? [[name, text('form.whole')]] : [];
-    });
-    setErrors(Object.fromEntries(problems) as Record<string, string>);
-    if (problems.length > 0) return;
-    setBusy(true);
-    const error = await onSubmit(values);
-    setBusy(false);
-    if (error === undefined) change(false);
-    else setErrors(fieldErrorsOf(error));
-  };
+  const problemsOf = (values: Record<string, string>): Problems =>
+    Object.fromEntries(
+      fields.flatMap(({ name, required, whole }) => {
+        const value = (values[name] ?? '').trim();
+        if (required && value === '') return [[name, text('form.required')]];
+        return whole && value !== '' && !isWhole(value) ? [[name, text('form.whole')]] : [];
+      })
+    ) as Problems;
 
   return (
     <Modal.Root open={open} onOpenChange={change}>
@@ -70,43 +68,59 @@ export const DialogForm = ({
         </Button>
       </Modal.Trigger>
       <Modal.Content aria-describedby={undefined}>
-        <form noValidate onSubmit={(event) => void submit(event)}>
-          <Modal.Header closeLabel={text('action.close')}>
-            <Modal.Title>{label}</Modal.Title>
-          </Modal.Header>
-          <Modal.Body>
-            <Flex direction="column" alignItems="stretch" gap={4}>
-              {fields.map(({ name, label: heading, hint, required }) => (
-                <Field.Root
-                  key={name}
-                  name={name}
-                  hint={hint}
-                  error={errors[name]}
-                  required={required}
-                >
-                  <Field.Label>{heading}</Field.Label>
-                  <TextInput
-                    value={values[name] ?? ''}
-                    onChange={(event) =>
-                      setValues({ ...values, [name]: event.currentTarget.value })
-                    }
-                  />
-                  <Field.Hint />
-                  <Field.Error />
-                </Field.Root>
-              ))}
-              {children}
-            </Flex>
-          </Modal.Body>
-          <Modal.Footer>
-            <Button variant="tertiary" onClick={() => change(false)}>
-              {text('action.close')}
-            </Button>
-            <Button type="submit" loading={busy}>
-              {text('action.save')}
-            </Button>
-          </Modal.Footer>
-        </form>
+        <EditForm<Record<string, string>>
+          initial={Object.fromEntries(fields.map(({ name }) => [name, '']))}
+          problemsOf={problemsOf}
+          onSave={async (values) => {
+            const done = await onSubmit(values);
+            if (done.saved) close();
+            return done;
+          }}
+        >
+          {({ values, errors, saving, set }) => (
+            <>
+              <Modal.Header closeLabel={text('action.close')}>
+                <Modal.Title>{label}</Modal.Title>
+              </Modal.Header>
+              <Modal.Body>
+                <Flex direction="column" alignItems="stretch" gap={4}>
+                  {fields.map(({ name, label: heading, hint, required }) => (
+                    <Field.Root
+                      key={name}
+                      name={name}
+                      hint={hint}
+                      error={errors[name]}
+                      required={required}
+                    >
+                      <Field.Label>{heading}</Field.Label>
+                      <TextInput
+                        value={values[name] ?? ''}
+                        onChange={({ currentTarget: { value } }) => {
+                          const all = { ...values, [name]: value };
+                          entered.current = Object.values(all).some((one) => one !== '');
+                          set(name, value);
+                        }}
+                      />
+                      <Field.Hint />
+                      <Field.Error />
+                    </Field.Root>
+                  ))}
+                </Flex>
+              </Modal.Body>
+              <Modal.Footer>
+                <Button variant="tertiary" onClick={() => change(false)}>
+                  {text('action.close')}
+                </Button>
+                <Button type="submit" loading={saving}>
+                  {text('action.save')}
+                </Button>
+              </Modal.Footer>
+            </>
+          )}
+        </EditForm>
+        <Dialog.Root open={asking} onOpenChange={setAsking}>
+          <ConfirmDialog onConfirm={close}>{text('form.unsaved')}</ConfirmDialog>
+        </Dialog.Root>
       </Modal.Content>
     </Modal.Root>
   );

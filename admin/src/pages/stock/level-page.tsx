@@ -10,7 +10,7 @@ import { Pager } from '../../components/pager';
 import { Time, useAbsoluteTime } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useAdjust, useLevel, useMovements } from '../../services/stock';
-import { useOutcome } from '../../utils/errors';
+import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { MovementReason, Signed } from '../events/movement-table';
 import { RowLink } from '../webhooks/cells';
@@ -21,7 +21,7 @@ const LIST = '/plugins/switchboard/stock';
 
 const Adjust = ({ level }: { level: Level }) => {
   const text = useText();
-  const outcome = useOutcome();
+  const savedOr = useSaved();
   const [adjust] = useAdjust();
   return (
     <DialogForm
@@ -49,8 +49,7 @@ const Adjust = ({ level }: { level: Level }) => {
           quantity: Number(quantity),
           reason: reason?.trim(),
         });
-        outcome(done, 'level.adjust.done');
-        return 'error' in done ? done.error : undefined;
+        return savedOr(done, 'level.adjust.done');
       }}
     />
   );
@@ -70,9 +69,11 @@ const Explanation = ({ level }: { level: Level }) => {
       <Typography variant="alpha" tag="p">
         {level.quantity}
       </Typography>
-      {counted && count && (
+      {counted && (
         <Typography>
-          {text('level.explain.base.count', { at: absolute(counted), n: count.quantity })}
+          {count
+            ? text('level.explain.base.count', { at: absolute(counted), n: count.quantity })
+            : text('level.explain.base.earlier', { at: absolute(counted) })}
         </Typography>
       )}
       {!counted && (
@@ -85,6 +86,7 @@ const Explanation = ({ level }: { level: Level }) => {
 
 const Movements = ({ levelId }: { levelId: number }) => {
   const text = useText();
+  const { can } = useAccess();
   const [{ query }] = useQueryParams<{ page?: string; pageSize?: string }>();
   const movements = useMovements(
     { levelId, page: Number(query.page ?? 1), perPage: Number(query.pageSize ?? 50) },
@@ -121,12 +123,12 @@ const Movements = ({ levelId }: { levelId: number }) => {
     {
       id: 'event',
       label: text('movement.event'),
-      cell: ({ event_id: id }) =>
-        id === null ? (
-          '–'
-        ) : (
-          <RowLink to={`/plugins/switchboard/events/${id}`}>{text('event.number', { id })}</RowLink>
-        ),
+      cell: ({ event_id: id }) => {
+        if (id === null) return '–';
+        const number = text('event.number', { id });
+        if (!can('pos-events.read')) return number;
+        return <RowLink to={`/plugins/switchboard/events/${id}`}>{number}</RowLink>;
+      },
     },
   ];
   return (

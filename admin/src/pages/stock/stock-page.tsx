@@ -2,12 +2,12 @@ import { Button, Flex, Link as DesignLink, Typography } from '@strapi/design-sys
 import { Download } from '@strapi/icons';
 import { Layouts, Page, SearchInput, useQueryParams } from '@strapi/strapi/admin';
 import { Link } from 'react-router-dom';
-import type { Level, Location } from '../../../../shared/contracts/stock';
+import type { Location, StockGridRow } from '../../../../shared/contracts/stock';
 import { type Column, DataTable } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
 import { useAccess } from '../../permissions';
-import { useAllLevels, useLevels, useLocations } from '../../services/stock';
+import { useAllLevels, useLocations, useStockGrid } from '../../services/stock';
 import { download, toCsv } from '../../utils/csv';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
@@ -22,26 +22,32 @@ interface StockQuery {
   pageSize?: string;
 }
 
-interface GridRow {
-  sku: string;
-  name: string | null;
-  gtin: string | null;
-  levels: ReadonlyMap<number, Level>;
-}
-
-/** Levels as a grid: an item a row, a location a column. */
-export const gridOf = (levels: readonly Level[]): GridRow[] => {
-  const rows = new Map<number, GridRow & { levels: Map<number, Level> }>();
-  for (const level of levels) {
-    const { item_id: id, sku, name, gtin } = level;
-    const row = rows.get(id) ?? { sku, name, gtin, levels: new Map<number, Level>() };
-    row.levels.set(level.location.id, level);
-    rows.set(id, row);
-  }
-  return [...rows.values()];
+const QuantityLink = ({
+  row,
+  level,
+}: {
+  row: StockGridRow;
+  level: StockGridRow['levels'][number];
+}) => {
+  const text = useText();
+  const { sku } = row;
+  return (
+    <DesignLink
+      tag={Link}
+      to={`levels/${level.id}`}
+      aria-label={text('stock.levelOf', {
+        sku,
+        location: level.location.name,
+        quantity: level.quantity,
+      })}
+    >
+      {String(level.quantity)}
+    </DesignLink>
+  );
 };
 
-const useColumns = (locations: readonly Location[]): Column<GridRow>[] => {
+/** An item a row, a location a column. A dash is a location that never had any of it. */
+const useColumns = (locations: readonly Location[]): Column<StockGridRow>[] => {
   const text = useText();
   return [
     {
@@ -51,23 +57,20 @@ const useColumns = (locations: readonly Location[]): Column<GridRow>[] => {
     },
     { id: 'name', label: text('stock.item.name'), cell: ({ name }) => name ?? '–' },
     { id: 'gtin', label: text('stock.item.gtin'), cell: ({ gtin }) => gtin ?? '–' },
-    ...locations.map(({ id, name }): Column<GridRow> => ({
+    ...locations.map(({ id, name }): Column<StockGridRow> => ({
       id: `location-${id}`,
       label: name,
-      cell: ({ sku, levels }) => {
-        const level = levels.get(id);
+      cell: (row) => {
+        const level = row.levels.find(({ location }) => location.id === id);
         if (!level) return <Typography textColor="neutral600">–</Typography>;
-        return (
-          <DesignLink
-            tag={Link}
-            to={`levels/${level.id}`}
-            aria-label={text('stock.levelOf', { sku, location: name, quantity: level.quantity })}
-          >
-            {String(level.quantity)}
-          </DesignLink>
-        );
+        return <QuantityLink row={row} level={level} />;
       },
     })),
+    {
+      id: 'total',
+      label: text('stock.total'),
+      cell: ({ total }) => <Typography fontWeight="bold">{total}</Typography>,
+    },
   ];
 };
 
@@ -119,7 +122,7 @@ const StockPage = () => {
   const [{ query }] = useQueryParams<StockQuery>();
   const search = query._q || undefined;
   const locations = useLocations();
-  const levels = useLevels(
+  const grid = useStockGrid(
     { search, page: Number(query.page ?? 1), perPage: Number(query.pageSize ?? 50) },
     { pollingInterval: REFRESH_MS }
   );
@@ -132,7 +135,7 @@ const StockPage = () => {
         subtitle={text('stock.subtitle')}
         primaryAction={
           can('stock.manage') && (
-            <Flex gap={2}>
+            <Flex gap={2} wrap="wrap">
               <CreateLocationButton />
               <CreateItemButton />
             </Flex>
@@ -144,14 +147,14 @@ const StockPage = () => {
         endActions={<ExportButton search={search} />}
       />
       <Layouts.Content>
-        <Loaded query={levels}>
+        <Loaded query={grid}>
           {({ data, meta }) => (
             <>
               <DataTable
                 label={text('stock.grid')}
                 columns={columns}
-                rows={gridOf(data)}
-                rowId={({ sku }) => sku}
+                rows={data}
+                rowId={({ id }) => id}
                 empty={{ text: text(search ? 'table.noMatch' : 'stock.empty') }}
               />
               {data.length > 0 && <Pager pagination={meta.pagination} />}

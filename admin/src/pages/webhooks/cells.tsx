@@ -39,8 +39,17 @@ export const HealthCell = ({ health }: { health: WebhookHealth | undefined }) =>
 
 const VARIANTS = { pending: 'warning', sent: 'success', failed: 'danger' } as const;
 
-export const DeliveryStatusBadge = ({ status }: { status: DeliveryStatus }) => {
+interface DeliveryStatusProps {
+  status: DeliveryStatus;
+  tries: number;
+}
+
+/** Pending tells two stories: never tried, and tried in vain so far. */
+export const DeliveryStatusBadge = ({ status, tries }: DeliveryStatusProps) => {
   const text = useText();
+  if (status === 'pending' && tries > 0) {
+    return <Pill variant="danger">{text('delivery.status.failing')}</Pill>;
+  }
   return <Pill variant={VARIANTS[status]}>{text(`delivery.status.${status}`)}</Pill>;
 };
 
@@ -50,7 +59,7 @@ export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {
   if (!last) return <Typography textColor="neutral600">{text('webhook.never')}</Typography>;
   return (
     <Flex direction="column" alignItems="start" gap={1}>
-      <DeliveryStatusBadge status={last.status} />
+      <DeliveryStatusBadge status={last.status} tries={last.tries} />
       <Typography variant="pi" textColor="neutral600">
         {last.error ? cause.short(last.error) : <Time at={last.at} variant="pi" />}
       </Typography>
@@ -68,3 +77,18 @@ export const RowLink = ({ to, children }: { to: To; children: ReactNode }) => (
     {children}
   </DesignLink>
 );
+
+interface NextTryProps {
+  /** ISO 8601; null where nothing is left to try. */
+  at: string | null;
+  active: boolean;
+  both?: boolean;
+}
+
+/** When a delivery is tried next. While its webhook is off, nothing is, whatever its schedule says. */
+export const NextTry = ({ at, active, both }: NextTryProps) => {
+  const text = useText();
+  if (!at) return <>–</>;
+  if (!active) return <Typography textColor="neutral600">{text('delivery.next.off')}</Typography>;
+  return <Time at={at} both={both} />;
+};

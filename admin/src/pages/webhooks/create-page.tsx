@@ -1,46 +1,58 @@
 import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
+import { useState } from 'react';
 import { useNavigate } from 'react-router-dom';
+import type { WebhookWithSecret } from '../../../../shared/contracts/webhooks';
+import { ShownOnce } from '../../components/shown-once';
 import { useAccess } from '../../permissions';
 import { useCreateWebhook } from '../../services/webhooks';
-import { fieldErrorsOf, useOutcome } from '../../utils/errors';
+import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { WebhookForm } from './webhook-form';
 
 const BLANK = { name: '', url: '', events: [], active: true };
+const LIST = '/plugins/switchboard/webhooks';
 
 const WebhookCreatePage = () => {
   const text = useText();
   const navigate = useNavigate();
-  const outcome = useOutcome();
+  const savedOr = useSaved();
   const { can } = useAccess();
   const [create] = useCreateWebhook();
-  if (!can('webhooks.create')) return <Page.NoPermissions />;
+  const [created, setCreated] = useState<WebhookWithSecret>();
+  const open = (id: number): void => {
+    navigate(can('webhooks.read') ? `${LIST}/${id}?tab=settings` : LIST, { replace: true });
+  };
   return (
     <Page.Main>
       <Page.Title>{text('webhook.create')}</Page.Title>
       <Layouts.Header
         title={text('webhook.create')}
         subtitle={text('webhook.create.subtitle')}
-        navigationAction={<BackButton fallback="/plugins/switchboard/webhooks" />}
+        navigationAction={<BackButton fallback={LIST} />}
       />
       <Layouts.Content>
         <WebhookForm
           initial={BLANK}
+          isNew
           submitLabel={text('webhook.create.submit')}
           onSave={async (values) => {
             const done = await create(values);
-            const fields = 'error' in done ? fieldErrorsOf(done.error) : {};
-            if (Object.keys(fields).length > 0) return fields;
-            const created = outcome(done, 'webhook.created');
-            if (created) {
-              navigate(`/plugins/switchboard/webhooks/${created.id}?tab=settings`, {
-                replace: true,
-              });
+            if (!('error' in done)) {
+              // Its own page will not show the secret to whoever may not reveal it.
+              if (can('webhooks.reveal')) open(done.data.id);
+              else setCreated(done.data);
             }
-            return {};
+            return savedOr(done, 'webhook.created');
           }}
         />
       </Layouts.Content>
+      {created && (
+        <ShownOnce
+          title={created.name}
+          values={[{ label: text('secret.title'), value: created.secret ?? '' }]}
+          onDone={() => open(created.id)}
+        />
+      )}
     </Page.Main>
   );
 };

@@ -13,22 +13,22 @@ import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { AttemptTimeline } from './attempt-timeline';
 import { useCause } from './causes';
-import { DeliveryStatusBadge } from './cells';
+import { DeliveryStatusBadge, NextTry } from './cells';
 
 const REFRESH_MS = 2000;
 
-const Detail = ({ delivery }: { delivery: Delivery }) => {
+const Detail = ({ delivery, active }: { delivery: Delivery; active: boolean }) => {
   const text = useText();
   const cause = useCause();
   const { request, answer, error, next_attempt_at: next } = delivery;
-  const status = <DeliveryStatusBadge status={delivery.status} />;
+  const status = <DeliveryStatusBadge status={delivery.status} tries={delivery.tries} />;
   return (
     <Flex direction="column" alignItems="stretch" gap={6}>
       <DefinitionList
         rows={[
           [text('delivery.status'), status],
           [text('delivery.tries'), delivery.tries],
-          [text('delivery.next'), next ? <Time key="next" at={next} both /> : '–'],
+          [text('delivery.next'), <NextTry key="next" at={next} active={active} both />],
           [text('delivery.created'), <Time key="created" at={delivery.created_at} both />],
         ]}
       />
@@ -37,7 +37,7 @@ const Detail = ({ delivery }: { delivery: Delivery }) => {
           {cause.long(error)}
         </Typography>
       )}
-      <AttemptTimeline attempts={delivery.attempts} next={next} />
+      <AttemptTimeline attempts={delivery.attempts} next={active ? next : null} />
       <Flex justifyContent="space-between">
         <Typography variant="delta" tag="h3">
           {text('request.title')}
@@ -84,11 +84,13 @@ const Detail = ({ delivery }: { delivery: Delivery }) => {
 
 interface DeliveryDialogProps {
   id: number;
+  /** Whether its webhook is on: nothing is tried while it is off. */
+  active: boolean;
   onClose(): void;
 }
 
 /** One delivery, behind its id in the address: a link to it can be shared. */
-export const DeliveryDialog = ({ id, onClose }: DeliveryDialogProps) => {
+export const DeliveryDialog = ({ id, active, onClose }: DeliveryDialogProps) => {
   const text = useText();
   const outcome = useOutcome();
   const { can } = useAccess();
@@ -110,7 +112,9 @@ export const DeliveryDialog = ({ id, onClose }: DeliveryDialogProps) => {
           </Modal.Title>
         </Modal.Header>
         <Modal.Body>
-          <Loaded query={query}>{(delivery) => <Detail delivery={delivery} />}</Loaded>
+          <Loaded query={query}>
+            {(delivery) => <Detail delivery={delivery} active={active} />}
+          </Loaded>
         </Modal.Body>
         <Modal.Footer>
           <Button variant="tertiary" onClick={onClose}>

@@ -12,9 +12,9 @@ import { Time } from '../../components/time';
 import { useCatalogue, useDeliveries } from '../../services/webhooks';
 import { useText } from '../../utils/text';
 import { useCause } from './causes';
-import { DeliveryStatusBadge, RowLink } from './cells';
+import { DeliveryStatusBadge, NextTry, RowLink } from './cells';
 
-/** The log of the specification's screen holds this many. */
+/** What the screen shows (docs/contract-webhooks.md#limits). */
 const LATEST = 50;
 const PENDING_REFRESH_MS = 2000;
 const IDLE_REFRESH_MS = 10_000;
@@ -25,7 +25,7 @@ interface LogQuery {
   delivery?: string;
 }
 
-const useColumns = (): Column<Delivery>[] => {
+const useColumns = (active: boolean): Column<Delivery>[] => {
   const text = useText();
   const cause = useCause();
   return [
@@ -37,7 +37,7 @@ const useColumns = (): Column<Delivery>[] => {
     {
       id: 'status',
       label: text('delivery.status'),
-      cell: ({ status }) => <DeliveryStatusBadge status={status} />,
+      cell: ({ status, tries }) => <DeliveryStatusBadge status={status} tries={tries} />,
     },
     {
       id: 'answer',
@@ -54,7 +54,7 @@ const useColumns = (): Column<Delivery>[] => {
     {
       id: 'next',
       label: text('delivery.next'),
-      cell: ({ next_attempt_at: at }) => (at ? <Time at={at} /> : '–'),
+      cell: ({ next_attempt_at: at }) => <NextTry at={at} active={active} />,
     },
     {
       id: 'created',
@@ -65,9 +65,9 @@ const useColumns = (): Column<Delivery>[] => {
 };
 
 /** The latest deliveries of a webhook. Rows stay in place while they are asked for again. */
-export const DeliveryLog = ({ webhookId }: { webhookId: number }) => {
+export const DeliveryLog = ({ webhookId, active }: { webhookId: number; active: boolean }) => {
   const text = useText();
-  const columns = useColumns();
+  const columns = useColumns(active);
   const catalogue = useCatalogue();
   const [{ query }, setQuery] = useQueryParams<LogQuery>();
   const filter = {

@@ -88,12 +88,10 @@ export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerPr
   const text = useText();
   const catalogue = useCatalogue();
   const [search, setSearch] = useState('');
-  const [picked, setPicked] = useState<readonly string[]>(chosen.filter((name) => name !== '*'));
+  // What was picked comes back when "every event" was only tried.
+  const [remembered, setRemembered] = useState<readonly string[]>([]);
   const every = chosen.includes('*');
-  const pick = (events: string[]): void => {
-    setPicked(events);
-    onChange(events);
-  };
+  const picked = every ? remembered : chosen;
 
   return (
     <Field.Root name="events" error={error} required>
@@ -102,7 +100,10 @@ export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerPr
           value={every ? 'every' : 'some'}
           disabled={disabled}
           aria-label={text('webhook.events')}
-          onValueChange={(value) => onChange(value === 'every' ? ['*'] : [...picked])}
+          onValueChange={(value) => {
+            setRemembered(picked);
+            onChange(value === 'every' ? ['*'] : [...picked]);
+          }}
         >
           <Radio.Item value="every">{text('events.every')}</Radio.Item>
           <Radio.Item value="some">{text('events.some', { n: picked.length })}</Radio.Item>
@@ -133,7 +134,7 @@ export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerPr
                       events={members}
                       chosen={picked}
                       disabled={disabled}
-                      onChange={pick}
+                      onChange={onChange}
                     />
                   ))}
                   {groups.size === 0 && (

@@ -1,4 +1,4 @@
-import { Flex, LinkButton, Switch, Tag, Typography } from '@strapi/design-system';
+import { Flex, LinkButton, Tag, Typography } from '@strapi/design-system';
 import { Plus, Trash } from '@strapi/icons';
 import { Layouts, Page, SearchInput, useQueryParams } from '@strapi/strapi/admin';
 import { useMemo } from 'react';
@@ -6,6 +6,7 @@ import { Link, useNavigate } from 'react-router-dom';
 import type { WebhookHealth } from '../../../../shared/contracts/overview';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
+import { ConfirmSwitch } from '../../components/confirm-switch';
 import { type Column, DataTable, type Sorting } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';
 import { pageOf, Pager } from '../../components/pager';
@@ -96,14 +97,18 @@ const useColumns = (health: ReadonlyMap<number, WebhookHealth>): Column<Webhook>
       sortable: true,
       interactive: true,
       cell: ({ id, name, active }) => (
-        <Switch
-          aria-label={text('webhook.activeOf', { name })}
+        <ConfirmSwitch
+          label={text('webhook.activeOf', { name })}
+          question={text('webhook.switchOff.question', { name })}
           checked={active}
           disabled={!can('webhooks.update')}
-          onCheckedChange={(checked) => void update({ id, active: checked }).then(outcome)}
+          onChange={(checked) =>
+            update({ id, active: checked }).then((done) =>
+              outcome(done, checked ? 'banner.on' : 'webhook.switchedOff')
+            )
+          }
           onLabel={text('webhook.on')}
           offLabel={text('webhook.off')}
-          visibleLabels
         />
       ),
     },

@@ -5,6 +5,7 @@ import type { WebhookWithSecret } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
 import { CopyButton } from '../../components/copy-button';
 import { Panel } from '../../components/definition-list';
+import { ShownOnce } from '../../components/shown-once';
 import { useAccess } from '../../permissions';
 import { useRotateSecret } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
@@ -15,6 +16,7 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
   const outcome = useOutcome();
   const { can } = useAccess();
   const [shown, setShown] = useState(false);
+  const [replaced, setReplaced] = useState<string>();
   const [rotate, { isLoading }] = useRotateSecret();
   const { id, secret } = webhook;
   return (
@@ -27,16 +29,24 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
             label={text('secret.rotate')}
             question={text('secret.rotate.question')}
             disabled={isLoading}
-            onConfirm={() => rotate(id).then((done) => outcome(done, 'secret.rotated'))}
+            onConfirm={async () => {
+              const rotated = outcome(await rotate(id), 'secret.rotated');
+              // Whoever may not look it up again gets it now, to hand it to the receiver.
+              if (!can('webhooks.reveal')) setReplaced(rotated?.secret);
+            }}
           />
         )
       }
     >
-      {secret === null ? (
+      {secret === undefined && (
+        <Typography textColor="neutral600">{text('secret.hidden')}</Typography>
+      )}
+      {secret === null && (
         <Typography textColor="danger600" role="alert">
           {text('secret.unreadable')}
         </Typography>
-      ) : (
+      )}
+      {typeof secret === 'string' && (
         <Flex gap={2} alignItems="end" wrap="wrap">
           <Field.Root name="secret" hint={text('secret.hint')} flex="1" minWidth="28rem">
             <Field.Label>{text('secret.title')}</Field.Label>
@@ -60,6 +70,13 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
             <CopyButton wide value={secret} label={text('secret.copy')} />
           </Flex>
         </Flex>
+      )}
+      {replaced && (
+        <ShownOnce
+          title={text('secret.title')}
+          values={[{ label: text('secret.title'), value: replaced }]}
+          onDone={() => setReplaced(undefined)}
+        />
       )}
     </Panel>
   );

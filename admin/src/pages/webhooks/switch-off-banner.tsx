@@ -33,9 +33,8 @@ export const SwitchOffBanner = ({ webhook }: { webhook: Webhook }) => {
           {text(reason ? 'banner.switchedOff' : 'banner.inactive')}
         </Typography>
         <Typography textColor="neutral800">
-          {reason && at
-            ? text('banner.why', { reason: why, at: absolute(at) })
-            : text('banner.inactive.hint')}
+          {reason && (at ? text('banner.why', { reason: why, at: absolute(at) }) : `${why}.`)}{' '}
+          {failures && text('banner.mend')} {text('banner.inactive.hint')}
         </Typography>
       </Flex>
       {can('webhooks.update') && (

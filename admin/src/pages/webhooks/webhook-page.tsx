@@ -9,7 +9,7 @@ import { HealthChart, HealthCountsLine } from '../../components/health-chart';
 import { Loaded } from '../../components/page-states';
 import { useAccess } from '../../permissions';
 import { useDeleteWebhook, useHealth, useUpdateWebhook, useWebhook } from '../../services/webhooks';
-import { fieldErrorsOf, useOutcome } from '../../utils/errors';
+import { useOutcome, useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { DeliveryDialog } from './delivery-dialog';
 import { DeliveryLog } from './delivery-log';
@@ -41,7 +41,7 @@ const Health = ({ id }: { id: number }) => {
 
 const Settings = ({ webhook }: { webhook: WebhookWithSecret }) => {
   const text = useText();
-  const outcome = useOutcome();
+  const savedOr = useSaved();
   const { can } = useAccess();
   const [update] = useUpdateWebhook();
   const { id, name, url, events, active } = webhook;
@@ -49,17 +49,14 @@ const Settings = ({ webhook }: { webhook: WebhookWithSecret }) => {
     <Flex direction="column" alignItems="stretch" gap={6}>
       <SecretPanel webhook={webhook} />
       <WebhookForm
-        // A change from elsewhere (the banner's button, the list) starts the form anew.
-        key={`${webhook.updated_at}-${active}`}
+        key={id}
         initial={{ name, url, events, active }}
         disabled={!can('webhooks.update')}
         submitLabel={text('action.save')}
-        onSave={async (values) => {
-          const done = await update({ id, ...values });
-          const fields = 'error' in done ? fieldErrorsOf(done.error) : {};
-          if (Object.keys(fields).length === 0) outcome(done, 'webhook.saved');
-          return fields;
-        }}
+        // What was not edited here may have been changed elsewhere meanwhile, and stays so.
+        onSave={async (_values, changed) =>
+          savedOr(await update({ id, ...changed }), 'webhook.saved')
+        }
       />
     </Flex>
   );
@@ -115,7 +112,7 @@ const Content = ({ webhook }: { webhook: WebhookWithSecret }) => {
               <Flex direction="column" alignItems="stretch" gap={6} paddingTop={6}>
                 <Health id={webhook.id} />
                 {can('webhooks.update') && <TestPanel webhookId={webhook.id} />}
-                <DeliveryLog webhookId={webhook.id} />
+                <DeliveryLog webhookId={webhook.id} active={webhook.active} />
               </Flex>
             </Tabs.Content>
             <Tabs.Content value="settings">
@@ -129,6 +126,7 @@ const Content = ({ webhook }: { webhook: WebhookWithSecret }) => {
       {query.delivery && (
         <DeliveryDialog
           id={Number(query.delivery)}
+          active={webhook.active}
           onClose={() => setQuery({ delivery: '' }, 'remove')}
         />
       )}

@@ -7,6 +7,7 @@ const WEBHOOKS: Readonly<Record<string, AdminAction>> = {
   findOne: 'webhooks.read',
   create: 'webhooks.create',
   update: 'webhooks.update',
+  revealSecret: 'webhooks.reveal',
   rotateSecret: 'webhooks.update',
   test: 'webhooks.update',
   delete: 'webhooks.delete',

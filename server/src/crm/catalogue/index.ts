@@ -3,7 +3,7 @@ import type { EventDefinitions } from './define';
 import { conversationEvents, marketingEvents } from './email-events';
 import { companyEvents, dealEvents, taskEvents } from './work-events';
 
-/** Every event of the CRM, in the order of the specification's table; `ping` is not the CRM's. */
+/** Every event of the CRM, in the order of the contract's table (docs/contract-webhooks.md#events); `ping` is not the CRM's. */
 export const CRM_EVENTS: EventDefinitions = {
   ...contactEvents,
   ...formEvents,

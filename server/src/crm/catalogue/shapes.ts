@@ -1,5 +1,5 @@
 import { z } from '@strapi/utils';
-import type { Kind } from '../sources/kinds';
+import type { Kind } from '../rules/kind-names';
 
 /**
  * The objects of REST answers and event payloads (shared/contracts/crm.ts). A site that maps types

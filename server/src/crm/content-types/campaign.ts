@@ -7,7 +7,7 @@ export const campaign = crmType({
   displayName: 'Campaign',
   attributes: {
     title: { type: 'string', required: true, maxLength: 255 },
-    subject: { type: 'string', maxLength: 998 },
+    subject: { type: 'string', maxLength: 255 },
     campaign_status: { type: 'enumeration', enum: [...CAMPAIGN_STATUSES], default: 'draft' },
     total: { type: 'integer', default: 0 },
     sent: { type: 'integer', default: 0 },

@@ -9,7 +9,7 @@ export const company = crmType({
     domain: { type: 'string', maxLength: 255 },
     email: { type: 'email', maxLength: 254 },
     phone: { type: 'string', maxLength: 64 },
-    website: { type: 'string', maxLength: 2048 },
+    website: { type: 'string', maxLength: 255 },
     industry: { type: 'string', maxLength: 255 },
     employees: { type: 'integer' },
     description: { type: 'text' },

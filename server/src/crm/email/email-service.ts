@@ -1,11 +1,11 @@
 import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
-import { inTransaction } from '../../database/connection';
-import { parseInput } from '../../validation';
-import { getPublisher } from '../../webhooks/publisher';
+import { inRetriedTransaction } from '../../database/errors/retry';
+import { parseInput } from '../../http/validation';
+import { getPublisher } from '../../webhooks/publishing/publisher';
 import { crmRecords } from '../resources/crm-records';
-import { getSource } from '../sources/registry';
-import type { Payload } from '../sources/serialize';
+import { getSource } from '../change-capture/mapping/registry';
+import type { Payload } from '../rules/payload';
 import { machineReason } from './machine-traffic';
 import type { EmailClicked, EmailSeen, EmailService, Recorded } from './types';
 
@@ -68,7 +68,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
   };
 
   const sighting = (kind: 'open' | 'click', input: EmailSeen & Partial<EmailClicked>) =>
-    inTransaction(strapi, async (): Promise<Recorded> => {
+    inRetriedTransaction(strapi, async (): Promise<Recorded> => {
       const campaign = await crmRecords(strapi, 'campaign').get(input.campaign);
       const contact = await crmRecords(strapi, 'contact').get(input.contact);
       const { userAgent, ip, method, url } = input;
@@ -86,7 +86,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
     ids: { campaign: string | null; contact: string },
     status: string | null
   ) =>
-    inTransaction(strapi, async (): Promise<Recorded> => {
+    inRetriedTransaction(strapi, async (): Promise<Recorded> => {
       const campaign = ids.campaign ? await crmRecords(strapi, 'campaign').get(ids.campaign) : null;
       const before = await crmRecords(strapi, 'contact').get(ids.contact);
       const contact = status ? await setStatus(before, status) : before;
@@ -106,7 +106,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
     },
     async campaignSent(input) {
       const { campaign: campaignId, ...counts } = parseInput(SCHEMAS.campaignSent, input);
-      return inTransaction(strapi, async (): Promise<Recorded> => {
+      return inRetriedTransaction(strapi, async (): Promise<Recorded> => {
         const campaigns = crmRecords(strapi, 'campaign');
         const campaign = await campaigns.get(campaignId);
         if (campaign.status === 'sent') return { counted: false, because: 'already_sent' };
@@ -122,7 +122,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
     },
     async received(input) {
       const { contact: contactId, deal, subject, from, text } = parseInput(SCHEMAS.received, input);
-      return inTransaction(strapi, async () => {
+      return inRetriedTransaction(strapi, async () => {
         const contact = await crmRecords(strapi, 'contact').get(contactId);
         if (deal) await crmRecords(strapi, 'deal').get(deal);
         return send('email.received', {

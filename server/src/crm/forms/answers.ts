@@ -1,6 +1,6 @@
-import type { AttributeShape } from '../sources/mapping';
+import type { AttributeShape } from '../change-capture/mapping/mapping';
 
-/** One answer of `form.submitted`; specification 1, Events. */
+/** One answer of `form.submitted`; docs/contract-webhooks.md#events. */
 export interface Answer {
   id: string;
   label: string;

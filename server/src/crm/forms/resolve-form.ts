@@ -1,4 +1,4 @@
-import { KIND_DEFINITIONS } from '../sources/kinds';
+import { KIND_DEFINITIONS } from '../change-capture/mapping/kinds';
 import {
   type AttributeShape,
   type AttributesOf,
@@ -6,7 +6,7 @@ import {
   type MappedField,
   MappingError,
   type Source,
-} from '../sources/mapping';
+} from '../change-capture/mapping/mapping';
 import { isAnswer } from './answers';
 
 export interface FormOption {

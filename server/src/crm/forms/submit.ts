@@ -1,11 +1,11 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { errorText } from '../../error-text';
-import { getPublisher } from '../../webhooks/publisher';
+import { errorText } from '../../runtime/error-text';
+import { getPublisher } from '../../webhooks/publishing/publisher';
 import { INPUTS } from '../resources/inputs';
-import { upsertContact } from '../resources/upsert-contact';
-import { withOrigin } from '../sources/origin';
-import type { Payload } from '../sources/serialize';
+import { completion, upsertContact } from '../resources/upsert-contact';
+import { withOrigin } from '../change-capture/track/origin';
+import type { Payload } from '../rules/payload';
 import { answersOf } from './answers';
 import type { Form } from './resolve-form';
 
@@ -63,7 +63,12 @@ export const submitForm = async (
   }
   try {
     const { contact, created } = await withOrigin('form', () =>
-      upsertContact(strapi, sender.input, { onlyNew: { source: 'form' } })
+      upsertContact(strapi, sender.input, {
+        onlyNew: { source: 'form' },
+        // Whoever fills in a form may know no more of the contact than the address. What differs from
+        // what the CRM has stands in the answers.
+        forKnown: (contact) => completion(contact, sender.input),
+      })
     );
     const data = {
       contact,

@@ -42,17 +42,29 @@ const columnOf = (heading: string): Column | null => {
   return { kind: 'bag', key: bag[1].toLowerCase() as 'fields' | 'address', name: bag[2].trim() };
 };
 
+const NAMED = 20;
+
+const some = (headings: readonly string[]): string =>
+  headings.length <= NAMED
+    ? headings.join(', ')
+    : `${headings.slice(0, NAMED).join(', ')} and ${headings.length - NAMED} more`;
+
 /** Headings may be spelt `First Name`; custom fields are `fields.<name>`. */
 export const readHeader = (headings: readonly string[]): Header => {
   const columns = headings.map(columnOf);
   const unknown = headings.filter((_heading, index) => columns[index] === null);
   const possible = [...TEXT, ...NUMBERS, 'tags', 'address.<name>', 'fields.<name>'].join(', ');
   if (unknown.length > 0) {
-    return { ok: false, message: `unknown columns: ${unknown.join(', ')}. Possible: ${possible}` };
+    return { ok: false, message: `unknown columns: ${some(unknown)}. Possible: ${possible}` };
   }
-  const names = columns.map((column) => JSON.stringify(column));
-  const twice = headings.filter((_heading, index) => names.indexOf(names[index] ?? '') !== index);
-  if (twice.length > 0) return { ok: false, message: `columns given twice: ${twice.join(', ')}` };
+  const seen = new Set<string>();
+  const twice = headings.filter((_heading, index) => {
+    const column = JSON.stringify(columns[index]);
+    const isKnown = seen.has(column);
+    seen.add(column);
+    return isKnown;
+  });
+  if (twice.length > 0) return { ok: false, message: `columns given twice: ${some(twice)}` };
   if (!columns.some((column) => column?.kind === 'text' && column.key === 'email')) {
     return { ok: false, message: 'there is no column "email"' };
   }
@@ -71,6 +83,9 @@ export interface ImportRow {
 export type ReadRow =
   { ok: true; row: ImportRow } | { ok: false; email: string | null; message: string };
 
+/** As many as REST takes. */
+const MAX_TAGS = 1000;
+
 const splitTags = (cell: string): string[] =>
   cell
     .split(/[;,|]/)
@@ -79,6 +94,7 @@ const splitTags = (cell: string): string[] =>
 
 const collect = (columns: readonly Column[], cells: readonly string[]) => {
   const input: Input = {};
+  const bags: Record<'fields' | 'address', [string, string][]> = { fields: [], address: [] };
   let tags: string[] = [];
   columns.forEach((column, index) => {
     const cell = (cells[index] ?? '').trim();
@@ -94,9 +110,12 @@ const collect = (columns: readonly Column[], cells: readonly string[]) => {
         tags = splitTags(cell);
         break;
       case 'bag':
-        input[column.key] = { ...(input[column.key] as Input | undefined), [column.name]: cell };
+        bags[column.key].push([column.name, cell]);
     }
   });
+  for (const key of ['fields', 'address'] as const) {
+    if (bags[key].length > 0) input[key] = Object.fromEntries(bags[key]);
+  }
   return { input, tags: [...new Set(tags)] };
 };
 
@@ -116,7 +135,12 @@ export const readRow = (
     const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
     return { ok: false, email, message: issues.join('; ') };
   }
-  const long = tags.find((tag) => tag.length > 255);
-  if (long) return { ok: false, email, message: 'tags: a name is longer than 255 characters' };
+  if (tags.length > MAX_TAGS) {
+    return { ok: false, email, message: `tags: are more than ${MAX_TAGS}` };
+  }
+  for (const name of tags) {
+    const [issue] = INPUTS.tag.create.safeParse({ name }).error?.issues ?? [];
+    if (issue) return { ok: false, email, message: `tags: ${issue.message}` };
+  }
   return { ok: true, row: { line, email, input: result.data, tags } };
 };

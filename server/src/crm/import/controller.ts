@@ -2,32 +2,29 @@ import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
 import type { Readable } from 'node:stream';
 import { adminPolicies } from '../../access/admin-policies';
-import type { RouteConfig } from '../../room';
-import { fieldError } from '../../validation';
+import type { RouteConfig } from '../../feature';
+import { withoutTrailingSlashes } from '../../http/trailing-slashes';
+import { leaveUnparsed, typeOfUnparsed } from '../../http/unparsed';
+import { fieldError } from '../../http/validation';
 import type { ContactImport } from './import-service';
 
 const PATH = '/switchboard/contacts/import';
-/** A content type that no parser of a site takes for its own. */
-const UNPARSED_TYPE = 'application/vnd.switchboard.raw';
 const TYPES = /^(text\/csv|application\/csv|application\/vnd\.ms-excel|text\/plain)\b/i;
-
-const types = new WeakMap<Context['req'], string>();
 
 /**
  * Comes before the host's body parser, which would read the whole file into memory, or refuse it:
  * the stream is left alone for the route.
  */
 export const leaveImportsUnread = async (ctx: Context, next: Next): Promise<void> => {
-  if (ctx.method === 'POST' && ctx.path.toLowerCase().replace(/\/+$/, '') === PATH) {
-    types.set(ctx.req, ctx.req.headers['content-type'] ?? '');
-    ctx.req.headers['content-type'] = UNPARSED_TYPE;
+  if (ctx.method === 'POST' && withoutTrailingSlashes(ctx.path.toLowerCase()) === PATH) {
+    leaveUnparsed(ctx.req);
   }
   await next();
 };
 
 export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => ({
   async import(ctx: Context) {
-    if (!TYPES.test(types.get(ctx.req) ?? '')) {
+    if (!TYPES.test(typeOfUnparsed(ctx.req))) {
       throw fieldError('content-type', 'send the file as the body, with the type text/csv');
     }
     const service = strapi.service(

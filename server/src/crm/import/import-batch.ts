@@ -1,108 +1,161 @@
 import type { Core } from '@strapi/strapi';
-import { getInspected } from '../sources/registry';
-import { emailKey } from '../upkeep/email-key';
-import type { BatchResult } from './batch-result';
+import { getInspected } from '../change-capture/mapping/registry';
+import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
-import { importEach } from './import-each';
+import { type BatchResult, importEach, reasonOf } from './import-each';
 import type { ImportTags } from './import-tags';
 import { inImportTransaction } from './import-transaction';
 import { insertContacts } from './insert-contacts';
 import { changeOf, type KnownContact, readKnown } from './known-contacts';
 import { isPlain, updateContacts } from './update-contacts';
 
+const keyOf = (row: ImportRow): string => emailKey(row.email) ?? '';
+
 /** The n-th row of an address is in the n-th round: each sees what the one before it made. */
 const roundsOf = (rows: readonly ImportRow[]): ImportRow[][] => {
   const rounds: ImportRow[][] = [];
   const seen = new Map<string, number>();
   for (const row of rows) {
-    const key = emailKey(row.email) ?? '';
-    const round = seen.get(key) ?? 0;
-    seen.set(key, round + 1);
+    const round = seen.get(keyOf(row)) ?? 0;
+    seen.set(keyOf(row), round + 1);
     (rounds[round] ??= []).push(row);
   }
   return rounds;
 };
 
-interface Sorted {
-  fresh: ImportRow[];
-  changed: ImportRow[];
-  /** Contacts of the changed rows, by the key of their address. */
-  found: Map<string, KnownContact>;
-  unchanged: number;
-  /** Rows that need more than the rows of two tables: each goes by itself. */
-  single: ImportRow[];
+/** How a row is imported. `single`: by itself, as it needs more than the rows of two tables. */
+type Way = 'insert' | 'update' | 'unchanged' | 'single';
+
+const wayOf = async (
+  tags: ImportTags,
+  row: ImportRow,
+  known: KnownContact | undefined
+): Promise<Way> => {
+  if (!known) return isPlain(row.input) ? 'insert' : 'single';
+  const change = await changeOf(tags, row, known);
+  if (!change) return 'unchanged';
+  return isPlain(change.changes) ? 'update' : 'single';
+};
+
+/** Whether a row's contact, and its tags where it has some, are in the plugin's own types. */
+const isOwn = (strapi: Core.Strapi, row: ImportRow): boolean => {
+  const { source, tagSource } = getInspected(strapi, 'contact');
+  const takesTags = tagSource.own && source.tags !== null;
+  return source.own && (row.tags.length === 0 || takesTags);
+};
+
+interface SortedRows extends Record<Way, ImportRow[]> {
+  /** The contacts of the rows to update, by the key of their address. */
+  toUpdate: Map<string, KnownContact>;
 }
 
-const sort = async (
+const sortRows = async (
   strapi: Core.Strapi,
   tags: ImportTags,
   rows: readonly ImportRow[]
-): Promise<Sorted> => {
-  const sorted: Sorted = { fresh: [], changed: [], found: new Map(), unchanged: 0, single: [] };
-  const { source, tagSource } = getInspected(strapi, 'contact');
-  const isOwn = (row: ImportRow): boolean =>
-    source.own && (row.tags.length === 0 || (tagSource.own && source.tags !== null));
-  const own = rows.filter(isOwn);
-  sorted.single.push(...rows.filter((row) => !isOwn(row)));
-  const contacts = own.length > 0 ? await readKnown(strapi, own) : new Map<string, KnownContact>();
+): Promise<SortedRows> => {
+  const own = rows.filter((row) => isOwn(strapi, row));
+  const single = rows.filter((row) => !isOwn(strapi, row));
+  const toUpdate = new Map<string, KnownContact>();
+  const sorted: SortedRows = { insert: [], update: [], unchanged: [], single, toUpdate };
+  if (own.length === 0) return sorted;
+
+  const contacts = await readKnown(strapi, own);
   for (const row of own) {
-    const key = emailKey(row.email) ?? '';
-    const known = contacts.get(key);
-    if (!known) {
-      (isPlain(row.input) ? sorted.fresh : sorted.single).push(row);
-      continue;
-    }
-    const change = await changeOf(tags, row, known);
-    if (!change) {
-      sorted.unchanged += 1;
-    } else if (isPlain(change.changes)) {
-      sorted.changed.push(row);
-      sorted.found.set(key, known);
-    } else {
-      sorted.single.push(row);
-    }
+    const known = contacts.get(keyOf(row));
+    const way = await wayOf(tags, row, known);
+    sorted[way].push(row);
+    if (way === 'update' && known) toUpdate.set(keyOf(row), known);
   }
   return sorted;
 };
 
+/**
+ * Inserts rows in one transaction.
+ * @returns those that are left to be imported by themselves: all, where the transaction failed, also
+ * where their addresses were held for long; by itself each row waits for its own address alone.
+ */
+const insertTogether = async (
+  strapi: Core.Strapi,
+  tags: ImportTags,
+  rows: ImportRow[],
+  result: BatchResult
+): Promise<ImportRow[]> => {
+  if (rows.length === 0) return [];
+  try {
+    const taken = await inImportTransaction(strapi, () => insertContacts(strapi, tags, rows));
+    result.created += rows.length - taken.length;
+    return taken;
+  } catch {
+    return rows;
+  }
+};
+
+/** Updates contacts in one transaction. @returns the rows that are left, as `insertTogether` does. */
+const updateTogether = async (
+  strapi: Core.Strapi,
+  tags: ImportTags,
+  { update: rows, toUpdate }: SortedRows,
+  result: BatchResult
+): Promise<ImportRow[]> => {
+  if (rows.length === 0) return [];
+  try {
+    const { updated, unchanged, left } = await inImportTransaction(strapi, () =>
+      updateContacts(strapi, tags, rows, toUpdate)
+    );
+    result.updated += updated;
+    result.unchanged += unchanged;
+    return left;
+  } catch {
+    return rows;
+  }
+};
+
+/** @param rows of different addresses */
 const importRound = async (
   strapi: Core.Strapi,
   tags: ImportTags,
   rows: readonly ImportRow[],
   result: BatchResult
 ): Promise<void> => {
-  const { fresh, changed, found, unchanged, single } = await sort(strapi, tags, rows);
-  result.unchanged += unchanged;
-  if (fresh.length > 0) {
-    try {
-      const insert = () => insertContacts(strapi, tags, fresh);
-      const taken = await inImportTransaction(strapi, insert);
-      result.created += fresh.length - taken.length;
-      single.push(...taken);
-    } catch {
-      // Also where the addresses are held for long: one by one, each waits for its own alone.
-      single.push(...fresh);
-    }
-  }
-  if (changed.length > 0) {
-    try {
-      const update = () => updateContacts(strapi, tags, changed, found);
-      const done = await inImportTransaction(strapi, update);
-      result.updated += done.updated;
-      result.unchanged += done.unchanged;
-      single.push(...done.left);
-    } catch {
-      single.push(...changed);
-    }
-  }
-  const inOrder = single.sort((one, other) => one.line - other.line);
-  await importEach(strapi, tags, inOrder, result);
+  const sorted = await sortRows(strapi, tags, rows);
+  result.unchanged += sorted.unchanged.length;
+  const notInserted = await insertTogether(strapi, tags, sorted.insert, result);
+  const notUpdated = await updateTogether(strapi, tags, sorted, result);
+  const left = [...sorted.single, ...notInserted, ...notUpdated];
+  left.sort((one, other) => one.line - other.line);
+  await importEach(strapi, tags, left, result);
 };
 
 /**
- * Imports some rows. New contacts go in together, known ones are changed together, and what a file
- * does not change costs no write. Should a transaction fail, or where a row needs more than the rows
- * of a table (an owner, a company), each goes by itself, so that a bad one never costs its
+ * Makes the tags that rows name, before any transaction: one that is made for a row that then fails
+ * is still there.
+ * @returns the rows whose tags are there; the others have failed
+ */
+const prepareTags = async (
+  strapi: Core.Strapi,
+  tags: ImportTags,
+  rows: readonly ImportRow[],
+  result: BatchResult
+): Promise<ImportRow[]> => {
+  const prepared: ImportRow[] = [];
+  for (const row of rows) {
+    try {
+      await tags.idsOf(row.tags);
+      prepared.push(row);
+    } catch (error) {
+      // A caller's transaction may have ended with the error.
+      if (strapi.db.inTransaction()) throw error;
+      result.failures.push({ row, message: `tags: ${reasonOf(error)}` });
+    }
+  }
+  return prepared;
+};
+
+/**
+ * Imports some rows. New contacts are inserted together, known ones are updated together, and what a
+ * file does not change costs no write. Where a transaction fails, or a row needs more than the rows of
+ * two tables (an owner, a company), each row goes by itself, so that a bad one never costs its
  * neighbours anything.
  */
 export const importBatch = async (
@@ -111,8 +164,7 @@ export const importBatch = async (
   rows: readonly ImportRow[]
 ): Promise<BatchResult> => {
   const result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };
-  // Before any transaction: a tag that is made for a row that then fails is still there.
-  for (const row of rows) await tags.idsOf(row.tags);
-  for (const round of roundsOf(rows)) await importRound(strapi, tags, round, result);
+  const prepared = await prepareTags(strapi, tags, rows, result);
+  for (const round of roundsOf(prepared)) await importRound(strapi, tags, round, result);
   return result;
 };

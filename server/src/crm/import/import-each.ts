@@ -1,15 +1,22 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { errorText } from '../../error-text';
+import { errorText } from '../../runtime/error-text';
 import { tagsOfContact } from '../resources/crm-records';
 import { upsertContact } from '../resources/upsert-contact';
-import { getInspected } from '../sources/registry';
-import type { BatchResult } from './batch-result';
+import { getInspected } from '../change-capture/mapping/registry';
 import type { ImportRow } from './columns';
 import { giveWay } from './give-way';
 import type { ImportTags } from './import-tags';
 import { inImportTransaction } from './import-transaction';
 import { inputForKnown } from './known-contacts';
+
+/** What became of some rows. */
+export interface BatchResult {
+  created: number;
+  updated: number;
+  unchanged: number;
+  failures: { row: ImportRow; message: string }[];
+}
 
 const importOne = async (
   strapi: Core.Strapi,
@@ -29,6 +36,10 @@ const importOne = async (
   return changed || missing.length > 0 ? 'updated' : 'unchanged';
 };
 
+/** Why a row could not be imported, without what a driver says. */
+export const reasonOf = (error: unknown): string =>
+  error instanceof errors.ApplicationError ? error.message : errorText(error);
+
 /** Imports rows one by one, each in a transaction of its own. */
 export const importEach = async (
   strapi: Core.Strapi,
@@ -40,8 +51,7 @@ export const importEach = async (
     try {
       result[await inImportTransaction(strapi, () => importOne(strapi, tags, row))] += 1;
     } catch (error) {
-      const isOurs = error instanceof errors.ApplicationError;
-      result.failures.push({ row, message: isOurs ? error.message : errorText(error) });
+      result.failures.push({ row, message: reasonOf(error) });
     }
     await giveWay();
   }

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Readable } from 'node:stream';
 import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
-import { withOrigin } from '../sources/origin';
+import { withOrigin } from '../change-capture/track/origin';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
 import { giveWay } from './give-way';
 import { importBatch } from './import-batch';

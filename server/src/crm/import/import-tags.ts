@@ -1,8 +1,8 @@
 import type { Core, UID } from '@strapi/strapi';
 import { crmRecords } from '../resources/crm-records';
-import { getInspected } from '../sources/registry';
-import { readRows } from '../sources/rows';
-import { serialize } from '../sources/serialize';
+import { getInspected } from '../change-capture/mapping/registry';
+import { readRows } from '../change-capture/mapping/rows';
+import { serialize } from '../change-capture/mapping/serialize';
 import { freeSlug } from '../resources/free-slug';
 
 /** Finds the tags that a file names, by slug or by name, and makes those that are not there. */

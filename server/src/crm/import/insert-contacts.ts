@@ -1,10 +1,9 @@
 import type { Core, UID } from '@strapi/strapi';
 import { toData } from '../resources/to-data';
-import { publishScope } from '../sources/publish-scope';
-import { getInspected } from '../sources/registry';
-import { inScope } from '../sources/scope';
-import { emailKey } from '../upkeep/email-key';
-import { tryLockEmails } from '../upkeep/email-lock';
+import { getInspected } from '../change-capture/mapping/registry';
+import { inUnitOfWork } from '../change-capture/track/wrap-writes';
+import { emailKey } from '../contact-integrity/email-key';
+import { tryLockEmails } from '../contact-integrity/email-lock';
 import type { ImportRow } from './columns';
 import type { ImportTags } from './import-tags';
 import { linkTags, type TagLink } from './link-tags';
@@ -59,27 +58,22 @@ export const insertContacts = (
   tags: ImportTags,
   rows: readonly ImportRow[]
 ): Promise<ImportRow[]> =>
-  inScope(
-    strapi,
-    { compound: true },
-    (scope) => publishScope(strapi, scope),
-    async (scope) => {
-      const emails = rows.map(({ email }) => email);
-      if (!(await tryLockEmails(strapi, emails))) throw new AddressesHeldError();
-      const taken = await storedRows(strapi, rows);
-      const isFree = ({ email }: ImportRow): boolean => !taken.has(emailKey(email) ?? '');
-      const free = rows.filter(isFree);
-      const { source, tagSource } = getInspected(strapi, 'contact');
-      const data: Record<string, unknown>[] = [];
-      for (const { input } of free) {
-        data.push(await toData(strapi, source, tagSource.uid, { source: 'import', ...input }));
-      }
-      if (data.length > 0) await strapi.db.query(CONTACT).createMany({ data: data as never });
-      const tagged = free.filter((row) => row.tags.length > 0);
-      if (tagged.length > 0) {
-        const stored = await storedRows(strapi, tagged);
-        await linkTags(strapi, scope, tags, await linksOf(tags, tagged, stored));
-      }
-      return rows.filter((row) => !isFree(row));
+  inUnitOfWork(strapi, async (context) => {
+    const emails = rows.map(({ email }) => email);
+    if (!(await tryLockEmails(strapi, emails))) throw new AddressesHeldError();
+    const taken = await storedRows(strapi, rows);
+    const isFree = ({ email }: ImportRow): boolean => !taken.has(emailKey(email) ?? '');
+    const free = rows.filter(isFree);
+    const { source, tagSource } = getInspected(strapi, 'contact');
+    const data: Record<string, unknown>[] = [];
+    for (const { input } of free) {
+      data.push(await toData(strapi, source, tagSource.uid, { source: 'import', ...input }));
     }
-  );
+    if (data.length > 0) await strapi.db.query(CONTACT).createMany({ data: data as never });
+    const tagged = free.filter((row) => row.tags.length > 0);
+    if (tagged.length > 0) {
+      const stored = await storedRows(strapi, tagged);
+      await linkTags(context, tags, await linksOf(tags, tagged, stored));
+    }
+    return rows.filter((row) => !isFree(row));
+  });

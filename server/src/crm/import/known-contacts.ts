@@ -1,9 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import { differences } from '../resources/upsert-contact';
-import { getInspected } from '../sources/registry';
-import { readRows } from '../sources/rows';
-import { type Payload, serialize, tagsOf } from '../sources/serialize';
-import { emailKey } from '../upkeep/email-key';
+import { getInspected } from '../change-capture/mapping/registry';
+import { readRows } from '../change-capture/mapping/rows';
+import { serialize, tagsOf } from '../change-capture/mapping/serialize';
+import type { Payload } from '../rules/payload';
+import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
 import type { ImportTags } from './import-tags';
 

@@ -1,14 +1,12 @@
-import type { Core, UID } from '@strapi/strapi';
+import type { UID } from '@strapi/strapi';
 import { currentExecutor, table } from '../../database/connection';
-import { getInspected } from '../sources/registry';
-import type { Scope } from '../sources/scope';
-import { isWanted, touchDocuments, touchingOf } from '../sources/touch';
+import { getInspected } from '../change-capture/mapping/registry';
+import { inChunks } from '../change-capture/mapping/rows';
+import { impactOf, isSubscribed, trackDocuments } from '../change-capture/track/tracked-changes';
+import type { WriteContext } from '../change-capture/track/write-context';
 import type { ImportTags } from './import-tags';
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
-
-/** Rows a statement: SQLite counts the variables of one. */
-const CHUNK = 200;
 
 interface JoinTable {
   name: string;
@@ -32,13 +30,12 @@ export interface TagLink {
  * a tag at each call, and a tag of an import may have all of them.
  */
 export const linkTags = async (
-  strapi: Core.Strapi,
-  scope: Scope,
+  context: WriteContext,
   tags: ImportTags,
   links: readonly TagLink[]
 ): Promise<void> => {
   if (links.length === 0) return;
-  const watched = getInspected(strapi, 'contact');
+  const { strapi } = context;
   const { joinTable } = strapi.db.metadata.get(CONTACT).attributes.tags as unknown as {
     joinTable: JoinTable;
   };
@@ -54,15 +51,17 @@ export const linkTags = async (
       })
     );
   }
-  // The scope's own description of the type, which is what its touches are filed under.
-  const [noted] = [...scope.touched.keys()].filter(({ source }) => source.kind === 'contact');
-  const touching = touchingOf(watched, 'update', { tags: [] });
-  if (await isWanted(scope, noted ?? watched, touching)) {
+  // What is tracked already is filed under the description of the type that it was tracked with.
+  const contacts = [...context.changes.keys()].find(({ source }) => source.kind === 'contact');
+  const watched = contacts ?? getInspected(strapi, 'contact');
+  const impact = impactOf(watched, 'update', { tags: [] });
+  if (await isSubscribed(context, watched, impact)) {
     const ids = links.map(({ documentId }) => documentId);
-    await touchDocuments(strapi, scope, noted ?? watched, ids, touching);
+    await trackDocuments(context, watched, ids, impact);
   }
   const executor = await currentExecutor(strapi);
-  for (let start = 0; start < rows.length; start += CHUNK) {
-    await table(strapi, executor, joinTable.name).insert(rows.slice(start, start + CHUNK));
+  // SQLite limits the number of variables of one statement.
+  for (const chunk of inChunks(rows)) {
+    await table(strapi, executor, joinTable.name).insert(chunk);
   }
 };

@@ -1,9 +1,8 @@
 import type { Core, UID } from '@strapi/strapi';
 import { toData } from '../resources/to-data';
-import { publishScope } from '../sources/publish-scope';
-import { getInspected } from '../sources/registry';
-import { inScope } from '../sources/scope';
-import { emailKey } from '../upkeep/email-key';
+import { getInspected } from '../change-capture/mapping/registry';
+import { inUnitOfWork } from '../change-capture/track/wrap-writes';
+import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
 import type { ImportTags } from './import-tags';
 import { changeOf, type KnownContact, readKnown, type RowChange } from './known-contacts';
@@ -74,34 +73,29 @@ export const updateContacts = (
   rows: readonly ImportRow[],
   found: ReadonlyMap<string, KnownContact>
 ): Promise<UpdateResult> =>
-  inScope(
-    strapi,
-    { compound: true },
-    (scope) => publishScope(strapi, scope),
-    async (scope) => {
-      await lockContacts(strapi, found);
-      const current = await readKnown(strapi, rows);
-      const updates: Update[] = [];
-      const left: ImportRow[] = [];
-      for (const row of rows) {
-        const key = emailKey(row.email) ?? '';
-        const known = current.get(key);
-        const change = known && (await changeOf(tags, row, known));
-        const isLocked = known && known.rowId === found.get(key)?.rowId;
-        if (!isLocked || (change && !isPlain(change.changes))) left.push(row);
-        else if (change) updates.push({ known, change });
-      }
-      await writeChanges(strapi, updates);
-      const links = updates
-        .filter(({ change }) => change.tagIds.length > 0)
-        .map(({ known, change }) => ({
-          rowId: known.rowId,
-          documentId: known.contact.id,
-          tagIds: change.tagIds,
-          after: known.tagIds.size,
-        }));
-      await linkTags(strapi, scope, tags, links);
-      const unchanged = rows.length - left.length - updates.length;
-      return { updated: updates.length, unchanged, left };
+  inUnitOfWork(strapi, async (context) => {
+    await lockContacts(strapi, found);
+    const current = await readKnown(strapi, rows);
+    const updates: Update[] = [];
+    const left: ImportRow[] = [];
+    for (const row of rows) {
+      const key = emailKey(row.email) ?? '';
+      const known = current.get(key);
+      const change = known && (await changeOf(tags, row, known));
+      const isLocked = known && known.rowId === found.get(key)?.rowId;
+      if (!isLocked || (change && !isPlain(change.changes))) left.push(row);
+      else if (change) updates.push({ known, change });
     }
-  );
+    await writeChanges(strapi, updates);
+    const links = updates
+      .filter(({ change }) => change.tagIds.length > 0)
+      .map(({ known, change }) => ({
+        rowId: known.rowId,
+        documentId: known.contact.id,
+        tagIds: change.tagIds,
+        after: known.tagIds.size,
+      }));
+    await linkTags(context, tags, links);
+    const unchanged = rows.length - left.length - updates.length;
+    return { updated: updates.length, unchanged, left };
+  });

@@ -1,18 +1,15 @@
 import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
-import type { Context } from 'koa';
-import { type PageRequest, paginationMeta } from '../../pagination';
-import { parseInput } from '../../validation';
-import type { Kind } from '../sources/kinds';
-import { getSource } from '../sources/registry';
+import type { ControllerFactory } from '../../http/controller';
+import { offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
+import { parseInput } from '../../http/validation';
+import type { Kind } from '../rules/kind-names';
+import { getSource } from '../change-capture/mapping/registry';
 import { changeTag, crmRecords, tagsOfContact } from './crm-records';
 import { freeSlug } from './free-slug';
 import { INPUTS } from './inputs';
 
 type Query = PageRequest & Record<string, unknown>;
-type Action = (ctx: Context) => Promise<void>;
-type Controller = Record<string, Action>;
-type Factory = (context: { strapi: Core.Strapi }) => Controller;
 
 /** A site's own type may have statuses of its own, which the host validates. */
 const inputFor = (strapi: Core.Strapi, kind: Kind, action: 'create' | 'update', body: unknown) => {
@@ -23,7 +20,7 @@ const inputFor = (strapi: Core.Strapi, kind: Kind, action: 'create' | 'update', 
 };
 
 const resource =
-  (kind: Kind): Factory =>
+  (kind: Kind): ControllerFactory =>
   ({ strapi }) => {
     const records = () => crmRecords(strapi, kind);
     return {
@@ -50,7 +47,7 @@ const resource =
     };
   };
 
-const contacts: Factory = ({ strapi }) => ({
+const contacts: ControllerFactory = ({ strapi }) => ({
   ...resource('contact')({ strapi }),
   async addTag(ctx) {
     const { id, tag_id: tagId } = ctx.params as Record<string, string>;
@@ -63,7 +60,7 @@ const contacts: Factory = ({ strapi }) => ({
   },
 });
 
-const tags: Factory = ({ strapi }) => {
+const tags: ControllerFactory = ({ strapi }) => {
   const base = resource('tag')({ strapi });
   return {
     ...base,
@@ -74,7 +71,7 @@ const tags: Factory = ({ strapi }) => {
         return;
       }
       const all = await tagsOfContact(strapi, query.contact_id);
-      const start = (query.page - 1) * query.per_page;
+      const start = offsetOf(query);
       ctx.body = {
         data: all.slice(start, start + query.per_page),
         meta: paginationMeta(query, all.length),
@@ -90,7 +87,7 @@ const tags: Factory = ({ strapi }) => {
   };
 };
 
-export const controllers: Record<string, Factory> = {
+export const controllers: Record<string, ControllerFactory> = {
   contacts,
   tags,
   companies: resource('company'),

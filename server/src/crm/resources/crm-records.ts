@@ -2,17 +2,20 @@ import type { Core, UID } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { inTransaction } from '../../database/connection';
-import { COUNT_LIMIT, type PageRequest, paginationMeta } from '../../pagination';
-import { askAhead } from '../../webhooks/subscriptions';
-import type { Kind } from '../sources/kinds';
-import type { Entry } from '../sources/mapping';
-import { getInspected } from '../sources/registry';
-import { countedWhere, readRows, type Where } from '../sources/rows';
-import { type Payload, serialize, tagsOf, type TagRef } from '../sources/serialize';
-import type { WatchedSource } from '../sources/watched';
-import { emailKey } from '../upkeep/email-key';
-import { withEmailLock } from '../upkeep/email-lock';
-import { EmailTakenError } from '../upkeep/unique-emails';
+import { isDuplicate } from '../../database/errors/duplicate';
+import { inRetriedTransaction, withTransientRetry } from '../../database/errors/retry';
+import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
+import type { Kind } from '../rules/kind-names';
+import type { Entry } from '../change-capture/mapping/mapping';
+import { getInspected } from '../change-capture/mapping/registry';
+import { countedWhere, readRows, type Where } from '../change-capture/mapping/rows';
+import { serialize, tagsOf } from '../change-capture/mapping/serialize';
+import type { Payload, TagRef } from '../rules/payload';
+import type { WatchedSource } from '../change-capture/mapping/watched-types';
+import { inWriteContext } from '../change-capture/track/write-context';
+import { emailKey } from '../contact-integrity/email-key';
+import { withEmailLock } from '../contact-integrity/email-lock';
+import { EmailTakenError } from '../contact-integrity/unique-emails';
 import { toData } from './to-data';
 import { DOCUMENT_ID } from './values';
 
@@ -59,12 +62,19 @@ const trashWhere = (watched: WatchedSource, trashed: unknown): Where[] => {
   return [{ [field.attribute]: trashed === 'true' ? { $notNull: true } : { $null: true } }];
 };
 
-const isDuplicate = (error: unknown): boolean => {
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  return (
-    ['23505', 'ER_DUP_ENTRY', 'SQLITE_CONSTRAINT_UNIQUE'].includes(String(code)) ||
-    /unique constraint/i.test(String(message))
-  );
+/**
+ * Nobody else changes a record from here to the end of the transaction, and what is read of it from
+ * here on is what the last one left: two writers of one contact would else compare with the same past
+ * and say the same twice. The transaction's first statement: MySQL goes on reading what was there when
+ * it first read.
+ */
+const lockRecord = async (strapi: Core.Strapi, uid: string, id: string): Promise<void> => {
+  if (!DOCUMENT_ID.test(id)) return;
+  await strapi.db
+    .queryBuilder(uid)
+    .init({ select: ['id'], where: { documentId: id }, orderBy: { id: 'asc' } })
+    .forUpdate()
+    .execute();
 };
 
 export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
@@ -94,9 +104,11 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
   const write = async <T>(work: () => Promise<T>, input: Input = {}): Promise<T> => {
     const email = kind === 'contact' && source.own ? input.email : null;
     try {
-      return await askAhead(strapi, () =>
-        withEmailLock(strapi, email, () => inTransaction(strapi, work))
-      );
+      const run = () =>
+        inWriteContext(strapi, { compound: false }, () =>
+          withEmailLock(strapi, email, () => inTransaction(strapi, work))
+        );
+      return await (strapi.db.inTransaction() ? run() : withTransientRetry(run));
     } catch (error) {
       // A site's own type may have a unique index of its own.
       if (kind === 'contact' && isDuplicate(error)) throw new EmailTakenError();
@@ -122,7 +134,7 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
       const rows = await readRows(strapi, watched, where, EVERYTHING, {
         orderBy: { id: 'asc' },
         limit: query.per_page,
-        offset: (query.page - 1) * query.per_page,
+        offset: offsetOf(query),
       });
       const total = await strapi.db.query(uid as UID.ContentType).count({ where });
       const meta = paginationMeta(query, Math.min(total, COUNT_LIMIT + 1));
@@ -136,6 +148,7 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
       }, input),
     update: (id, input) =>
       write(async () => {
+        await lockRecord(strapi, uid, id);
         await get(id);
         const data = await toData(strapi, source, tagSource.uid, input);
         await documents().update({ documentId: id, data, ...status } as never);
@@ -143,6 +156,7 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
       }, input),
     async remove(id) {
       await write(async () => {
+        await lockRecord(strapi, uid, id);
         await get(id);
         await documents().delete({ documentId: id, locale: '*' } as never);
       });
@@ -170,7 +184,8 @@ export const changeTag = async (
 ): Promise<Payload> => {
   const contacts = crmRecords(strapi, 'contact');
   const { source, uid, draftAndPublish } = getInspected(strapi, 'contact');
-  return inTransaction(strapi, async () => {
+  return inRetriedTransaction(strapi, async () => {
+    await lockRecord(strapi, uid, contactId);
     const contact = await contacts.get(contactId);
     await crmRecords(strapi, 'tag').get(tagId);
     if (!source.tags) throw new errors.NotFoundError('Contacts of this site have no tags');

@@ -1,13 +1,14 @@
 import type { Core } from '@strapi/strapi';
-import { getInspected } from '../sources/registry';
-import type { Where } from '../sources/rows';
-import { emailKey, normalizeEmail } from '../upkeep/email-key';
+import { getInspected } from '../change-capture/mapping/registry';
+import type { Where } from '../change-capture/mapping/rows';
+import { emailKey, normalizeEmail } from '../contact-integrity/email-key';
 
 /** The condition that finds the contact of an address, whatever its case; null: no e-mail is kept. */
 export const emailWhere = (strapi: Core.Strapi, email: string): Where | null => {
   const { source } = getInspected(strapi, 'contact');
   const attribute = source.fields.find(({ path }) => path === 'email')?.attribute;
-  if (!attribute) return null;
+  // Nobody has such an address, and PostgreSQL would refuse to look for it.
+  if (!attribute || email.includes('\0')) return null;
   return source.own
     ? { email_key: emailKey(email) }
     : { [attribute]: { $eqi: normalizeEmail(email) } };

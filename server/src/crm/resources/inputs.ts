@@ -6,8 +6,8 @@ import {
   TASK_STATUSES,
   TASK_TYPES,
 } from '../../../../shared/contracts/crm';
-import { pageQuery } from '../../pagination';
-import type { Kind } from '../sources/kinds';
+import { pageQuery } from '../../http/pagination';
+import type { Kind } from '../rules/kind-names';
 import {
   bag,
   date,
@@ -68,7 +68,7 @@ const company = z.strictObject({
   domain: text(),
   email,
   phone: text(64),
-  website: text(2048),
+  website: text(),
   industry: text(),
   employees: integer(0),
   description: text(65_000),
@@ -123,7 +123,7 @@ const task = z.strictObject({
 const campaign = z.strictObject({
   ...unwritten,
   title: requiredText(),
-  subject: text(998),
+  subject: text(),
   status: choice(CAMPAIGN_STATUSES),
   total: integer(0),
   sent: integer(0),

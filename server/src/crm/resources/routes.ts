@@ -1,10 +1,10 @@
 import { z } from '@strapi/utils';
 import type { ModuleId } from '../../../../shared/contracts/modules';
 import { requireModule } from '../../modules';
-import type { RouteConfig } from '../../room';
-import { pageOf } from '../../webhooks/inputs';
+import type { RouteConfig } from '../../feature';
+import { pageOf } from '../../webhooks/managing/inputs';
 import { SHAPES } from '../catalogue/shapes';
-import type { Kind } from '../sources/kinds';
+import type { Kind } from '../rules/kind-names';
 import { INPUTS } from './inputs';
 
 const id = z.string();
@@ -62,7 +62,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
 
 const tagging = { params: { id, tag_id: id } };
 
-/** `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}`; ARCHITECTURE.md. */
+/** `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}`; docs/management-api.md#crm-records. */
 export const crmRoutes: RouteConfig[] = [
   ...routesOf('contact', 'contacts'),
   {

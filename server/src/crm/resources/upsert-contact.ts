@@ -1,11 +1,11 @@
 import type { Core } from '@strapi/strapi';
 import { isDeepStrictEqual } from 'node:util';
 import { inTransaction } from '../../database/connection';
-import { getInspected } from '../sources/registry';
-import type { Payload } from '../sources/serialize';
-import { lockEmail } from '../upkeep/email-lock';
-import { inSavepoint } from '../upkeep/savepoint';
-import { EmailTakenError } from '../upkeep/unique-emails';
+import { getInspected } from '../change-capture/mapping/registry';
+import type { Payload } from '../rules/payload';
+import { lockEmail } from '../contact-integrity/email-lock';
+import { inSavepoint } from '../../database/errors/savepoint';
+import { EmailTakenError } from '../contact-integrity/unique-emails';
 import { crmRecords } from './crm-records';
 import { emailWhere, findByEmail } from './find-by-email';
 
@@ -76,6 +76,32 @@ export const differences = (contact: Payload, input: Input): Record<string, unkn
     }
   }
   return changes;
+};
+
+const isEmpty = (value: unknown): boolean => value === null || value === undefined || value === '';
+
+/** The statuses of a contact that was never asked: a form's consent may decide them. */
+const UNDECIDED: ReadonlySet<unknown> = new Set([null, undefined, '', 'pending']);
+
+/**
+ * What of an input fills what a contact has empty: of the keys of `fields` and `address` each by
+ * itself. For input of somebody who may not be the contact, and so must not change what is there.
+ */
+export const completion = (contact: Payload, input: Input): Record<string, unknown> => {
+  const filled: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(input)) {
+    const present = contact[key];
+    if (BAGS.has(key)) {
+      const bag = (present ?? {}) as Record<string, unknown>;
+      const missing = Object.entries((value ?? {}) as Record<string, unknown>).filter(
+        ([name]) => !Object.hasOwn(bag, name) || isEmpty(bag[name])
+      );
+      if (missing.length > 0) filled[key] = Object.fromEntries(missing);
+    } else if (key === 'status' ? UNDECIDED.has(present) : isEmpty(present)) {
+      filled[key] = value;
+    }
+  }
+  return filled;
 };
 
 /**

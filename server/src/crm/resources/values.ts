@@ -38,6 +38,8 @@ export const time = z.iso.datetime({ offset: true }).refine(within, range).nulla
 export const date = z.iso.date().refine(within, range).nullable().optional();
 
 const BAG_MAX = 65_536;
+/** A NUL as JSON writes it; behind an even number of backslashes it is text that says so. */
+const WRITTEN_NUL = /(?<!\\)(?:\\\\)*\\u0000/;
 
 /** An object of the site's own making. */
 export const bag = z
@@ -45,7 +47,7 @@ export const bag = z
   .refine((value) => JSON.stringify(value).length <= BAG_MAX, {
     message: `must not be longer than ${BAG_MAX} characters`,
   })
-  .refine((value) => !JSON.stringify(value).includes('\\u0000'), noNul)
+  .refine((value) => !WRITTEN_NUL.test(JSON.stringify(value)), noNul)
   .nullable()
   .optional();
 

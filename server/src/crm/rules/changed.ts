@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Payload } from '../sources/serialize';
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+import type { Payload } from './payload';
+import { isRecord } from '../../runtime/is-record';
 
 const changedNames = (before: unknown, after: unknown): string[] => {
   const old = isRecord(before) ? before : {};

@@ -23,7 +23,7 @@ const statusEvents = ({ before, after }: Change): CrmEvent[] => {
   return [];
 };
 
-/** The seven contact events; specification 1, Events. */
+/** The seven contact events; docs/contract-webhooks.md#events. */
 export const contactRules: KindRules = {
   possible({ action, keys, tags }) {
     if (action === 'delete') return ['contact.deleted'];

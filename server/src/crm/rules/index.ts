@@ -1,4 +1,4 @@
-import type { Kind } from '../sources/kinds';
+import type { Kind } from './kind-names';
 import { campaignRules } from './campaign-rules';
 import { companyRules } from './company-rules';
 import { contactRules } from './contact-rules';

@@ -1,5 +1,5 @@
 import type { ChangeSource } from '../../../../shared/contracts/crm';
-import type { Payload, TagRef } from '../sources/serialize';
+import type { Payload, TagRef } from './payload';
 
 export interface CrmEvent {
   event: string;
@@ -28,8 +28,8 @@ export interface Change {
 
 export type WriteAction = 'create' | 'update' | 'delete';
 
-/** What a write is about to touch. */
-export interface Touching {
+/** What a write is about to change. */
+export interface WriteImpact {
   action: WriteAction;
   /** Payload keys whose value may change; null: any. */
   keys: ReadonlySet<string> | null;
@@ -40,7 +40,7 @@ export interface Touching {
 /** Which events a kind of record sends, and when. */
 export interface KindRules {
   /** The events that such a write may cause: nobody asked for any -> nothing is read. */
-  possible(touching: Touching): string[];
+  possible(impact: WriteImpact): string[];
   /** The events that a change did cause, in the order in which they are sent. */
   derive(change: Change): CrmEvent[];
 }

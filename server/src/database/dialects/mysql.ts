@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Executor } from '../connection';
+import { type Executor, rawStatement } from '../connection';
 import type { ClaimTable, Dialect, OwnedUpdate, SqlValue } from './types';
 import { qualified } from './types';
 
@@ -43,8 +43,6 @@ const heldIds = async (
 
 /** MySQL and MariaDB have no `UPDATE … RETURNING`: lock, read, then write in one short transaction. */
 export const mysql: Dialect = {
-  lockRows: ' FOR UPDATE SKIP LOCKED',
-
   async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
     const name = qualified(table);
     return transacted(executor, async (trx) => {
@@ -54,10 +52,15 @@ export const mysql: Dialect = {
       )) as Rows;
       if (rows.length === 0) return [];
       await trx.raw(
-        `UPDATE ?? SET owner = ?, due_at = ? WHERE id IN (${rows.map(() => '?').join(', ')})`,
+        // Assignments are made from left to right: the owner is given what was due before.
+        `UPDATE ?? SET owner = CONCAT(?, '/', due_at), due_at = ? WHERE id IN (${rows.map(() => '?').join(', ')})`,
         [name, owner, leaseUntil, ...rows.map((row) => Number(row.id))]
       );
-      return rows.map((row) => ({ ...row, owner, due_at: leaseUntil }));
+      return rows.map((row) => ({
+        ...row,
+        owner: `${owner}/${Number(row.due_at)}`,
+        due_at: leaseUntil,
+      }));
     });
   },
 
@@ -68,11 +71,11 @@ export const mysql: Dialect = {
       const mine = rows.filter((row) => held.has(row.id));
       if (mine.length === 0) return held;
       const { sql, bindings } = assignments(mine);
-      await trx.raw(`UPDATE ?? SET ${sql} WHERE id IN (${mine.map(() => '?').join(', ')})`, [
-        qualified(table),
-        ...(bindings as Knex.RawBinding[]),
-        ...mine.map((row) => row.id),
-      ]);
+      await rawStatement(
+        trx,
+        `UPDATE ?? SET ${sql} WHERE id IN (${mine.map(() => '?').join(', ')})`,
+        [qualified(table), ...(bindings as Knex.RawBinding[]), ...mine.map((row) => row.id)]
+      );
       return held;
     });
   },

@@ -1,17 +1,16 @@
 import type { Knex } from 'knex';
 import type { Dialect } from './types';
 import { qualified } from './types';
+import { rawStatement } from '../connection';
 import { updateFromValues } from './update-from-values';
 
 type Result = { rows: Record<string, unknown>[] };
 
 export const postgres: Dialect = {
-  lockRows: ' FOR UPDATE SKIP LOCKED',
-
   async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
     const name = qualified(table);
     const result = await (executor as Knex).raw<Result>(
-      `UPDATE ?? SET owner = ?, due_at = ? WHERE id IN (
+      `UPDATE ?? SET owner = ?::text || '/' || due_at, due_at = ? WHERE id IN (
          SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?
          FOR UPDATE SKIP LOCKED
        ) RETURNING *`,
@@ -23,7 +22,7 @@ export const postgres: Dialect = {
   async updateOwned(executor, table, rows) {
     if (rows.length === 0) return new Set();
     const { sql, bindings } = updateFromValues(table, rows, true);
-    const result = await (executor as Knex).raw<Result>(sql, bindings as Knex.RawBinding[]);
+    const result = (await rawStatement(executor, sql, bindings as Knex.RawBinding[])) as Result;
     return new Set(result.rows.map((row) => Number(row.id)));
   },
 };

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { rawStatement } from '../connection';
 import type { Dialect } from './types';
 import { qualified } from './types';
 import { updateFromValues } from './update-from-values';
@@ -8,12 +9,10 @@ import { updateFromValues } from './update-from-values';
  * rows between the inner select and the update.
  */
 export const sqlite: Dialect = {
-  lockRows: '',
-
   async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
     const name = qualified(table);
     return (executor as Knex).raw<Record<string, unknown>[]>(
-      `UPDATE ?? SET owner = ?, due_at = ? WHERE id IN (
+      `UPDATE ?? SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (
          SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?
        ) RETURNING *`,
       [name, owner, leaseUntil, name, table.groupColumn, group, now, limit]
@@ -23,10 +22,9 @@ export const sqlite: Dialect = {
   async updateOwned(executor, table, rows) {
     if (rows.length === 0) return new Set();
     const { sql, bindings } = updateFromValues(table, rows, false);
-    const updated = await (executor as Knex).raw<{ id: number }[]>(
-      sql,
-      bindings as Knex.RawBinding[]
-    );
+    const updated = (await rawStatement(executor, sql, bindings as Knex.RawBinding[])) as {
+      id: number;
+    }[];
     return new Set(updated.map((row) => Number(row.id)));
   },
 };

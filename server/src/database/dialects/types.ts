@@ -34,7 +34,11 @@ export interface OwnedUpdate {
 }
 
 export interface Dialect {
-  /** Leases up to `limit` due rows of one group and returns them whole. */
+  /**
+   * Leases up to `limit` due rows of one group, those that have been due longest, and returns them
+   * whole, in any order. The owner of each becomes `<owner>/<when it was due>` (epoch milliseconds):
+   * a statement that returns what it wrote has nowhere else to say what was there before.
+   */
   claimGroup(
     executor: Executor,
     table: ClaimTable,
@@ -50,9 +54,6 @@ export interface Dialect {
     table: ClaimTable,
     rows: readonly OwnedUpdate[]
   ): Promise<Set<number>>;
-
-  /** Adds `FOR UPDATE SKIP LOCKED`, or nothing where the database has one writer anyway. */
-  readonly lockRows: string;
 }
 
 /** `schema.table` as knex's `??` binding takes it. */

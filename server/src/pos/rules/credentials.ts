@@ -1,9 +1,14 @@
+import type { ConnectionMode } from './states';
+
 /** Gives that many unpredictable bytes; `randomBytes` of `node:crypto` in production. */
 export type RandomSource = (size: number) => Uint8Array;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-export const KEY_PREFIX = 'pos_live_';
+const KEY_PREFIX: Readonly<Record<ConnectionMode, string>> = {
+  live: 'pos_live_',
+  test: 'pos_test_',
+};
 export const SECRET_PREFIX = 'pos_secret_';
 
 /** 24 characters of 62 are 142 bits, 43 are 256. */
@@ -23,9 +28,12 @@ const randomText = (random: RandomSource, length: number): string => {
   return text;
 };
 
-/** A connection's public key: `pos_live_` and 142 random bits in base62, in either mode. */
-export const generateKey = (random: RandomSource): string =>
-  KEY_PREFIX + randomText(random, KEY_CHARACTERS);
+/**
+ * A connection's public key: `pos_live_` or `pos_test_`, by the mode it is made in, and 142 random
+ * bits in base62. It stays the connection's for life, whatever its mode is later.
+ */
+export const generateKey = (random: RandomSource, mode: ConnectionMode): string =>
+  KEY_PREFIX[mode] + randomText(random, KEY_CHARACTERS);
 
 /** A connection's signing secret: `pos_secret_` and 256 random bits in base62. */
 export const generateSecret = (random: RandomSource): string =>

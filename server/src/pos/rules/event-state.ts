@@ -2,7 +2,7 @@ import type { ConnectionMode, EventFlag, EventState } from './states';
 import type { RefundOutcome } from './settle-refunds';
 
 /**
- * The state of an event once its lines were looked at (ARCHITECTURE.md, States).
+ * The state of an event once its lines were looked at (docs/tills.md#what-becomes-of-a-record).
  *
  * @param placed  lines that are in the ledger, those with effect 0 too
  * @param waiting  lines that wait for an item or a location
@@ -18,7 +18,7 @@ export const stateOfLines = (
 };
 
 /**
- * The state of a refund once its family was settled.
+ * The state of a refund once its group was settled.
  *
  * @param unknownLines  lines whose item is not known; for a refund without lines, those of its sale.
  *   Shares without a location are counted here, not by the caller.

@@ -15,8 +15,16 @@ export class JsonFault extends Error {
   }
 }
 
+/** What most numbers are: whole, and exact in a double. */
+const SHORT_INTEGER = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
 const NUMBER = /-?(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?/y;
+/** A string's characters up to its end, an escape, or what must not stand there. */
+const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
 const HEX4 = /^[0-9a-fA-F]{4}$/;
+
+const { isInteger, parseInt } = Number;
+const { fromCharCode } = String;
+const { defineProperty, hasOwn } = Object;
 
 const ESCAPES: Readonly<Record<string, string>> = {
   '"': '"',
@@ -29,12 +37,15 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 };
 
-/** Whether a literal is a whole number as written, before any rounding: `5.0` and `1e3` are. */
+/**
+ * Whether a literal is a whole number as written, before any rounding: `5.0` and `1e3` are. Counts
+ * from the end: a pattern for zeros at the end would begin anew at each zero of a long literal.
+ */
 const isWholeLiteral = (whole: string, fraction: string, exponent: number): boolean => {
-  const significant = `${whole}${fraction}`.replace(/0+$/, '');
-  if (significant === '') return true;
-  const lastDigitAt = significant.length - whole.length;
-  return exponent >= lastDigitAt;
+  const digits = whole + fraction;
+  let significant = digits.length;
+  while (significant > 0 && digits.charCodeAt(significant - 1) === 0x30) significant -= 1;
+  return significant === 0 || exponent >= significant - whole.length;
 };
 
 /**
@@ -87,12 +98,12 @@ export class JsonReader {
       if (this.text[this.at] !== '"') this.fail('a key in double quotes is missing');
       const key = this.readString();
       this.path.push(key);
-      if (Object.hasOwn(object, key)) throw new JsonFault([...this.path], 'must not appear twice');
+      if (hasOwn(object, key)) throw new JsonFault([...this.path], 'must not appear twice');
       if (!this.takes(':')) this.fail('a colon is missing');
       const value = this.readValue(depth + 1);
       if (key === '__proto__') {
         // A plain assignment would set the object's prototype.
-        Object.defineProperty(object, key, {
+        defineProperty(object, key, {
           value,
           enumerable: true,
           configurable: true,
@@ -109,33 +120,40 @@ export class JsonReader {
 
   private readArray(depth: number): JsonValue[] {
     this.enter(depth);
-    const array: JsonValue[] = [];
-    if (this.takes(']')) return array;
-    do {
-      this.path.push(array.length);
-      array.push(this.readValue(depth + 1));
-      this.path.pop();
-    } while (this.takes(','));
+    if (this.takes(']')) return [];
+    // Begun with its first value: pushing into an empty list reserves room for many.
+    const array = [this.readElement(0, depth)];
+    while (this.takes(',')) array.push(this.readElement(array.length, depth));
     if (!this.takes(']')) this.fail('a comma or closing bracket is missing');
     return array;
   }
 
+  private readElement(index: number, depth: number): JsonValue {
+    this.path.push(index);
+    const value = this.readValue(depth + 1);
+    this.path.pop();
+    return value;
+  }
+
   private readString(): string {
     let decoded = '';
-    let start = ++this.at;
+    this.at++;
     for (;;) {
-      const code = this.text.charCodeAt(this.at);
-      if (Number.isNaN(code)) this.fail('a string is not closed');
-      if (code === 0x22) {
-        decoded += this.text.slice(start, this.at++);
-        return decoded;
-      }
-      if (code < 0x20) this.fail('a control character in a string is not escaped');
-      if (code === 0x5c) {
-        decoded += this.text.slice(start, this.at) + this.readEscape();
-        start = this.at;
-      } else {
-        this.at++;
+      PLAIN_CHARACTERS.lastIndex = this.at;
+      PLAIN_CHARACTERS.test(this.text);
+      decoded += this.text.slice(this.at, PLAIN_CHARACTERS.lastIndex);
+      this.at = PLAIN_CHARACTERS.lastIndex;
+      switch (this.text[this.at]) {
+        case '"':
+          this.at++;
+          return decoded;
+        case '\\':
+          decoded += this.readEscape();
+          break;
+        case undefined:
+          return this.fail('a string is not closed');
+        default:
+          return this.fail('a control character in a string is not escaped');
       }
     }
   }
@@ -146,26 +164,32 @@ export class JsonReader {
       const hex = this.text.slice(this.at + 2, this.at + 6);
       if (!HEX4.test(hex)) this.fail('an escape in a string is not valid');
       this.at += 6;
-      return String.fromCharCode(Number.parseInt(hex, 16));
+      return fromCharCode(parseInt(hex, 16));
     }
-    const decoded = Object.hasOwn(ESCAPES, letter) ? ESCAPES[letter] : undefined;
+    const decoded = hasOwn(ESCAPES, letter) ? ESCAPES[letter] : undefined;
     if (decoded === undefined) this.fail('an escape in a string is not valid');
     this.at += 2;
     return decoded;
   }
 
   private readNumber(): number {
+    SHORT_INTEGER.lastIndex = this.at;
+    if (SHORT_INTEGER.test(this.text)) {
+      const short = +this.text.slice(this.at, SHORT_INTEGER.lastIndex);
+      this.at = SHORT_INTEGER.lastIndex;
+      return short === 0 ? 0 : short;
+    }
     NUMBER.lastIndex = this.at;
     const match = NUMBER.exec(this.text);
     if (!match)
       this.fail(this.at < this.text.length ? 'a value is not valid' : 'it ends too early');
     this.at = NUMBER.lastIndex;
-    const value = Number(match[0]);
+    const value = +match[0];
     const [, whole = '', fraction = '', exponent = '0'] = match;
     if (
       (fraction !== '' || match[3] !== undefined) &&
-      Number.isInteger(value) &&
-      !isWholeLiteral(whole, fraction, Number(exponent))
+      isInteger(value) &&
+      !isWholeLiteral(whole, fraction, +exponent)
     ) {
       this.roundedToInteger.add(formatPath(this.path));
     }

@@ -1,7 +1,9 @@
 import type { ErrorObject } from 'ajv';
 
 import { formatPath, type JsonPath } from './json-path';
-import { OCCURRED_AT_PATTERN } from './occurred-at';
+import { OCCURRED_AT_PATTERN } from '../../stock/rules/occurred-at';
+import { excludedKinds, REQUIRED_FIELDS, tellingFields } from './schemas/kinds';
+import type { RecordKind } from './states';
 import type { BodyIssue } from './strict-json';
 
 const ARRAY_INDEX = /^\d+$/;
@@ -83,14 +85,36 @@ const ruleOf = (field: string, error: ErrorObject): string => {
   }
 };
 
+const A_KIND = {
+  sale: 'a sale',
+  refund: 'a refund',
+  inventory: 'an inventory message',
+} as const satisfies Record<RecordKind, string>;
+
+/** A body that has all that another kind needs; the field is one that tells the two apart. */
+const describeOtherKind = (kind: RecordKind, { schema }: ErrorObject): BodyIssue | null => {
+  const { required } = (schema ?? {}) as { required?: unknown };
+  const other = excludedKinds(kind).find((one) => REQUIRED_FIELDS[one] === required);
+  const fields = other && tellingFields(kind, other);
+  if (!other || !fields?.[0]) return null;
+  const rule = `must not be in ${A_KIND[kind]}`;
+  const because = `the body has every required field of ${A_KIND[other]}, which is sent to /${other}`;
+  return { field: fields[0], message: `${fields.join(' and ')} ${rule}: ${because}` };
+};
+
 /**
  * Says in plain words which field breaks which rule. Takes what the validator reported, with
  * `verbose` on. Values of the sender are never repeated: they may be long, or personal.
  */
-export const describeSchemaErrors = (errors: readonly ErrorObject[]): BodyIssue => {
+export const describeSchemaErrors = (
+  kind: RecordKind,
+  errors: readonly ErrorObject[]
+): BodyIssue => {
   // A failed `anyOf` reports its branches first, and itself, which says it best, last.
   const error = errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0];
   if (!error) return { field: 'body', message: 'body is not valid' };
+  const otherKind = error.keyword === 'not' ? describeOtherKind(kind, error) : null;
+  if (otherKind) return otherKind;
   const path = pathOf(error.instancePath);
   if (error.keyword === 'required') {
     const { missingProperty } = error.params as { missingProperty: string };

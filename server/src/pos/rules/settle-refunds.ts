@@ -2,21 +2,22 @@ import {
   allocateRefunds,
   type LocationId,
   type RefundedLine,
+  type RefundToShare,
   type Share,
   type SoldLine,
 } from '../../stock/rules/allocation';
 
 /**
- * Which sale a refund belongs to and what it puts back (ARCHITECTURE.md, Refunds), for a *family*:
+ * Which sale a refund belongs to and what it puts back (docs/tills.md#refund), for a *group*:
  * all accepted sales with one `external_id`, and all accepted refunds that name it, on connections
  * that may know of each other (one connection, or the connections of one group), of one mode.
  *
- * The outcome follows from the family alone. Settling the whole family again whenever one of it
+ * The outcome follows from the group alone. Settling the whole group again whenever one of it
  * arrives, is mapped, or outlives its grace period is therefore all it takes to be independent of
  * the order of arrival. The ledger then appends the `differences` (stock/rules/postings).
  */
 
-export interface FamilySale {
+export interface GroupSale {
   /** Its event id. */
   id: number;
   connection: number;
@@ -30,7 +31,7 @@ export interface FamilySale {
  */
 export type NamedLocation = LocationId | 'unknown' | 'none';
 
-export interface FamilyRefund {
+export interface GroupRefund {
   /** Its event id. */
   id: number;
   connection: number;
@@ -55,15 +56,15 @@ export type RefundOutcome = { id: number; shares: Share[] } & (
   | { status: 'standalone'; saleNeverSeen: true }
 );
 
-/** True once a refund has waited for its sale long enough (specification 2, Limits). */
+/** True once a refund has waited for its sale long enough (docs/contract-pos.md#limits). */
 export const graceIsOver = (receivedAtMs: number, nowMs: number, graceMs: number): boolean =>
   nowMs - receivedAtMs >= graceMs;
 
 export type SaleMatch =
-  { match: 'one'; sale: FamilySale } | { match: 'several'; sales: number[] } | { match: 'none' };
+  { match: 'one'; sale: GroupSale } | { match: 'several'; sales: number[] } | { match: 'none' };
 
 /** The sale on the refund's own connection, else the only one in the group. */
-export const matchSale = (connection: number, sales: readonly FamilySale[]): SaleMatch => {
+export const matchSale = (connection: number, sales: readonly GroupSale[]): SaleMatch => {
   const own = sales.find((sale) => sale.connection === connection);
   if (own) return { match: 'one', sale: own };
   const [first, second] = sales;
@@ -72,7 +73,7 @@ export const matchSale = (connection: number, sales: readonly FamilySale[]): Sal
   return { match: 'several', sales: sales.map(({ id }) => id).sort((a, b) => a - b) };
 };
 
-const standAlone = (refund: FamilyRefund): RefundOutcome => {
+const standAlone = (refund: GroupRefund): RefundOutcome => {
   const { id, lines, namedLocation, onlyLocation, graceOver } = refund;
   if (!graceOver) return { id, status: 'held', saleNeverSeen: false, shares: [] };
   if (lines === null) return { id, status: 'held', saleNeverSeen: true, shares: [] };
@@ -87,17 +88,25 @@ const standAlone = (refund: FamilyRefund): RefundOutcome => {
   return { id, status: 'standalone', saleNeverSeen: true, shares };
 };
 
-/** Settles a family, in whatever order it is given; one outcome a refund, in the order given. */
+/** A refund as the sharing out takes it. */
+export const refundToShare = ({ namedLocation, ...refund }: GroupRefund): RefundToShare => ({
+  ...refund,
+  destination: namedLocation === 'none' ? 'of_sale' : namedLocation,
+});
+
+/** Settles a group, in whatever order it is given; one outcome a refund, in the order given. */
 export const settleRefunds = (
-  sales: readonly FamilySale[],
-  refunds: readonly FamilyRefund[]
+  sales: readonly GroupSale[],
+  refunds: readonly GroupRefund[]
 ): RefundOutcome[] => {
   const outcomes = new Map<number, RefundOutcome>();
-  const bySale = new Map<FamilySale, FamilyRefund[]>();
+  const bySale = new Map<GroupSale, GroupRefund[]>();
   for (const refund of refunds) {
     const found = matchSale(refund.connection, sales);
     if (found.match === 'one') {
-      bySale.set(found.sale, [...(bySale.get(found.sale) ?? []), refund]);
+      const members = bySale.get(found.sale);
+      if (members) members.push(refund);
+      else bySale.set(found.sale, [refund]);
     } else if (found.match === 'several') {
       const { id } = refund;
       outcomes.set(id, { id, status: 'ambiguous', sales: found.sales, shares: [] });
@@ -106,11 +115,8 @@ export const settleRefunds = (
     }
   }
   for (const [sale, members] of bySale) {
-    const toShare = members.map(({ namedLocation, ...refund }) => ({
-      ...refund,
-      destination: namedLocation === 'none' ? ('of_sale' as const) : namedLocation,
-    }));
-    for (const { id, shares, overRefund } of allocateRefunds(sale.lines, toShare)) {
+    const shared = allocateRefunds(sale.lines, members.map(refundToShare));
+    for (const { id, shares, overRefund } of shared) {
       outcomes.set(id, { id, status: 'allocated', sale: sale.id, overRefund, shares });
     }
   }

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 
 import { LIMITS } from './states';
 
-/** Header names of specification 2, Authentication, in the lower case that Node reports. */
+/** Header names (docs/contract-pos.md#authentication) in the lower case that Node reports. */
 export const KEY_HEADER = 'x-pos-key';
 export const TIMESTAMP_HEADER = 'x-pos-timestamp';
 export const SIGNATURE_HEADER = 'x-pos-signature';

@@ -1,13 +1,23 @@
+import {
+  CONNECTION_MODES,
+  CONNECTION_SCOPES,
+  type ConnectionMode,
+  type ConnectionScope,
+  POS_EVENT_STATES,
+  type PosEventKind,
+  type PosEventState,
+  RECORD_KINDS,
+} from '../../../../shared/contracts/pos';
+
 /**
- * The words of the point-of-sale room: kinds of record, scopes, states, flags and error codes.
+ * The words of the point-of-sale feature: kinds of record, scopes, states, flags and error codes.
  * Each is a const tuple with its union, so that a value somebody forgets to handle does not compile.
  */
 
-/** The three kinds of record a till can send; the last part of the route's path. */
-export const RECORD_KINDS = ['sale', 'refund', 'inventory'] as const;
-export type RecordKind = (typeof RECORD_KINDS)[number];
+export { CONNECTION_MODES, type ConnectionMode, RECORD_KINDS };
+export type RecordKind = PosEventKind;
 
-/** The published schema that a kind of record is validated against (specification 2, Versioning). */
+/** The published schema that a kind of record is validated against (docs/contract-pos.md#versions). */
 export const SCHEMA_IDS = {
   sale: 'sale.v1',
   refund: 'refund.v1',
@@ -18,8 +28,8 @@ export type SchemaId = (typeof SCHEMA_IDS)[RecordKind];
 /** What ping reports as `schema`. */
 export const SCHEMA_VERSION = 'v1';
 
-export const SCOPES = ['sale:write', 'refund:write', 'inventory:write'] as const;
-export type Scope = (typeof SCOPES)[number];
+export const SCOPES = CONNECTION_SCOPES;
+export type Scope = ConnectionScope;
 
 /** The scope a connection needs to send a kind of record. */
 export const SCOPE_OF_KIND = {
@@ -28,34 +38,13 @@ export const SCOPE_OF_KIND = {
   inventory: 'inventory:write',
 } as const satisfies Record<RecordKind, Scope>;
 
-export const CONNECTION_MODES = ['live', 'test'] as const;
-export type ConnectionMode = (typeof CONNECTION_MODES)[number];
-
 /** `absolute` is a stocktake count, `relative` an adjustment. */
 export const INVENTORY_MODES = ['absolute', 'relative'] as const;
 export type InventoryMode = (typeof INVENTORY_MODES)[number];
 
-/**
- * Where an accepted record stands.
- *
- * - `pending`: accepted, not processed yet.
- * - `applied`: all its lines are in the ledger.
- * - `partially_applied`: some lines are, the others wait for an item or a location.
- * - `needs_mapping`: all lines wait, or a refund fits more than one sale.
- * - `held`: a refund whose sale was not seen yet.
- * - `simulated`: came through a test connection; the movements were worked out, not written.
- * - `failed`: processing gave up; an owner can have it processed again.
- */
-export const EVENT_STATES = [
-  'pending',
-  'applied',
-  'partially_applied',
-  'needs_mapping',
-  'held',
-  'simulated',
-  'failed',
-] as const;
-export type EventState = (typeof EVENT_STATES)[number];
+/** Where an accepted record stands. */
+export const EVENT_STATES = POS_EVENT_STATES;
+export type EventState = PosEventState;
 
 /**
  * The moves a state may make. `applied` is not the end for a refund: when a second sale with the
@@ -75,6 +64,13 @@ export const STATE_MOVES = {
 /** True if an event may go from one state to the other; staying where it is is no move. */
 export const canMove = (from: EventState, to: EventState): boolean =>
   (STATE_MOVES[from] as readonly EventState[]).includes(to);
+
+/**
+ * The state of an event after what was found out about it: every writer of states asks here. What
+ * may not be stays as it is: an applied event never becomes failed, a simulated one is for good.
+ */
+export const stateAfter = (from: EventState, to: EventState): EventState =>
+  from === to || canMove(from, to) ? to : from;
 
 /** States in which an event can still change without its owner doing anything. */
 export const WAITING_STATES = [
@@ -109,7 +105,7 @@ export const SETTLED_FLAGS = [
 
 /**
  * Every error code a till can be answered, in the order in which the checks run, with its HTTP
- * status (specification 2, Errors).
+ * status (docs/contract-pos.md#answers).
  */
 export const ERROR_STATUS = {
   not_ready: 503,
@@ -128,7 +124,7 @@ export const ERROR_STATUS = {
 export type ErrorCode = keyof typeof ERROR_STATUS;
 export const ERROR_CODES = Object.keys(ERROR_STATUS) as readonly ErrorCode[];
 
-/** Limits of specification 2 and those it leaves to us. */
+/** Limits: docs/contract-pos.md#limits and docs/tills.md#records. */
 export const LIMITS = {
   /** Characters (code points) in an id, SKU, GTIN or location reference. */
   idLength: 128,

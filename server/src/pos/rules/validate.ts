@@ -1,49 +1,11 @@
-import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from 'ajv/dist/2020.js';
 
 import { describeSchemaErrors } from './messages';
-import { effectiveTime, parseOccurredAt } from './occurred-at';
+import { effectiveTime, parseOccurredAt } from '../../stock/rules/occurred-at';
 import type { CountLine, PosRecord, RecordLine } from './records';
-import { RECORD_SCHEMAS } from './schemas';
-import { LIMITS, type InventoryMode, type RecordKind } from './states';
-import { parseStrictJson, type BodyIssue, type JsonObject, type JsonValue } from './strict-json';
-
-/** The bodies as the schemas let them through. */
-interface WireLine {
-  sku?: string;
-  gtin?: string;
-  quantity: number;
-  unit_price?: number;
-}
-interface WireBody {
-  external_id: string;
-  occurred_at: string;
-  location_ref?: string;
-}
-interface WireSale extends WireBody {
-  currency: string;
-  total: number;
-  line_items: WireLine[];
-  customer?: JsonObject;
-  meta?: JsonObject;
-}
-interface WireRefund extends WireBody {
-  sale_external_id: string;
-  reason?: string;
-  restock?: boolean;
-  line_items?: WireLine[];
-}
-interface WireInventory extends WireBody {
-  mode: InventoryMode;
-  counts: { sku: string; quantity: number; reason?: string }[];
-}
-
-const ajv = new Ajv2020({ strict: true, allErrors: false, verbose: true });
-
-const VALIDATORS = {
-  sale: ajv.compile<WireSale>(RECORD_SCHEMAS.sale),
-  refund: ajv.compile<WireRefund>(RECORD_SCHEMAS.refund),
-  inventory: ajv.compile<WireInventory>(RECORD_SCHEMAS.inventory),
-} as const satisfies Record<RecordKind, ValidateFunction<WireBody>>;
+import { VALIDATORS, type WireBody, type WireCount, type WireLine } from './schemas/validators';
+import { LIMITS, type RecordKind } from './states';
+import { parseStrictJson, type BodyIssue, type JsonValue } from './strict-json';
 
 export interface ReceiptContext {
   /** When the request arrived, epoch milliseconds. */
@@ -86,7 +48,7 @@ const lineTexts = (lines: WireLine[] = []): NamedText[] =>
     [`line_items[${index}].gtin`, line.gtin],
   ]);
 
-const countTexts = (counts: WireInventory['counts']): NamedText[] =>
+const countTexts = (counts: readonly WireCount[]): NamedText[] =>
   counts.flatMap((count, index): NamedText[] => [
     [`counts[${index}].sku`, count.sku],
     [`counts[${index}].reason`, count.reason],
@@ -95,7 +57,7 @@ const countTexts = (counts: WireInventory['counts']): NamedText[] =>
 /** Half of a surrogate pair is a JSON escape that is no character: it has no UTF-8 to store. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-const findRepeatedSku = (counts: WireInventory['counts']): string | undefined => {
+const findRepeatedSku = (counts: readonly WireCount[]): string | undefined => {
   const seen = new Set<string>();
   for (const [index, { sku }] of counts.entries()) {
     if (seen.has(sku)) return `counts[${index}].sku`;
@@ -111,7 +73,7 @@ const lineOf = (line: WireLine): RecordLine => ({
   unitPrice: line.unit_price ?? null,
 });
 
-const countOf = (count: WireInventory['counts'][number]): CountLine => ({
+const countOf = (count: WireCount): CountLine => ({
   sku: count.sku,
   quantity: count.quantity,
   reason: count.reason ?? null,
@@ -145,12 +107,20 @@ const readBase = (
   return { ok: true, base };
 };
 
+const invalid = (
+  kind: RecordKind,
+  { errors }: ValidateFunction
+): { ok: false; issue: BodyIssue } => ({
+  ok: false,
+  issue: describeSchemaErrors(kind, errors ?? []),
+});
+
 const READERS: {
   [K in RecordKind]: (value: JsonValue, receivedAtMs: number) => Reading<RecordOf<K>>;
 } = {
   sale: (value, receivedAtMs) => {
     const validate = VALIDATORS.sale;
-    if (!validate(value)) return { ok: false, issue: describeSchemaErrors(validate.errors ?? []) };
+    if (!validate(value)) return invalid('sale', validate);
     const read = readBase(value, lineTexts(value.line_items), receivedAtMs);
     if (!read.ok) return read;
     const { currency, total, line_items: lines, customer = null, meta = null } = value;
@@ -169,7 +139,7 @@ const READERS: {
   },
   refund: (value, receivedAtMs) => {
     const validate = VALIDATORS.refund;
-    if (!validate(value)) return { ok: false, issue: describeSchemaErrors(validate.errors ?? []) };
+    if (!validate(value)) return invalid('refund', validate);
     const texts: NamedText[] = [
       ['sale_external_id', value.sale_external_id],
       ['reason', value.reason],
@@ -191,7 +161,7 @@ const READERS: {
   },
   inventory: (value, receivedAtMs) => {
     const validate = VALIDATORS.inventory;
-    if (!validate(value)) return { ok: false, issue: describeSchemaErrors(validate.errors ?? []) };
+    if (!validate(value)) return invalid('inventory', validate);
     const read = readBase(value, countTexts(value.counts), receivedAtMs);
     if (!read.ok) return read;
     const { mode, counts } = value;
@@ -213,7 +183,7 @@ const READERS: {
  * Reads a body's raw bytes as a record: strict JSON, then the published schema, then the rules no
  * schema can state (a real calendar day, valid Unicode in ids, an item once in a count, a count at
  * most 5 minutes ahead). A refusal is a 400 `schema_invalid` whose `message` names field and rule.
- * Never throws. Specification 2, Resources and Errors.
+ * Never throws. docs/contract-pos.md#answers.
  */
 export const readRecord = <K extends RecordKind>(
   kind: K,

@@ -1,5 +1,5 @@
 /**
- * How the refunds of one sale share what was sold (ARCHITECTURE.md, Refunds).
+ * How the refunds of one sale share what was sold (docs/tills.md#refund).
  *
  * The result follows from the sale and the set of its refunds alone, never from the order in which
  * they arrived. So whenever a refund or the sale arrives, everything is shared out again, and the
@@ -68,7 +68,10 @@ export interface RefundShares {
 /** Code units, not a locale: the order must be the same on every machine. */
 const compareText = (a: string, b: string): number => Number(a > b) - Number(a < b);
 
-export const compareRefunds = (a: RefundToShare, b: RefundToShare): number =>
+/** What refunds are shared out in the order of. */
+export type RefundKey = Pick<RefundToShare, 'effectiveMs' | 'externalId' | 'connection'>;
+
+export const compareRefunds = (a: RefundKey, b: RefundKey): number =>
   a.effectiveMs - b.effectiveMs ||
   compareText(a.externalId, b.externalId) ||
   a.connection - b.connection;

@@ -1,12 +1,12 @@
 /**
- * The rule of stock (ARCHITECTURE.md), for one item in one location. Times are epoch milliseconds.
+ * The rule of stock (docs/tills.md#the-rule-of-stock), for one item in one location. Times are epoch milliseconds.
  *
  * Level = the latest accepted count, or else the opening quantity, + every movement whose effective
  * time is later than that count. Two counts of the very same time are a correction: the later
  * arrival wins.
  *
- * `foldLevel` says it in one go, for the rebuild. `applyMovement` and `applyCount` say the same step
- * by step, for the ledger: whatever the order of the steps, the level is that of the fold.
+ * `applyMovement` and `applyCount` say it step by step, for the ledger: whatever the order of the
+ * steps, the level is the same. The rebuild says it in one go, in SQL (stock/rebuild.ts).
  */
 
 /**
@@ -125,38 +125,4 @@ export const applyCount = (level: LevelState, count: AskedCount, movedAfter: num
     effect: quantity - level.quantity,
     reason: null,
   };
-};
-
-/** A line of the ledger, as far as the rule needs it. */
-export type LedgerEntry =
-  | ({ type: 'count' } & AskedCount)
-  | {
-      type: Exclude<MovementType, 'count'>;
-      time: number;
-      /** As asked, whatever effect it had. */
-      quantity: number;
-      /** As recorded. */
-      reason: MovementReason | null;
-    };
-
-/** What the movements later than `time` add up to; counts and standing reasons left out. */
-export const sumAfter = (entries: Iterable<LedgerEntry>, time: number): number => {
-  let sum = 0;
-  for (const entry of entries) {
-    if (entry.type !== 'count' && entry.time > time && !isStanding(entry.reason)) {
-      sum += entry.quantity;
-    }
-  }
-  return sum;
-};
-
-/** The level that a ledger means, in whatever order its lines are given. */
-export const foldLevel = (openingQuantity: number, entries: readonly LedgerEntry[]): LevelState => {
-  let last: AskedCount | null = null;
-  for (const entry of entries) {
-    if (entry.type === 'count' && (last === null || compareCounts(entry, last) > 0)) last = entry;
-  }
-  if (last === null) return openLevel(openingQuantity + sumAfter(entries, -Infinity));
-  const { time, seq, line, quantity } = last;
-  return { quantity: quantity + sumAfter(entries, time), lastCount: { time, seq, line } };
 };

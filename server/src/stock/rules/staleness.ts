@@ -1,5 +1,5 @@
 /**
- * Staleness of an absolute count (specification 2, Ordering; ARCHITECTURE.md): judged line by line
+ * Staleness of an absolute count (docs/contract-pos.md#order): judged line by line
  * against the newest *accepted* count of that item in that location, queued ones too.
  */
 

@@ -7,7 +7,7 @@ export interface FailureRun {
 
 /**
  * Goes on counting deliveries that ended `failed` in a row; a `sent` one starts over. Deliveries,
- * not tries: each delivery is handed in once, when it ends. Specification 1, Webhook activity.
+ * not tries: each delivery is handed in once, when it ends. docs/contract-webhooks.md#switching-off.
  */
 export const continueRun = (
   count: number,

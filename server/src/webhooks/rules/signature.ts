@@ -8,7 +8,7 @@ export const generateSecret = (random: (size: number) => Buffer = randomBytes): 
 
 /**
  * The value of `X-Service-Signature`: `sha256=` and the lowercase hex HMAC-SHA256 of
- * `<timestamp>.<body>`, keyed with the whole secret string. Specification 1, Signing.
+ * `<timestamp>.<body>`, keyed with the whole secret string. docs/contract-webhooks.md#signatures.
  * @param timestamp Unix seconds.
  */
 export const serviceSignature = (secret: string, timestamp: number, body: string): string =>

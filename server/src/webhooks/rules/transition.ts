@@ -14,7 +14,7 @@ export interface NextState extends DeliveryState {
 }
 
 /**
- * What an attempt makes of a delivery; specification 1, States and transitions.
+ * What an attempt makes of a delivery; docs/contract-webhooks.md#delivery-states.
  *
  * - pending and answered with 2xx: sent.
  * - pending and failed: due again after the next pause of the schedule; failed after the last.

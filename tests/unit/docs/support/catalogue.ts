@@ -1,9 +1,9 @@
 import type { Core } from '@strapi/strapi';
 import { CRM_EVENTS } from '../../../../server/src/crm/catalogue';
 import { type EventMap, getHook, registerHooks } from '../../../../server/src/hooks';
-import { declarePosEvents } from '../../../../server/src/pos/pos-event-publishing';
+import { declarePosEvents } from '../../../../server/src/pos/processing/pos-event-publishing';
 import { declareStockEvents } from '../../../../server/src/stock/stock-events';
-import { declaredEvents } from '../../../../server/src/webhooks/catalogue';
+import { declaredEvents } from '../../../../server/src/webhooks/subscriptions/catalogue';
 
 /** Every event the plugin declares, by name, through the hook that a site collects them with. */
 export const catalogue = (): Promise<EventMap> => {

@@ -13,7 +13,7 @@ export interface Example {
   probe: [string, ...string[]];
   /** Whether it stores events as files in `EVENTS_FOLDER`. */
   storesFiles: boolean;
-  command(context: { file: string; port: number; scratch: string }): string[];
+  command(context: { file: string; scratch: string }): string[];
   file: string;
 }
 
@@ -44,7 +44,7 @@ export const EXAMPLE_RECEIVERS: readonly Example[] = [
     file: 'receiver.php',
     probe: ['php', '--version'],
     storesFiles: true,
-    command: ({ file, port }) => ['php', '-S', `127.0.0.1:${port}`, file],
+    command: ({ file }) => ['php', file],
   },
   {
     folder: 'go',
@@ -58,9 +58,24 @@ export const EXAMPLE_RECEIVERS: readonly Example[] = [
       return [binary];
     },
   },
+  {
+    folder: 'csharp',
+    file: 'Receiver.cs',
+    probe: ['bash', '-c', 'mcs --version && mono --version'],
+    storesFiles: true,
+    command({ file, scratch }) {
+      const binary = path.join(scratch, 'receiver.exe');
+      const args = ['-warnaserror', '-r:System.Runtime.Serialization', `-out:${binary}`, file];
+      const built = spawnSync('mcs', args, { encoding: 'utf8' });
+      if (built.status !== 0) throw new Error(`mcs failed: ${built.stdout}${built.stderr}`);
+      return ['mono', binary];
+    },
+  },
 ];
 
+/** Whether the language is on this machine. With `REQUIRE_ALL=1` it has to be. */
 export const isAvailable = ({ probe: [program, ...args] }: Example): boolean =>
+  process.env.REQUIRE_ALL === '1' ||
   spawnSync(program, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
 
 const freePort = (): Promise<number> =>
@@ -92,14 +107,58 @@ export interface RunningReceiver {
   stop(): Promise<void>;
 }
 
-/** Starts an example in a process of its own and waits until it listens. */
-export const startReceiver = async (example: Example, secret: string): Promise<RunningReceiver> => {
+/** A folder of its own for one run, and what to run there. */
+const prepare = (example: Example) => {
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-receiver-'));
   const events = path.join(scratch, 'events');
   fs.mkdirSync(events);
-  const port = await freePort();
   const file = path.join(EXAMPLES, example.folder, example.file);
-  const [program, ...args] = example.command({ file, port, scratch }) as [string, ...string[]];
+  const [program, ...args] = example.command({ file, scratch }) as [string, ...string[]];
+  return { scratch, events, program, args };
+};
+
+/**
+ * Starts an example with one secret after the other (undefined: the variable is not set at all),
+ * each until it ends or listens.
+ * @returns for each the exit code, or 'listens'
+ */
+export const tryToStart = async (
+  example: Example,
+  secrets: readonly (string | undefined)[]
+): Promise<(number | 'listens' | null)[]> => {
+  const { scratch, events, program, args } = prepare(example);
+  const outcomes: (number | 'listens' | null)[] = [];
+  for (const secret of secrets) {
+    const port = await freePort();
+    const { WEBHOOK_SECRET: _, ...env } = process.env;
+    const child = spawn(program, args, {
+      env: {
+        ...env,
+        ...(secret !== undefined && { WEBHOOK_SECRET: secret }),
+        PORT: String(port),
+        EVENTS_FOLDER: events,
+      },
+      stdio: 'ignore',
+    });
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    let listens = false;
+    const until = Date.now() + 30_000;
+    while (child.exitCode === null && !listens && Date.now() < until) {
+      listens = await isListening(port);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    outcomes.push(listens ? 'listens' : child.exitCode);
+    child.kill('SIGKILL');
+    await exited;
+  }
+  fs.rmSync(scratch, { recursive: true, force: true });
+  return outcomes;
+};
+
+/** Starts an example in a process of its own and waits until it listens. */
+export const startReceiver = async (example: Example, secret: string): Promise<RunningReceiver> => {
+  const { scratch, events, program, args } = prepare(example);
+  const port = await freePort();
   let printed = '';
   const child: ChildProcess = spawn(program, args, {
     env: { ...process.env, WEBHOOK_SECRET: secret, PORT: String(port), EVENTS_FOLDER: events },

@@ -35,6 +35,7 @@ export type Input = SaleInput | RefundInput | CountInput | AdjustmentInput;
 
 export const ITEMS = [1, 2, 3, 4];
 export const LOCATIONS = [1, 2];
+export const CONNECTIONS = [1, 2, 3];
 /** Items that nobody has heard of at first; their lines wait. */
 export const UNKNOWN_AT_FIRST = [3, 4];
 
@@ -42,12 +43,13 @@ export const openingOf = (item: number, location: number): number => item * 10 +
 
 /** Connections 1 and 2 share a group; 3 is alone. */
 export const groupOf = (connection: number): string => (connection < 3 ? 'shop' : 'alone');
+/** The only location that a connection maps at first, and when a refund arrives; null: it maps both. */
 export const onlyLocationOf = (connection: number): number | null =>
   [null, 1, null, 2][connection] ?? null;
 
 const item = fc.constantFrom(...ITEMS);
 const location = fc.constantFrom(...LOCATIONS);
-const connection = fc.constantFrom(1, 2, 3);
+const connection = fc.constantFrom(...CONNECTIONS);
 const time = fc.integer({ min: 1, max: 12 });
 const saleId = fc.constantFrom('s1', 's2');
 
@@ -119,13 +121,16 @@ export const records = (distinctCounts: boolean): fc.Arbitrary<Input[]> =>
       });
     });
 
-/** What happens to the processor besides records: an item becomes known, a grace period ends. */
-export type Chance = { at: number; what: { learn: number } | 'graces end' };
+/**
+ * What happens to the processor besides records: an item becomes known, a connection maps the
+ * locations that it had not mapped, a grace period ends.
+ */
+export type Chance = { at: number; what: { learn: number } | { map: number } | 'graces end' };
 
 export interface Run {
   /** Indexes of the records in the order of arrival, some of them more than once. */
   arrivals: number[];
-  /** Decides in which order accepted records are processed. */
+  /** Decides in which order accepted records are processed; an odd one together with the next. */
   queueSeed: number[];
   chances: Chance[];
 }
@@ -146,6 +151,7 @@ export const runOf = (length: number): fc.Arbitrary<Run> => {
         at: fc.nat(length),
         what: fc.oneof(
           fc.record({ learn: fc.constantFrom(...UNKNOWN_AT_FIRST) }),
+          fc.record({ map: connection }),
           fc.constant('graces end' as const)
         ),
       }),

@@ -6,7 +6,7 @@ const header = (headers: Headers, name: string): string =>
   Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1] ?? '';
 
 /**
- * A receiver written from specification 1 alone (Signing of outgoing events) and nothing of ours:
+ * A receiver written from docs/contract-webhooks.md#signatures alone and nothing of ours:
  * the timestamp, a dot and the raw body; HMAC-SHA256 keyed with the secret; `sha256=` and lowercase
  * hex; nothing older than 300 seconds.
  * @param now Unix seconds.

@@ -21,9 +21,10 @@ const registerHandlers = (strapi) => {
     },
   }));
 
-  // 2. An action: everything that is sent through it passes here. (The controller calls it.)
+  // 2. An action: its handlers hear every event there is, once it is committed. (The controller
+  //    calls it, which sends an event.)
   strapi.hook('service_crm_webhook').register(({ event }) => {
-    strapi.log.debug(`hooks-demo: ${event} is about to be queued`);
+    strapi.log.debug(`hooks-demo: ${event} happened`);
   });
 
   // 3. A filter over an event's data, for each webhook before it is queued: change it, or return

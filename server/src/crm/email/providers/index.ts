@@ -1,10 +1,12 @@
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import type { Context } from 'koa';
+import { createFailedAttempts } from '../../../access/failed-attempts';
+import { clientAddress } from '../../../net/client-address';
 import { getOptions } from '../../../config';
-import type { RouteConfig } from '../../../room';
+import type { RouteConfig } from '../../../feature';
 import { createMailgun } from './mailgun';
-import { providerBody } from './raw-body';
+import { typeOfUnparsed } from '../../../http/unparsed';
+import { readProviderBody } from './raw-body';
 import { receive } from './receive';
 import { forgetSeen } from './seen-events';
 import { createSendgrid, sendgridKey } from './sendgrid';
@@ -16,7 +18,7 @@ type ProviderName = 'sendgrid' | 'mailgun';
 const configured = (strapi: Core.Strapi): Partial<Record<ProviderName, Provider>> => {
   const { sendgrid, mailgun } = getOptions(strapi).email;
   return {
-    ...(sendgrid && { sendgrid: createSendgrid(sendgridKey(sendgrid.publicKey)) }),
+    ...(sendgrid && { sendgrid: createSendgrid(sendgridKey(sendgrid.publicKey), Date.now) }),
     ...(mailgun && { mailgun: createMailgun(mailgun.signingKey, Date.now) }),
   };
 };
@@ -32,23 +34,71 @@ export const checkProviderKeys = (strapi: Core.Strapi): void => {
   }
 };
 
+/** The host adds a method for each HTTP error to koa's context. */
+type HostContext = Context &
+  Record<'unauthorized' | 'payloadTooLarge' | 'requestTimeout' | 'serviceUnavailable', Refuse> &
+  Record<'tooManyRequests' | 'notFound', Refuse>;
+type Refuse = (message: string) => void;
+
+const RETRY_AFTER_SECONDS = 10;
+
 export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
-  const answer = (name: ProviderName) => async (ctx: Context) => {
-    const provider = configured(strapi)[name];
-    if (!provider) {
-      throw new errors.NotFoundError(`No key for ${name} is set in the options of switchboard`);
+  // Whoever posts what no provider signed is told to wait; what a provider signed always passes.
+  const failures = createFailedAttempts();
+  const refuse = async (ctx: HostContext, answer: () => void): Promise<void> => {
+    const retryAfter = await failures.charge(clientAddress(ctx));
+    if (retryAfter === null) {
+      answer();
+      return;
     }
-    const body = providerBody(ctx.req);
-    if (!body) throw new errors.PayloadTooLargeError('The body is too large');
-    const events = await provider.read({
-      ...body,
+    ctx.set('Retry-After', String(retryAfter));
+    ctx.tooManyRequests('Too many posts without a valid signature, try again later');
+  };
+  const unsigned = (ctx: HostContext): Promise<void> =>
+    refuse(ctx, () => ctx.unauthorized('The signature does not hold'));
+
+  const take = async (ctx: HostContext, name: ProviderName, provider: Provider, bytes: Buffer) => {
+    const post = await provider.read({
+      bytes,
+      contentType: typeOfUnparsed(ctx.req),
       header: (header) => ctx.get(header) || undefined,
     });
-    if (!events) throw new errors.UnauthorizedError('The signature does not hold');
-    ctx.body = {
-      received: events.length,
-      recorded: await receive(strapi, name, events, Date.now()),
-    };
+    const recorded = post ? await receive(strapi, name, post, Date.now()) : null;
+    if (!post || recorded === null) return unsigned(ctx);
+    ctx.body = { received: post.events.length, recorded };
+  };
+
+  const answer = (name: ProviderName) => async (ctx: HostContext) => {
+    const provider = configured(strapi)[name];
+    if (!provider) {
+      ctx.notFound(`No key for ${name} is set in the options of switchboard`);
+      return;
+    }
+    const body = await readProviderBody(ctx.req);
+    switch (body.kind) {
+      case 'bytes':
+        try {
+          await take(ctx, name, provider, body.bytes);
+        } finally {
+          body.release();
+        }
+        return;
+      case 'too_large':
+        await refuse(ctx, () => ctx.payloadTooLarge('The body is too large'));
+        return;
+      case 'slow':
+        ctx.set('Connection', 'close');
+        await refuse(ctx, () => ctx.requestTimeout('The body did not come in time'));
+        return;
+      case 'broken':
+        // Nobody is there to read an answer.
+        ctx.set('Connection', 'close');
+        ctx.status = 400;
+        return;
+      case 'busy':
+        ctx.set('Retry-After', String(RETRY_AFTER_SECONDS));
+        ctx.serviceUnavailable('Too much is being received at once, try again later');
+    }
   };
   return { sendgrid: answer('sendgrid'), mailgun: answer('mailgun') };
 };

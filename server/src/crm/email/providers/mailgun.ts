@@ -1,21 +1,19 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { isCurrent } from './signed-time';
+import { signatureInForm, signatureInJson } from './unparsed-signature';
 import type { Provider, ProviderEvent } from './types';
 import { addressOf, formFields, isValues, parseJson, textOf, timeOf, type Values } from './values';
 
 /**
  * Mailgun: webhooks (JSON) and routes that forward inbound mail (a form). Both carry timestamp,
  * token and signature, which is the HMAC-SHA256 of timestamp and token under the account's webhook
- * signing key. It does not cover the rest, so HTTPS has to.
+ * signing key. It does not cover the rest, so a token counts once, with what it came with first.
  */
-
-/** As long as a token is remembered (`seen-events.ts`), so that none can be replayed after. */
-export const MAILGUN_WINDOW_MS = 3 * 24 * 3600 * 1000;
 
 const isSigned = (signingKey: string, signature: Values, now: number): boolean => {
   const { timestamp, token, signature: given } = signature;
-  const at = timeOf(timestamp);
-  if (at === null || typeof token !== 'string' || token === '') return false;
-  if (typeof given !== 'string' || Math.abs(now - at) > MAILGUN_WINDOW_MS) return false;
+  if (typeof token !== 'string' || token === '' || !isCurrent(timestamp, now)) return false;
+  if (typeof given !== 'string') return false;
   const expected = createHmac('sha256', signingKey)
     .update(`${String(timestamp)}${token}`)
     .digest();
@@ -36,8 +34,8 @@ const eventOf = (data: Values, token: string): ProviderEvent | null => {
   const variables = variablesOf(data);
   const client = record(data['client-info']);
   const base = {
-    // The signed token, not the event's own id: only it is known to come from Mailgun.
-    id: token,
+    // A post that is made again may come with another token.
+    id: textOf(data.id) ?? token,
     email: textOf(data.recipient) ?? '',
     campaign: textOf(variables.campaign_id),
   };
@@ -74,7 +72,7 @@ const inboundOf = (fields: Values): ProviderEvent[] => {
   if (!email) return [];
   return [
     {
-      id: textOf(fields.token),
+      id: textOf(fields['Message-Id']) ?? String(fields.token),
       email,
       campaign: null,
       type: 'received',
@@ -87,14 +85,25 @@ const inboundOf = (fields: Values): ProviderEvent[] => {
 
 export const createMailgun = (signingKey: string, now: () => number): Provider => ({
   async read({ bytes, contentType }) {
-    if (/^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(contentType)) {
+    const isForm = /^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(contentType);
+    // Nothing is parsed for somebody who has no signature to show.
+    const shown = isForm ? signatureInForm(bytes, contentType) : signatureInJson(bytes);
+    if (!shown || !isSigned(signingKey, shown, now())) return null;
+    if (isForm) {
       const fields = await formFields(bytes, contentType);
-      return fields && isSigned(signingKey, fields, now()) ? inboundOf(fields) : null;
+      if (!fields || !isSigned(signingKey, fields, now())) return null;
+      const once = { token: String(fields.token), content: JSON.stringify(fields) };
+      return { events: inboundOf(fields), once };
     }
     const body = record(parseJson(bytes));
     const signature = record(body.signature);
     if (!isSigned(signingKey, signature, now())) return null;
-    const event = eventOf(record(body['event-data']), String(signature.token));
-    return event && event.email !== '' ? [event] : [];
+    const token = String(signature.token);
+    const data = record(body['event-data']);
+    const event = eventOf(data, token);
+    return {
+      events: event && event.email !== '' ? [event] : [],
+      once: { token, content: JSON.stringify(data) },
+    };
   },
 });

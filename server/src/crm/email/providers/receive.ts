@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { errorText } from '../../../error-text';
-import { inTransaction } from '../../../database/connection';
+import { errorText } from '../../../runtime/error-text';
+import { inUniqueTransaction } from '../../../database/errors/duplicate';
 import { crmRecords } from '../../resources/crm-records';
 import { findByEmail } from '../../resources/find-by-email';
 import { getEmailService } from '../email-service';
-import { noteSeen } from './seen-events';
-import type { ProviderEvent } from './types';
+import { bindToken, noteSeen } from './seen-events';
+import type { ProviderEvent, SignedPost } from './types';
 
 const record = async (
   strapi: Core.Strapi,
@@ -44,19 +44,24 @@ const record = async (
 /**
  * Records what a provider posted, each in a transaction of its own: one that cannot be recorded (an
  * address that is no contact, a campaign that is gone) does not hold up the others, nor makes the
- * provider post all of them again. @returns how many were taken.
+ * provider post all of them again.
+ * @returns how many were taken; null where the signature was used for something else before.
  */
 export const receive = async (
   strapi: Core.Strapi,
   provider: string,
-  events: readonly ProviderEvent[],
+  { events, once }: SignedPost,
   now: number
-): Promise<number> => {
+): Promise<number | null> => {
+  if (once) {
+    const bound = await inUniqueTransaction(strapi, () => bindToken(strapi, provider, once, now));
+    if (!bound) return null;
+  }
   let taken = 0;
   for (const event of events) {
     try {
-      const isTaken = await inTransaction(strapi, async () => {
-        if (event.id && !(await noteSeen(strapi, provider, event.id, now))) return false;
+      const isTaken = await inUniqueTransaction(strapi, async () => {
+        if (!(await noteSeen(strapi, provider, event.id, now))) return false;
         const contact = await findByEmail(strapi, event.email);
         if (!contact) return false;
         await record(strapi, contact, event);

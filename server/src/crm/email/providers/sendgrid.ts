@@ -1,4 +1,5 @@
-import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { isCurrent } from './signed-time';
 import type { Provider, ProviderEvent, ProviderPost } from './types';
 import { addressOf, formFields, isValues, parseJson, textOf, timeOf, type Values } from './values';
 
@@ -19,9 +20,9 @@ const keyOf = (publicKey: string): KeyObject =>
 /** @throws Error where the text is no public key; the site's options are then wrong. */
 export const sendgridKey = (publicKey: string): KeyObject => keyOf(publicKey.trim());
 
-const isSigned = (key: KeyObject, post: ProviderPost): boolean => {
+const isSigned = (key: KeyObject, post: ProviderPost, now: number): boolean => {
   const [signature, timestamp] = [post.header(SIGNATURE), post.header(TIMESTAMP)];
-  if (!signature || !timestamp || !/^\d{1,12}$/.test(timestamp)) return false;
+  if (!signature || !timestamp || !isCurrent(timestamp, now)) return false;
   const signed = Buffer.concat([Buffer.from(timestamp), post.bytes]);
   try {
     return verify('sha256', signed, key, Buffer.from(signature, 'base64'));
@@ -30,8 +31,12 @@ const isSigned = (key: KeyObject, post: ProviderPost): boolean => {
   }
 };
 
+/** For what has no id: the same content is the same event. */
+const contentId = (content: string | Buffer): string =>
+  createHash('sha256').update(content).digest('hex');
+
 const about = (values: Values) => ({
-  id: textOf(values.sg_event_id),
+  id: textOf(values.sg_event_id) ?? contentId(JSON.stringify(values)),
   email: textOf(values.email) ?? '',
   campaign: textOf(values.campaign_id),
 });
@@ -69,13 +74,13 @@ const eventOf = (values: Values): ProviderEvent | null => {
   }
 };
 
-const inboundOf = (fields: Values): ProviderEvent[] => {
+const inboundOf = (fields: Values, bytes: Buffer): ProviderEvent[] => {
   const email = addressOf(fields.from);
   if (!email) return [];
-  const id = /^message-id:\s*(\S+)/im.exec(textOf(fields.headers) ?? '')?.[1] ?? null;
+  const id = /^message-id:\s*(\S+)/im.exec(textOf(fields.headers) ?? '')?.[1];
   return [
     {
-      id,
+      id: id ?? contentId(bytes),
       email,
       campaign: null,
       type: 'received',
@@ -86,15 +91,16 @@ const inboundOf = (fields: Values): ProviderEvent[] => {
   ];
 };
 
-export const createSendgrid = (key: KeyObject): Provider => ({
+export const createSendgrid = (key: KeyObject, now: () => number): Provider => ({
   async read(post) {
-    if (!isSigned(key, post)) return null;
+    if (!isSigned(key, post, now())) return null;
     if (/^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(post.contentType)) {
       const fields = await formFields(post.bytes, post.contentType);
-      return fields ? inboundOf(fields) : [];
+      return { events: fields ? inboundOf(fields, post.bytes) : [], once: null };
     }
     const list = parseJson(post.bytes);
-    const events = Array.isArray(list) ? list.filter(isValues).map(eventOf) : [];
-    return events.filter((event) => event !== null && event.email !== '') as ProviderEvent[];
+    const read = Array.isArray(list) ? list.filter(isValues).map(eventOf) : [];
+    const events = read.filter((event) => event !== null && event.email !== '');
+    return { events: events as ProviderEvent[], once: null };
   },
 });

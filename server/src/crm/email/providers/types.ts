@@ -1,7 +1,7 @@
 /** What a provider's post says, in our own words. */
 export type ProviderEvent = {
-  /** The provider's id of it, the same when it is posted again; null where it gives none. */
-  id: string | null;
+  /** The provider's id of it, the same when it is posted again; else one made of its content. */
+  id: string;
   /** The contact's address. */
   email: string;
   /** The CRM's campaign, as the sender gave it to the provider in a custom variable. */
@@ -32,7 +32,17 @@ export interface ProviderPost {
   header(name: string): string | undefined;
 }
 
-/** A post whose signature holds. `null` from `read`: it does not. */
+/** A post whose signature holds. */
+export interface SignedPost {
+  events: ProviderEvent[];
+  /**
+   * Where the signature covers a token and not the body: the token, and what it came with first. With
+   * anything else it is refused. Null where the signature covers the body.
+   */
+  once: { token: string; content: string } | null;
+}
+
+/** `null` from `read`: the signature does not hold, or not any more. */
 export interface Provider {
-  read(post: ProviderPost): Promise<ProviderEvent[] | null>;
+  read(post: ProviderPost): Promise<SignedPost | null>;
 }

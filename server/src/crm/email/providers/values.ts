@@ -1,9 +1,10 @@
+import { isRecord } from '../../../runtime/is-record';
+
 /** Reads values out of what a provider posts, whatever it turns out to be. */
 
 export type Values = Readonly<Record<string, unknown>>;
 
-export const isValues = (value: unknown): value is Values =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isValues: (value: unknown) => value is Values = isRecord;
 
 export const textOf = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' ? value : null;

@@ -1,4 +1,4 @@
-import { OCCURRED_AT_PATTERN } from '../occurred-at';
+import { OCCURRED_AT_PATTERN } from '../../../stock/rules/occurred-at';
 import { LIMITS } from '../states';
 
 /** A JSON Schema document or a part of one. */
@@ -53,6 +53,15 @@ export const externalId = identifier(
 export const locationRef = identifier(
   'The location, as the connection maps it. Needed if the connection maps more than one.'
 );
+
+/** What a body must keep to beyond what a schema can say; part of each document's description. */
+export const BEYOND_SCHEMA =
+  'What no schema can say is checked as well: the bytes are UTF-8 without a byte order mark and ' +
+  `within the size that the site allows (${LIMITS.bodyBytes} bytes unless it says otherwise); no ` +
+  `key stands twice in one object; objects and lists are nested at most ${LIMITS.depth} deep; ` +
+  'whole numbers are whole as they are written (5.0 is, 1.00000000000000000001 is not); ids are ' +
+  'valid Unicode; the day and time of occurred_at exist in the calendar; external_id is used once ' +
+  'by a connection.';
 
 /** One line of a sale or refund; used through `#/$defs/line_item` of each document. */
 export const lineItem: SchemaNode = {

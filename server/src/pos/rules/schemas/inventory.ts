@@ -1,5 +1,6 @@
 import { INVENTORY_MODES, LIMITS, SCHEMA_IDS } from '../states';
 import {
+  BEYOND_SCHEMA,
   DRAFT,
   externalId,
   freeText,
@@ -8,17 +9,22 @@ import {
   occurredAt,
   type SchemaNode,
 } from './common';
+import { noOtherKind, REQUIRED_FIELDS } from './kinds';
 
-/** `GET /schema/inventory`: the document that `POST /inventory` validates against (specification 2, Inventory). */
+/** `GET /schema/inventory`: the document that `POST /inventory` validates against (docs/contract-pos.md#inventory). */
 export const inventorySchema: SchemaNode = {
   $schema: DRAFT,
   $id: SCHEMA_IDS.inventory,
   title: 'Inventory',
   description:
     'A stocktake count (absolute) or an adjustment such as breakage or a delivery (relative). ' +
-    'Fields that are not listed are accepted and kept.',
+    'Fields that are not listed are accepted and kept, but not all that another kind of record ' +
+    `needs: the signature does not say which kind was meant. ${BEYOND_SCHEMA} In an absolute body ` +
+    'no sku stands twice in counts, and occurred_at is at most 5 minutes ahead of its receipt. ' +
+    'location_ref is needed if the connection maps more than one location.',
   type: 'object',
-  required: ['external_id', 'occurred_at', 'mode', 'counts'],
+  required: REQUIRED_FIELDS.inventory,
+  allOf: noOtherKind('inventory'),
   properties: {
     external_id: externalId,
     occurred_at: occurredAt,

@@ -1,5 +1,6 @@
 import { LIMITS, SCHEMA_IDS } from '../states';
 import {
+  BEYOND_SCHEMA,
   DRAFT,
   externalId,
   freeText,
@@ -9,17 +10,21 @@ import {
   occurredAt,
   type SchemaNode,
 } from './common';
+import { noOtherKind, REQUIRED_FIELDS } from './kinds';
 
-/** `GET /schema/refund`: the document that `POST /refund` validates against (specification 2, Refund). */
+/** `GET /schema/refund`: the document that `POST /refund` validates against (docs/contract-pos.md#refund). */
 export const refundSchema: SchemaNode = {
   $schema: DRAFT,
   $id: SCHEMA_IDS.refund,
   title: 'Refund',
   description:
     'A refund of a whole sale or of some of its lines. It may come before its sale. ' +
-    'Fields that are not listed are accepted and kept.',
+    'Fields that are not listed are accepted and kept (it may carry the currency and total of what ' +
+    'was paid back), but not all that an inventory message needs: the signature does not say which ' +
+    `kind was meant. ${BEYOND_SCHEMA}`,
   type: 'object',
-  required: ['external_id', 'sale_external_id', 'occurred_at'],
+  required: REQUIRED_FIELDS.refund,
+  allOf: noOtherKind('refund'),
   properties: {
     external_id: externalId,
     sale_external_id: identifier('The external_id of the sale that is refunded.'),

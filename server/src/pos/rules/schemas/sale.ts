@@ -1,6 +1,7 @@
 import { CURRENCY_CODES } from '../currencies';
 import { LIMITS, SCHEMA_IDS } from '../states';
 import {
+  BEYOND_SCHEMA,
   DRAFT,
   externalId,
   lineItem,
@@ -9,15 +10,20 @@ import {
   occurredAt,
   type SchemaNode,
 } from './common';
+import { noOtherKind, REQUIRED_FIELDS } from './kinds';
 
-/** `GET /schema/sale`: the document that `POST /sale` validates against (specification 2, Sale). */
+/** `GET /schema/sale`: the document that `POST /sale` validates against (docs/contract-pos.md#sale). */
 export const saleSchema: SchemaNode = {
   $schema: DRAFT,
   $id: SCHEMA_IDS.sale,
   title: 'Sale',
-  description: 'A completed sale. Fields that are not listed are accepted and kept.',
+  description:
+    'A completed sale. Fields that are not listed are accepted and kept, but not all that another ' +
+    'kind of record needs: the signature does not say which kind was meant. ' +
+    `${BEYOND_SCHEMA} location_ref is needed if the connection maps more than one location.`,
   type: 'object',
-  required: ['external_id', 'occurred_at', 'currency', 'total', 'line_items'],
+  required: REQUIRED_FIELDS.sale,
+  allOf: noOtherKind('sale'),
   properties: {
     external_id: externalId,
     occurred_at: occurredAt,

@@ -1,0 +1,11 @@
+/** Equal as they would be sent. */
+export const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** The fields of `values` that are not as they were. */
+export const changedFields = <Values extends object>(
+  values: Values,
+  before: Values
+): Partial<Values> =>
+  Object.fromEntries(
+    Object.entries(values).filter(([field, value]) => !same(value, before[field as keyof Values]))
+  ) as Partial<Values>;

@@ -1,0 +1,94 @@
+'use strict';
+
+const { parseArgs } = require('node:util');
+const { createOutput } = require('./output');
+
+/** A message for whoever typed the command; shown as one line, without a stack trace. */
+class CommandError extends Error {}
+
+const COMMON = { help: { type: 'boolean' }, json: { type: 'boolean' } };
+
+/**
+ * The commands by their words. Each file exports `summary`, `usage` (the help's text), `options` for
+ * `parseArgs` beside the common ones, and `run(values, output)`, which resolves with the exit code.
+ */
+const COMMANDS = {
+  'stock rebuild': () => require('./stock-rebuild'),
+  uninstall: () => require('./uninstall'),
+};
+
+const overview = () => {
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const lines = Object.entries(COMMANDS).map(
+    ([name, load]) => `  ${name.padEnd(width)}  ${load().summary}`
+  );
+  return [
+    'Usage, in the folder of a Strapi site: switchboard <command> [options]',
+    '',
+    'Commands:',
+    ...lines,
+    '',
+    'switchboard <command> --help says more. With --json, standard output is one JSON value.',
+    '',
+  ].join('\n');
+};
+
+const HELP = new Set(['--help', '-h', 'help']);
+
+/** The longest name that the words begin with. */
+const findCommand = (words) => {
+  const leading = words.slice(0, 2).filter((word) => !word.startsWith('-'));
+  for (let length = leading.length; length > 0; length -= 1) {
+    const name = leading.slice(0, length).join(' ');
+    if (Object.hasOwn(COMMANDS, name)) return { name, rest: words.slice(length) };
+  }
+  const known = Object.keys(COMMANDS).join(', ');
+  if (leading.length === 0) throw new CommandError(`Which command? There are: ${known}`);
+  throw new CommandError(`Unknown command "${leading.join(' ')}". There are: ${known}`);
+};
+
+const parseOptions = (name, command, args) => {
+  try {
+    return parseArgs({ args, options: { ...COMMON, ...command.options }, strict: true }).values;
+  } catch (error) {
+    // Its further sentences are about positional arguments, which no command takes.
+    throw new CommandError(`switchboard ${name}: ${error.message.split('. ')[0]}`);
+  }
+};
+
+const oneLine = (error) => {
+  const text = error?.message || error?.code || String(error);
+  return text.split('\n')[0];
+};
+
+const execute = async (words, output) => {
+  const help = (text, json) => {
+    if (json) output.json({ usage: text });
+    else output.result(text);
+    return 0;
+  };
+  if (words.length > 0 && HELP.has(words[0])) return help(overview(), words.includes('--json'));
+  const { name, rest } = findCommand(words);
+  const command = COMMANDS[name]();
+  const values = parseOptions(name, command, rest);
+  if (values.help) return help(command.usage, values.json);
+  return command.run(values, output);
+};
+
+/**
+ * Runs the command that these words are. Never rejects.
+ * @returns {Promise<number>} the exit code; 2 where it could not run
+ */
+const run = async (words) => {
+  const output = createOutput();
+  try {
+    return await execute(words, output);
+  } catch (error) {
+    output.complain(oneLine(error));
+    return 2;
+  } finally {
+    await output.flushed();
+  }
+};
+
+module.exports = { CommandError, run };

@@ -1,0 +1,129 @@
+import type { Core } from '@strapi/strapi';
+import type { Entry } from './mapping';
+import type { WatchedSource } from './watched-types';
+
+export type Where = Record<string, unknown>;
+
+/** How many rows a bulk write is read, compared and published at a time. */
+const CHUNK = 200;
+
+/** What is handled together of a long list: memory and statements do not grow with a bulk write. */
+export const inChunks = <T>(all: readonly T[]): T[][] => {
+  const chunks: T[][] = [];
+  for (let start = 0; start < all.length; start += CHUNK) {
+    chunks.push(all.slice(start, start + CHUNK));
+  }
+  return chunks;
+};
+
+/** What of a record to read. */
+export interface Reading {
+  /** Payload keys; null: all. */
+  keys: ReadonlySet<string> | null;
+  tags: boolean;
+}
+
+interface ComponentSchema {
+  attributes: Record<string, { type: string; private?: boolean }>;
+}
+
+/** Public scalars of a component: no relation, password or private attribute can get any further. */
+const componentFields = (strapi: Core.Strapi, uid: string): string[] => {
+  const component = strapi.components[uid as keyof typeof strapi.components] as
+    ComponentSchema | undefined;
+  return Object.entries(component?.attributes ?? {})
+    .filter(([, { type, private: hidden }]) => {
+      return (
+        !hidden && !['password', 'relation', 'media', 'component', 'dynamiczone'].includes(type)
+      );
+    })
+    .map(([name]) => name);
+};
+
+const populateFor = (strapi: Core.Strapi, watched: WatchedSource, reading: Reading): Where => {
+  const populate: Where = {};
+  for (const { path, attribute, shape } of watched.source.fields) {
+    if (!attribute || !shape) continue;
+    if (reading.keys && !reading.keys.has(path.split('.')[0] ?? path)) continue;
+    if (shape.type === 'relation') {
+      populate[attribute] = {
+        select: shape.target === 'admin::user' ? ['id'] : ['id', 'documentId'],
+      };
+    } else if (shape.type === 'component') {
+      populate[attribute] = { select: ['id', ...componentFields(strapi, shape.component ?? '')] };
+    } else if (shape.type === 'media') {
+      populate[attribute] = { select: ['url'] };
+    }
+  }
+  const { tags } = watched.source;
+  if (reading.tags && tags) {
+    const attributes = watched.tagSource.fields.flatMap(({ attribute }) => attribute ?? []);
+    populate[tags] = { select: ['id', 'documentId', ...attributes] };
+  }
+  return populate;
+};
+
+const defaultLocale = async (strapi: Core.Strapi): Promise<string> => {
+  const locales = strapi.plugin('i18n').service('locales') as {
+    getDefaultLocale(): Promise<string>;
+  };
+  return locales.getDefaultLocale();
+};
+
+/** The row that counts of a document: the published one, in the site's default language. */
+export const countedWhere = async (
+  strapi: Core.Strapi,
+  watched: WatchedSource
+): Promise<Where> => ({
+  ...(watched.draftAndPublish && { publishedAt: { $notNull: true } }),
+  ...(watched.localized && { locale: await defaultLocale(strapi) }),
+});
+
+/**
+ * Reads rows without the host's read lifecycles: nothing that a site hooks there may change, slow
+ * down or refuse what an event says. `lock`: until the transaction ends nobody else may change them.
+ */
+export const readRows = async (
+  strapi: Core.Strapi,
+  watched: WatchedSource,
+  where: Where,
+  reading: Reading,
+  { lock, ...page }: { orderBy?: Where; limit?: number; offset?: number; lock?: boolean } = {}
+): Promise<Entry[]> => {
+  const populate = populateFor(strapi, watched, reading);
+  const counted = await countedWhere(strapi, watched);
+  const query = strapi.db.queryBuilder(watched.uid).init({
+    ...page,
+    where: Object.keys(counted).length > 0 ? { $and: [where, counted] } : where,
+    ...(Object.keys(populate).length > 0 && { populate }),
+  });
+  if (lock) query.forUpdate();
+  return (await query.execute()) as Entry[];
+};
+
+/** The documents that a condition matches, in chunks: memory does not grow with a bulk write. */
+export async function* documentIdsOf(
+  strapi: Core.Strapi,
+  uid: string,
+  params: { where?: unknown; filters?: unknown; _q?: unknown }
+): AsyncGenerator<string[]> {
+  let last = 0;
+  for (;;) {
+    const after = { id: { $gt: last } };
+    const rows = (await strapi.db
+      .queryBuilder(uid)
+      .init({
+        ...params,
+        select: ['id', 'documentId'],
+        where: params.where ? { $and: [params.where, after] } : after,
+        orderBy: { id: 'asc' },
+        limit: CHUNK,
+      })
+      .execute()) as { id: number; documentId: string }[];
+    const tail = rows.at(-1);
+    if (!tail) return;
+    yield [...new Set(rows.map(({ documentId }) => documentId))];
+    if (rows.length < CHUNK) return;
+    last = Number(tail.id);
+  }
+}

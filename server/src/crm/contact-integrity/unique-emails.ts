@@ -1,0 +1,62 @@
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import { isDuplicate } from '../../database/errors/duplicate';
+import { emailKey } from './email-key';
+
+const CONTACT = 'plugin::switchboard.contact';
+
+type Data = Record<string, unknown>;
+
+/** A 400 that names the field, in the form in which the content manager shows it beside it. */
+export class EmailTakenError extends errors.ValidationError {
+  constructor() {
+    super('email: belongs to another contact', {
+      errors: [{ path: ['email'], message: 'belongs to another contact', name: 'ValidationError' }],
+    });
+  }
+}
+
+/** What the databases say of the unique index: its name, or on SQLite its column. */
+const CONFLICT = /switchboard_contacts_email\b|switchboard_contacts\.email_key\b/;
+
+const isTaken = async (
+  strapi: Core.Strapi,
+  key: string,
+  self: string | undefined
+): Promise<boolean> => {
+  const taken = (await strapi.db
+    .queryBuilder(CONTACT)
+    .init({ select: ['id', 'documentId'], where: { email_key: key }, limit: 1 })
+    .execute()) as { documentId: string }[];
+  return taken[0] !== undefined && taken[0].documentId !== self;
+};
+
+interface DocumentContext {
+  uid: string;
+  action: string;
+  params: { documentId?: string; data?: Data };
+}
+
+/**
+ * Refuses a second contact of one address with an answer that a person can read, whether the other
+ * one is there already or is met at the unique index, which makes it sure. No transaction, and so no
+ * lock, begins here: a site's own middlewares come after this one, and may well use a connection.
+ */
+export const refuseTakenEmails = (strapi: Core.Strapi): void => {
+  strapi.documents.use(async (context, next) => {
+    const { uid, action, params } = context as unknown as DocumentContext;
+    if (uid !== CONTACT || !['create', 'update', 'clone'].includes(action)) return next();
+    if (action === 'clone' && params.data?.email === undefined) {
+      params.data = { ...params.data, email: null };
+    }
+    const key = emailKey(params.data?.email);
+    if (key === null) return next();
+    const self = action === 'update' ? params.documentId : undefined;
+    if (await isTaken(strapi, key, self)) throw new EmailTakenError();
+    try {
+      return await next();
+    } catch (error) {
+      throw isDuplicate(error, CONFLICT) ? new EmailTakenError() : error;
+    }
+  });
+};

@@ -1,0 +1,60 @@
+import type { Lease } from '../../scheduling/types';
+import type { Executor, SqlColumns } from './sql';
+
+/**
+ * Rows of one table that wait in order of time, in groups that must not starve each other. For stores
+ * alone: nothing outside of a store knows how rows are leased, nor their columns.
+ */
+export interface LeasedRows {
+  /** Epoch milliseconds, by the database's clock. */
+  now(): number;
+
+  /**
+   * Inserts rows within `executor`'s transaction: they exist if and only if it commits. In statements
+   * of bounded size, however many rows there are.
+   */
+  insert(executor: Executor, rows: readonly NewRow[]): Promise<void>;
+
+  /** When each group's next row is due, epoch milliseconds; groups without waiting rows are absent. */
+  dueTimes(): Promise<Map<number, number>>;
+
+  /**
+   * Takes up to `limit` due rows of one group, those that have been due longest and in that order,
+   * under a lease that ends by itself.
+   */
+  claim(group: number, limit: number): Promise<LeasedRow[]>;
+
+  /**
+   * Takes one row whether it is due or not.
+   * @returns `held` where somebody else's lease on it is still running.
+   */
+  claimOne(id: number): Promise<LeasedRow | 'held' | 'absent'>;
+
+  /** Gives leased rows back unworked: due as they were before, held by nobody. */
+  release(leases: readonly Lease[]): Promise<void>;
+
+  /**
+   * Ends leases and writes what came of the work, each row only while its owner still holds it.
+   * @returns the ids whose owner still held them; the others changed nothing.
+   */
+  settle(executor: Executor, settlements: readonly Settlement[]): Promise<Set<number>>;
+}
+
+export interface NewRow {
+  group: number;
+  /** Epoch milliseconds. */
+  dueAt: number;
+  columns: SqlColumns;
+}
+
+export interface LeasedRow extends Lease {
+  row: Record<string, unknown>;
+}
+
+export interface Settlement {
+  id: number;
+  owner: string;
+  /** When the row is due again, epoch milliseconds; null: never, it is finished. */
+  dueAt: number | null;
+  columns: SqlColumns;
+}

@@ -1,0 +1,76 @@
+import type { Core } from '@strapi/strapi';
+import { table } from '../connection';
+
+/**
+ * The host drops, at a boot, every table that it tracked and that is not in the schema any more: one
+ * boot with the plugin switched off would drop all that it keeps. It leaves alone what is listed
+ * under this key of the core store, its own mechanism for tables of features that come and go.
+ */
+const KEY = 'core_persisted_tables';
+const STORE_TABLE = 'strapi_core_store_settings';
+
+/** As the host writes them; plain names are understood too. */
+type Entry = string | { name: string; dependsOn?: { name: string }[] };
+
+const nameOf = (entry: Entry): string => (typeof entry === 'string' ? entry : entry.name);
+
+const parse = (value: string | null): Entry[] => {
+  const entries = JSON.parse(value ?? '[]') as Entry[] | null;
+  return Array.isArray(entries) ? entries : [];
+};
+
+const without = (entries: readonly Entry[], names: ReadonlySet<string>): Entry[] =>
+  entries.filter((entry) => !names.has(nameOf(entry)));
+
+/**
+ * Changes the list so that no entry of anybody else's is lost: the row is replaced only while it
+ * still says what was read, and should two processes both have made one, theirs become one.
+ */
+const changeList = async (
+  strapi: Core.Strapi,
+  change: (entries: Entry[]) => Entry[]
+): Promise<void> => {
+  const rows = () => table(strapi, strapi.db.connection, STORE_TABLE).where({ key: KEY });
+  for (;;) {
+    const found = (await rows().select('id', 'value').orderBy('id')) as {
+      id: number;
+      value: string | null;
+    }[];
+    const [first, ...others] = found;
+    const names = new Set<string>();
+    const entries = found
+      .flatMap(({ value }) => parse(value))
+      .filter((entry) => !names.has(nameOf(entry)) && names.add(nameOf(entry)));
+    const value = JSON.stringify(change(entries));
+    if (!first) {
+      if (value === '[]') return;
+      await rows().insert({ key: KEY, value, type: 'object', environment: null, tag: null });
+      // Once more, in case another process did the same.
+      continue;
+    }
+    if (others.length === 0 && value === first.value) return;
+    const replaced = await rows().where({ id: first.id, value: first.value }).update({ value });
+    if (replaced === 0) continue;
+    await rows()
+      .whereIn(
+        'id',
+        others.map(({ id }) => id)
+      )
+      .delete();
+  }
+};
+
+/** Whether the host has made its core store yet: on an empty database it has not. */
+export const hasCoreStore = (strapi: Core.Strapi): Promise<boolean> =>
+  strapi.db.getSchemaConnection().hasTable(STORE_TABLE);
+
+/** Adds tables to those that the host never drops. */
+export const persistTables = (strapi: Core.Strapi, names: readonly string[]): Promise<void> =>
+  changeList(strapi, (entries) => {
+    const known = new Set(entries.map(nameOf));
+    return [...entries, ...names.filter((name) => !known.has(name)).map((name) => ({ name }))];
+  });
+
+/** Takes tables from that list: the host may drop them, or they were. */
+export const releaseTables = (strapi: Core.Strapi, names: readonly string[]): Promise<void> =>
+  changeList(strapi, (entries) => without(entries, new Set(names)));

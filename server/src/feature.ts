@@ -1,0 +1,59 @@
+import type { Core } from '@strapi/strapi';
+import type { FeatureId } from '../../shared/contracts/features';
+import type { InternalTable } from './database/tables/internal-tables';
+import type { PlainTable } from './database/tables/plain-tables';
+
+/** A host route, as `router.routes` takes it; the host's own type is wider than what we use. */
+export interface RouteConfig {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  path: string;
+  handler: string;
+  info?: { type?: string; apiName?: string };
+  request?: Record<string, unknown>;
+  response?: unknown;
+  config?: Record<string, unknown>;
+}
+
+/** Where a feature's routes are served. */
+export interface FeatureRoutes {
+  /** `/api/fw-crm/v1`, docs/contract-webhooks.md#management-routes. */
+  crm?: RouteConfig[];
+  /** `/api/service-pos/v1`, docs/contract-pos.md#routes. */
+  pos?: RouteConfig[];
+  /** `/switchboard`, for the admin panel. */
+  admin?: RouteConfig[];
+}
+
+export interface FeatureContext {
+  strapi: Core.Strapi;
+}
+
+/**
+ * One feature (ARCHITECTURE.md#layout): everything of one concern. `server/src/index.ts` opens
+ * the features in order and hands their parts to the host.
+ */
+export interface Feature {
+  /** The site's option (`features`) by which it may do without; undefined: it is always there. */
+  option?: FeatureId;
+  contentTypes?: Record<string, { schema: unknown }>;
+  /**
+   * Internal tables. Not content types on purpose: they are then never in the content manager, in
+   * GraphQL, in the content-type builder or in `strapi export`, and have no columns they do not use.
+   */
+  tables?: PlainTable[];
+  /** Tables of content types that only the plugin writes. */
+  internalTables?: InternalTable[];
+  services?: Record<string, unknown>;
+  controllers?: Record<string, unknown>;
+  policies?: Record<string, unknown>;
+  routes?: FeatureRoutes;
+  register?(context: FeatureContext): void | Promise<void>;
+  bootstrap?(context: FeatureContext): void | Promise<void>;
+  /** Takes no more work and ends what is under way; requests are still being answered meanwhile. */
+  stop?(context: FeatureContext): void | Promise<void>;
+  /**
+   * After the HTTP server was closed. Writes of other plugins, and of the site, may still come and
+   * have to become events: what they need is never taken down, it ends with the database.
+   */
+  destroy?(context: FeatureContext): void | Promise<void>;
+}

@@ -1,0 +1,93 @@
+import type { IncomingMessage } from 'node:http';
+
+/** What all bodies that are being read at one place may hold together, in bytes. */
+export interface BodyBudget {
+  readonly limit: number;
+  held: number;
+}
+
+export const createBodyBudget = (limit: number): BodyBudget => ({ limit, held: 0 });
+
+export type BoundedBody =
+  /** Keep its bytes in the budget until `release`: they are in memory as long as they are worked on. */
+  | { kind: 'bytes'; bytes: Buffer; release(): void }
+  | { kind: 'too_large' }
+  /** The others that are being read leave no room for it. */
+  | { kind: 'busy' }
+  /** It did not end in time. */
+  | { kind: 'slow' }
+  /** The sender went away in the middle. */
+  | { kind: 'broken' };
+
+export interface BodyLimits {
+  bytes: number;
+  /** Else as long as the server waits for a request. */
+  deadlineMs?: number;
+  budget?: BodyBudget;
+  /**
+   * So many bytes past the limit are read and thrown away before it is said that there are too many,
+   * so that a sender who is still sending gets to read the answer; past these the connection is
+   * closed on them.
+   */
+  discard?: number;
+}
+
+/**
+ * Reads a body, of somebody who has not shown yet who they are, exactly as it comes. What is refused is let go at once,
+ * and what still comes of it is thrown away by the server once the answer is out. A `Content-Length`
+ * is believed only where it says too much: what counts is what comes.
+ */
+export const readBoundedBody = (
+  request: IncomingMessage,
+  { bytes: limit, deadlineMs, budget, discard }: BodyLimits
+): Promise<BoundedBody> =>
+  new Promise((resolve) => {
+    if (request.destroyed) {
+      resolve({ kind: 'broken' });
+      return;
+    }
+    if (discard === undefined && Number(request.headers['content-length'] ?? 0) > limit) {
+      resolve({ kind: 'too_large' });
+      return;
+    }
+    let chunks: Buffer[] = [];
+    let size = 0;
+    const letGo = (): void => {
+      if (budget) budget.held -= size;
+      size = 0;
+      chunks = [];
+    };
+    const finish = (result: BoundedBody): void => {
+      clearTimeout(timer);
+      request.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
+      if (result.kind !== 'bytes') letGo();
+      resolve(result);
+    };
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (budget) budget.held += chunk.length;
+      if (size > limit) onTooMuch();
+      else if (budget && budget.held > budget.limit) finish({ kind: 'busy' });
+      else chunks.push(chunk);
+    };
+    const onTooMuch = (): void => {
+      chunks = [];
+      if (size <= limit + (discard ?? 0)) return;
+      if (discard !== undefined) request.destroy();
+      finish({ kind: 'too_large' });
+    };
+    const onEnd = (): void => {
+      if (size > limit) {
+        finish({ kind: 'too_large' });
+        return;
+      }
+      const bytes = Buffer.concat(chunks);
+      chunks = [];
+      finish({ kind: 'bytes', bytes, release: letGo });
+    };
+    const onBroken = (): void => finish({ kind: 'broken' });
+    const timer =
+      deadlineMs === undefined ? undefined : setTimeout(() => finish({ kind: 'slow' }), deadlineMs);
+    timer?.unref();
+    request.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+  });

@@ -1,0 +1,73 @@
+import { z } from '@strapi/utils';
+import type { Knex } from 'knex';
+import type { Pagination } from '../../../shared/contracts/webhooks';
+import type { Executor } from '../database/connection';
+
+export const PER_PAGE_DEFAULT = 50;
+export const PER_PAGE_MAX = 100;
+/** Counting stops here, so that a page of a log with a million rows costs what a page costs. */
+export const COUNT_LIMIT = 10_000;
+
+const wholeNumber = (maximum: number, fallback: number) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,8}$/, { message: `must be a whole number from 1 to ${maximum}` })
+    .transform(Number)
+    // A type after the transform, so that the OpenAPI document can name it.
+    .pipe(z.number().int().min(1).max(maximum))
+    .default(fallback);
+
+/** `page` and `per_page` of a query string. */
+export const pageQuery = {
+  page: wholeNumber(1_000_000, 1),
+  per_page: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT),
+};
+
+export interface PageRequest {
+  page: number;
+  per_page: number;
+}
+
+/** The `meta` of a list. @param counted rows counted, up to `COUNT_LIMIT + 1`. */
+export const paginationMeta = (
+  { page, per_page }: PageRequest,
+  counted: number
+): { pagination: Pagination } => {
+  const total = Math.min(counted, COUNT_LIMIT);
+  return {
+    pagination: {
+      page,
+      per_page,
+      page_count: Math.ceil(total / per_page),
+      total,
+      ...(counted > COUNT_LIMIT && { total_capped: true }),
+    },
+  };
+};
+
+/** How many rows come before the page. */
+export const offsetOf = ({ page, per_page }: PageRequest): number => (page - 1) * per_page;
+
+/** Counts the rows of a query, at most `COUNT_LIMIT + 1` of them. */
+export const countUpToLimit = async (knex: Knex, query: Knex.QueryBuilder): Promise<number> => {
+  const limited = query
+    .clone()
+    .clearSelect()
+    .clearOrder()
+    .select(knex.raw('1 as one'))
+    .limit(COUNT_LIMIT + 1)
+    .as('counted');
+  const [row] = (await knex.count({ n: '*' }).from(limited)) as { n: number | string }[];
+  return Number(row?.n ?? 0);
+};
+
+/** The rows of one page of a query, which says what to select and in which order, and its `meta`. */
+export const readPage = async <Row>(
+  executor: Executor,
+  query: Knex.QueryBuilder,
+  request: PageRequest
+): Promise<{ rows: Row[]; meta: { pagination: Pagination } }> => {
+  const counted = await countUpToLimit(executor as Knex, query);
+  const rows = (await query.clone().limit(request.per_page).offset(offsetOf(request))) as Row[];
+  return { rows, meta: paginationMeta(request, counted) };
+};

@@ -1,0 +1,106 @@
+import { errors, z } from '@strapi/utils';
+
+/** What is wrong with one field, as the host's error format has it. */
+interface FieldIssue {
+  path: string[];
+  message: string;
+  name: 'ValidationError';
+}
+
+const issue = (path: string[], message: string): FieldIssue => ({
+  path,
+  message,
+  name: 'ValidationError',
+});
+
+const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
+  issues.flatMap((found) => {
+    const path = found.path.map(String);
+    if (found.code !== 'unrecognized_keys') return [issue(path, found.message)];
+    return found.keys.map((key) => issue([...path, key], 'is no field'));
+  });
+
+const refusal = (issues: readonly FieldIssue[]): errors.ValidationError => {
+  const message = issues
+    .map(({ path, message: rule }) => `${path.length > 0 ? path.join('.') : 'body'}: ${rule}`)
+    .join('; ');
+  return new errors.ValidationError(message, { errors: issues });
+};
+
+/**
+ * Checks a client's input.
+ * @throws ValidationError (400) in the host's format, whose message and `details.errors` name each
+ * field by its path.
+ */
+export const parseInput = <S extends z.ZodType>(schema: S, input: unknown): z.infer<S> => {
+  const result = schema.safeParse(input ?? {});
+  if (result.success) return result.data;
+  throw refusal(issuesOf(result.error));
+};
+
+/** What no schema can say of a field, because it takes the database or the network to know. */
+export type FieldRules<T> = {
+  [K in keyof T]?: (value: NonNullable<T[K]>) => Promise<string | null>;
+};
+
+/**
+ * Checks a client's input by its schema and by rules of single fields. A rule is asked of a value
+ * that is right by itself, whatever else is wrong, so that everything is named together.
+ * @throws ValidationError (400) as `parseInput` does.
+ */
+export const parseWithRules = async <S extends z.ZodObject>(
+  schema: S,
+  input: unknown,
+  rules: FieldRules<z.infer<S>>
+): Promise<z.infer<S>> => {
+  const result = schema.safeParse(input ?? {});
+  const issues = result.success ? [] : issuesOf(result.error);
+  const given: Readonly<Record<string, unknown>> = z
+    .record(z.string(), z.unknown())
+    .safeParse(input).success
+    ? (input as Record<string, unknown>)
+    : {};
+  const asked = Object.entries<((value: never) => Promise<string | null>) | undefined>(rules);
+  for (const [key, rule] of asked) {
+    const field = (schema.shape as Record<string, z.ZodType>)[key]?.safeParse(given[key]);
+    if (!rule || !field?.success || field.data === undefined || field.data === null) continue;
+    const message = await rule(field.data as never);
+    if (message !== null) issues.push(issue([key], message));
+  }
+  if (result.success && issues.length === 0) return result.data;
+  throw refusal(issues);
+};
+
+/** A 400 about one field, for rules that a schema cannot express. */
+export const fieldError = (path: string, message: string): errors.ValidationError =>
+  refusal([issue(path.split('.'), message)]);
+
+/** A 400 that names several fields. */
+export const fieldErrors = (
+  found: readonly { path: string; message: string }[]
+): errors.ValidationError =>
+  refusal(found.map(({ path, message }) => issue(path.split('.'), message)));
+
+/** Whatever ends a line, or means something to a terminal instead of to a reader. */
+const CONTROL = /[\p{Cc}\u2028\u2029]/u;
+
+/** What an owner calls something: one line of text, shown in lists, mails and logs. */
+export const labelText = (maximum = 255) =>
+  z
+    .string()
+    .refine((text) => !CONTROL.test(text), {
+      message: 'must not contain line breaks or other control characters',
+    })
+    .refine((text) => !/\p{Surrogate}/u.test(text), { message: 'must be valid text' })
+    .trim()
+    .min(1)
+    .max(maximum);
+
+/** A positive integer id from a path; anything else cannot name a row. */
+export const idFromPath = (value: unknown, what: string): number => {
+  const id = /^[1-9]\d{0,9}$/.test(String(value)) ? Number(value) : Number.NaN;
+  if (!Number.isSafeInteger(id) || id > 2_147_483_647) {
+    throw new errors.NotFoundError(`${what} not found`);
+  }
+  return id;
+};

@@ -1,0 +1,59 @@
+import ipaddr from 'ipaddr.js';
+import type { Context } from 'koa';
+
+/** Whom a request's failures are counted by. */
+export interface ClientAddress {
+  /** The client's address as the host tells it: behind a trusted proxy, what the proxy's header says. */
+  client: string;
+  /** The address of the connection itself where that is another one: the last proxy's, or whoever says so. */
+  socket: string | null;
+  /** Whether the site says how many proxies there are, so that a client cannot write the header itself. */
+  proxiesCounted: boolean;
+}
+
+/**
+ * What failures are counted by: an IPv4 address, or an IPv6 /64, which is what one subscriber has
+ * (counting single addresses would give each of them 2^64 counters).
+ */
+export const addressKey = (ip: string | undefined): string => {
+  if (!ip || !ipaddr.isValid(ip)) return 'unknown';
+  const address = ipaddr.process(ip);
+  if (!(address instanceof ipaddr.IPv6)) return address.toString();
+  return `${address.parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
+};
+
+/** The addresses of a request, each as `addressKey` gives it. */
+export const clientAddress = (ctx: Context): ClientAddress => {
+  const client = addressKey(ctx.request.ip);
+  const socket = addressKey(ctx.req?.socket?.remoteAddress ?? ctx.request.ip);
+  const { maxIpsCount = 0 } = (ctx.app ?? {}) as { maxIpsCount?: number };
+  return { client, socket: socket === client ? null : socket, proxiesCounted: maxIpsCount > 0 };
+};
+
+/** So many times an address's failures may come over one connection's address behind proxies. */
+const SHARED_BY = 10;
+
+/**
+ * How many failures a minute the connection's own address may have. Behind proxies that are counted
+ * it is shared by whoever comes through them; where they are not, the header is the client's to
+ * write, and the connection is all that tells clients apart.
+ */
+export const socketLimit = (limit: number, { proxiesCounted }: ClientAddress): number =>
+  proxiesCounted ? limit * SHARED_BY : limit;
+
+/** What is wrong with `config/server` for counting by address; null where nothing is. */
+export const proxyWarning = (proxy: unknown): string | null => {
+  const { koa, maxIpsCount } = (typeof proxy === 'object' && proxy !== null ? proxy : {}) as {
+    koa?: unknown;
+    maxIpsCount?: unknown;
+  };
+  if (koa !== true || (typeof maxIpsCount === 'number' && maxIpsCount > 0)) return null;
+  return (
+    'config/server trusts a proxy (proxy.koa) without proxy.maxIpsCount: whoever sends ' +
+    'X-Forwarded-For chooses the address that failed authentications are counted by. Set ' +
+    'proxy.maxIpsCount to the number of proxies before this site, such as 1.'
+  );
+};

@@ -1,0 +1,53 @@
+import type { FeatureId, Features } from '../../shared/contracts/features';
+import type { Feature, RouteConfig } from './feature';
+import { guardedRoute, tillRoute } from './http/guarded-route';
+
+type Named = 'contentTypes' | 'services' | 'controllers' | 'policies';
+
+const NAMED: readonly Named[] = ['contentTypes', 'services', 'controllers', 'policies'];
+
+const gather = <K extends Named>(features: readonly Feature[], part: K): NonNullable<Feature[K]> =>
+  Object.assign({}, ...features.map((feature) => feature[part] ?? {}));
+
+export const isOn = ({ option }: { option?: FeatureId }, on: Features): boolean =>
+  option === undefined || on[option];
+
+/**
+ * What the features bring, as the host's loader takes it, and what leaves parts of it out.
+ *
+ * The loader reads a plugin's export, then the site's options, which it gives to `config.validator`,
+ * then the site's extensions of the plugin, and only then takes over content types, services,
+ * controllers and policies, by their enumerable keys. So `offer`, called by the validator, is in
+ * time, and what is left out stays there for extensions of it (`src/extensions`) to be put upon,
+ * which would else be taken for content types of their own.
+ */
+export const createParts = (features: readonly Feature[]) => {
+  const parts = {
+    contentTypes: gather(features, 'contentTypes'),
+    services: gather(features, 'services'),
+    controllers: gather(features, 'controllers'),
+    policies: gather(features, 'policies'),
+  };
+  const routes = {
+    crm: { type: 'content-api', prefix: '/fw-crm/v1', routes: [] as RouteConfig[] },
+    pos: { type: 'content-api', prefix: '/service-pos/v1', routes: [] as RouteConfig[] },
+    admin: { type: 'admin', routes: [] as RouteConfig[] },
+  };
+
+  /** May be called again: a process may load a site after another one, with other options. */
+  const offer = (on: Features): void => {
+    for (const feature of features)
+      for (const part of NAMED)
+        for (const name of Object.keys(feature[part] ?? {}))
+          Object.defineProperty(parts[part], name, { enumerable: isOn(feature, on) });
+    const offered = features.filter((feature) => isOn(feature, on));
+    const routesOf = (api: keyof typeof routes): RouteConfig[] =>
+      offered.flatMap((feature) => feature.routes?.[api] ?? []);
+    routes.crm.routes = routesOf('crm').map(guardedRoute);
+    routes.pos.routes = routesOf('pos').map(tillRoute);
+    routes.admin.routes = routesOf('admin').map(guardedRoute);
+  };
+  offer({ crm: true, pos: true });
+
+  return { ...parts, routes, offer };
+};

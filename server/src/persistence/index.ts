@@ -1,0 +1,126 @@
+import type { Core } from '@strapi/strapi';
+import { offerAgain } from '../access/crm-manager-role';
+import { FEATURE_IDS } from '../../../shared/contracts/features';
+import { getOptions } from '../config';
+import { hasCoreStore, persistTables } from '../database/tables/persisted-tables';
+import { ensureTables, type PlainTable } from '../database/tables/plain-tables';
+import type { Feature } from '../feature';
+import { noteAbsent } from './absent';
+import {
+  hostSettingsTable,
+  noteAbsence,
+  restoreHostSettings,
+  saveHostSettings,
+  watchHostSettings,
+} from './host-settings';
+
+const OURS = 'plugin::switchboard.';
+const PREFIX = 'switchboard_';
+
+/** Tables of the plugin's content types, and those that the host makes for their relations. */
+const contentTypeTables = (strapi: Core.Strapi): string[] => {
+  const models = [...strapi.db.metadata.values()];
+  const own = new Set(
+    models.filter(({ uid }) => uid.startsWith(OURS)).map(({ tableName }) => tableName)
+  );
+  // The first foreign key of a join table is the owner's of the relation.
+  const joins = models.filter(({ foreignKeys }) =>
+    own.has(foreignKeys?.[0]?.referencedTable ?? '')
+  );
+  return [...own, ...joins.map(({ tableName }) => tableName)];
+};
+
+interface SyncEvent {
+  oldContentTypes?: Record<string, unknown> | null;
+}
+
+const wasAway = ({ oldContentTypes }: SyncEvent): boolean =>
+  Boolean(oldContentTypes) &&
+  !Object.keys(oldContentTypes as Record<string, unknown>).some((uid) => uid.startsWith(OURS));
+
+/** Whether a part that is there now has no content type on record of the last boot. */
+const cameBack = (
+  { oldContentTypes }: SyncEvent,
+  strapi: Core.Strapi,
+  features: readonly Feature[]
+): boolean =>
+  FEATURE_IDS.filter((id) => getOptions(strapi).features[id]).some((id) =>
+    features
+      .filter(({ option }) => option === id)
+      .flatMap(({ contentTypes }) => Object.keys(contentTypes ?? {}))
+      .every((name) => !(`${OURS}${name}` in (oldContentTypes ?? {})))
+  );
+
+/**
+ * Tables of parts that the site does without, as far as there are any: an earlier version may have
+ * made them and not listed them. Their types are not known now, so they are found by their prefix.
+ */
+const tablesOfAbsent = async (strapi: Core.Strapi): Promise<string[]> => {
+  const { features } = getOptions(strapi);
+  if (FEATURE_IDS.every((id) => features[id])) return [];
+  const known = new Set([...strapi.db.metadata.values()].map(({ tableName }) => tableName));
+  const names = await strapi.db.dialect.schemaInspector.getTables();
+  return names.filter((name) => name.startsWith(PREFIX) && !known.has(name));
+};
+
+/**
+ * Sees to it, at every boot, that what the plugin keeps outlives a boot without it.
+ *
+ * Before the host synchronises its schema: tables that it tracked for an earlier version and that
+ * are not its any more would be dropped in this very boot. And after it, because on a new site there
+ * is no core store before.
+ * @param tables the plain tables of what the site has
+ * @param features all of the plugin, those too that the site does without
+ */
+export const keepTables = (
+  strapi: Core.Strapi,
+  tables: readonly PlainTable[],
+  features: readonly Feature[]
+): void => {
+  noteAbsent(strapi, features);
+  const names = () => [...tables.map(({ tableName }) => tableName), ...contentTypeTables(strapi)];
+  strapi.hook('strapi::content-types.beforeSync').register(async (event: SyncEvent) => {
+    if (!(await hasCoreStore(strapi))) return;
+    await persistTables(strapi, [...names(), ...(await tablesOfAbsent(strapi))]);
+    if (wasAway(event)) {
+      if (!(await noteAbsence(strapi))) await offerAgain(strapi);
+    } else if (cameBack(event, strapi, features)) await noteAbsence(strapi);
+  });
+  strapi.hook('strapi::content-types.afterSync').register(async () => {
+    await ensureTables(strapi, tables);
+    await persistTables(strapi, names());
+    await restoreHostSettings(strapi);
+  });
+};
+
+interface RoleHooks {
+  hooks: {
+    willResetSuperAdminPermissions: {
+      register(handler: (permissions: unknown) => Promise<unknown>): unknown;
+    };
+  };
+}
+
+const undo: (() => void)[] = [];
+
+/** What the host forgets of a plugin that is away for a boot: remembered here, and put back. */
+export const persistence: Feature = {
+  tables: [hostSettingsTable],
+  bootstrap({ strapi }) {
+    const roles = strapi.service('admin::role') as unknown as RoleHooks;
+    let done = false;
+    // The host's next step after every plugin's bootstrap; before it, the content manager is still
+    // bringing its settings up to date.
+    roles.hooks.willResetSuperAdminPermissions.register(async (permissions) => {
+      if (!done) {
+        done = true;
+        await saveHostSettings(strapi);
+        undo.push(watchHostSettings(strapi));
+      }
+      return permissions;
+    });
+  },
+  destroy() {
+    for (const step of undo.splice(0)) step();
+  },
+};

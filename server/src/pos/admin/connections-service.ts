@@ -1,0 +1,210 @@
+import { randomBytes } from 'node:crypto';
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type {
+  Connection,
+  ConnectionInput,
+  ConnectionWithSecret,
+} from '../../../../shared/contracts/pos';
+import type { Page } from '../../../../shared/contracts/webhooks';
+import { currentExecutor, type Executor, table } from '../../database/connection';
+import { inRetriedTransaction } from '../../database/errors/retry';
+import { firstOrNotFound } from '../../database/errors/first-or-not-found';
+import { documentsOf } from '../../database/tables/internal-types';
+import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
+import { type PageRequest, readPage } from '../../http/pagination';
+import { seal } from '../../secrets/secret-box';
+import { digestOf } from '../../stock/digest';
+import { locationNamed, noLocation } from '../../stock/locations';
+import { type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
+import { fieldErrors } from '../../http/validation';
+import { settleArrivedConnections } from '../processing/arrivals';
+import { keyDigest } from '../intake/connection-lookup';
+import type { CreateConnection, UpdateConnection } from './inputs';
+import { generateKey, generateSecret } from '../rules/credentials';
+import {
+  CONNECTION,
+  type ConnectionRow,
+  CONNECTIONS_TABLE,
+  type MappedLocation,
+  mappedLocations,
+  POS_REFUSALS_TABLE,
+} from '../tables';
+import { forgetLeft, wakeConnection } from '../processing/waits';
+
+/** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
+export interface ConnectionsService {
+  list(page: PageRequest): Promise<Page<Connection>>;
+  get(id: number): Promise<Connection>;
+  create(input: CreateConnection): Promise<ConnectionWithSecret>;
+  update(id: number, input: UpdateConnection): Promise<Connection>;
+  /** Its events stay in the log; its key is unknown from now on. */
+  remove(id: number): Promise<void>;
+  /** A new secret; the key stays. The old secret stops working at once. */
+  rotateSecret(id: number): Promise<{ secret: string }>;
+  revoke(id: number): Promise<Connection>;
+}
+
+const groupColumns = (group: string | null) => ({
+  group,
+  group_digest: group === null ? null : digestOf(`group:${group}`),
+});
+
+const toConnection = (
+  row: ConnectionRow,
+  locations: ReadonlyMap<number, LocationRow>
+): Connection => ({
+  id: Number(row.id),
+  name: row.name,
+  type: row.type,
+  key: row.key,
+  scopes: JSON.parse(row.scopes) as Connection['scopes'],
+  mode: row.mode,
+  group: row.group_name,
+  locations: mappedLocations(row).map(({ ref, location: id }) => ({
+    ref,
+    location: { id, code: locations.get(id)?.code ?? '', name: locations.get(id)?.name ?? '' },
+  })),
+  active: Boolean(row.active),
+  disabled_reason: row.disabled_reason,
+  revoked_at: isoTimeOrNull(row.revoked_at),
+  last_seen_at: isoTimeOrNull(row.last_seen_at),
+  clock_skew_seconds: row.clock_skew_seconds === null ? null : Number(row.clock_skew_seconds),
+  last_error: row.last_error,
+  last_error_at: isoTimeOrNull(row.last_error_at),
+  created_at: isoTime(Number(row.created_at)),
+  updated_at: isoTime(Number(row.updated_at)),
+});
+
+export const createConnectionsService = ({
+  strapi,
+}: {
+  strapi: Core.Strapi;
+}): ConnectionsService => {
+  const rows = (executor: Executor): Knex.QueryBuilder =>
+    table(strapi, executor, CONNECTIONS_TABLE).whereNull('deleted_at');
+
+  const find = (executor: Executor, id: number): Promise<ConnectionRow> =>
+    firstOrNotFound(rows(executor).where({ id }), 'Connection');
+
+  const locationsById = async (executor: Executor): Promise<Map<number, LocationRow>> => {
+    const found = (await table(strapi, executor, LOCATIONS_TABLE).select('*')) as LocationRow[];
+    return new Map(found.map((row) => [Number(row.id), row]));
+  };
+
+  const shaped = async (executor: Executor, row: ConnectionRow): Promise<Connection> =>
+    toConnection(row, await locationsById(executor));
+
+  const resolve = async (
+    executor: Executor,
+    locations: NonNullable<ConnectionInput['locations']>
+  ): Promise<MappedLocation[]> => {
+    const mapped: MappedLocation[] = [];
+    const wrong: { path: string; message: string }[] = [];
+    for (const [index, { ref, location }] of locations.entries()) {
+      const row = await locationNamed(strapi, executor, location);
+      if (row) mapped.push({ ref, location: Number(row.id) });
+      else wrong.push({ path: `locations.${index}.location`, message: noLocation(location) });
+    }
+    if (wrong.length > 0) throw fieldErrors(wrong);
+    return mapped;
+  };
+
+  const change = (id: number, values: Record<string, unknown>): Promise<ConnectionRow> =>
+    inRetriedTransaction(strapi, async ({ trx }) => {
+      const { document_id: documentId } = await find(trx, id);
+      await documentsOf(strapi, CONNECTION).update({
+        documentId,
+        data: { ...values, updated_at: Date.now() },
+      });
+      return find(trx, id);
+    });
+
+  return {
+    async list(page) {
+      await settleArrivedConnections(strapi);
+      const executor = await currentExecutor(strapi);
+      const query = rows(executor).select('*').orderBy('id');
+      const { rows: found, meta } = await readPage<ConnectionRow>(executor, query, page);
+      const locations = await locationsById(executor);
+      return { data: found.map((row) => toConnection(row, locations)), meta };
+    },
+
+    async get(id) {
+      await settleArrivedConnections(strapi);
+      const executor = await currentExecutor(strapi);
+      return shaped(executor, await find(executor, id));
+    },
+
+    create: ({ name, type, scopes, mode, group, locations }) =>
+      inRetriedTransaction(strapi, async ({ trx }) => {
+        const key = generateKey(randomBytes, mode);
+        const secret = generateSecret(randomBytes);
+        const at = Date.now();
+        const { id } = await documentsOf(strapi, CONNECTION).create({
+          data: {
+            name,
+            type,
+            key,
+            key_digest: keyDigest(key),
+            secret: seal(strapi, secret),
+            scopes,
+            mode,
+            ...groupColumns(group ?? null),
+            locations: await resolve(trx, locations),
+            created_at: at,
+            updated_at: at,
+          },
+        });
+        return { ...(await shaped(trx, await find(trx, Number(id)))), secret };
+      }),
+
+    async update(id, { name, type, scopes, mode, group, locations, active }) {
+      await settleArrivedConnections(strapi);
+      return inRetriedTransaction(strapi, async ({ trx }) => {
+        const { group_digest: groupBefore } = await find(trx, id);
+        const row = await change(id, {
+          ...(name !== undefined && { name }),
+          ...(type !== undefined && { type }),
+          ...(scopes !== undefined && { scopes }),
+          ...(mode !== undefined && { mode }),
+          ...(active !== undefined && { active, disabled_reason: null }),
+          ...(group !== undefined && groupColumns(group)),
+          ...(locations !== undefined && {
+            locations: await resolve(trx, locations),
+          }),
+        });
+        if (row.group_digest !== groupBefore) {
+          await forgetLeft(strapi, trx, id, [groupBefore, row.group_digest]);
+        }
+        // A new location or group may be what records of this connection were waiting for.
+        if (locations !== undefined || group !== undefined) await wakeConnection(strapi, trx, id);
+        return shaped(trx, row);
+      });
+    },
+
+    remove: (id) =>
+      inRetriedTransaction(strapi, async ({ trx }) => {
+        const at = Date.now();
+        const { document_id: documentId } = await find(trx, id);
+        await documentsOf(strapi, CONNECTION).update({
+          documentId,
+          data: { deleted_at: at, revoked_at: at, updated_at: at },
+        });
+        await table(strapi, trx, POS_REFUSALS_TABLE).where({ connection_id: id }).delete();
+      }),
+
+    async rotateSecret(id) {
+      const secret = generateSecret(randomBytes);
+      await change(id, { secret: seal(strapi, secret) });
+      return { secret };
+    },
+
+    async revoke(id) {
+      const executor = await currentExecutor(strapi);
+      const { revoked_at: before } = await find(executor, id);
+      const row = await change(id, { revoked_at: before ?? Date.now() });
+      return shaped(executor, row);
+    },
+  };
+};

@@ -1,0 +1,40 @@
+import type { AdminAction } from '../../../../shared/contracts/permissions';
+import { adminPolicies } from '../../access/admin-policies';
+import type { FeatureRoutes, RouteConfig } from '../../feature';
+import { RECORD_KINDS } from '../rules/states';
+
+/** Tills bring their own authentication; the host's must not stand before it. */
+const open = (method: RouteConfig['method'], path: string, handler: string): RouteConfig => ({
+  method,
+  path,
+  handler,
+  config: { auth: false },
+});
+
+const admin = (
+  method: RouteConfig['method'],
+  path: string,
+  handler: string,
+  action: AdminAction
+): RouteConfig => ({ method, path, handler, config: { policies: adminPolicies(action) } });
+
+export const routes: FeatureRoutes = {
+  pos: [
+    open('GET', '/ping', 'tills.ping'),
+    ...RECORD_KINDS.map((kind) => open('POST', `/${kind}`, `tills.${kind}`)),
+    ...RECORD_KINDS.map((kind) => open('GET', `/schema/${kind}`, `pos-schemas.${kind}`)),
+  ],
+  admin: [
+    admin('GET', '/connections', 'pos-connections.find', 'connections.read'),
+    admin('POST', '/connections', 'pos-connections.create', 'connections.manage'),
+    admin('GET', '/connections/:id', 'pos-connections.findOne', 'connections.read'),
+    admin('PUT', '/connections/:id', 'pos-connections.update', 'connections.manage'),
+    admin('DELETE', '/connections/:id', 'pos-connections.delete', 'connections.manage'),
+    admin('POST', '/connections/:id/secret', 'pos-connections.rotateSecret', 'connections.manage'),
+    admin('POST', '/connections/:id/revoke', 'pos-connections.revoke', 'connections.manage'),
+    admin('GET', '/connections/:id/refusals', 'pos-refusals.find', 'connections.read'),
+    admin('GET', '/pos-events', 'pos-events.find', 'pos-events.read'),
+    admin('GET', '/pos-events/:id', 'pos-events.findOne', 'pos-events.read'),
+    admin('POST', '/pos-events/:id/reprocess', 'pos-events.reprocess', 'pos-events.manage'),
+  ],
+};

@@ -1,0 +1,106 @@
+import type { Context } from 'koa';
+import type { Accepted } from '../../../../shared/contracts/pos';
+import type { Acceptance } from './accept';
+import { ERROR_STATUS, type ErrorCode, type RecordKind, SCHEMA_IDS } from '../rules/states';
+import type { BodyIssue } from '../rules/strict-json';
+
+/** A refusal on its way to the till: `{ ok: false, code, message, … }` (docs/contract-pos.md#answers). */
+export class Refusal extends Error {
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly details: Readonly<Record<string, unknown>> = {},
+    readonly headers: Readonly<Record<string, string>> = {}
+  ) {
+    super(message);
+  }
+}
+
+const NOT_READY_RETRY_SECONDS = '5';
+
+export const notReady = (): Refusal =>
+  new Refusal(
+    'not_ready',
+    'The service is not ready: its database cannot be used now. Try again later.',
+    {},
+    { 'Retry-After': NOT_READY_RETRY_SECONDS }
+  );
+
+export const schemaInvalid = (kind: RecordKind, { field, message }: BodyIssue): Refusal =>
+  new Refusal('schema_invalid', message, { field, schema: SCHEMA_IDS[kind] });
+
+export const answer = (ctx: Context, status: number, body: unknown): void => {
+  ctx.status = status;
+  ctx.body = body;
+};
+
+export const answerRefusal = (ctx: Context, refusal: Refusal): void => {
+  for (const [name, value] of Object.entries(refusal.headers)) ctx.set(name, value);
+  const { code, message, details } = refusal;
+  answer(ctx, ERROR_STATUS[code], { ok: false, code, message, ...details });
+};
+
+/** @throws Refusal where the record was not accepted */
+export const answerAcceptance = (ctx: Context, kind: RecordKind, acceptance: Acceptance): void => {
+  switch (acceptance.outcome) {
+    case 'invalid':
+      throw schemaInvalid(kind, acceptance.issue);
+    case 'stale':
+      throw new Refusal(
+        'stale_count',
+        'Every line is older than a count that was accepted before; do not send it again.',
+        { stale: acceptance.stale }
+      );
+    case 'accepted': {
+      const { eventId, stale } = acceptance;
+      return answer(ctx, 202, {
+        ok: true,
+        event_id: eventId,
+        state: 'pending',
+        duplicate: false,
+        ...(stale.length > 0 && { stale }),
+      } satisfies Accepted);
+    }
+    case 'duplicate': {
+      const { eventId, state, mismatch, stale } = acceptance;
+      return answer(ctx, 200, {
+        ok: true,
+        event_id: eventId,
+        state,
+        duplicate: true,
+        ...(mismatch && { payload_mismatch: true as const }),
+        ...(stale.length > 0 && { stale }),
+      } satisfies Accepted);
+    }
+  }
+};
+
+/** Codes of answers that the host gives in the namespace: unknown paths, its own limits, faults. */
+const HOST_CODES: Readonly<Record<number, { code: string; message: string }>> = {
+  400: { code: 'bad_request', message: 'The request cannot be read.' },
+  404: { code: 'not_found', message: 'There is no such route.' },
+  405: { code: 'method_not_allowed', message: 'The route does not know this method.' },
+  413: { code: 'payload_too_large', message: 'The body is too large.' },
+  429: { code: 'rate_limited', message: 'Too many requests.' },
+  503: { code: 'unavailable', message: 'The service is not available now. Try again later.' },
+};
+
+const INTERNAL = { code: 'internal_error', message: 'Something went wrong here. Try again later.' };
+
+export const hostFailure = (status: number): { ok: false; code: string; message: string } => ({
+  ok: false,
+  ...(HOST_CODES[status] ?? (status >= 500 ? INTERNAL : { code: 'refused', message: 'Refused.' })),
+});
+
+const MISSING_TABLE = /no such table|does(?:n't| not) exist/i;
+
+/** Whether a statement failed because a table of ours is not there. */
+export const isMissingTable = (error: unknown): boolean => {
+  const { code, errno, message } = (error ?? {}) as {
+    code?: unknown;
+    errno?: unknown;
+    message?: unknown;
+  };
+  if (code === '42P01' || code === 'ER_NO_SUCH_TABLE' || errno === 1146) return true;
+  return code === 'SQLITE_ERROR' && MISSING_TABLE.test(String(message));
+};

@@ -1,0 +1,192 @@
+import type { Core } from '@strapi/strapi';
+import { type ConnectionRefusal, REFUSALS_KEPT } from '../../../../shared/contracts/pos';
+import { createDetached, currentExecutor, table } from '../../database/connection';
+import { errorText } from '../../runtime/error-text';
+import { isoTime } from '../../runtime/iso-time';
+import type { Refusal } from './answers';
+import type { PosRecord } from '../rules/records';
+import { CONNECTIONS_TABLE, POS_REFUSALS_TABLE, type PosRefusalRow } from '../tables';
+
+/** What is written of refusals is written together, and no sooner than this after the last time. */
+const EVERY_MS = 1_000;
+/**
+ * Refusals that nobody signed (a key is public) and that are kept, a minute and connection. Who
+ * floods a till's key with them pays for the answer, and costs the database next to nothing.
+ */
+const UNSIGNED_A_MINUTE = 120;
+const MINUTE_MS = 60_000;
+const INSERT_CHUNK = 100;
+
+const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
+
+/** A body that its connection signed, and the record that it was read as; null: it was not. */
+export interface SignedBody {
+  body: Buffer;
+  record: PosRecord | null;
+}
+
+const parsedId = (body: Buffer): unknown => {
+  try {
+    return (JSON.parse(body.toString('utf8')) as { external_id?: unknown }).external_id;
+  } catch {
+    return null;
+  }
+};
+
+/** The id that a refused body names, where it can be read; never anything else of it. */
+const namedExternalId = ({ body, record }: SignedBody): string | null => {
+  const id = record ? record.externalId : parsedId(body);
+  return typeof id === 'string' && IDENTIFIER.test(id) ? id : null;
+};
+
+export interface RefusedRequest {
+  kind: ConnectionRefusal['kind'];
+  /** What the till was told. */
+  refusal: Pick<Refusal, 'code' | 'message'>;
+  atMs: number;
+  /** null where nobody knows who sent it. */
+  signed: SignedBody | null;
+}
+
+/** The latest refusals of each connection: noted beside the requests, never in their way. */
+export interface Refusals {
+  note(connection: number, refused: RefusedRequest): void;
+  /** Newest first, at most `REFUSALS_KEPT`; those of this process that are not written yet too. */
+  latest(connection: number): Promise<ConnectionRefusal[]>;
+}
+
+type NewRow = Omit<PosRefusalRow, 'id'>;
+
+const create = (strapi: Core.Strapi): Refusals => {
+  const detached = createDetached();
+  const pending = new Map<number, NewRow[]>();
+  const unsigned = new Map<number, { since: number; count: number }>();
+  let lastWrite = 0;
+  let timer: NodeJS.Timeout | null = null;
+  let writing: Promise<void> = Promise.resolve();
+
+  /** Rows of a connection that was removed meanwhile would belong to nobody. */
+  const stillThere = async (ids: readonly number[]): Promise<Set<number>> => {
+    const rows = (await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
+      .select('id')
+      .whereIn('id', [...ids])
+      .whereNull('deleted_at')) as { id: number }[];
+    return new Set(rows.map(({ id }) => Number(id)));
+  };
+
+  const prune = async (connection: number): Promise<void> => {
+    const rows = () => table(strapi, executor, POS_REFUSALS_TABLE);
+    const executor = await currentExecutor(strapi);
+    const old = (await rows()
+      .select('id')
+      .where({ connection_id: connection })
+      .orderBy([
+        { column: 'at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ])
+      .offset(REFUSALS_KEPT)
+      .limit(500)) as { id: number }[];
+    if (old.length === 0) return;
+    await rows()
+      .whereIn(
+        'id',
+        old.map(({ id }) => id)
+      )
+      .delete();
+  };
+
+  const writeOnce = async (): Promise<void> => {
+    if (pending.size === 0) return;
+    const taken = new Map(pending);
+    pending.clear();
+    lastWrite = Date.now();
+    try {
+      const known = await stillThere([...taken.keys()]);
+      const rows = [...taken].flatMap(([id, list]) => (known.has(id) ? list : []));
+      for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
+        await table(strapi, await currentExecutor(strapi), POS_REFUSALS_TABLE).insert(
+          rows.slice(start, start + INSERT_CHUNK)
+        );
+      }
+      for (const id of known) await prune(id);
+    } catch (error) {
+      strapi.log.warn(`switchboard: refusals of tills were not kept: ${errorText(error)}`);
+    }
+  };
+
+  const write = (): Promise<void> => {
+    writing = writing.then(writeOnce);
+    return writing;
+  };
+
+  const schedule = (): void => {
+    if (timer) return;
+    const wait = Math.max(0, lastWrite + EVERY_MS - Date.now());
+    detached(() => {
+      timer = setTimeout(() => {
+        timer = null;
+        void write();
+      }, wait);
+      timer.unref();
+    });
+  };
+
+  const mayKeep = (connection: number, atMs: number): boolean => {
+    const spent = unsigned.get(connection);
+    if (!spent || atMs - spent.since >= MINUTE_MS) {
+      unsigned.set(connection, { since: atMs, count: 1 });
+      return true;
+    }
+    spent.count += 1;
+    return spent.count <= UNSIGNED_A_MINUTE;
+  };
+
+  return {
+    note(connection, { kind, refusal, atMs, signed }) {
+      if (signed === null && !mayKeep(connection, atMs)) return;
+      const rows = pending.get(connection) ?? [];
+      rows.push({
+        connection_id: connection,
+        at: atMs,
+        kind,
+        code: refusal.code,
+        message: refusal.message,
+        external_id: signed && namedExternalId(signed),
+      });
+      if (rows.length > REFUSALS_KEPT) rows.shift();
+      pending.set(connection, rows);
+      schedule();
+    },
+
+    async latest(connection) {
+      await write();
+      const rows = (await table(strapi, await currentExecutor(strapi), POS_REFUSALS_TABLE)
+        .select('*')
+        .where({ connection_id: connection })
+        .orderBy([
+          { column: 'at', order: 'desc' },
+          { column: 'id', order: 'desc' },
+        ])
+        .limit(REFUSALS_KEPT)) as PosRefusalRow[];
+      return rows.map(({ at, kind, code, message, external_id }) => ({
+        at: isoTime(Number(at)),
+        kind,
+        code,
+        message,
+        external_id,
+      }));
+    },
+  };
+};
+
+const kept = new WeakMap<Core.Strapi, Refusals>();
+
+/** Those of this process; made at boot, so that its writes inherit no request's transaction. */
+export const getRefusals = (strapi: Core.Strapi): Refusals => {
+  let refusals = kept.get(strapi);
+  if (!refusals) {
+    refusals = create(strapi);
+    kept.set(strapi, refusals);
+  }
+  return refusals;
+};

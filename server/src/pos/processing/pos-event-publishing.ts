@@ -1,0 +1,99 @@
+import type { Core } from '@strapi/strapi';
+import type { EventMap } from '../../hooks';
+import { declareEvents } from '../../stock/stock-events';
+import { type EventToPublish, getPublisher } from '../../webhooks/publishing/publisher';
+import { RECORD_SCHEMAS } from '../rules/schemas';
+import { RECORD_KINDS, type RecordKind } from '../rules/states';
+import type { ProcessingContext } from './processing-context';
+
+const GROUP = 'Point of sale';
+
+const RECORD_EVENT_NAMES = RECORD_KINDS.map((kind) => `pos.${kind}`);
+
+const LABELS: Readonly<Record<RecordKind, { label: string; description: string }>> = {
+  sale: { label: 'Sale at a till', description: 'A till’s sale was processed.' },
+  refund: {
+    label: 'Refund at a till',
+    description: 'A till’s refund was processed; its `state` is `held` while its sale is unseen.',
+  },
+  inventory: {
+    label: 'Count or adjustment at a till',
+    description: 'A till’s inventory message was processed.',
+  },
+};
+
+const envelope = {
+  event_id: { type: 'integer' },
+  state: { type: 'string' },
+  flags: { type: 'array', items: { type: 'string' } },
+  connection: {
+    type: 'object',
+    properties: { id: { type: 'integer' }, name: { type: 'string' } },
+  },
+};
+
+const declaration = (kind: RecordKind): EventMap[string] => {
+  const schema = RECORD_SCHEMAS[kind] as {
+    properties: Record<string, unknown>;
+    $defs?: unknown;
+    examples: Record<string, unknown>[];
+  };
+  return {
+    ...LABELS[kind],
+    group: GROUP,
+    schema: {
+      type: 'object',
+      properties: { ...envelope, ...schema.properties },
+      ...(schema.$defs !== undefined && { $defs: schema.$defs }),
+    },
+    example: {
+      event_id: 1042,
+      state: 'applied',
+      flags: [],
+      connection: { id: 1, name: 'Till 1' },
+      ...schema.examples[0],
+    },
+  };
+};
+
+/** `pos.sale`, `pos.refund` and `pos.inventory`, as any other plugin would declare them. */
+export const declarePosEvents = (strapi: Core.Strapi): void => {
+  declareEvents(
+    strapi,
+    Object.fromEntries(RECORD_KINDS.map((kind) => [`pos.${kind}`, declaration(kind)]))
+  );
+};
+
+/** Only the fields that the schemas name: what else a till sends is nobody's business. */
+const namedFields = (work: ProcessingContext): Record<string, unknown> => {
+  const body = JSON.parse(work.row.body) as Record<string, unknown>;
+  const known = (RECORD_SCHEMAS[work.row.kind] as { properties: Record<string, unknown> })
+    .properties;
+  return Object.fromEntries(
+    Object.keys(known).flatMap((field) =>
+      Object.hasOwn(body, field) ? [[field, body[field]]] : []
+    )
+  );
+};
+
+/** What live records tell, each once: when it is processed for the first time. */
+export const recordEvents = async (
+  strapi: Core.Strapi,
+  works: readonly ProcessingContext[]
+): Promise<EventToPublish[]> => {
+  const first = works.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
+  if (first.length === 0) return [];
+  const heard = await getPublisher(strapi).subscribed(RECORD_EVENT_NAMES);
+  return first
+    .filter(({ row }) => heard.has(`pos.${row.kind}`))
+    .map((work) => ({
+      event: `pos.${work.row.kind}`,
+      data: {
+        event_id: work.id,
+        state: work.state,
+        flags: [...(JSON.parse(work.row.flags) as string[]), ...work.flags],
+        connection: { id: Number(work.connection.id), name: work.connection.name },
+        ...namedFields(work),
+      },
+    }));
+};

@@ -1,0 +1,167 @@
+import type { Core } from '@strapi/strapi';
+import { createDetached, type Detached, type Executor, table } from '../../database/connection';
+import { createLeasedRows } from '../../database/leases/leased-rows';
+import { getScheduler } from '../../scheduling';
+import type { Lease, WorkStore } from '../../scheduling/types';
+import type { NewRow } from '../../database/leases/types';
+import type { EventState } from '../rules/states';
+import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE } from '../tables';
+
+/** A batch is applied in well under a second; a node that is gone for this long is gone. */
+export const LEASE_MS = 30_000;
+/** Less than this left of a lease: the record is left to lapse and comes back. */
+export const RESERVE_MS = 10_000;
+
+/** The kind of work that records are, as the scheduler and its log lines name it. */
+export const RECORDS = 'switchboard POS events';
+
+export interface LeasedRecord extends Lease {
+  /** Length of the stored record, in characters. */
+  size: number;
+  /** Times it could not be applied so far. */
+  tries: number;
+}
+
+/** What processing makes of a record. */
+export interface RecordOutcome {
+  state: EventState;
+  settled_flags: string;
+  processed_at: number;
+  location_id: number | null;
+  items: string;
+  simulated: string | null;
+  took: number | null;
+  tries: number;
+  error: string | null;
+}
+
+export interface RecordSettlement {
+  lease: Pick<Lease, 'id' | 'owner'>;
+  /** When it is looked at again, epoch milliseconds; null: when somebody brings it forward. */
+  dueAt: number | null;
+  outcome: Partial<RecordOutcome>;
+}
+
+/**
+ * The queue of accepted records: the only code that leases them, or says when they are due. Groups
+ * are connections.
+ */
+export interface RecordStore extends WorkStore<LeasedRecord> {
+  /** Queues records in `executor`'s transaction: they exist if and only if it commits. */
+  insert(executor: Executor, records: readonly NewRow[]): Promise<void>;
+  /** Writes what came of records, each only while its lease holds. @returns the ids whose lease held. */
+  settle(executor: Executor, settlements: readonly RecordSettlement[]): Promise<Set<number>>;
+  /** The state of a record, locked until the transaction ends; null where it is gone. */
+  lockState(executor: Executor, id: number): Promise<EventState | null>;
+  /**
+   * Makes records due now, but for those that failed: they wait for their owner. One that is under a
+   * lease too: its holder then fails to settle, and it is worked on again.
+   * @returns the ids that were brought forward, where `tell` asks for them
+   */
+  bringForward(executor: Executor, ids: readonly number[], tell: boolean): Promise<number[]>;
+  /** Has a record worked on again from the start, whatever came of it. */
+  startAgain(executor: Executor, id: number, state: EventState): Promise<void>;
+  /** Sets when a record that nobody holds is looked at again; null: when somebody brings it forward. */
+  reschedule(executor: Executor, row: PosEventRow, dueAt: number | null): Promise<void>;
+  /** For work that a commit starts and that must not inherit its finished transaction. */
+  readonly detached: Detached;
+  /** Says that records may be due now. For the moment after a commit: cheap, never throws. */
+  announce(): void;
+}
+
+const AT_ONCE = 500;
+
+const createRecordStore = (strapi: Core.Strapi): RecordStore => {
+  const leased = createLeasedRows(strapi, {
+    tableName: POS_EVENTS_TABLE,
+    groupColumn: 'connection_id',
+    columns: {
+      state: 'text',
+      settled_flags: 'text',
+      processed_at: 'bigint',
+      location_id: 'integer',
+      items: 'text',
+      simulated: 'text',
+      took: 'bigint',
+      tries: 'integer',
+      error: 'text',
+    },
+    groups: { tableName: CONNECTIONS_TABLE },
+    leaseMs: LEASE_MS,
+  });
+  const rows = (executor: Executor) => table(strapi, executor, POS_EVENTS_TABLE);
+
+  return {
+    // Made while the site boots, see `bootstrap` in index.ts.
+    detached: createDetached(),
+    now: () => leased.now(),
+    dueTimes: () => leased.dueTimes(),
+    release: (leases) => leased.release(leases),
+
+    async claim(connection, limit) {
+      const claimed = await leased.claim(connection, limit);
+      return claimed.map(({ row, ...lease }) => ({
+        ...lease,
+        size: String(row.body).length,
+        tries: Number(row.tries),
+      }));
+    },
+
+    insert: (executor, records) => leased.insert(executor, records),
+
+    settle: (executor, settlements) =>
+      leased.settle(
+        executor,
+        settlements.map(({ lease: { id, owner }, dueAt, outcome }) => ({
+          id,
+          owner,
+          dueAt,
+          columns: { ...outcome },
+        }))
+      ),
+
+    async lockState(executor, id) {
+      const row = (await rows(executor).select('state').where({ id }).forUpdate().first()) as
+        Pick<PosEventRow, 'state'> | undefined;
+      return row?.state ?? null;
+    },
+
+    async bringForward(executor, ids, tell) {
+      const forward: number[] = [];
+      for (let start = 0; start < ids.length; start += AT_ONCE) {
+        const some = () =>
+          rows(executor)
+            .whereIn('id', ids.slice(start, start + AT_ONCE))
+            .whereNot({ state: 'failed' });
+        await some().update({ due_at: leased.now(), owner: null });
+        if (tell) forward.push(...((await some().pluck('id')) as number[]));
+      }
+      return forward;
+    },
+
+    async startAgain(executor, id, state) {
+      await rows(executor)
+        .where({ id })
+        .update({ state, tries: 0, error: null, due_at: leased.now(), owner: null });
+    },
+
+    async reschedule(executor, row, dueAt) {
+      const known = row.due_at === null ? null : Number(row.due_at);
+      if (row.owner === null && dueAt === known) return;
+      await rows(executor).where({ id: row.id }).whereNull('owner').update({ due_at: dueAt });
+    },
+
+    announce: () => getScheduler(strapi).announce(RECORDS, null, leased.now()),
+  };
+};
+
+const stores = new WeakMap<Core.Strapi, RecordStore>();
+
+export const getRecordStore = (strapi: Core.Strapi): RecordStore => {
+  let store = stores.get(strapi);
+  if (!store) {
+    store = createRecordStore(strapi);
+    stores.set(strapi, store);
+  }
+  return store;
+};

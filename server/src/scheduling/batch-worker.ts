@@ -1,0 +1,96 @@
+import { createFaultLog } from '../database/errors/fault-log';
+import { createRecorder } from './recorder';
+import { STOP_MARGIN_MS, stopWithin } from './stop-within';
+import type { GroupHandler, Lease, WorkerLog, WorkStore } from './types';
+
+export interface BatchWorkerOptions<L extends Lease> {
+  name: string;
+  store: WorkStore<L>;
+  log: WorkerLog;
+  /** Rows that are claimed of one group at once. */
+  claimAtOnce: number;
+  /** How much of a lease must be left for work to be started, in milliseconds. */
+  reserveMs: number;
+  pollMs: number;
+  /** How long batches are kept while the database is away, in milliseconds. */
+  keepMs: number;
+  /** Says to the scheduler that more can be worked on now. */
+  announce(): void;
+  /**
+   * Works on all of them together, in one transaction if it can. Called with what was claimed since
+   * the last call, of whatever groups, and again with the same where the database was away.
+   */
+  consume(leases: readonly L[]): Promise<void>;
+  /** Hears of what was claimed, before any of it starts. */
+  onClaimed?(leases: readonly L[]): void;
+  /** Hears of what waited too long to be worked on under its lease. */
+  onLate?(leases: readonly L[]): void;
+}
+
+/**
+ * Works on claimed rows in batches, one batch after the other: for work whose cost is its commit. One
+ * instance a kind of work.
+ */
+export const createBatchWorker = <L extends Lease>(
+  options: BatchWorkerOptions<L>
+): GroupHandler => {
+  const { name, store, claimAtOnce, reserveMs } = options;
+  const logFault = createFaultLog(options.log, Date.now);
+  const idle: (() => void)[] = [];
+  let stopping = false;
+  let claiming = 0;
+
+  const settleIdle = (): void => {
+    if (claiming > 0 || batches.isBusy()) return;
+    for (const resolve of idle.splice(0)) resolve();
+  };
+
+  const batches = createRecorder<L>({
+    name,
+    keepMs: options.keepMs,
+    logFault,
+    async record(leases) {
+      // What waited here too long is left to its lease, and comes back.
+      const now = store.now();
+      const isHeld = ({ leaseUntil }: L) => leaseUntil - now >= reserveMs;
+      const held = leases.filter(isHeld);
+      if (held.length < leases.length) options.onLate?.(leases.filter((one) => !isHeld(one)));
+      if (held.length > 0) await options.consume(held);
+    },
+    onDone(wasFull) {
+      if (wasFull) options.announce();
+      settleIdle();
+    },
+  });
+
+  const claim = async (group: number): Promise<number | null> => {
+    claiming += 1;
+    try {
+      const leases = await store.claim(group, claimAtOnce);
+      options.onClaimed?.(leases);
+      for (const lease of leases) batches.add(lease);
+      batches.start();
+      // More of the group may be due: it takes its turn again after the other groups.
+      return leases.length < claimAtOnce ? null : store.now();
+    } finally {
+      claiming -= 1;
+      settleIdle();
+    }
+  };
+
+  return {
+    pollMs: options.pollMs,
+    now: () => store.now(),
+    dueTimes: () => store.dueTimes(),
+    work: (group) => (stopping || batches.isFull() ? null : claim(group)),
+    stop() {
+      stopping = true;
+      batches.hurry();
+      const end = new Promise<void>((resolve) => {
+        idle.push(resolve);
+        settleIdle();
+      });
+      return stopWithin(reserveMs + STOP_MARGIN_MS, end);
+    },
+  };
+};

@@ -1,0 +1,124 @@
+import type { Detached } from '../database/connection';
+import { createFaultLog } from '../database/errors/fault-log';
+import { createTimeSlice } from '../runtime/event-loop';
+import type { GroupHandler, Scheduler, WorkerLog } from './types';
+
+const RETRY_AFTER_ERROR_MS = 1000;
+/** After a look that took longer than this the next one waits as long as it took, but no longer than that. */
+const LONG_LOOK_MS = 50;
+const LONGEST_REST_MS = 250;
+
+const sleep = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
+
+interface Loop {
+  announce(at: number): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Looks for due groups of one kind: when somebody announces work, when the next known work is due,
+ * and every `pollMs` while work waits.
+ */
+const createLoop = (
+  name: string,
+  handler: GroupHandler,
+  log: WorkerLog,
+  detached: Detached
+): Loop => {
+  const logFault = createFaultLog(log, Date.now);
+  let stopped = false;
+  let looking = false;
+  let lookAgain = false;
+  let timer: NodeJS.Timeout | undefined;
+  let wakesAt = Number.POSITIVE_INFINITY;
+
+  const sleepUntil = (time: number): void => {
+    clearTimeout(timer);
+    if (stopped) return;
+    const delay = Math.min(Math.max(time - handler.now(), 1), handler.pollMs);
+    wakesAt = time;
+    timer = setTimeout(look, delay);
+    timer.unref();
+  };
+
+  /** The group that has waited longest first, so that what a node can do at once is shared in turn. */
+  const workOnDue = async (): Promise<void> => {
+    const due = await handler.dueTimes();
+    const at = handler.now();
+    let next = Number.POSITIVE_INFINITY;
+    const slice = createTimeSlice();
+    for (const [group, time] of [...due].sort((a, b) => a[1] - b[1])) {
+      if (stopped) return;
+      const again = time > at ? time : await handler.work(group);
+      if (again !== null) next = Math.min(next, again);
+      if (slice.isOver()) await slice.next();
+    }
+    handler.looked?.(due);
+    if (next !== Number.POSITIVE_INFINITY) sleepUntil(next);
+  };
+
+  const lookUntilQuiet = async (): Promise<void> => {
+    try {
+      do {
+        lookAgain = false;
+        const started = performance.now();
+        await workOnDue();
+        const took = performance.now() - started;
+        // Over thousands of groups a look is dear: half of the time belongs to what was claimed.
+        if (lookAgain && took > LONG_LOOK_MS) await sleep(Math.min(took, LONGEST_REST_MS));
+      } while (lookAgain && !stopped);
+    } catch (error) {
+      logFault(`${name}: looking for work failed`, error);
+      sleepUntil(handler.now() + RETRY_AFTER_ERROR_MS);
+    } finally {
+      looking = false;
+    }
+  };
+
+  function look(): void {
+    if (stopped) return;
+    wakesAt = Number.POSITIVE_INFINITY;
+    if (looking) {
+      lookAgain = true;
+      return;
+    }
+    looking = true;
+    // A macrotask later, so that many announcements of one tick are one look.
+    detached(() => setImmediate(() => void lookUntilQuiet()));
+  }
+
+  return {
+    announce(at) {
+      // A look that is under way may have asked for due times before this one was there.
+      if (looking || at <= handler.now()) look();
+      else if (at < wakesAt) sleepUntil(at);
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+      return handler.stop();
+    },
+  };
+};
+
+/**
+ * The engine within the site's own process: timers and the stores' own due times. Any number of nodes
+ * may run it beside each other, because what they work on is leased by the store.
+ * @param detached gives a look an asynchronous context of its own, outside of what announced it
+ */
+export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Scheduler => {
+  const loops = new Map<string, Loop>();
+  return {
+    announce: (kind, _group, at) => loops.get(kind)?.announce(at),
+    serve(kind, handler) {
+      loops.set(kind, createLoop(kind, handler, log, detached));
+    },
+    async stop(kind) {
+      const ending = kind === undefined ? [...loops.keys()] : [kind];
+      await Promise.all(ending.map((one) => loops.get(one)?.stop()));
+    },
+  };
+};

@@ -1,0 +1,64 @@
+/**
+ * Which group of waiting work is served where and when. The scheduler knows kinds, groups and times
+ * and nothing of how work is stored; the stores know rows and nothing of when they are looked at.
+ */
+export interface Scheduler {
+  /**
+   * Says that work of a kind may be waiting from that time on (epoch milliseconds of the handler's
+   * clock); of one group, or of any (`null`). For the moment after a commit: cheap, never throws,
+   * never waits. An announcement that is lost costs time and nothing else: every engine asks the
+   * handler for its due times by itself.
+   */
+  announce(kind: string, group: number | null, at: number): void;
+  /** Serves a kind of work from now on, on this node. */
+  serve(kind: string, handler: GroupHandler): void;
+  /** Takes no more work of a kind, or of any, and resolves when its handler has ended what it had begun. */
+  stop(kind?: string): Promise<void>;
+}
+
+/** What works on the groups of one kind. */
+export interface GroupHandler {
+  /** Ask for due times at least this often while work waits, in milliseconds. */
+  readonly pollMs: number;
+  /** Now, by the clock that due times go by: epoch milliseconds. */
+  now(): number;
+  /** When each group's next work is due; groups with nothing to do are absent. */
+  dueTimes(): Promise<ReadonlyMap<number, number>>;
+  /**
+   * Works on a group whose work is due.
+   * @returns when to look at it again; null where it will be announced, or only its due time counts.
+   */
+  work(group: number): Promise<number | null> | number | null;
+  /** Hears of all due times once their groups were looked at. */
+  looked?(due: ReadonlyMap<number, number>): void;
+  /** Ends what it had begun. */
+  stop(): Promise<void>;
+}
+
+/** Work under a lease. `owner` is the token of this lease; only with it can the work be settled. */
+export interface Lease {
+  id: number;
+  group: number;
+  owner: string;
+  /** When it was due before it was leased, epoch milliseconds. */
+  dueAt: number;
+  /** Epoch milliseconds. */
+  leaseUntil: number;
+}
+
+/** What a worker needs of a store; times are of the store's clock. */
+export interface WorkStore<L extends Lease> {
+  now(): number;
+  dueTimes(): Promise<ReadonlyMap<number, number>>;
+  /**
+   * Takes up to `limit` due rows of one group, those that have been due longest and in that order,
+   * under a lease that ends by itself.
+   */
+  claim(group: number, limit: number): Promise<L[]>;
+  /** Gives leased rows back unworked: due as they were before, held by nobody. */
+  release(leases: readonly L[]): Promise<void>;
+}
+
+export interface WorkerLog {
+  error(message: string): void;
+}

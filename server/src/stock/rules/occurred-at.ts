@@ -1,0 +1,72 @@
+/**
+ * `occurred_at`: ISO 8601 calendar date and time with an explicit offset. Hours and minutes are
+ * needed, seconds and up to nine digits of fraction may follow; the offset is `Z`, `+hh:mm`,
+ * `+hhmm` or `+hh` (many platforms print one without the colon). The published schemas carry this
+ * very pattern; that day and month exist is checked in `parseOccurredAt`, no pattern can say it.
+ */
+export const OCCURRED_AT_PATTERN =
+  '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}(:\\d{2}([.,]\\d{1,9})?)?(Z|[+-]\\d{2}(:?\\d{2})?)$';
+
+const PARTS =
+  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:Z|([+-])(\d{2})(?::?(\d{2}))?)$/;
+
+const MINUTE_MS = 60_000;
+
+export type OccurredAt = { ok: true; epochMs: number } | { ok: false; rule: string };
+
+const daysInMonth = (year: number, month: number): number => {
+  if (month === 2) {
+    return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
+  }
+  return [4, 6, 9, 11].includes(month) ? 30 : 31;
+};
+
+/** `Date.UTC` takes the years 0-99 for 1900-1999; this does not. */
+const minuteOf = (year: number, month: number, day: number, hour: number, minute: number): number =>
+  new Date(0).setUTCFullYear(year, month - 1, day) + (hour * 60 + minute) * MINUTE_MS;
+
+const no = (rule: string): OccurredAt => ({ ok: false, rule });
+
+/**
+ * Reads `occurred_at` as epoch milliseconds (docs/contract-pos.md#sale). Digits past the millisecond
+ * are cut off. A leap second (`23:59:60` in UTC) counts as the first second of the next day, as
+ * POSIX time has it. Never throws; a refusal says the broken rule in words that fit after
+ * "occurred_at".
+ */
+export const parseOccurredAt = (text: string): OccurredAt => {
+  const parts = PARTS.exec(text);
+  if (!parts) {
+    return no(
+      'must be an ISO 8601 date and time with an explicit offset, such as 2025-03-01T14:05:00+01:00'
+    );
+  }
+  const at = (index: number): number => Number(parts[index] ?? 0);
+  const [year, month, day, hour, minute, second] = [at(1), at(2), at(3), at(4), at(5), at(6)];
+  if (month < 1 || month > 12) return no('must name a month from 01 to 12');
+  if (day < 1 || day > daysInMonth(year, month)) return no('must name a day that exists');
+  if (hour > 23) return no('must name an hour from 00 to 23');
+  if (minute > 59) return no('must name a minute from 00 to 59');
+  if (at(9) > 23 || at(10) > 59) return no('must have an offset from -23:59 to +23:59');
+
+  const offsetMinutes = (at(9) * 60 + at(10)) * (parts[8] === '-' ? -1 : 1);
+  const minuteMs = minuteOf(year, month, day, hour, minute) - offsetMinutes * MINUTE_MS;
+  const utc = new Date(minuteMs);
+  const leapMinute = utc.getUTCHours() === 23 && utc.getUTCMinutes() === 59;
+  if (second > (leapMinute ? 60 : 59)) return no('must name a second from 00 to 59');
+
+  const fractionMs = Number((parts[7] ?? '').padEnd(3, '0').slice(0, 3));
+  return { ok: true, epochMs: minuteMs + second * 1000 + fractionMs };
+};
+
+/**
+ * The time a record is ordered by: `occurred_at`, or its receipt where `occurred_at` lies ahead of
+ * it. Both in epoch milliseconds. It is frozen at acceptance, so it never depends on when the
+ * record is processed.
+ */
+export const effectiveTime = (
+  occurredAtMs: number,
+  receivedAtMs: number
+): { effectiveMs: number; clockAhead: boolean } =>
+  occurredAtMs > receivedAtMs
+    ? { effectiveMs: receivedAtMs, clockAhead: true }
+    : { effectiveMs: occurredAtMs, clockAhead: false };

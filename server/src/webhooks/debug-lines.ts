@@ -1,0 +1,49 @@
+import { isoTime } from '../runtime/iso-time';
+import type { LeasedDelivery, NewDelivery } from './delivering/store/delivery-store';
+import type { AttemptOutcome } from '../net/attempt-outcome';
+import type { NextState } from './rules/transition';
+import type { WebhookRow } from './tables';
+
+/**
+ * What the log says of a delivery at the level `debug`, in the order in which it happens: ids, states,
+ * causes and times. docs/operations.md#one-delivery-in-the-log.
+ */
+
+export const queuedLine = ({ deliveryId, event, isTest, webhook }: NewDelivery): string =>
+  `delivery ${deliveryId} queued: ${isTest ? 'a test with ' : ''}${event} for webhook ${webhook}`;
+
+const nameOf = ({ delivery }: LeasedDelivery): string => `delivery ${delivery.deliveryId}`;
+
+export const claimedLine = (lease: LeasedDelivery): string =>
+  `${nameOf(lease)} claimed for attempt ${lease.delivery.tries + 1}, lease until ${isoTime(lease.leaseUntil)}`;
+
+/** Why a delivery that was claimed is not sent now. */
+export const unsentLine = (
+  lease: LeasedDelivery,
+  why: 'no time left' | 'webhook deleted' | 'webhook switched off' | 'module switched off'
+): string => `${nameOf(lease)} not sent: ${why}`;
+
+export const startedLine = (id: string, { id: webhook }: WebhookRow, manual: boolean): string =>
+  `delivery ${id}: attempt started${manual ? ' by hand' : ''}, to webhook ${webhook}`;
+
+/** @param error the cause as the log of deliveries has it; null where it was delivered */
+export const endedLine = (
+  id: string,
+  { durationMs, status }: Pick<AttemptOutcome, 'durationMs' | 'status'>,
+  error: string | null
+): string =>
+  `delivery ${id}: attempt ended after ${Math.round(durationMs)} ms: ${error ?? 'delivered'}, status ${status ?? 'none'}`;
+
+/** @param held whether the lease still held, so that the outcome counts */
+export const recordedLine = (
+  lease: LeasedDelivery,
+  { status, tries, nextAttemptAt }: NextState,
+  held: boolean
+): string => {
+  if (!held) return `${nameOf(lease)} not recorded: its lease was lost`;
+  const again = nextAttemptAt === null ? '' : `, due again at ${isoTime(nextAttemptAt)}`;
+  return `${nameOf(lease)} recorded: ${status} after ${tries} ${tries === 1 ? 'attempt' : 'attempts'}${again}`;
+};
+
+export const switchedOffLine = (webhook: { id: number }): string =>
+  `webhook ${webhook.id} switched off: what waits for it stays queued`;

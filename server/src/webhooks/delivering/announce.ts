@@ -1,0 +1,13 @@
+import type { Core } from '@strapi/strapi';
+import { getScheduler } from '../../scheduling';
+import { getDeliveryStore } from './store/delivery-store';
+
+/** The kind of work that deliveries are, as the scheduler and its log lines name it. */
+export const DELIVERIES = 'switchboard deliveries';
+
+/**
+ * Says that deliveries of a webhook, or of any (`null`), may be due now. For the moment after a
+ * commit: cheap, never throws.
+ */
+export const announceDeliveries = (strapi: Core.Strapi, webhook: number | null): void =>
+  getScheduler(strapi).announce(DELIVERIES, webhook, getDeliveryStore(strapi).now());

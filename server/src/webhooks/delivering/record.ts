@@ -1,0 +1,209 @@
+import type { Core } from '@strapi/strapi';
+import type { Attempt } from '../../../../shared/contracts/webhooks';
+import { getOptions } from '../../config';
+import { currentExecutor, inTransaction } from '../../database/connection';
+import { isInfrastructureFault } from '../../database/errors/faults';
+import { withTransientRetry } from '../../database/errors/retry';
+import { statementSize } from '../../database/statement-size';
+import { debugEach } from '../../runtime/debug-log';
+import { errorText } from '../../runtime/error-text';
+import { createTimeSlice, nextTurn } from '../../runtime/event-loop';
+import { getHook } from '../../hooks';
+import { isoTimeOrNull } from '../../runtime/iso-time';
+import { recordedLine, switchedOffLine } from '../debug-lines';
+import { bytesOfAttempt } from './store/attempts-table';
+import {
+  type DeliveryOutcome,
+  getDeliveryStore,
+  type LeasedDelivery,
+} from './store/delivery-store';
+import { afterAttempt, type NextState } from '../rules/transition';
+import type { AttemptResult } from './sender';
+import { toWebhook } from '../serialize';
+import { announceSwitchOff, countAttempts } from './switch-off';
+import type { WebhookRow } from '../tables';
+
+/** An attempt that was made under a lease and is to be recorded. */
+export interface MadeAttempt {
+  lease: LeasedDelivery;
+  webhook: WebhookRow;
+  result: AttemptResult;
+}
+
+/** An attempt that is in the log, and what it made of its delivery. */
+export interface RecordedAttempt {
+  made: MadeAttempt;
+  next: NextState;
+}
+
+const nextState = (
+  { lease: { delivery }, result }: MadeAttempt,
+  schedule: readonly number[]
+): NextState => {
+  // A test is never retried, and counts for nothing.
+  const pauses = delivery.isTest ? [] : schedule;
+  const state = afterAttempt(delivery, result.ok, pauses, result.endedAt);
+  return delivery.isTest ? { ...state, counts: null } : state;
+};
+
+const tell = async (strapi: Core.Strapi, { made, next }: RecordedAttempt): Promise<void> => {
+  const hook = getHook(strapi, 'service_crm_webhook_delivered');
+  if (hook.getHandlers().length === 0) return;
+  const { delivery } = made.lease;
+  await hook.call({
+    delivery_id: delivery.deliveryId,
+    webhook: toWebhook(made.webhook),
+    result: {
+      ok: made.result.ok,
+      event: delivery.event,
+      status: next.status,
+      tries: next.tries,
+      response_code: made.result.attempt.answer?.status ?? null,
+      error: made.result.attempt.error,
+      duration_ms: made.result.attempt.duration_ms,
+      next_attempt_at: isoTimeOrNull(next.nextAttemptAt),
+    },
+  });
+};
+
+/**
+ * Runs `service_crm_webhook_delivered` for attempts that were recorded; side by side, because one
+ * handler that is slow about one delivery need not keep the others waiting.
+ */
+export const tellDelivered = async (
+  strapi: Core.Strapi,
+  recorded: readonly RecordedAttempt[]
+): Promise<void> => {
+  await Promise.all(recorded.map((one) => tell(strapi, one)));
+};
+
+interface Outcome extends RecordedAttempt {
+  /** As the log will have it. */
+  attempt: Attempt;
+}
+
+/** What is left where the database does not take it as it is: that the attempt was made, and how it ended. */
+const bare = (outcome: Outcome): Outcome => {
+  const { made, attempt } = outcome;
+  const answer = attempt.answer && { ...attempt.answer, headers: {}, body: '', truncated: true };
+  const request = { url: made.webhook.url, headers: {} };
+  return { ...outcome, attempt: { ...attempt, request, answer } };
+};
+
+const toStored = ({ made, next, attempt }: Outcome): DeliveryOutcome => ({
+  lease: made.lease,
+  next,
+  attempt,
+  endedAt: made.result.endedAt,
+});
+
+const recordTogether = async (
+  strapi: Core.Strapi,
+  outcomes: readonly Outcome[]
+): Promise<RecordedAttempt[]> => {
+  const { disableAfterFailures, disableAfterFailingHours } = getOptions(strapi).webhooks;
+  const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
+  const { recorded, switchedOff } = await withTransientRetry(() =>
+    inTransaction(strapi, async ({ trx }) => {
+      const held = await getDeliveryStore(strapi).settle(trx, outcomes.map(toStored));
+      const attempts = outcomes
+        .filter(({ made: { lease } }) => held.has(lease.id) && !lease.delivery.isTest)
+        .map(({ made: { lease, result }, next }) => ({
+          webhookId: lease.group,
+          ok: result.ok,
+          ended: next.counts,
+          at: result.endedAt,
+        }));
+      return { recorded: held, switchedOff: await countAttempts(strapi, trx, attempts, limits) };
+    })
+  );
+  debugEach(strapi, outcomes, ({ made: { lease }, next }) =>
+    recordedLine(lease, next, recorded.has(lease.id))
+  );
+  debugEach(strapi, switchedOff, switchedOffLine);
+  for (const webhook of switchedOff) announceSwitchOff(strapi, webhook);
+  return outcomes.filter(({ made }) => recorded.has(made.lease.id));
+};
+
+type Told = (recorded: readonly RecordedAttempt[]) => Promise<void>;
+
+/** One row that the database refuses must not cost the others their outcomes. */
+const recordSplitting = async (
+  strapi: Core.Strapi,
+  outcomes: readonly Outcome[],
+  told: Told
+): Promise<void> => {
+  try {
+    await told(await recordTogether(strapi, outcomes));
+    return;
+  } catch (error) {
+    if (isInfrastructureFault(error)) throw error;
+    if (outcomes.length === 1) {
+      await recordBare(strapi, outcomes[0] as Outcome, told, error);
+      return;
+    }
+  }
+  const half = Math.ceil(outcomes.length / 2);
+  for (const part of [outcomes.slice(0, half), outcomes.slice(half)]) {
+    await nextTurn();
+    await recordSplitting(strapi, part, told);
+  }
+};
+
+const recordBare = async (
+  strapi: Core.Strapi,
+  outcome: Outcome,
+  told: Told,
+  refused: unknown
+): Promise<void> => {
+  const which = `the outcome of delivery ${outcome.made.lease.delivery.deliveryId}`;
+  try {
+    await told(await recordTogether(strapi, [bare(outcome)]));
+    strapi.log.warn(
+      `switchboard: ${which} was recorded without the answer, which the database refused: ${errorText(refused)}`
+    );
+  } catch (error) {
+    if (isInfrastructureFault(error)) throw error;
+    strapi.log.error(`switchboard: ${which} could not be recorded: ${errorText(error)}`);
+  }
+};
+
+/**
+ * Records attempts: each delivery's new state while its lease still holds, and, in the same
+ * transaction, what it means for its webhook. In parts of bounded size; a part that fails is split
+ * until the one bad row stands alone.
+ * @param told is called with those that were recorded, part by part; a lost lease records nothing.
+ * @throws where the database is away; what has been recorded by then stays so when it is called again.
+ */
+export const recordAttempts = async (
+  strapi: Core.Strapi,
+  made: readonly MadeAttempt[],
+  told: Told
+): Promise<void> => {
+  const { retryScheduleSeconds } = getOptions(strapi).webhooks;
+  const { batch, largest } = await statementSize(strapi, await currentExecutor(strapi));
+  const slice = createTimeSlice();
+  let part: Outcome[] = [];
+  let bytes = 0;
+  for (const one of made) {
+    let outcome: Outcome = {
+      made: one,
+      next: nextState(one, retryScheduleSeconds),
+      attempt: one.result.attempt,
+    };
+    let size = bytesOfAttempt(outcome.attempt);
+    if (size * 2 > largest) {
+      outcome = bare(outcome);
+      size = bytesOfAttempt(outcome.attempt);
+    }
+    if (part.length > 0 && bytes + size > batch) {
+      await recordSplitting(strapi, part, told);
+      part = [];
+      bytes = 0;
+    }
+    part.push(outcome);
+    bytes += size;
+    if (slice.isOver()) await slice.next();
+  }
+  await recordSplitting(strapi, part, told);
+};

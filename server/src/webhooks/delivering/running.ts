@@ -1,0 +1,122 @@
+import { errorText } from '../../runtime/error-text';
+import type { Core } from '@strapi/strapi';
+import { getOptions } from '../../config';
+import { getClock } from '../../database/clock';
+import { createDetached, type Detached } from '../../database/connection';
+import { getScheduler } from '../../scheduling';
+import type { GroupHandler } from '../../scheduling/types';
+import { onModulesChanged } from '../../modules';
+import { settleArrivedWebhooksLater } from './arrivals';
+import { announceDeliveries, DELIVERIES } from './announce';
+import { createDeliveryHandler } from './delivery-handler';
+import { createHeldBack, type HeldBack } from './held-back';
+import { removeOldDeliveries } from './retention';
+import { createSender, type Sender } from './sender';
+import { whenLoaded } from '../../runtime/when-loaded';
+
+interface Running {
+  sender: Sender;
+  heldBack: HeldBack;
+  giveUpStart?: () => void;
+}
+
+const running = new WeakMap<Core.Strapi, Running>();
+
+/** On every node, whether it sends or not: what it queues is due by the database's clock. */
+const keepClock = (strapi: Core.Strapi, detached: Detached): void => {
+  strapi.cron.add({
+    switchboardClock: {
+      task: () =>
+        detached(async () => {
+          try {
+            await getClock(strapi).sync();
+          } catch (error) {
+            strapi.log.debug(`switchboard: the database's clock was not read: ${errorText(error)}`);
+          }
+        }),
+      options: { rule: '*/30 * * * * *' },
+    },
+  });
+};
+
+export const getSender = (strapi: Core.Strapi): Sender => {
+  const now = running.get(strapi);
+  if (!now) throw new Error('The plugin switchboard is not running.');
+  return now.sender;
+};
+
+const everySeconds = (seconds: number): string =>
+  seconds < 60 ? `*/${seconds} * * * * *` : `0 */${Math.max(1, Math.round(seconds / 60))} * * * *`;
+
+const dispatch = (
+  strapi: Core.Strapi,
+  handler: GroupHandler,
+  heldBack: HeldBack,
+  detached: Detached
+): void => {
+  getScheduler(strapi).serve(DELIVERIES, handler);
+  strapi.cron.add({
+    // The backstop: other nodes' rows, those of a node that died, and what a transfer brought.
+    switchboardDeliveries: {
+      task: async () => {
+        await detached(() => settleArrivedWebhooksLater(strapi));
+        announceDeliveries(strapi, null);
+      },
+      options: { rule: everySeconds(getOptions(strapi).webhooks.pollSeconds) },
+    },
+    // The backstop: the node that was told to switch a module on may have died at once.
+    switchboardHeldBack: {
+      task: () => heldBack.release(),
+      options: { rule: `${Math.floor(Math.random() * 60)} */5 * * * *` },
+    },
+    // A minute of its own each site, so that not all of a host's sites clean up at once.
+    switchboardDeliveryRetention: {
+      task: () =>
+        detached(async () => {
+          try {
+            const removed = await removeOldDeliveries(strapi);
+            if (removed > 0) strapi.log.info(`switchboard: ${removed} old deliveries removed`);
+          } catch (error) {
+            strapi.log.error(
+              `switchboard: old deliveries could not be removed: ${errorText(error)}`
+            );
+          }
+        }),
+      options: {
+        rule: `${Math.floor(Math.random() * 60)} ${Math.floor(Math.random() * 60)} 3 * * *`,
+      },
+    },
+  });
+  announceDeliveries(strapi, null);
+};
+
+/**
+ * Starts sending from this node, once the whole site has started: woken by commits, by a timer for
+ * due retries, and by cron.
+ */
+export const startSending = (strapi: Core.Strapi): void => {
+  const detached = createDetached();
+  keepClock(strapi, detached);
+  const sender = createSender(strapi);
+  const heldBack = createHeldBack(strapi, detached);
+  // By the node that was told to switch, whether it sends or not.
+  onModulesChanged(strapi, () => void heldBack.release());
+  if (!getOptions(strapi).webhooks.dispatch) {
+    running.set(strapi, { sender, heldBack });
+    return;
+  }
+  const handler = createDeliveryHandler(strapi, sender, heldBack, detached);
+  const giveUpStart = whenLoaded(strapi, () => dispatch(strapi, handler, heldBack, detached));
+  running.set(strapi, { sender, heldBack, giveUpStart });
+};
+
+/** Lets attempts that are under way end and be recorded. Sending by hand goes on. */
+export const stopSending = async (strapi: Core.Strapi): Promise<void> => {
+  const now = running.get(strapi);
+  now?.giveUpStart?.();
+  await getScheduler(strapi).stop(DELIVERIES);
+  await now?.heldBack.stop();
+};
+
+/** Closes the connections to receivers, once nothing is sent any more. */
+export const closeSender = (strapi: Core.Strapi): void => running.get(strapi)?.sender.close();

@@ -1,0 +1,127 @@
+import type { Core } from '@strapi/strapi';
+import type { Attempt, Webhook } from '../../../../shared/contracts/webhooks';
+import { getOptions } from '../../config';
+import { debugLog } from '../../runtime/debug-log';
+import { getHook, type RequestArgs } from '../../hooks';
+import { isoTime } from '../../runtime/iso-time';
+import { type AttemptOutcome, classify } from '../../net/attempt-outcome';
+import type { AddressGuard } from '../../net/guard';
+import { createHttpClient, type HttpClient } from '../../net/http-client';
+import { unseal } from '../../secrets/secret-box';
+import { endedLine, startedLine } from '../debug-lines';
+import { createSiteGuard } from './site-guard';
+import { keepFreeHeaders, redactHeaders } from '../rules/request-headers';
+import { signatureHeaders } from '../rules/signature';
+import { toWebhook } from '../serialize';
+import type { WebhookRow } from '../tables';
+import { getDeliveryStore, type QueuedDelivery } from './store/delivery-store';
+
+const USER_AGENT = 'Switchboard/1 (+https://www.npmjs.com/package/strapi-plugin-switchboard)';
+
+export interface AttemptResult {
+  ok: boolean;
+  /** As the log keeps it. */
+  attempt: Attempt;
+  /** When the attempt ended, epoch milliseconds of the database's clock. */
+  endedAt: number;
+}
+
+/** Makes one attempt of a delivery: hook, sign, guard, post, classify. Never rejects. */
+export interface Sender {
+  readonly guard: AddressGuard;
+  attempt(
+    delivery: Pick<QueuedDelivery, 'deliveryId' | 'event' | 'body'>,
+    webhook: WebhookRow,
+    manual: boolean
+  ): Promise<AttemptResult>;
+  close(): void;
+}
+
+export const createSender = (strapi: Core.Strapi): Sender => {
+  const { timeoutMs, concurrency } = getOptions(strapi).webhooks;
+  const guard = createSiteGuard(strapi);
+  const client: HttpClient = createHttpClient({
+    guard,
+    timeoutMs,
+    // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
+    maxSocketsPerHost: concurrency + 16,
+  });
+
+  /** What the hook makes of the request. The body and what signs it are not the hook's to change. */
+  const prepare = async (row: WebhookRow, event: string): Promise<RequestArgs> => {
+    const args: RequestArgs = {
+      url: row.url,
+      headers: { 'Content-Type': 'application/json', 'User-Agent': USER_AGENT },
+    };
+    const hook = getHook(strapi, 'service_crm_webhook_request_args');
+    if (hook.getHandlers().length === 0) return args;
+    const webhook: Webhook = toWebhook(row);
+    const changed = await hook.call({ args, webhook, event });
+    const next = changed?.args;
+    return {
+      url: typeof next?.url === 'string' ? next.url : row.url,
+      headers: keepFreeHeaders(next?.headers),
+    };
+  };
+
+  const failed = (cause: 'secret_unavailable'): AttemptOutcome & { secret?: true } => ({
+    kind: 'failed',
+    cause: 'unknown',
+    message: cause,
+    durationMs: 0,
+    secret: true,
+  });
+
+  return {
+    guard,
+    async attempt(delivery, row, manual) {
+      const startedAt = Date.now();
+      const { deliveryId } = delivery;
+      debugLog(strapi)?.(startedLine(deliveryId, row, manual));
+      const { url, headers: free } = await prepare(row, delivery.event);
+      const secret = unseal(strapi, row.secret);
+      const headers =
+        secret === null
+          ? free
+          : {
+              ...free,
+              ...signatureHeaders({
+                secret,
+                deliveryId,
+                event: delivery.event,
+                timestamp: Math.floor(Date.now() / 1000),
+                body: delivery.body,
+              }),
+            };
+      const outcome: AttemptOutcome & { secret?: true } =
+        secret === null
+          ? failed('secret_unavailable')
+          : await client.post({ url, headers, body: delivery.body });
+      const { ok, cause } = classify(outcome);
+      const error = outcome.secret ? 'secret_unavailable' : cause;
+      debugLog(strapi)?.(endedLine(deliveryId, outcome, error));
+      const answer =
+        outcome.status === undefined
+          ? null
+          : {
+              status: outcome.status,
+              headers: redactHeaders(outcome.headers ?? {}),
+              body: outcome.body ?? '',
+              truncated: outcome.truncated ?? false,
+            };
+      return {
+        ok,
+        endedAt: getDeliveryStore(strapi).now(),
+        attempt: {
+          at: isoTime(startedAt),
+          request: { url, headers: redactHeaders(headers) },
+          answer,
+          error,
+          duration_ms: Math.round(outcome.durationMs),
+          manual,
+        },
+      };
+    },
+    close: () => client.close(),
+  };
+};

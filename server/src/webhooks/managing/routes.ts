@@ -1,0 +1,134 @@
+import { z } from '@strapi/utils';
+import type { AdminAction } from '../../../../shared/contracts/permissions';
+import { adminPolicies } from '../../access/admin-policies';
+import { requireModule } from '../../modules';
+import type { FeatureRoutes, RouteConfig } from '../../feature';
+import {
+  createWebhookInput,
+  deliveriesQuery,
+  deliveryOutput,
+  eventOutput,
+  listQuery,
+  pageOf,
+  revealedSecretOutput,
+  secretOutput,
+  testInput,
+  testOutput,
+  updateWebhookInput,
+  webhookOutput,
+  webhookWithSecretOutput,
+} from './inputs';
+
+const idParam = { id: z.string().regex(/^[1-9]\d*$/) };
+const json = (schema: z.ZodType) => ({ body: { 'application/json': schema } });
+
+/** The table of docs/contract-webhooks.md#management-routes; each route's `request` and `response` document it. */
+const table: Omit<RouteConfig, 'config'>[] = [
+  {
+    method: 'GET',
+    path: '/webhooks',
+    handler: 'webhooks.find',
+    request: { query: listQuery.shape },
+    response: pageOf(webhookOutput),
+  },
+  {
+    method: 'POST',
+    path: '/webhooks',
+    handler: 'webhooks.create',
+    request: json(createWebhookInput),
+    response: webhookWithSecretOutput,
+  },
+  // Before `/webhooks/:id`, which would take "events" for an id.
+  {
+    method: 'GET',
+    path: '/webhooks/events',
+    handler: 'webhook-events.find',
+    response: z.object({ data: z.array(eventOutput) }),
+  },
+  {
+    method: 'GET',
+    path: '/webhooks/:id',
+    handler: 'webhooks.findOne',
+    request: { params: idParam },
+    response: webhookWithSecretOutput,
+  },
+  ...(['PUT', 'PATCH'] as const).map((method) => ({
+    method,
+    path: '/webhooks/:id',
+    handler: 'webhooks.update',
+    request: { params: idParam, ...json(updateWebhookInput) },
+    response: webhookOutput,
+  })),
+  {
+    method: 'DELETE',
+    path: '/webhooks/:id',
+    handler: 'webhooks.delete',
+    request: { params: idParam },
+    response: z.null(),
+  },
+  {
+    method: 'POST',
+    path: '/webhooks/:id/test',
+    handler: 'webhooks.test',
+    request: { params: idParam, ...json(testInput) },
+    response: testOutput,
+  },
+  {
+    method: 'GET',
+    path: '/webhooks/:id/secret',
+    handler: 'webhooks.revealSecret',
+    request: { params: idParam },
+    response: revealedSecretOutput,
+  },
+  {
+    method: 'POST',
+    path: '/webhooks/:id/secret',
+    handler: 'webhooks.rotateSecret',
+    request: { params: idParam },
+    response: secretOutput,
+  },
+  {
+    method: 'GET',
+    path: '/webhooks/:id/deliveries',
+    handler: 'deliveries.find',
+    request: { params: idParam, query: deliveriesQuery.shape },
+    response: pageOf(deliveryOutput),
+  },
+  {
+    method: 'POST',
+    path: '/webhook-deliveries/:id/retry',
+    handler: 'deliveries.retry',
+    request: { params: idParam },
+    response: deliveryOutput,
+  },
+];
+
+const ACTION_OF = {
+  GET: 'webhooks.read',
+  POST: 'webhooks.update',
+  PUT: 'webhooks.update',
+  PATCH: 'webhooks.update',
+  DELETE: 'webhooks.delete',
+} as const;
+
+const adminActionOf = ({ method, handler }: Omit<RouteConfig, 'config'>): AdminAction => {
+  if (handler === 'webhooks.create') return 'webhooks.create';
+  return handler === 'webhooks.revealSecret' ? 'webhooks.reveal' : ACTION_OF[method];
+};
+
+const forAdmin = (route: Omit<RouteConfig, 'config'>): RouteConfig => ({
+  method: route.method,
+  path: route.path,
+  handler: route.handler.replace(/^(webhooks|deliveries)\./, '$1-admin.'),
+  config: {
+    policies: [...adminPolicies(adminActionOf(route)), requireModule('webhooks')],
+  },
+});
+
+export const routes: FeatureRoutes = {
+  crm: table.map((route) => ({ ...route, config: { policies: [requireModule('webhooks')] } })),
+  admin: [
+    ...table.map(forAdmin),
+    forAdmin({ method: 'GET', path: '/webhook-deliveries/:id', handler: 'deliveries.findOne' }),
+  ],
+};

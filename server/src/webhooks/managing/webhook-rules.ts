@@ -1,0 +1,43 @@
+import type { Core } from '@strapi/strapi';
+import type { Webhook } from '../../../../shared/contracts/webhooks';
+import { getModules, moduleName } from '../../modules';
+import type { FieldRules } from '../../http/validation';
+import { declaredEvents, moduleOff } from '../subscriptions/catalogue';
+import type { CreateWebhook } from './inputs';
+import { getSender } from '../delivering/running';
+
+/**
+ * What the schema cannot say of a webhook's address and events. Names and an address that the webhook
+ * has already stay allowed: the plugin that declared an event may be away, its module off for a
+ * while, and a name may not resolve today.
+ * @param before the webhook that is being changed; none where one is made.
+ */
+export const webhookRules = (
+  strapi: Core.Strapi,
+  before?: Pick<Webhook, 'url' | 'events'>
+): Pick<FieldRules<CreateWebhook>, 'url' | 'events'> => ({
+  /** A name that does not resolve yet is accepted: the receiver may not be up. */
+  async url(url) {
+    if (url === before?.url) return null;
+    const judged = await getSender(strapi).guard.checkUrl(url);
+    const isWrong = judged.verdict === 'invalid' || judged.verdict === 'refused';
+    return isWrong ? judged.reason : null;
+  },
+
+  async events(names) {
+    const fresh = names.filter((name) => name !== '*' && !before?.events.includes(name));
+    if (fresh.length === 0) return null;
+    const declared = await declaredEvents(strapi);
+    const enabled = await getModules(strapi).enabled();
+    const unknown = fresh.filter((name) => !Object.hasOwn(declared, name));
+    const off = fresh.flatMap((name) => {
+      const module = moduleOff(declared, name, enabled);
+      return module ? [`${name} belongs to the module ${moduleName(module)}`] : [];
+    });
+    const wrong = [
+      ...(unknown.length > 0 ? [`unknown event ${unknown.join(', ')}`] : []),
+      ...(off.length > 0 ? [`${off.join(', ')}, which is switched off`] : []),
+    ];
+    return wrong.length > 0 ? wrong.join('; ') : null;
+  },
+});

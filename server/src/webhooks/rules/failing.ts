@@ -1,0 +1,73 @@
+import { continueRun } from './failure-run';
+
+/** What a webhook's row keeps of how its attempts went. */
+export interface Failing {
+  /** Deliveries in a row that ended `failed`. */
+  consecutiveFailures: number;
+  /** Attempts that failed since the last one that succeeded. */
+  failedAttempts: number;
+  /** When the first of those ended, epoch milliseconds; null: the last attempt succeeded. */
+  failingSince: number | null;
+}
+
+/** An attempt of a real delivery; tests never count. */
+export interface CountedAttempt {
+  ok: boolean;
+  /** What the delivery became by it, where it ended. */
+  ended: 'sent' | 'failed' | null;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
+export interface SwitchOffLimits {
+  /** Deliveries in a row that may end `failed`. */
+  failures: number;
+  /** How long no attempt may succeed, in hours; fractions are allowed. */
+  failingHours: number;
+}
+
+/** A webhook that is asked for little is not switched off for a bad day: so many attempts must have failed. */
+const LEAST_FAILED_ATTEMPTS = 20;
+
+const HOUR_MS = 3_600_000;
+
+const hours = (count: number): string => `${count} ${count === 1 ? 'hour' : 'hours'}`;
+
+/**
+ * Goes on counting, in the order of the attempts. docs/contract-webhooks.md#switching-off.
+ * @returns the new counts, and why the webhook is to be switched off where it is.
+ */
+export const continueFailing = (
+  before: Failing,
+  attempts: readonly CountedAttempt[],
+  limits: SwitchOffLimits
+): { after: Failing; reason: string | null } => {
+  const run = continueRun(
+    before.consecutiveFailures,
+    attempts.flatMap(({ ended }) => ended ?? []),
+    limits.failures
+  );
+  let { failedAttempts, failingSince } = before;
+  let tooLong = false;
+  for (const { ok, at } of attempts) {
+    failedAttempts = ok ? 0 : failedAttempts + 1;
+    failingSince = ok ? null : (failingSince ?? at);
+    tooLong ||=
+      failingSince !== null &&
+      failedAttempts >= LEAST_FAILED_ATTEMPTS &&
+      at - failingSince >= limits.failingHours * HOUR_MS;
+  }
+  const after = { consecutiveFailures: run.count, failedAttempts, failingSince };
+  if (run.tripped) {
+    return {
+      after,
+      reason: `Switched off after ${limits.failures} failed deliveries in a row.`,
+    };
+  }
+  return {
+    after,
+    reason: tooLong
+      ? `Switched off because no attempt succeeded for ${hours(limits.failingHours)}.`
+      : null,
+  };
+};

@@ -1,0 +1,2 @@
+// For `moduleResolution: Node`, which does not read `exports` in package.json.
+export { default } from './dist/types/admin/src';

@@ -1,0 +1,219 @@
+import type { Delivery } from '../../shared/contracts/webhooks';
+import { signBody } from '../../server/src/pos/rules/signature';
+import { databases, describeEach, readEverything } from '../support/databases';
+import { fixtureNotes, fixtureVersions, loadFixture, startFixture } from '../support/fixtures';
+import { type Received, type Receiver, startReceiver } from '../support/receiver';
+import { type As, type Site } from '../support/site';
+import { waitFor } from '../support/wait';
+
+jest.setTimeout(240_000);
+
+const API = '/api/fw-crm/v1';
+const QUIET = { webhooks: { dispatch: false }, pos: { process: false } };
+
+const versions = fixtureVersions();
+
+describeEach(databases(), 'a database of an earlier version', (database) => {
+  describe.each(versions)('%s', (version) => {
+    const notes = fixtureNotes(version, database);
+    let site: Site;
+    let receiver: Receiver;
+    let before: Record<string, string[]>;
+
+    beforeAll(async () => {
+      receiver = await startReceiver();
+      site = await startFixture(version, {
+        database,
+        options: QUIET,
+        receiverUrl: receiver.url,
+        prepare: async (kind, name) => {
+          await loadFixture(version, kind, name, receiver.url);
+          before = await readEverything(kind, name);
+        },
+      });
+    });
+    afterAll(async () => {
+      await site?.stop();
+      await receiver?.close();
+    });
+
+    const list = async (route: string, as?: As): Promise<Record<string, unknown>[]> => {
+      const more = `${route.includes('?') ? '&' : '?'}per_page=100`;
+      const answer = await site.request('GET', `${route}${more}`, { as });
+      expect([route, answer.status]).toEqual([route, 200]);
+      return answer.body.data;
+    };
+
+    it('keeps every row of every table', async () => {
+      const after = await readEverything(database, site.databaseName);
+      const idsOf = (rows: string[]) => rows.map((row) => JSON.parse(row).id as number);
+      for (const [name, rows] of Object.entries(before)) {
+        if (!name.startsWith('switchboard_')) continue;
+        expect(Object.keys(after)).toContain(name);
+        const ids = new Set(idsOf(after[name]!));
+        expect({ name, missing: idsOf(rows).filter((id) => !ids.has(id)) }).toEqual({
+          name,
+          missing: [],
+        });
+      }
+    });
+
+    it.each([...Object.keys(notes.records)])('answers the same %s', async (resource) => {
+      const route = resource === 'trashed' ? 'contacts?trashed=true' : resource;
+      expect(await list(`${API}/${route}`)).toEqual(
+        notes.records[resource]!.map((record) => expect.objectContaining(record))
+      );
+    });
+
+    it('has the same stock and the same records of tills', async () => {
+      const levels = await list('/switchboard/levels');
+      expect(
+        levels.map(({ sku, location, quantity }) => ({
+          sku,
+          location: (location as { code?: string }).code ?? location,
+          quantity,
+        }))
+      ).toEqual(notes.levels);
+      expect(await list('/switchboard/pos-events')).toEqual(
+        notes.events.map((event) => expect.objectContaining(event))
+      );
+      const rebuilt = await site.request('POST', '/switchboard/levels/rebuild', { body: {} });
+      expect(rebuilt.body.data.differences).toEqual([]);
+    });
+
+    it('can still read its webhooks’ secrets', async () => {
+      for (const { id, name, secret } of notes.webhooks) {
+        const answer = await site.request('GET', `${API}/webhooks/${id}`);
+        expect(answer.body).toMatchObject({ id, name, secret });
+      }
+    });
+
+    it('can still read its connections’ secrets, and knows which were revoked', async () => {
+      for (const { name, key, secret } of notes.connections) {
+        const timestamp = String(Math.floor(Date.now() / 1000));
+        const answer = await site.request('POST', '/api/service-pos/v1/sale', {
+          as: 'nobody',
+          body: '{}',
+          headers: {
+            'content-type': 'application/json',
+            'x-pos-key': key,
+            'x-pos-timestamp': timestamp,
+            'x-pos-signature': signBody(secret, timestamp, Buffer.from('{}')),
+          },
+        });
+        const expected = name === 'Stolen till' ? 'revoked_key' : 'schema_invalid';
+        expect([name, answer.body.code]).toEqual([name, expected]);
+      }
+    });
+
+    it('has the same deliveries in the same states', async () => {
+      const found: Record<string, unknown>[] = [];
+      for (const { id } of notes.webhooks)
+        found.push(...(await list(`${API}/webhooks/${id}/deliveries`)));
+      expect(
+        found.map(({ delivery_id, webhook_id, event, status, tries, request }) => ({
+          delivery_id,
+          webhook_id,
+          event,
+          status,
+          tries,
+          body: (request as { body: string }).body,
+        }))
+      ).toEqual(notes.deliveries);
+    });
+
+    it('has the attempts of its deliveries, and adds those of today', async () => {
+      const found: Delivery[] = [];
+      for (const { id } of notes.webhooks)
+        found.push(...((await list(`${API}/webhooks/${id}/deliveries`)) as unknown as Delivery[]));
+      expect(found.map(({ attempts }) => attempts.length)).toEqual(found.map(({ tries }) => tries));
+      const sent = found.find(({ status }) => status === 'sent')!;
+      const again = await site.request<Delivery>(
+        'POST',
+        `${API}/webhook-deliveries/${sent.id}/retry`
+      );
+      expect(again.body.attempts).toEqual([
+        ...sent.attempts,
+        expect.objectContaining({ manual: true }),
+      ]);
+      expect(again.body.tries).toBe(sent.tries + 1);
+    });
+
+    it('takes and gives no permission but what is new', async () => {
+      const after = await readEverything(database, site.databaseName);
+      for (const name of [
+        'admin_permissions',
+        'admin_permissions_role_lnk',
+        'strapi_api_token_permissions',
+        'up_permissions',
+        'admin_roles',
+        'admin_users_roles_lnk',
+      ])
+        expect(after[name]).toEqual(expect.arrayContaining(before[name]!));
+      const held: { action: string; subject: string | null }[] = await site.evaluate(({ strapi }) =>
+        strapi.db
+          .query('admin::permission')
+          .findMany({ where: { role: { code: 'switchboard-crm-manager' } } })
+      );
+      expect(held.map(({ action }) => action)).not.toContain('plugin::switchboard.stock.manage');
+      expect(held).not.toContainEqual(
+        expect.objectContaining({
+          action: 'plugin::content-manager.explorer.delete',
+          subject: 'plugin::switchboard.contact',
+        })
+      );
+    });
+
+    it('lets in who was let in: tokens and application passwords', async () => {
+      const { tokens, manager } = notes;
+      const status = async (as: As, method = 'GET', route = `${API}/webhooks`) =>
+        (await site.request(method, route, { as })).status;
+      expect(await status({ token: tokens.full })).toBe(200);
+      expect(await status({ token: tokens.readOnly })).toBe(200);
+      expect(await status({ token: tokens.custom })).toBe(200);
+      expect(await status({ token: tokens.custom }, 'GET', `${API}/contacts`)).toBe(403);
+      expect(await status({ basic: [manager.email, manager.applicationPassword] })).toBe(200);
+    });
+
+    it('sends what waits, with the same ids and bytes, and to nobody who is switched off', async () => {
+      const waiting = notes.deliveries.filter(({ status }) => status === 'pending');
+      const off = notes.webhooks
+        .filter(({ name }) => name.startsWith('Switched off'))
+        .map(({ id }) => id);
+      const [resting, due] = [
+        waiting.filter((it) => off.includes(it.webhook_id)),
+        waiting.filter((it) => !off.includes(it.webhook_id)),
+      ];
+      expect([resting.length, due.length]).not.toContain(0);
+      const isOneOf = (wanted: typeof waiting) => (request: Received) =>
+        wanted.some((it) => it.delivery_id === request.headers['x-service-delivery']);
+      const expectBytes = (requests: Received[]) => {
+        for (const request of requests) {
+          const sent = waiting.find(
+            (it) => it.delivery_id === request.headers['x-service-delivery']
+          );
+          expect(request.body).toBe(sent?.body);
+        }
+      };
+      await site.restart({ options: { webhooks: { logDays: 3650, pollSeconds: 1 } } });
+      expectBytes(await receiver.waitFor(due.length, 20_000, isOneOf(due)));
+      expect(receiver.requests.filter(isOneOf(resting))).toEqual([]);
+      for (const id of off)
+        await site.request('PATCH', `${API}/webhooks/${id}`, { body: { active: true } });
+      expectBytes(await receiver.waitFor(resting.length, 20_000, isOneOf(resting)));
+    });
+
+    it('applies what had been accepted and waited', async () => {
+      const pending = notes.events.filter(({ state }) => state === 'pending');
+      expect(pending).not.toEqual([]);
+      for (const { event_id } of pending)
+        await waitFor(
+          async () =>
+            (await site.request('GET', `/switchboard/pos-events/${event_id}`)).body.data.state ===
+            'applied',
+          20_000,
+          'the waiting sale to be applied'
+        );
+    });
+  });
+});

@@ -1,0 +1,379 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Core } from '@strapi/strapi';
+import { inTransaction } from '../../server/src/database/connection';
+import { getRecordStore } from '../../server/src/pos/processing/record-store';
+import { createEmbeddedScheduler } from '../../server/src/scheduling/embedded-scheduler';
+import { createBatchWorker } from '../../server/src/scheduling/batch-worker';
+import { createSlotWorker } from '../../server/src/scheduling/slot-worker';
+import type { Lease, Scheduler, WorkerLog, WorkStore } from '../../server/src/scheduling/types';
+import { getDeliveryStore } from '../../server/src/webhooks/delivering/store/delivery-store';
+import { uuidV7 } from '../../server/src/webhooks/rules/uuid-v7';
+import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
+import { SCRATCH } from '../support/paths';
+import { type SmallSite, startSmallSite } from '../support/small-site';
+import { waitFor } from '../support/wait';
+
+/**
+ * What every store keeps with every engine, on every database: one suite, so that another engine has
+ * nothing to do but to be added to the list.
+ */
+const ENGINES: Record<string, (log: WorkerLog) => Scheduler> = {
+  embedded: (log) => createEmbeddedScheduler(log, (work) => work()),
+};
+
+/** A store with what a test needs beside it. */
+interface Subject {
+  tableName: string;
+  storeOf(strapi: Core.Strapi): WorkStore<Lease>;
+  /** Queues rows of a group within the current transaction or one of its own. */
+  insert(strapi: Core.Strapi, group: number, count: number, dueAt: number): Promise<void>;
+  /** Settles rows as done, or as due again. @returns the ids whose lease held */
+  settle(strapi: Core.Strapi, leases: readonly Lease[], dueAt: number | null): Promise<Set<number>>;
+}
+
+let serial = 0;
+
+const deliveries: Subject = {
+  tableName: 'switchboard_deliveries',
+  storeOf: getDeliveryStore as unknown as Subject['storeOf'],
+  insert: (strapi, webhook, count, at) =>
+    inTransaction(strapi, ({ trx }) =>
+      getDeliveryStore(strapi).insert(
+        trx,
+        Array.from({ length: count }, () => ({
+          deliveryId: uuidV7(Date.now()),
+          webhook,
+          url: 'http://127.0.0.1/',
+          event: 'contact.created',
+          body: '{}',
+          at,
+          isTest: false,
+        }))
+      )
+    ),
+  settle: (strapi, leases, dueAt) =>
+    inTransaction(strapi, ({ trx }) =>
+      getDeliveryStore(strapi).settle(
+        trx,
+        leases.map((lease) => ({
+          lease: lease as never,
+          next: {
+            status: dueAt === null ? ('sent' as const) : ('pending' as const),
+            tries: 1,
+            nextAttemptAt: dueAt,
+            counts: null,
+          },
+          attempt: {
+            at: '2026-01-01T00:00:00+00:00',
+            request: { url: 'http://127.0.0.1/', headers: { a: 'b' } },
+            answer: { status: 200, headers: {}, body: 'ok', truncated: false },
+            error: null,
+            duration_ms: 1,
+            manual: false,
+          },
+          endedAt: 1,
+        }))
+      )
+    ),
+};
+
+const records: Subject = {
+  tableName: 'switchboard_pos_events',
+  storeOf: getRecordStore as unknown as Subject['storeOf'],
+  insert: (strapi, group, count, dueAt) =>
+    inTransaction(strapi, ({ trx }) =>
+      getRecordStore(strapi).insert(
+        trx,
+        Array.from({ length: count }, () => {
+          serial += 1;
+          const columns = {
+            kind: 'sale',
+            external_id: `${serial}`,
+            external_digest: `${serial}`,
+            state: 'pending',
+            body: '{}',
+            tries: 0,
+          };
+          return { group, dueAt, columns };
+        })
+      )
+    ),
+  settle: (strapi, leases, dueAt) =>
+    inTransaction(strapi, ({ trx }) =>
+      getRecordStore(strapi).settle(
+        trx,
+        leases.map((lease) => ({ lease, dueAt, outcome: { state: 'applied' as const, tries: 0 } }))
+      )
+    ),
+};
+
+const SUBJECTS: Record<string, Subject> = { deliveries, records };
+
+describeEach(databases(), 'work that waits', (kind) => {
+  let name: string;
+  let one: SmallSite;
+  let other: SmallSite;
+  const realNow = Date.now;
+
+  beforeAll(async () => {
+    fs.mkdirSync(SCRATCH, { recursive: true });
+    name =
+      kind === 'sqlite'
+        ? path.join(SCRATCH, `work-contract-${process.pid}.db`)
+        : await createDatabase(kind);
+    one = await startSmallSite({}, 'http', { kind, name });
+    other = await startSmallSite({}, 'http', { kind, name, hasTables: true });
+    if (kind === 'sqlite') {
+      for (const { connection } of [one, other]) await connection.raw('PRAGMA busy_timeout = 5000');
+    }
+    for (const id of [1, 2, 3]) {
+      await one.connection('switchboard_webhooks').insert({ id, active: true, events: '[]' });
+      await one.connection('switchboard_connections').insert({ id, name: 'till' });
+    }
+  }, 60_000);
+  afterEach(() => {
+    Date.now = realNow;
+  });
+  afterAll(async () => {
+    await one?.close();
+    await other?.close();
+    if (kind === 'sqlite') fs.rmSync(name, { force: true });
+    else await dropDatabase(kind, name);
+  });
+
+  describe.each(Object.entries(SUBJECTS))('in the store of %s', (_label, subject) => {
+    const { tableName, insert, settle } = subject;
+    let store: WorkStore<Lease>;
+    let second: WorkStore<Lease>;
+
+    beforeEach(async () => {
+      store = subject.storeOf(one.strapi);
+      second = subject.storeOf(other.strapi);
+      await one.connection(tableName).delete();
+      await store.dueTimes();
+    });
+
+    it('is there if and only if its transaction commits', async () => {
+      const rolledBack = inTransaction(one.strapi, async () => {
+        await insert(one.strapi, 1, 2, store.now());
+        throw new Error('the write fails');
+      });
+      await expect(rolledBack).rejects.toThrow('the write fails');
+      expect(await store.dueTimes()).toEqual(new Map());
+      await insert(one.strapi, 1, 2, store.now());
+      expect(await store.claim(1, 5)).toHaveLength(2);
+    });
+
+    it('says when each group is next due', async () => {
+      const now = store.now();
+      await insert(one.strapi, 1, 1, now + 5000);
+      await insert(one.strapi, 1, 1, now - 5000);
+      await insert(one.strapi, 3, 1, now + 9000);
+      const due = await second.dueTimes();
+      expect([...due].sort()).toEqual([
+        [1, now - 5000],
+        [3, now + 9000],
+      ]);
+    });
+
+    it('is taken in the order it is due, no more than asked for, and of its group alone', async () => {
+      const now = store.now();
+      for (const ago of [10, 30, 20, 40]) await insert(one.strapi, 1, 1, now - ago);
+      await insert(one.strapi, 2, 1, now - 99);
+      await insert(one.strapi, 1, 1, now + 60_000);
+      const claimed = await store.claim(1, 3);
+      expect(claimed.map(({ dueAt }) => now - dueAt)).toEqual([40, 30, 20]);
+      expect(new Set(claimed.map(({ group }) => group))).toEqual(new Set([1]));
+      expect(await store.claim(1, 3)).toHaveLength(1);
+      expect(await store.claim(1, 3)).toEqual([]);
+    });
+
+    it('is held by one of two nodes, however many ask at once', async () => {
+      await insert(one.strapi, 1, 120, store.now());
+      const claims = await Promise.all(
+        Array.from({ length: 12 }, (_none, index) => (index % 2 ? store : second).claim(1, 20))
+      );
+      const ids = claims.flat().map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+      // What another one was about to take is left out by some databases; it is there for the next.
+      for (let more = await store.claim(1, 200); more.length > 0; more = await store.claim(1, 200))
+        ids.push(...more.map(({ id }) => id));
+      expect(ids).toHaveLength(120);
+    });
+
+    it('comes back when a lease ends, and its first holder then changes nothing', async () => {
+      await insert(one.strapi, 1, 1, store.now());
+      const [first] = await store.claim(1, 1);
+      await one.connection(tableName).update({ due_at: store.now() - 1000 });
+      const [again] = await second.claim(1, 1);
+      expect(again?.id).toBe(first?.id);
+      expect(await settle(one.strapi, [first!], null)).toEqual(new Set());
+      await store.release([first!]);
+      expect(await second.claim(1, 1)).toEqual([]);
+      expect(await settle(other.strapi, [again!], null)).toEqual(new Set([again!.id]));
+      expect(await store.dueTimes()).toEqual(new Map());
+    });
+
+    it('that is given back is due as it was', async () => {
+      const dueAt = store.now() - 1234;
+      await insert(one.strapi, 2, 1, dueAt);
+      await store.release(await store.claim(2, 1));
+      expect(await second.dueTimes()).toEqual(new Map([[2, dueAt]]));
+    });
+
+    it('that is settled is due again when it was said, or never', async () => {
+      await insert(one.strapi, 1, 2, store.now());
+      const [ended, later] = await store.claim(1, 2);
+      const dueAt = store.now() + 60_000;
+      await settle(one.strapi, [ended!], null);
+      await settle(one.strapi, [later!], dueAt);
+      expect(await second.dueTimes()).toEqual(new Map([[1, dueAt]]));
+    });
+
+    it.each([-3_600_000, 3_600_000])(
+      'goes by the database’s clock, though a node’s is %i ms off',
+      async (off) => {
+        await insert(one.strapi, 1, 1, store.now());
+        await insert(one.strapi, 2, 1, store.now() + 60_000);
+        Date.now = () => realNow() + off;
+        const [held] = await store.claim(1, 1);
+        expect(held).toBeDefined();
+        expect(await store.claim(2, 1)).toEqual([]);
+        Date.now = realNow;
+        expect(await second.claim(1, 1)).toEqual([]);
+        expect(Math.abs((held?.leaseUntil ?? 0) - realNow())).toBeLessThan(60_000);
+      }
+    );
+  });
+
+  describe.each(Object.entries(ENGINES))('with the engine %s', (_engine, createEngine) => {
+    const { storeOf, insert, settle } = deliveries;
+    const schedulers: Scheduler[] = [];
+    const errors: string[] = [];
+    let done: number[] = [];
+
+    const serve = (
+      { strapi }: SmallSite,
+      changes: { pollMs?: number; shape?: 'slots' | 'batches' } = {}
+    ) => {
+      const log = { error: (line: string) => void errors.push(line) };
+      const scheduler = createEngine(log);
+      schedulers.push(scheduler);
+      const store = storeOf(strapi);
+      const announce = () => scheduler.announce('work', null, store.now());
+      const record = async (leases: readonly Lease[]) => {
+        const held = await settle(strapi, leases, null);
+        done.push(...held);
+      };
+      const options = {
+        name: 'work',
+        store,
+        log,
+        reserveMs: 1000,
+        pollMs: changes.pollMs ?? 60_000,
+        announce,
+      };
+      scheduler.serve(
+        'work',
+        changes.shape === 'batches'
+          ? createBatchWorker({ ...options, claimAtOnce: 20, keepMs: 60_000, consume: record })
+          : createSlotWorker<Lease, Lease>({
+              ...options,
+              detached: (work) => work(),
+              concurrency: 16,
+              concurrencyPerGroup: 8,
+              perform: async (lease) => lease,
+              healthy: () => true,
+              record,
+            })
+      );
+      return { scheduler, announce, store };
+    };
+
+    beforeEach(async () => {
+      await one.connection('switchboard_deliveries').delete();
+      errors.length = 0;
+      done = [];
+    });
+    afterEach(async () => {
+      await Promise.all(schedulers.splice(0).map((scheduler) => scheduler.stop()));
+    });
+
+    it.each(['slots', 'batches'] as const)(
+      'is done once each by two nodes, in %s',
+      async (shape) => {
+        const first = serve(one, { shape });
+        const second = serve(other, { shape });
+        for (const group of [1, 2, 3]) await insert(one.strapi, group, 100, first.store.now());
+        first.announce();
+        second.announce();
+        await waitFor(async () => done.length >= 300, 30_000);
+        expect(new Set(done).size).toBe(300);
+        expect(errors).toEqual([]);
+      }
+    );
+
+    it('is done soon after it was announced, and not before it is due', async () => {
+      const { announce, store, scheduler } = serve(one);
+      await insert(one.strapi, 1, 1, store.now() + 700);
+      scheduler.announce('work', 1, store.now() + 700);
+      await sleep(300);
+      expect(done).toEqual([]);
+      await waitFor(async () => done.length === 1, 5000);
+      await insert(one.strapi, 2, 1, store.now());
+      announce();
+      await waitFor(async () => done.length === 2, 5000);
+    });
+
+    it('is done though every announcement of it was lost', async () => {
+      const { announce, store } = serve(one, { pollMs: 200 });
+      // Something waits for later, so that the engine looks again and again.
+      await insert(one.strapi, 3, 1, store.now() + 3_600_000);
+      announce();
+      await sleep(100);
+      await insert(other.strapi, 1, 3, store.now());
+      await waitFor(async () => done.length === 3, 5000);
+    });
+
+    it('is not begun after a stop, which waits for what was', async () => {
+      const { announce, store, scheduler } = serve(one);
+      await insert(one.strapi, 1, 50, store.now());
+      announce();
+      await waitFor(async () => done.length > 0, 5000);
+      await scheduler.stop();
+      const ended = done.length;
+      await insert(one.strapi, 2, 5, store.now());
+      announce();
+      await sleep(200);
+      expect(done).toHaveLength(ended);
+      // Nothing is left under a lease: the other node may have all of the rest now.
+      const rest = serve(other);
+      rest.announce();
+      await waitFor(async () => done.length === 55, 10_000);
+      expect(new Set(done).size).toBe(55);
+    });
+
+    it('goes on after a look that failed', async () => {
+      const { announce, store } = serve(one);
+      await insert(one.strapi, 1, 1, store.now());
+      const { dueTimes } = store;
+      let failures = 0;
+      store.dueTimes = async () => {
+        failures += 1;
+        if (failures === 1) throw new Error('the database is away');
+        return dueTimes();
+      };
+      announce();
+      await waitFor(async () => done.length === 1, 5000);
+      store.dueTimes = dueTimes;
+      expect(errors.join()).toContain('the database is away');
+    });
+
+    it('is announced without an error, whatever is asked', () => {
+      const { scheduler } = serve(one);
+      expect(() => scheduler.announce('nobody serves it', 1, 0)).not.toThrow();
+    });
+  });
+});

@@ -1,0 +1,316 @@
+import type { Browser, Locator, Page } from 'playwright-core';
+import { launchBrowser, PLUGIN, signIn } from './support/browser';
+import { type Playground, startPlayground } from './support/playground';
+import { saleOf, sendRecord } from './support/till';
+import { waitFor } from '../support/wait';
+
+const SETTINGS = '/admin/settings/switchboard';
+
+let site: Playground;
+let browser: Browser;
+const ids = { webhook: 0, delivery: 0, connection: 0, event: 0, level: 0 };
+
+const create = async (route: string, body: unknown) =>
+  (await site.admin('POST', `/switchboard${route}`, body)).body.data;
+
+beforeAll(async () => {
+  site = await startPlayground();
+  browser = await launchBrowser();
+  ids.webhook = (
+    await create('/webhooks', {
+      name: 'Closed',
+      url: 'http://127.0.0.1:9/',
+      events: ['contact.created'],
+      active: false,
+    })
+  ).id;
+  await create(`/webhooks/${ids.webhook}/test`, {});
+  const log = await site.admin('GET', `/switchboard/webhooks/${ids.webhook}/deliveries`);
+  ids.delivery = log.body.data[0].id;
+  await create('/items', { sku: 'CUP', opening: [{ quantity: 3 }] });
+  ids.level = (await site.admin('GET', '/switchboard/levels?sku=CUP')).body.data[0].id;
+  const till = await create('/connections', {
+    name: 'Till of the roles',
+    scopes: ['sale:write'],
+    mode: 'live',
+    locations: [],
+  });
+  ids.connection = till.id;
+  expect(await sendRecord(site.url, till, 'sale', saleOf('S-role', 'NOBODY-KNOWS', 1))).toBe(202);
+  const waiting = await waitFor(async () => {
+    const route = `/switchboard/pos-events?state=needs_mapping&connection=${till.id}`;
+    return (await site.admin('GET', route)).body.data[0];
+  });
+  ids.event = waiting.id;
+  await site.createRole('Reader', [
+    'webhooks.read',
+    'connections.read',
+    'pos-events.read',
+    'stock.read',
+  ]);
+}, 900_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+});
+
+interface Screen {
+  name: string;
+  address(): string;
+  /** What only those who may change something are given here, by role and name. */
+  controls: readonly (readonly [role: 'button' | 'link' | 'switch', name: RegExp])[];
+  /** Nobody comes here without being allowed to change something. */
+  managersOnly?: boolean;
+  inDialog?: boolean;
+}
+
+const SCREENS: readonly Screen[] = [
+  {
+    name: 'the webhooks',
+    address: () => `${PLUGIN}/webhooks`,
+    controls: [
+      ['link', /^Create a webhook/],
+      ['switch', /Closed: active/],
+      ['button', /^Delete Closed/],
+    ],
+  },
+  {
+    name: 'a new webhook',
+    address: () => `${PLUGIN}/webhooks/create`,
+    controls: [['button', /^Create$/]],
+    managersOnly: true,
+  },
+  {
+    name: 'a webhook and its log',
+    address: () => `${PLUGIN}/webhooks/${ids.webhook}`,
+    controls: [
+      ['button', /^Delete$/],
+      ['button', /^Switch on$/],
+      ['button', /^Send a test$/],
+    ],
+  },
+  {
+    name: 'the settings of a webhook',
+    address: () => `${PLUGIN}/webhooks/${ids.webhook}?tab=settings`,
+    controls: [
+      ['button', /^Rotate the secret$/],
+      ['button', /^Save$/],
+      ['switch', /^Active$/],
+    ],
+  },
+  {
+    name: 'a delivery',
+    address: () => `${PLUGIN}/webhooks/${ids.webhook}?delivery=${ids.delivery}`,
+    controls: [['button', /^Send again now$/]],
+    inDialog: true,
+  },
+  {
+    name: 'the connections',
+    address: () => `${PLUGIN}/connections`,
+    controls: [['link', /^Add a connection$/]],
+  },
+  {
+    name: 'a new connection',
+    address: () => `${PLUGIN}/connections/create`,
+    controls: [['button', /^Create and show/]],
+    managersOnly: true,
+  },
+  {
+    name: 'a connection',
+    address: () => `${PLUGIN}/connections/${ids.connection}`,
+    controls: [
+      ['button', /^Rotate the secret$/],
+      ['button', /^Revoke$/],
+      ['button', /^Delete$/],
+      ['button', /^Save$/],
+      ['button', /^Add a location$/],
+    ],
+  },
+  { name: 'the POS events', address: () => `${PLUGIN}/events`, controls: [] },
+  {
+    name: 'an event that waits for a mapping',
+    address: () => `${PLUGIN}/events/${ids.event}`,
+    controls: [
+      ['button', /^Process again$/],
+      ['button', /^Create the item$/],
+    ],
+  },
+  {
+    name: 'the stock',
+    address: () => `${PLUGIN}/stock`,
+    controls: [
+      ['button', /^Add an item$/],
+      ['button', /^Add a location$/],
+    ],
+  },
+  {
+    name: 'an explained level',
+    address: () => `${PLUGIN}/stock/levels/${ids.level}`,
+    controls: [['button', /^Adjust$/]],
+  },
+  {
+    name: 'the modules',
+    address: () => `${SETTINGS}/modules`,
+    controls: [['switch', /^Companies$/]],
+    managersOnly: true,
+  },
+  {
+    name: 'the application passwords',
+    address: () => `${SETTINGS}/application-passwords`,
+    controls: [['button', /^Create$/]],
+    managersOnly: true,
+  },
+  {
+    name: 'the mapped content types',
+    address: () => `${SETTINGS}/mapped-types`,
+    controls: [],
+    managersOnly: true,
+  },
+];
+
+const NO_PERMISSION = /have the permissions to access that content/;
+
+/** Where the screen is: a dialog hides whatever is outside of it. */
+const open = async (page: Page, { address, inDialog }: Screen): Promise<Locator> => {
+  await page.goto(address());
+  await page
+    .getByRole('heading', { level: 1 })
+    .or(page.getByText(NO_PERMISSION))
+    .or(page.getByRole('dialog'))
+    .first()
+    .waitFor();
+  await page.waitForLoadState('networkidle');
+  if (!inDialog) return page.getByRole('main');
+  const dialog = page.getByRole('dialog');
+  await dialog.or(page.getByText(NO_PERMISSION)).first().waitFor();
+  return (await dialog.count()) > 0 ? dialog : page.getByRole('main');
+};
+
+/** What the plugin's routes refused while a page was open: a screen must not ask for it. */
+const watchRefusals = (page: Page): string[] => {
+  const refused: string[] = [];
+  page.on('response', (response) => {
+    const { pathname } = new URL(response.url());
+    if (response.status() === 403) refused.push(`${response.request().method()} ${pathname}`);
+  });
+  return refused;
+};
+
+const menuEntry = (page: Page) => page.getByRole('link', { name: 'CRM', exact: true });
+
+/** Wherever a click or a key would change something. */
+const CHANGING = /^(add|adjust|create|delete|map|process|revoke|rotate|save|send|switch)\b/i;
+
+const offered = async (part: Locator): Promise<string[]> => {
+  const found: string[] = [];
+  for (const role of ['button', 'link', 'switch', 'checkbox', 'radio', 'textbox'] as const) {
+    for (const one of await part.getByRole(role).all()) {
+      if (await one.isDisabled()) continue;
+      const name =
+        (await one.getAttribute('aria-label')) ?? (await one.textContent()) ?? '(no name)';
+      const readOnly = (await one.getAttribute('readonly')) !== null;
+      const isSearch = (await one.getAttribute('name')) === 'search';
+      const changes =
+        role === 'button' || role === 'link'
+          ? CHANGING.test(name.trim())
+          : !readOnly && !isSearch && !/search|find/i.test(name);
+      if (changes) found.push(`${role} ${name.trim()}`);
+    }
+  }
+  return found;
+};
+
+describe.each(['Super Admin', 'CRM Manager'])('a %s', (role) => {
+  let page: Page;
+  let refused: string[];
+  beforeAll(async () => {
+    page = await signIn(browser, site, await site.createUser(role));
+    refused = watchRefusals(page);
+  });
+  afterAll(() => page?.context().close());
+
+  test.each(SCREENS)('is given everything on the screen of $name', async (screen) => {
+    const part = await open(page, screen);
+    for (const [kind, name] of screen.controls) {
+      const control = part.getByRole(kind, { name }).first();
+      await control.waitFor();
+      // Save waits for a change.
+      if (!/Save/.test(name.source)) expect(await control.isEnabled()).toBe(true);
+    }
+    expect(refused.filter((one) => one.includes('/switchboard/'))).toEqual([]);
+  });
+});
+
+describe('a reader', () => {
+  let page: Page;
+  let refused: string[];
+  beforeAll(async () => {
+    page = await signIn(browser, site, await site.createUser('Reader'));
+    refused = watchRefusals(page);
+  });
+  afterAll(() => page?.context().close());
+
+  test.each(SCREENS.filter(({ managersOnly }) => !managersOnly))(
+    'is offered no change on the screen of $name',
+    async (screen) => {
+      const part = await open(page, screen);
+      expect(await part.getByText(NO_PERMISSION).count()).toBe(0);
+      expect(await offered(part)).toEqual([]);
+      expect(refused.filter((one) => one.includes('/switchboard/'))).toEqual([]);
+    }
+  );
+
+  test.each(SCREENS.filter(({ managersOnly }) => managersOnly))(
+    'may not open the screen of $name',
+    async (screen) => {
+      const part = await open(page, screen);
+      await part.getByText(NO_PERMISSION).waitFor();
+      expect(await offered(part)).toEqual([]);
+    }
+  );
+
+  test('is told that the secret is not for them, and gets none', async () => {
+    await page.goto(`${PLUGIN}/webhooks/${ids.webhook}?tab=settings`);
+    await page.getByText('shown to those who may reveal it').waitFor();
+    expect(await page.getByRole('button', { name: 'Reveal' }).count()).toBe(0);
+    expect(await page.content()).not.toContain('whsec_');
+  });
+
+  test('has the menu entry, with all four pages', async () => {
+    await page.goto(PLUGIN);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    expect(await menuEntry(page).count()).toBe(1);
+    const nav = page.getByRole('navigation', { name: 'CRM' });
+    for (const name of ['Webhooks', 'Connections', 'Events', 'Stock']) {
+      expect(await nav.getByRole('link', { name, exact: true }).count()).toBe(1);
+    }
+  });
+});
+
+describe('an Editor, who was granted nothing here', () => {
+  let page: Page;
+  let refused: string[];
+  beforeAll(async () => {
+    page = await signIn(browser, site, await site.createUser('Editor'));
+    refused = watchRefusals(page);
+  });
+  afterAll(() => page?.context().close());
+
+  test.each(SCREENS)('is told so at the address of $name, and is asked nothing', async (screen) => {
+    const part = await open(page, screen);
+    await part.getByText(NO_PERMISSION).waitFor();
+    expect(await offered(part)).toEqual([]);
+    expect(await page.getByRole('navigation', { name: 'CRM' }).count()).toBe(0);
+    expect(await menuEntry(page).count()).toBe(0);
+    expect(refused.filter((one) => one.includes('/switchboard/'))).toEqual([]);
+  });
+
+  test('has no widget of the plugin on the home page', async () => {
+    await page.goto('/admin');
+    await page.getByRole('heading', { level: 1 }).first().waitFor();
+    await page.waitForLoadState('networkidle');
+    expect(await page.getByText('Deliveries of the last 24 hours').count()).toBe(0);
+    expect(await page.getByText('Tills', { exact: true }).count()).toBe(0);
+  });
+});

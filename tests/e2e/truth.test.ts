@@ -1,0 +1,329 @@
+import type { Browser, Page } from 'playwright-core';
+import { type Receiver, startReceiver } from '../support/receiver';
+import { waitFor } from '../support/wait';
+import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { type Playground, startPlayground } from './support/playground';
+import { saleOf, sendRecord, type TillKeys } from './support/till';
+
+const MODULES = '/admin/settings/switchboard/modules';
+
+let site: Playground;
+let browser: Browser;
+let page: Page;
+let receiver: Receiver;
+/** The browser's own questions, answered with leaving. */
+const asked: string[] = [];
+
+const create = async (route: string, body: unknown) =>
+  (await site.admin('POST', `/switchboard${route}`, body)).body.data;
+
+const createWebhook = async (name: string): Promise<number> =>
+  (
+    await create('/webhooks', {
+      name,
+      url: `${receiver.url}${name.toLowerCase()}`,
+      events: ['contact.created'],
+      active: true,
+    })
+  ).id;
+
+const webhookOf = async (id: number) =>
+  (await site.admin('GET', `/switchboard/webhooks/${id}`)).body.data;
+
+let contacts = 0;
+const createContact = () => {
+  contacts += 1;
+  const route = '/content-manager/collection-types/plugin::switchboard.contact';
+  return site.admin('POST', route, { email: `truth-${contacts}@example.test` });
+};
+
+const createTill = async (
+  name: string,
+  mode: 'live' | 'test'
+): Promise<TillKeys & { id: number }> =>
+  create('/connections', { name, scopes: ['sale:write'], mode, locations: [] });
+
+const eventOf = async (connection: number, externalId: string) =>
+  (
+    await site.admin(
+      'GET',
+      `/switchboard/pos-events?connection=${connection}&external_id=${externalId}`
+    )
+  ).body.data[0];
+
+const main = () => page.getByRole('main');
+
+beforeAll(async () => {
+  receiver = await startReceiver();
+  // One retry, an hour later: what fails waits for it while these tests run.
+  site = await startPlayground({ retryScheduleSeconds: [3600] });
+  browser = await launchBrowser();
+  page = await signIn(browser, site, site.login);
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.type());
+    void dialog.accept();
+  });
+}, 900_000);
+
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+  await receiver?.close();
+});
+
+describe('a webhook whose every attempt fails', () => {
+  let id: number;
+  beforeAll(async () => {
+    receiver.respond(({ path }) => (path === '/collapsed' ? { status: 500 } : {}));
+    id = await createWebhook('Collapsed');
+    await createContact();
+    await waitFor(async () => {
+      const log = await site.admin('GET', `/switchboard/webhooks/${id}/deliveries`);
+      return log.body.data[0]?.tries === 1;
+    });
+  });
+
+  test('is said to be failing on its page, in the list and on the home page', async () => {
+    await page.goto(`${PLUGIN}/webhooks/${id}`);
+    await expectText(main(), '1 failing, to be tried again');
+    await expectText(page.getByRole('grid', { name: 'Deliveries' }), /Failing[\s\S]*HTTP 500/);
+    await page.goto(`${PLUGIN}/webhooks`);
+    await expectText(page.getByRole('row', { name: /^Collapsed/ }), 'Failing');
+    const chart = page.getByRole('row', { name: /^Collapsed/ }).getByRole('img');
+    expect(await chart.getAttribute('aria-label')).toContain('1 failing');
+    await page.goto('/admin');
+    await expectText(main(), /\d failing, to be tried again/);
+  });
+
+  test('is switched off only when asked twice, and then no next try is promised', async () => {
+    await page.goto(`${PLUGIN}/webhooks`);
+    const toggle = page.getByRole('switch', { name: 'Collapsed: active' });
+    await toggle.click();
+    const dialog = page.getByRole('alertdialog');
+    await expectText(dialog, 'Events are no longer queued');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    expect((await webhookOf(id)).active).toBe(true);
+    await toggle.click();
+    await dialog.getByRole('button', { name: 'Switch off' }).click();
+    await waitFor(async () => (await webhookOf(id)).active === false);
+    await page.goto(`${PLUGIN}/webhooks/${id}`);
+    await expectText(page.getByRole('grid', { name: 'Deliveries' }), 'Once the webhook is on');
+  });
+
+  test('is not said to send now what is tried in an hour', async () => {
+    await page.goto(`${PLUGIN}/webhooks/${id}`);
+    await page.getByRole('button', { name: 'Switch on', exact: true }).click();
+    await page.getByText('What waits is sent at its next try').waitFor();
+    await expectText(page.getByRole('grid', { name: 'Deliveries' }), /in 5\d minutes/);
+    expect(await page.getByText('is sent now').count()).toBe(0);
+  });
+});
+
+describe('edits that are not saved', () => {
+  test('are not lost to a link, and stay when the question is answered so', async () => {
+    const id = await createWebhook('Edited');
+    await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+    const name = page.getByLabel('Name', { exact: false }).first();
+    await name.fill('Another name');
+    await page.getByRole('link', { name: 'Connections', exact: true }).click();
+    const question = page.getByRole('alertdialog');
+    await expectText(question, /leave this page/);
+    await question.getByRole('button', { name: 'Cancel' }).click();
+    expect(page.url()).toContain(`/webhooks/${id}`);
+    expect(await name.inputValue()).toBe('Another name');
+
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('Webhook saved').waitFor();
+    await page.getByRole('link', { name: 'Connections', exact: true }).click();
+    await page.waitForURL(/\/connections$/);
+    expect((await webhookOf(id)).name).toBe('Another name');
+  });
+
+  test('outlive a change of the same webhook from elsewhere, and do not undo it', async () => {
+    const id = await createWebhook('Shared');
+    await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+    const name = page.getByLabel('Name', { exact: false }).first();
+    await name.fill('Mine');
+    await site.admin('PUT', `/switchboard/webhooks/${id}`, { active: false });
+    // The page asks for its webhook again by itself.
+    await page.getByText('This webhook is switched off').waitFor({ timeout: 30_000 });
+    expect(await name.inputValue()).toBe('Mine');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('Webhook saved').waitFor();
+    expect(await webhookOf(id)).toMatchObject({ name: 'Mine', active: false });
+  });
+
+  test.each([
+    ['a new connection', `${PLUGIN}/connections/create`],
+    ['a new webhook', `${PLUGIN}/webhooks/create`],
+  ])('of %s are asked about too', async (_name, address) => {
+    await page.goto(address);
+    await page.getByLabel('Name', { exact: false }).first().fill('Unsaved');
+    await page.getByRole('link', { name: 'Stock', exact: true }).click();
+    const question = page.getByRole('alertdialog');
+    await question.getByRole('button', { name: 'Confirm' }).click();
+    await page.waitForURL(/\/stock$/);
+  });
+
+  test('of a dialog are not lost to Escape', async () => {
+    await page.goto(`${PLUGIN}/stock`);
+    await page.getByRole('button', { name: 'Add an item' }).click();
+    await page.getByLabel('SKU', { exact: false }).fill('HALF');
+    await page.keyboard.press('Escape');
+    const question = page.getByRole('alertdialog');
+    await expectText(question, 'unsaved changes');
+    await question.getByRole('button', { name: 'Cancel' }).click();
+    expect(await page.getByLabel('SKU', { exact: false }).inputValue()).toBe('HALF');
+    await page.keyboard.press('Escape');
+    await question.getByRole('button', { name: 'Confirm' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  });
+});
+
+test('a module is switched off only when asked twice, and the screen says how a site begins', async () => {
+  await page.goto(MODULES);
+  await expectText(main(), 'On a new site every module is on.');
+  await page.getByRole('switch', { name: 'Companies' }).click();
+  const dialog = page.getByRole('alertdialog');
+  await expectText(dialog, 'What already waits stays');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  const enabled = async () =>
+    (await site.admin('GET', '/switchboard/modules')).body.data.find(
+      ({ id }: { id: string }) => id === 'companies'
+    ).enabled;
+  expect(await enabled()).toBe(true);
+  await page.getByRole('switch', { name: 'Companies' }).click();
+  await dialog.getByRole('button', { name: 'Switch off' }).click();
+  await waitFor(async () => !(await enabled()));
+});
+
+test('the stock shows every location of an item, however short the page is', async () => {
+  const places = await Promise.all(
+    ['East', 'West'].map((name) => create('/locations', { name, code: name }))
+  );
+  for (let n = 0; n < 12; n += 1) {
+    await create('/items', {
+      sku: `GRID-${n}`,
+      opening: [{ quantity: 1 }, ...places.map(({ id }) => ({ location: id, quantity: n }))],
+    });
+  }
+  await page.goto(`${PLUGIN}/stock?page=1&pageSize=10&_q=GRID`);
+  const rows = page.getByRole('grid', { name: 'Levels' }).locator('tbody tr');
+  await waitFor(async () => (await rows.count()) === 10);
+  for (const row of await rows.all()) {
+    expect(await row.getByRole('link', { name: /Explain this number/ }).count()).toBe(3);
+  }
+  await expectText(rows.nth(9), /19$/);
+});
+
+describe('a till in test mode', () => {
+  test('that sent an unknown SKU is not said to be ready for live', async () => {
+    const till = await createTill('Half known', 'test');
+    await create('/items', { sku: 'HALF-KNOWN', opening: [{ quantity: 1 }] });
+    await sendRecord(site.url, till, 'sale', saleOf('T-1', 'HALF-KNOWN', 1));
+    await sendRecord(site.url, till, 'sale', saleOf('T-2', 'NO-SUCH-SKU', 1));
+    await sendRecord(site.url, till, 'sale', { external_id: 'T-3' });
+    await waitFor(async () => (await eventOf(till.id, 'T-2'))?.state === 'simulated');
+    await page.goto(`${PLUGIN}/connections/${till.id}`);
+    await page.getByRole('button', { name: 'Switch to live' }).click();
+    const dialog = page.getByRole('alertdialog');
+    await expectText(dialog, '1 ran through, 1 need attention');
+    await expectText(dialog, '1 were refused');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.goto(`${PLUGIN}/events/${(await eventOf(till.id, 'T-2')).id}`);
+    await expectText(main(), 'No item has the SKU NO-SUCH-SKU.');
+  });
+
+  test('is offered a signed test sale, one that is live is not', async () => {
+    for (const mode of ['test', 'live'] as const) {
+      const till = await createTill(`Credentials ${mode}`, mode);
+      await page.goto(`${PLUGIN}/connections/${till.id}`);
+      await page.getByRole('button', { name: 'Rotate the secret' }).click();
+      await page.getByRole('button', { name: 'Confirm' }).click();
+      const dialog = page.getByRole('dialog');
+      await expectText(dialog, '/ping');
+      const sales = await dialog.getByText('/service-pos/v1/sale').count();
+      expect(sales).toBe(mode === 'test' ? 1 : 0);
+      if (mode === 'live') await expectText(dialog, 'it would change the stock');
+      await dialog.getByRole('checkbox').click();
+      await dialog.getByRole('button', { name: 'Done' }).click();
+    }
+  });
+});
+
+test('what was refused stands on the connection’s page, as the till was told', async () => {
+  const till = await createTill('Refused', 'live');
+  expect(await sendRecord(site.url, till, 'sale', { external_id: 'BAD-1' })).toBe(400);
+  await page.goto(`${PLUGIN}/events?connection=${till.id}`);
+  await expectText(main(), 'Every record that was accepted');
+  await page.getByRole('link', { name: 'What was refused' }).click();
+  await expectText(page.getByRole('grid', { name: 'Refused' }), /BAD-1[\s\S]*schema_invalid/);
+});
+
+test('the filter for missing mappings finds records that are partly applied', async () => {
+  const till = await createTill('Partly', 'live');
+  await create('/items', { sku: 'PART-KNOWN', opening: [{ quantity: 5 }] });
+  const sale = saleOf('PARTLY-1', 'PART-KNOWN', 1);
+  await sendRecord(site.url, till, 'sale', {
+    ...sale,
+    line_items: [
+      { sku: 'PART-KNOWN', quantity: 1 },
+      { sku: 'PART-UNKNOWN', quantity: 1 },
+    ],
+  });
+  await waitFor(async () => (await eventOf(till.id, 'PARTLY-1'))?.state === 'partially_applied');
+  await page.goto(`${PLUGIN}/events?connection=${till.id}`);
+  await page.getByRole('combobox', { name: 'Every state' }).click();
+  await page.getByRole('option', { name: /^Needs mapping/ }).click();
+  await page.waitForURL(/state=needs_mapping/);
+  await expectText(page.getByRole('grid', { name: 'Events' }), 'PARTLY-1');
+});
+
+test('a connection shows its type, and is switched off and on by its owner', async () => {
+  const till = await createTill('Switched', 'live');
+  await page.goto(`${PLUGIN}/connections/${till.id}`);
+  await expectText(main(), 'Generic webhook');
+  await page.getByRole('button', { name: 'Switch off' }).click();
+  const dialog = page.getByRole('alertdialog');
+  await expectText(dialog, 'is refused until');
+  await dialog.getByRole('button', { name: 'Confirm' }).click();
+  await expectText(main(), 'This connection is switched off');
+  expect(await sendRecord(site.url, till, 'sale', saleOf('OFF-1', 'X', 1))).toBe(401);
+  await page.getByRole('button', { name: 'Switch on' }).click();
+  await page.getByText('The connection is switched on.').waitFor();
+  expect(await sendRecord(site.url, till, 'sale', saleOf('OFF-1', 'X', 1))).toBe(202);
+});
+
+test('no location is chosen for anybody in a map, and one has to be', async () => {
+  await page.goto(`${PLUGIN}/connections/create`);
+  await page.getByLabel('Name', { exact: false }).first().fill('Mapped');
+  await page.getByRole('button', { name: 'Add a location' }).click();
+  await page.getByLabel('The till says', { exact: false }).fill('store-1');
+  await expectText(main(), 'Choose a location');
+  await page.getByRole('button', { name: 'Create and show the credentials' }).click();
+  await expectText(main(), 'one of your locations');
+  expect(page.url()).toContain('/connections/create');
+
+  // Closing the tab or going elsewhere is asked about by the browser itself.
+  await page.reload();
+  expect(asked).toContain('beforeunload');
+});
+
+describe('on a screen of 390 pixels', () => {
+  test('every page of the plugin can be reached', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${PLUGIN}/webhooks`);
+    const nav = page.getByRole('navigation', { name: 'CRM' });
+    for (const [name, path] of [
+      ['Connections', 'connections'],
+      ['Events', 'events'],
+      ['Stock', 'stock'],
+      ['Webhooks', 'webhooks'],
+    ] as const) {
+      await nav.getByRole('link', { name, exact: true }).click();
+      await page.waitForURL(new RegExp(`/${path}$`));
+      await page.getByRole('heading', { level: 1, name }).waitFor();
+    }
+    await page.setViewportSize({ width: 1440, height: 900 });
+  });
+});

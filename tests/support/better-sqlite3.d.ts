@@ -1,0 +1,9 @@
+/** `better-sqlite3` ships no types; this is what the tests use of it. */
+declare module 'better-sqlite3' {
+  export default class Database {
+    constructor(file: string, options?: { readonly?: boolean });
+    prepare(statement: string): { all(): Record<string, unknown>[] };
+    exec(statements: string): void;
+    close(): void;
+  }
+}

@@ -1,0 +1,152 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getScheduler } from '../../../server/src/scheduling';
+import { announceDeliveries, DELIVERIES } from '../../../server/src/webhooks/delivering/announce';
+import { createDeliveryHandler } from '../../../server/src/webhooks/delivering/delivery-handler';
+import type { HeldBack } from '../../../server/src/webhooks/delivering/held-back';
+import { getDeliveryStore } from '../../../server/src/webhooks/delivering/store/delivery-store';
+import { getPublisher } from '../../../server/src/webhooks/publishing/publisher';
+import { generateSecret } from '../../../server/src/webhooks/rules/signature';
+import { createSender, type Sender } from '../../../server/src/webhooks/delivering/sender';
+import { type SmallSite, startSmallSite } from '../../support/small-site';
+
+const CANARY = 'canary-4711';
+const secret = generateSecret();
+
+let site: SmallSite;
+let receiver: http.Server;
+let sender: Sender;
+let answer = 200;
+/** Until then what is published stays queued. */
+let serve: (() => void) | null;
+const wake = () => {
+  serve?.();
+  serve = null;
+  announceDeliveries(site.strapi, null);
+};
+
+const open = async (options: object, level?: 'debug' | 'http') => {
+  site = await startSmallSite({ webhooks: { allowPrivateNetworks: true, ...options } }, level);
+  const { strapi, connection } = site;
+  sender = createSender(strapi);
+  const store = getDeliveryStore(strapi);
+  const heldBack = { store, isOff: async () => false } as unknown as HeldBack;
+  serve = () =>
+    getScheduler(strapi).serve(
+      DELIVERIES,
+      createDeliveryHandler(strapi, sender, heldBack, (work) => work())
+    );
+  const { port } = receiver.address() as AddressInfo;
+  await connection('switchboard_webhooks').insert({
+    id: 3,
+    document_id: 'w3',
+    name: `${CANARY} name`,
+    url: `http://127.0.0.1:${port}/${CANARY}`,
+    events: '["*"]',
+    active: true,
+    secret,
+    consecutive_failures: 0,
+    created_at: 0,
+    updated_at: 0,
+  });
+};
+
+const publish = () =>
+  getPublisher(site.strapi).publish([
+    { event: 'contact.created', data: { email: `${CANARY}@example.test` } },
+  ]);
+
+/** Sends what is due, and answers with the lines since the last call, times left out. */
+const linesOfSending = async (expected: RegExp): Promise<string[]> => {
+  wake();
+  for (let waited = 0; !site.lines.some((line) => expected.test(line)); waited += 5) {
+    if (waited > 5000) throw new Error(site.lines.join('\n'));
+    await sleep(5);
+  }
+  return site.lines.splice(0).map((line) =>
+    line
+      .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, 'ID')
+      .replace(/\d{4}-\d\d-\d\dT[\d:.]+\+00:00/, 'TIME')
+      .replace(/\d+ ms/, 'N ms')
+  );
+};
+
+beforeAll(async () => {
+  receiver = http.createServer((request, response) => {
+    request.resume();
+    response.statusCode = answer;
+    response.end(CANARY);
+  });
+  await new Promise<void>((listening) => receiver.listen(0, '127.0.0.1', listening));
+});
+afterEach(async () => {
+  await getScheduler(site.strapi).stop();
+  sender.close();
+  await site.close();
+  answer = 200;
+});
+afterAll(() => new Promise((closed) => receiver.close(closed)));
+
+it('a delivery that succeeds has a line for each step', async () => {
+  await open({});
+  await publish();
+  expect(await linesOfSending(/recorded/)).toEqual([
+    'switchboard: delivery ID queued: contact.created for webhook 3',
+    'switchboard: delivery ID claimed for attempt 1, lease until TIME',
+    'switchboard: delivery ID: attempt started, to webhook 3',
+    'switchboard: delivery ID: attempt ended after N ms: delivered, status 200',
+    'switchboard: delivery ID recorded: sent after 1 attempt',
+  ]);
+});
+
+it('one that fails says why, when it is due again, and that its webhook is switched off', async () => {
+  await open({ retryScheduleSeconds: [60], disableAfterFailures: 1 });
+  answer = 500;
+  await publish();
+  expect((await linesOfSending(/recorded/)).slice(3)).toEqual([
+    'switchboard: delivery ID: attempt ended after N ms: http_500, status 500',
+    'switchboard: delivery ID recorded: pending after 1 attempt, due again at TIME',
+  ]);
+  await site.connection('switchboard_deliveries').update({ due_at: 1 });
+  expect(await linesOfSending(/switched off/)).toEqual([
+    'switchboard: delivery ID claimed for attempt 2, lease until TIME',
+    'switchboard: delivery ID: attempt started, to webhook 3',
+    'switchboard: delivery ID: attempt ended after N ms: http_500, status 500',
+    'switchboard: delivery ID recorded: failed after 2 attempts',
+    'switchboard: webhook 3 switched off: what waits for it stays queued',
+    // Not of this level: who reads the warning knows the webhook by the name that he gave it.
+    `switchboard: webhook 3 (${CANARY} name): Switched off after 1 failed deliveries in a row.`,
+  ]);
+});
+
+it('no line of this level has the body, the address, the secret or the answer', async () => {
+  await open({});
+  await publish();
+  const said = (await linesOfSending(/recorded/)).join('\n');
+  expect(said).toContain('attempt started');
+  for (const hidden of [CANARY, secret, '127.0.0.1']) expect(said).not.toContain(hidden);
+});
+
+it('what is rolled back was never queued', async () => {
+  await open({});
+  const { strapi } = site;
+  const rolledBack = strapi.db.transaction(async () => {
+    await publish();
+    throw new Error('the write fails');
+  });
+  await expect(rolledBack).rejects.toThrow('the write fails');
+  expect(site.lines).toEqual([]);
+});
+
+it('at the level http nothing is said, and it is sent all the same', async () => {
+  await open({}, 'http');
+  await publish();
+  wake();
+  const isSent = () => site.connection('switchboard_deliveries').where({ status: 'sent' }).first();
+  for (let waited = 0; !(await isSent()); waited += 5) {
+    if (waited > 5000) throw new Error('not sent');
+    await sleep(5);
+  }
+  expect(site.lines).toEqual([]);
+});

@@ -1,0 +1,145 @@
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { knex } from 'knex';
+import ts from 'typescript';
+import { optionsSchema } from '../../../server/src/config/schema';
+import { readDocument, ROOT } from './support/markdown';
+import { compileTypeScript, firstKey, type Snippet } from './support/typescript-in-docs';
+
+/** Every sample of every page: what somebody pastes has at least to compile. */
+
+const pages = [
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  'examples/receivers/README.md',
+  'examples/middleware/README.md',
+  ...fs
+    .readdirSync(path.join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+interface Sample extends Snippet {
+  language: string;
+}
+
+const samples: Sample[] = pages.flatMap((page) =>
+  // Also those inside of lists, which are indented.
+  [...readDocument(page).matchAll(/^ *```(\w*)\n([\s\S]*?)^ *```$/gm)].map(
+    ([, language = '', code = ''], index) => ({ name: `${page} ${index + 1}`, language, code })
+  )
+);
+const of = (...languages: string[]): Sample[] =>
+  samples.filter(({ language }) => languages.includes(language));
+
+/** An interpreter's verdict on a sample given on standard input; empty is well. */
+const verdict = (command: string, args: string[], input: string): string => {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { input, encoding: 'utf8' });
+  return status === 0 ? '' : `${error?.message ?? ''}${stdout}${stderr}`;
+};
+
+const CHECKED = ['ts', 'js', 'json', 'sh', 'php', 'python'];
+/**
+ * C# and Go are compiled by the tests of the receivers and tills, SQL runs in
+ * tests/api/docs-sql.test.ts; the others are no code.
+ */
+const ELSEWHERE = ['csharp', 'go', 'sql', 'http', 'text'];
+
+it('each is of a language that is checked', () => {
+  const unknown = samples.filter(({ language }) => ![...CHECKED, ...ELSEWHERE].includes(language));
+  expect(unknown).toEqual([]);
+  for (const language of CHECKED) expect(of(language).length).toBeGreaterThan(0);
+});
+
+it.each(of('json'))('$name is JSON', ({ code }) => {
+  expect(() => JSON.parse(code) as unknown).not.toThrow();
+});
+
+it.each(of('sh'))('$name is a shell script', ({ code }) => {
+  expect(verdict('bash', ['-n'], code)).toBe('');
+});
+
+it.each(of('php'))('$name is PHP', ({ code }) => {
+  expect(verdict('php', ['-l'], `<?php\n${code}`)).toBe('');
+});
+
+it.each(of('python'))('$name is Python', ({ code }) => {
+  expect(
+    verdict('python3', ['-c', 'import sys; compile(sys.stdin.read(), "x", "exec")'], code)
+  ).toBe('');
+});
+
+it.each(of('js'))('$name is JavaScript', ({ code }) => {
+  const text = firstKey(code)
+    ? `({${code}})`
+    : /^(import|export) /m.test(code)
+      ? code
+      : `async () => {${code}}`;
+  const { diagnostics = [] } = ts.transpileModule(text, {
+    reportDiagnostics: true,
+    fileName: 'sample.js',
+    compilerOptions: {
+      target: ts.ScriptTarget.ES2022,
+      module: ts.ModuleKind.ESNext,
+      allowJs: true,
+    },
+  });
+  expect(diagnostics.map(({ messageText }) => messageText)).toEqual([]);
+});
+
+it('the TypeScript compiles, strict', () => {
+  expect(compileTypeScript(of('ts'))).toBe('');
+}, 300_000);
+
+const HOST_PARTS = ['secrets', 'logger', 'pool', 'sqlite'];
+
+/** A part of a configuration as the value that it is. */
+const evaluate = (code: string): Record<string, unknown> =>
+  new Function(
+    'env',
+    'path',
+    '__dirname',
+    `return ({${ts
+      .transpileModule(`({${code}})`, { compilerOptions: { target: ts.ScriptTarget.ES2022 } })
+      .outputText.trim()
+      .replace(/^\(\{|\}\);?$/g, '')}});`
+  )((name: string, value = name) => value, path, '/site/config') as Record<string, unknown>;
+
+const parts = of('ts', 'js').filter(({ code }) => firstKey(code));
+
+it.each(parts.filter(({ code }) => !HOST_PARTS.includes(firstKey(code)!)))(
+  '$name is taken as options',
+  ({ code }) => {
+    expect(() => optionsSchema.parse(evaluate(code))).not.toThrow();
+  }
+);
+
+describe('the settings of SQLite', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-docs-'));
+  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+  const shown = parts.filter(({ code }) => ['pool', 'sqlite'].includes(firstKey(code)!));
+
+  it('are shown in TypeScript and JavaScript', () => {
+    expect(shown.map(({ language }) => language).sort()).toEqual(['js', 'ts', 'ts']);
+  });
+
+  it.each(shown)('$name does what it says', async ({ name, code }) => {
+    const part = evaluate(code);
+    const { pool } = (part.sqlite ?? part) as { pool: object };
+    const connection = knex({
+      client: 'better-sqlite3',
+      connection: { filename: path.join(folder, `${name.replace(/\W/g, '')}.db`) },
+      useNullAsDefault: true,
+      pool,
+    });
+    try {
+      expect(await connection.raw('PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
+      expect(await connection.raw('PRAGMA busy_timeout')).toEqual([{ timeout: 50 }]);
+    } finally {
+      await connection.destroy();
+    }
+  });
+});

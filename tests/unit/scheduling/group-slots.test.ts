@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { GroupSlots } from '../../../server/src/scheduling/group-slots';
+import type { Lease } from '../../../server/src/scheduling/types';
+
+let nextId = 1;
+const rows = (group: number, count: number, dueAt = 0): Lease[] =>
+  Array.from({ length: count }, () => ({
+    id: (nextId += 1),
+    group,
+    owner: 'me',
+    dueAt,
+    leaseUntil: Infinity,
+  }));
+
+const takeAll = (slots: GroupSlots<Lease>): Lease[] => {
+  const all: Lease[] = [];
+  for (let next = slots.takeNext(); next; next = slots.takeNext()) all.push(next);
+  return all;
+};
+
+describe('slots', () => {
+  it('start no more rows of a group than its cap, and of the node than its own', () => {
+    const slots = new GroupSlots(10, 4);
+    slots.add(rows(1, 20));
+    expect(takeAll(slots)).toHaveLength(4);
+    for (const group of [2, 3, 4]) slots.add(rows(group, 20));
+    expect(takeAll(slots)).toHaveLength(6);
+    expect(takeAll(slots)).toHaveLength(0);
+  });
+
+  it('are shared in turn when several groups start at once', () => {
+    const slots = new GroupSlots(6, 6);
+    for (const group of [1, 2, 3]) slots.add(rows(group, 6));
+    const started = takeAll(slots).map(({ group }) => group);
+    expect(started.sort()).toEqual([1, 1, 2, 2, 3, 3]);
+  });
+
+  it('that empty one by one go round the groups, so that none starves behind busy ones', () => {
+    const slots = new GroupSlots(4, 4);
+    for (const group of [1, 2, 3]) slots.add(rows(group, 100));
+    const started: number[] = [];
+    const running = takeAll(slots);
+    for (let turn = 0; turn < 60; turn += 1) {
+      const done = running.shift();
+      slots.finish(done!.group, true);
+      const next = takeAll(slots);
+      expect(next).toHaveLength(1);
+      running.push(...next);
+      started.push(next[0]!.group);
+    }
+    for (const group of [1, 2, 3]) {
+      expect(started.filter((one) => one === group).length).toBeGreaterThanOrEqual(15);
+    }
+  });
+
+  it('of a group that fails halve down to one, and double back to the cap when it recovers', () => {
+    const slots = new GroupSlots(64, 16);
+    const startedNow = () => {
+      slots.add(rows(1, 40));
+      const started = takeAll(slots);
+      slots.dropWaiting();
+      return started.length;
+    };
+    expect(startedNow()).toBe(16);
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    expect(startedNow()).toBe(1);
+    slots.finish(1, true);
+    expect(startedNow()).toBe(2);
+    slots.finish(1, true);
+    slots.finish(1, true);
+    expect(startedNow()).toBe(8);
+  });
+
+  it('are given back by a row that was not worked on, without a word about its group', () => {
+    const slots = new GroupSlots(64, 16);
+    slots.add(rows(1, 16));
+    takeAll(slots);
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    slots.add(rows(1, 5));
+    expect(takeAll(slots)).toHaveLength(1);
+    slots.finish(1, null);
+    expect(takeAll(slots)).toHaveLength(1);
+  });
+
+  it('of a group that fails are claimed for one at a time, none in advance', () => {
+    const slots = new GroupSlots(64, 16);
+    expect(slots.roomFor(1)).toBe(32);
+    slots.add(rows(1, 16));
+    takeAll(slots);
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    expect(slots.roomFor(1)).toBe(1);
+  });
+
+  it('go to the row that has been due longest, whenever it was claimed', () => {
+    const slots = new GroupSlots(64, 16);
+    slots.add(rows(1, 2, 50));
+    slots.add(rows(1, 2, 20));
+    slots.add(rows(1, 1, 30));
+    expect(takeAll(slots).map(({ dueAt }) => dueAt)).toEqual([20, 20, 30, 50, 50]);
+  });
+
+  it('have rows claimed in advance for a few groups, not for thousands', () => {
+    const slots = new GroupSlots(64, 16);
+    let claimed = 0;
+    for (let group = 1; group <= 10_000; group += 1) {
+      const room = slots.roomFor(group);
+      slots.add(rows(group, room));
+      claimed += room;
+      takeAll(slots);
+    }
+    expect(claimed).toBeLessThan(64 + 5 * 64);
+    // A slot that empties is offered to the groups that had to be left out.
+    slots.dropWaiting();
+    slots.finish(1, true);
+    expect(slots.hungry).toBe(true);
+    expect(slots.roomFor(9999)).toBeGreaterThan(0);
+  });
+
+  it('are handed out in a time that does not grow with the groups that are idle', () => {
+    const timed = (groups: number): number => {
+      const slots = new GroupSlots(64, 16);
+      for (let group = 1; group <= groups; group += 1) slots.roomFor(group);
+      const started = performance.now();
+      for (let turn = 0; turn < 2000; turn += 1) {
+        slots.add(rows(groups, 1));
+        const [row] = takeAll(slots);
+        slots.finish(row!.group, true);
+        expect(slots.busy).toBe(0);
+      }
+      return performance.now() - started;
+    };
+    timed(10);
+    const few = Math.max(1, timed(10));
+    expect(timed(20_000) / few).toBeLessThan(20);
+  });
+
+  it('forget an idle group with nothing due, and keep a failing one that has more', () => {
+    const slots = new GroupSlots(64, 16);
+    slots.add(rows(1, 16));
+    takeAll(slots);
+    for (let index = 0; index < 16; index += 1) slots.finish(1, false);
+    slots.forgetExcept(new Map([[1, 0]]));
+    expect(slots.roomFor(1)).toBe(1);
+    slots.forgetExcept(new Map());
+    expect(slots.roomFor(1)).toBe(32);
+  });
+
+  it('hold whatever is added, started and finished in whatever order', () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('add' as const), group: fc.nat(4), count: fc.nat(30) }),
+      fc.record({ kind: fc.constant('finish' as const), at: fc.nat(100), healthy: fc.boolean() }),
+      fc.record({ kind: fc.constant('start' as const) })
+    );
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(step),
+        (node, cap, steps) => {
+          const slots = new GroupSlots(node, cap);
+          const running: Lease[] = [];
+          let added = 0;
+          let done = 0;
+          for (const one of steps) {
+            if (one.kind === 'add') {
+              slots.add(rows(one.group, one.count));
+              added += one.count;
+            } else if (one.kind === 'start') running.push(...takeAll(slots));
+            else if (running.length > 0) {
+              const [row] = running.splice(one.at % running.length, 1);
+              slots.finish(row!.group, one.healthy);
+              done += 1;
+            }
+            expect(running.length).toBeLessThanOrEqual(node);
+            for (const group of [0, 1, 2, 3, 4]) {
+              expect(running.filter((row) => row.group === group).length).toBeLessThanOrEqual(cap);
+            }
+            expect(slots.busy).toBe(added - done);
+          }
+          // Nothing is left behind: with everything finished, the waiting rows all get their turn.
+          for (let guard = 0; slots.busy > 0 && guard < 5000; guard += 1) {
+            running.push(...takeAll(slots));
+            const row = running.shift();
+            if (row) slots.finish(row.group, true);
+          }
+          expect(slots.busy).toBe(0);
+        }
+      )
+    );
+  });
+});

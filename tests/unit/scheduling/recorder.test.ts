@@ -1,0 +1,69 @@
+import { createRecorder } from '../../../server/src/scheduling/recorder';
+
+/** A recorder whose recordings end when the test says so, on a clock that the test moves. */
+const slowRecorder = () => {
+  let time = 0;
+  const ends: (() => void)[] = [];
+  const done: boolean[] = [];
+  const recorder = createRecorder<number>({
+    name: 'work',
+    record: () => new Promise<void>((resolve) => ends.push(resolve)),
+    logFault: () => undefined,
+    onDone: (wasFull) => void done.push(wasFull),
+    now: () => time,
+  });
+  return {
+    recorder,
+    done,
+    pass: (milliseconds: number) => {
+      time += milliseconds;
+    },
+    async endRecording() {
+      for (let tick = 0; tick < 10 && ends.length === 0; tick += 1) await Promise.resolve();
+      ends.shift()?.();
+      for (let tick = 0; tick < 10; tick += 1) await Promise.resolve();
+    },
+  };
+};
+
+describe('a recorder', () => {
+  it('is full while an outcome has waited for long, so that what is claimed outlives its recording', async () => {
+    const { recorder, done, pass, endRecording } = slowRecorder();
+    expect(recorder.isFull()).toBe(false);
+    recorder.add(1);
+    recorder.start();
+    pass(1_900);
+    expect(recorder.isFull()).toBe(false);
+    pass(200);
+    expect(recorder.isFull()).toBe(true);
+    await endRecording();
+    expect(recorder.isFull()).toBe(false);
+    expect(done).toEqual([true]);
+  });
+
+  it('measures from the oldest that is not recorded', async () => {
+    const { recorder, pass, endRecording } = slowRecorder();
+    recorder.add(1);
+    recorder.start();
+    // The first batch is under way: this one waits for the next.
+    await Promise.resolve();
+    pass(1_000);
+    recorder.add(2);
+    pass(1_500);
+    expect(recorder.isFull()).toBe(true);
+    await endRecording();
+    expect(recorder.isFull()).toBe(false);
+    pass(600);
+    expect(recorder.isFull()).toBe(true);
+    await endRecording();
+    expect(recorder.isFull()).toBe(false);
+  });
+
+  it('is full with a thousand outcomes', () => {
+    const { recorder } = slowRecorder();
+    for (let outcome = 0; outcome < 999; outcome += 1) recorder.add(outcome);
+    expect(recorder.isFull()).toBe(false);
+    recorder.add(999);
+    expect(recorder.isFull()).toBe(true);
+  });
+});

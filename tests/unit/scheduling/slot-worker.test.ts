@@ -1,0 +1,416 @@
+import { createEmbeddedScheduler } from '../../../server/src/scheduling/embedded-scheduler';
+import {
+  createSlotWorker,
+  type SlotWorkerOptions,
+} from '../../../server/src/scheduling/slot-worker';
+import type { Lease } from '../../../server/src/scheduling/types';
+import { createMemoryStore, type MemoryStore } from './support/memory-store';
+
+interface Outcome {
+  claimed: Lease;
+  ok: boolean;
+}
+
+const sleep = (milliseconds: number) =>
+  new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
+
+const until = async (probe: () => boolean, timeout = 2000): Promise<void> => {
+  const deadline = Date.now() + timeout;
+  while (!probe()) {
+    if (Date.now() > deadline) throw new Error('waited too long');
+    await sleep(2);
+  }
+};
+
+interface Worker {
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+const workers: Worker[] = [];
+afterEach(async () => {
+  await Promise.all(workers.splice(0).map((worker) => worker.stop()));
+});
+
+const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Outcome>> = {}) => {
+  const errors: string[] = [];
+  const batches: number[] = [];
+  const performed: number[] = [];
+  const log = { error: (line: string) => void errors.push(line) };
+  const scheduler = createEmbeddedScheduler(log, (work) => work());
+  const announce = (group: number | null) => scheduler.announce('work', group, queue.now());
+  scheduler.serve(
+    'work',
+    createSlotWorker<Lease, Outcome>({
+      name: 'work',
+      store: queue,
+      log,
+      detached: (work) => work(),
+      concurrency: 8,
+      concurrencyPerGroup: 4,
+      reserveMs: 1000,
+      pollMs: 10_000,
+      announce,
+      healthy: ({ ok }) => ok,
+      async record(outcomes) {
+        batches.push(outcomes.length);
+        queue.finish(outcomes.map(({ claimed }) => claimed));
+      },
+      async perform(claimed) {
+        performed.push(claimed.id);
+        return { claimed, ok: true };
+      },
+      ...changes,
+    })
+  );
+  const worker: Worker = { wake: () => announce(null), stop: () => scheduler.stop() };
+  workers.push(worker);
+  return { worker, errors, batches, performed };
+};
+
+const open = (queue: MemoryStore) => queue.rows.filter(({ dueAt }) => dueAt !== null);
+
+describe('waking', () => {
+  it('a thousand times in one tick looks for work once', async () => {
+    const queue = createMemoryStore();
+    const { worker } = start(queue);
+    for (let index = 0; index < 1000; index += 1) worker.wake();
+    await sleep(30);
+    expect(queue.calls.dueTimes).toBe(1);
+  });
+
+  it('while it looks makes it look again, so that nothing committed meanwhile is missed', async () => {
+    const queue = createMemoryStore();
+    const { worker } = start(queue);
+    const dueTimes = queue.dueTimes.bind(queue);
+    let looks = 0;
+    queue.dueTimes = async () => {
+      looks += 1;
+      const seen = await dueTimes();
+      if (looks === 1) {
+        queue.put(1);
+        worker.wake();
+      }
+      return seen;
+    };
+    worker.wake();
+    await until(() => queue.rows.length === 1 && open(queue).length === 0);
+  });
+
+  it('comes by itself for a row that is due later', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 1, Date.now() + 60);
+    const { worker, performed } = start(queue);
+    worker.wake();
+    await sleep(30);
+    expect(performed).toEqual([]);
+    await until(() => open(queue).length === 0);
+  });
+
+  it('keeps no process alive and does nothing after stop', async () => {
+    const queue = createMemoryStore();
+    const { worker, performed } = start(queue);
+    await worker.stop();
+    queue.put(1);
+    worker.wake();
+    await sleep(20);
+    expect(performed).toEqual([]);
+  });
+
+  it('recovers by itself after a look that failed', async () => {
+    const queue = createMemoryStore();
+    queue.put(1);
+    queue.failNext = new Error('the database is away');
+    const { worker, errors } = start(queue);
+    worker.wake();
+    await until(() => open(queue).length === 0, 3000);
+    expect(errors.join()).toContain('the database is away');
+  });
+});
+
+describe('work', () => {
+  it('is all done, each row once, within the caps, and recorded in batches', async () => {
+    const queue = createMemoryStore();
+    for (const group of [1, 2, 3]) queue.put(group, 100);
+    const running = new Map<number, number>();
+    let most = 0;
+    let mostOfOne = 0;
+    const performed: number[] = [];
+    const batches: number[] = [];
+    const { worker } = start(queue, {
+      async record(outcomes) {
+        await sleep(3);
+        batches.push(outcomes.length);
+        queue.finish(outcomes.map(({ claimed }) => claimed));
+      },
+      async perform(claimed) {
+        const { group } = claimed;
+        running.set(group, (running.get(group) ?? 0) + 1);
+        most = Math.max(
+          most,
+          [...running.values()].reduce((sum, n) => sum + n, 0)
+        );
+        mostOfOne = Math.max(mostOfOne, running.get(group)!);
+        await sleep(1);
+        running.set(group, running.get(group)! - 1);
+        performed.push(claimed.id);
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => open(queue).length === 0, 5000);
+    expect(performed.sort((a, b) => a - b)).toEqual(queue.rows.map(({ id }) => id));
+    expect(most).toBe(8);
+    expect(mostOfOne).toBe(4);
+    expect(batches.reduce((sum, n) => sum + n, 0)).toBe(300);
+    expect(batches.length).toBeLessThan(300);
+  });
+
+  it('starts one row a turn of the event loop, however many slots are free', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 4);
+    const started: number[] = [];
+    const startedAfterFirst: number[] = [];
+    const { worker } = start(queue, {
+      async perform(claimed) {
+        started.push(claimed.id);
+        // Still the same turn: only what waits for nothing comes in between.
+        for (let tick = 0; tick < 10; tick += 1) await null;
+        startedAfterFirst.push(started.length);
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => open(queue).length === 0);
+    expect(startedAfterFirst).toEqual([1, 2, 3, 4]);
+  });
+
+  it('of a group that hangs does not hold up another group', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 1000);
+    const free: (() => void)[] = [];
+    const { worker } = start(queue, {
+      perform: (claimed) =>
+        claimed.group === 1
+          ? new Promise((resolve) => free.push(() => resolve({ claimed, ok: false })))
+          : Promise.resolve({ claimed, ok: true }),
+    });
+    worker.wake();
+    await until(() => free.length === 4);
+    queue.put(2, 20);
+    worker.wake();
+    await until(() => queue.rows.filter((row) => row.group === 2 && row.dueAt).length === 0);
+    expect(free).toHaveLength(4);
+    void worker.stop();
+    for (const release of free) release();
+  });
+
+  it('that throws is logged, left to its lease, and harms no other row', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 3);
+    const { worker, errors } = start(queue, {
+      async perform(claimed) {
+        if (claimed.id === 2) throw new Error('bug in a handler');
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => open(queue).length === 1);
+    expect(open(queue)[0]).toMatchObject({ id: 2, owner: expect.stringContaining('lease') });
+    expect(errors.join()).toContain('bug in a handler');
+  });
+
+  it('whose outcome cannot be recorded is logged and left to its lease; the next is recorded', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 1);
+    let fail = true;
+    const { worker, errors } = start(queue, {
+      async record(outcomes) {
+        if (fail) throw new Error('the disk is full');
+        queue.finish(outcomes.map(({ claimed }) => claimed));
+      },
+    });
+    worker.wake();
+    await until(() => errors.length === 1);
+    expect(errors[0]).toContain('the disk is full');
+    fail = false;
+    queue.put(1, 1);
+    worker.wake();
+    await until(() => open(queue).length === 1);
+    expect(open(queue)[0]?.id).toBe(1);
+  });
+});
+
+describe('rows that waited until their lease was nearly over', () => {
+  it('are not started, come back, and do not block the group for ever', async () => {
+    let time = 0;
+    const queue = createMemoryStore({ leaseMs: 10_000, now: () => time });
+    queue.put(1, 12);
+    const started: Lease[] = [];
+    const free: (() => void)[] = [];
+    const { worker } = start(queue, {
+      reserveMs: 5000,
+      perform: (claimed) => {
+        started.push(claimed);
+        return new Promise((resolve) => free.push(() => resolve({ claimed, ok: false })));
+      },
+    });
+    worker.wake();
+    await until(() => started.length === 4);
+    const claimedAhead = queue.claimed.length;
+    expect(claimedAhead).toBeGreaterThan(4);
+    time = 9000;
+    for (const release of free.splice(0)) release();
+    await sleep(20);
+    for (const { leaseUntil } of started) expect(leaseUntil).toBeGreaterThanOrEqual(5000);
+    const late = started.filter(({ leaseUntil }) => leaseUntil === 10_000).length;
+    expect(late).toBe(4);
+    time = 10_001;
+    worker.wake();
+    // A failing group has one slot; but it has one.
+    for (let left = 8; left > 0; left -= 1) {
+      await until(() => free.length > 0);
+      for (const release of free.splice(0)) release();
+      await sleep(1);
+      worker.wake();
+    }
+    await until(() => open(queue).length === 0);
+  });
+});
+
+describe('stopping', () => {
+  it('waits for what is under way and records it, gives back what waited', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 30);
+    const free: (() => void)[] = [];
+    const { worker, batches } = start(queue, {
+      perform: (claimed) =>
+        new Promise((resolve) => free.push(() => resolve({ claimed, ok: true }))),
+    });
+    worker.wake();
+    await until(() => free.length === 4);
+    let stopped = false;
+    const stopping = worker.stop().then(() => (stopped = true));
+    await sleep(20);
+    expect(stopped).toBe(false);
+    for (const release of free) release();
+    await stopping;
+    expect(free).toHaveLength(4);
+    expect(batches.reduce((sum, n) => sum + n, 0)).toBe(4);
+    expect(open(queue)).toHaveLength(26);
+    expect(open(queue).every(({ owner }) => owner === null)).toBe(true);
+  });
+
+  it('during a claim gives the claimed rows back', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 5);
+    const claim = queue.claim.bind(queue);
+    let claimed: (() => void) | undefined;
+    queue.claim = async (group, limit) => {
+      const rows = await claim(group, limit);
+      await new Promise<void>((resolve) => (claimed = resolve));
+      return rows;
+    };
+    const { worker, performed } = start(queue);
+    worker.wake();
+    await until(() => claimed !== undefined);
+    const stopping = worker.stop();
+    claimed!();
+    await stopping;
+    expect(performed).toEqual([]);
+    expect(open(queue).every(({ owner }) => owner === null)).toBe(true);
+  });
+});
+
+describe('a database that is away', () => {
+  const away = () => Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
+
+  it('costs no outcome: they are recorded when it is back, and the log is not flooded', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 3);
+    let tries = 0;
+    const { worker, performed, errors } = start(queue, {
+      async record(outcomes) {
+        tries += 1;
+        if (tries <= 3) throw away();
+        queue.finish(outcomes.map(({ claimed }) => claimed));
+      },
+    });
+    worker.wake();
+    await until(() => open(queue).length === 0, 10_000);
+    expect(performed).toHaveLength(3);
+    expect(errors).toHaveLength(1);
+  }, 15_000);
+
+  it('says nothing about the group of a row that could not be worked on', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 4);
+    let down = true;
+    let most = 0;
+    let now = 0;
+    const { worker, errors } = start(queue, {
+      async perform(claimed) {
+        if (down) throw away();
+        now += 1;
+        most = Math.max(most, now);
+        await sleep(20);
+        now -= 1;
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => queue.claimed.length === 4);
+    await sleep(20);
+    down = false;
+    queue.put(1, 8);
+    worker.wake();
+    await until(() => open(queue).length === 4);
+    expect(most).toBe(4);
+    expect(errors).toHaveLength(1);
+  });
+
+  it('does not hold a stop up for ever', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 1);
+    const { worker, performed } = start(queue, {
+      async record() {
+        throw away();
+      },
+    });
+    worker.wake();
+    await until(() => performed.length === 1);
+    const stoppedAt = Date.now();
+    await worker.stop();
+    expect(Date.now() - stoppedAt).toBeLessThan(5000);
+  }, 10_000);
+});
+
+describe('rows of a group that fails', () => {
+  it('are tried in the order they are due, retries among first tries, though more come than can be tried', async () => {
+    let time = 1000;
+    const queue = createMemoryStore({ now: () => time });
+    queue.put(1, 6, 10);
+    const tried: number[] = [];
+    const { worker } = start(queue, {
+      concurrencyPerGroup: 1,
+      async perform(claimed) {
+        tried.push(claimed.id);
+        return { claimed, ok: false };
+      },
+      async record(outcomes) {
+        for (const { claimed } of outcomes) {
+          const row = queue.rows.find(({ id }) => id === claimed.id);
+          // A retry is due a little later; fresh rows, two for each that is tried, later still.
+          if (row) Object.assign(row, { dueAt: time + 10, owner: null });
+          queue.put(1, 2, time + 15);
+        }
+        time += 20;
+        worker.wake();
+      },
+    });
+    worker.wake();
+    await until(() => tried.length >= 30);
+    const first = tried.filter((id) => id === 1).length;
+    expect(first).toBeGreaterThanOrEqual(2);
+  });
+});

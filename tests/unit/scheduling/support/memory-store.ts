@@ -1,0 +1,83 @@
+import type { Lease, WorkStore } from '../../../../server/src/scheduling/types';
+
+export interface MemoryRow {
+  id: number;
+  group: number;
+  dueAt: number | null;
+  owner: string | null;
+}
+
+export interface MemoryStore extends WorkStore<Lease> {
+  rows: MemoryRow[];
+  /** How often each operation was asked for. */
+  calls: { dueTimes: number; claim: number; release: number };
+  /** Thrown by the next `dueTimes`. */
+  failNext: Error | null;
+  /** Claims handed out so far. */
+  claimed: Lease[];
+  put(group: number, count?: number, dueAt?: number): void;
+  finish(settlements: readonly Pick<Lease, 'id' | 'owner'>[]): void;
+}
+
+/** A store without a database. `leaseMs` counts on `now`. */
+export const createMemoryStore = ({
+  leaseMs = 30_000,
+  now = Date.now,
+}: { leaseMs?: number; now?: () => number } = {}): MemoryStore => {
+  let leases = 0;
+  const queue: MemoryStore = {
+    now,
+    rows: [],
+    calls: { dueTimes: 0, claim: 0, release: 0 },
+    failNext: null,
+    claimed: [],
+    put(group, count = 1, dueAt = 0) {
+      for (let index = 0; index < count; index += 1) {
+        queue.rows.push({ id: queue.rows.length + 1, group, dueAt, owner: null });
+      }
+    },
+    finish(settlements) {
+      for (const { id, owner } of settlements) {
+        const row = queue.rows.find((one) => one.id === id);
+        if (row?.owner === owner) Object.assign(row, { dueAt: null, owner: null });
+      }
+    },
+    async dueTimes() {
+      queue.calls.dueTimes += 1;
+      if (queue.failNext) {
+        const error = queue.failNext;
+        queue.failNext = null;
+        throw error;
+      }
+      const times = new Map<number, number>();
+      for (const { group, dueAt } of queue.rows) {
+        if (dueAt !== null) times.set(group, Math.min(dueAt, times.get(group) ?? Infinity));
+      }
+      return times;
+    },
+    async claim(group, limit) {
+      queue.calls.claim += 1;
+      const owner = `lease ${(leases += 1)}`;
+      const leaseUntil = now() + leaseMs;
+      const due = queue.rows
+        .filter((row) => row.group === group && row.dueAt !== null && row.dueAt <= now())
+        .sort((a, b) => Number(a.dueAt) - Number(b.dueAt) || a.id - b.id)
+        .slice(0, limit);
+      const claimed = due.map((row) => {
+        const dueAt = Number(row.dueAt);
+        Object.assign(row, { owner, dueAt: leaseUntil });
+        return { id: row.id, group, owner, dueAt, leaseUntil };
+      });
+      queue.claimed.push(...claimed);
+      return claimed;
+    },
+    async release(claimed) {
+      queue.calls.release += 1;
+      for (const { id, owner, dueAt } of claimed) {
+        const row = queue.rows.find((one) => one.id === id);
+        if (row?.owner === owner) Object.assign(row, { dueAt, owner: null });
+      }
+    },
+  };
+  return queue;
+};
