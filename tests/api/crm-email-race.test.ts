@@ -130,6 +130,35 @@ describeEach(databases(), 'one address that several make at the same moment', (d
     expect(events[2]?.data.new_contact).toBe(false);
   });
 
+  it('is kept by a form that meets it within the millisecond in which it was changed', async () => {
+    const creating = site.evaluate(async ({ strapi, state }) => {
+      const now = Date.now();
+      const own = globalThis.Date;
+      globalThis.Date = new Proxy(own, {
+        construct: (target, values: [number]) => new target(...(values.length ? values : [now])),
+        get: (target, key) => (key === 'now' ? () => now : Reflect.get(target, key)),
+      });
+      setTimeout(() => {
+        globalThis.Date = own;
+      }, 2000);
+      await strapi.db.transaction(async () => {
+        const data = { email: 'frozen@example.test' };
+        await strapi.db.query('plugin::switchboard.contact').create({ data });
+        state.isFrozen = true;
+        await new Promise((resolve) => {
+          setTimeout(resolve, 500);
+        });
+      });
+    });
+    while (!(await site.control('state', { key: 'isFrozen' }))) continue;
+    const entry = await viaForm('frozen@example.test');
+    await creating;
+    expect(entry.status).toBe(201);
+    const events = await log.take();
+    expect(names(events)).toEqual(['contact.created', 'contact.updated', 'form.submitted']);
+    expect(events[2]?.data.new_contact).toBe(false);
+  });
+
   it('does not dead-lock an import with a transaction of several forms', async () => {
     // Taken in this order by the forms, and in the other one by whoever takes the locks by number.
     const [second, first] = Array.from({ length: 40 }, (_none, n) => `lock${n}@example.test`)

@@ -27,17 +27,27 @@ interface UpsertOptions {
 
 /**
  * Brings the contact of an address under the current transaction's hand. MySQL reads what was there
- * when the transaction began to read; a contact that came since is seen by an update, and through it
- * by later reads. Only where there is one: an update that finds none locks a gap there, in which two
- * forms with new addresses would keep each other from inserting.
+ * when the transaction began to read; a contact that came since is seen by a locking read, and by
+ * later reads once the transaction has changed it. It has to become a different row for that: an
+ * update to the values that are there, such as the same millisecond, changes nothing.
+ *
+ * Only where there is one: who finds none locks a gap there, in which two forms with new addresses
+ * would keep each other from inserting.
  */
 const claimByEmail = async (strapi: Core.Strapi, email: string): Promise<Payload | null> => {
   const { uid } = getInspected(strapi, 'contact');
   const where = emailWhere(strapi, email);
   if (!where) return null;
-  await strapi.db.queryBuilder(uid).where(where).update({ updatedAt: new Date() }).execute();
-  const id = await findByEmail(strapi, email);
-  return id ? crmRecords(strapi, 'contact').find(id) : null;
+  const [row] = (await strapi.db
+    .queryBuilder(uid)
+    .init({ select: ['id', 'documentId', 'updatedAt'], where, orderBy: { id: 'asc' }, limit: 1 })
+    .forUpdate()
+    .execute()) as { id: number; documentId: string; updatedAt: string | Date | null }[];
+  if (!row) return null;
+  const last = row.updatedAt ? new Date(row.updatedAt).getTime() : 0;
+  const updatedAt = new Date(Math.max(Date.now(), last + 1));
+  await strapi.db.queryBuilder(uid).where({ id: row.id }).update({ updatedAt }).execute();
+  return crmRecords(strapi, 'contact').find(row.documentId);
 };
 
 /** Finds the contact of an address, or makes it: also where one comes in between. */
