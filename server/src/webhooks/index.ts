@@ -20,6 +20,7 @@ import {
   WEBHOOKS_TABLE,
   webhookType,
 } from './tables';
+import { keepSubscriptionIndex, subscriptionsTable } from './subscriptions/subscription-index';
 import { createWebhooksService } from './managing/webhooks-service';
 
 let giveUpAnnouncing: (() => void) | undefined;
@@ -27,7 +28,7 @@ let giveUpAnnouncing: (() => void) | undefined;
 export const webhooks: Feature = {
   contentTypes: { webhook: webhookType, delivery: deliveryType },
   internalTables: [webhookTable, deliveryTable],
-  tables: [attemptsTable],
+  tables: [attemptsTable, subscriptionsTable],
   services: {
     webhooks: createWebhooksService,
     deliveries: createDeliveriesService,
@@ -41,6 +42,7 @@ export const webhooks: Feature = {
     prepareTelling(strapi);
     prepareInternalTypes(strapi, ['webhook', 'delivery']);
     followInternalRows(strapi, WEBHOOK, WEBHOOKS_TABLE);
+    keepSubscriptionIndex(strapi);
   },
   async bootstrap({ strapi }) {
     await getClock(strapi).sync();

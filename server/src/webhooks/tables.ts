@@ -6,6 +6,7 @@ export const WEBHOOK = 'plugin::switchboard.webhook';
 export const WEBHOOKS_TABLE = 'switchboard_webhooks';
 export const DELIVERIES_TABLE = 'switchboard_deliveries';
 export const ATTEMPTS_TABLE = 'switchboard_attempts';
+export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
  * `secret` is encrypted with the host's key. `origin_id` is the id that the row had where it was
@@ -116,12 +117,25 @@ export const attemptsTable: PlainTable = {
   indexes: [{ name: 'sb_attempt_delivery', columns: ['delivery_id', 'id'] }],
 };
 
+/**
+ * What of a webhook is in the index of subscriptions (`subscriptions/subscription-index.ts`): its own
+ * id, once it is there, and the events it had then. No attributes: what an import brings is not there.
+ */
+const webhookIndexColumns: PlainTable = {
+  tableName: WEBHOOKS_TABLE,
+  attributes: {
+    indexed_id: { type: 'integer' },
+    indexed_events: { type: 'text' },
+  },
+};
+
 export const webhookTable: InternalTable = {
   uid: WEBHOOK,
   tableName: WEBHOOKS_TABLE,
   renamed: {},
   added: { document_id: { type: 'string' }, origin_id: { type: 'integer' } },
   filled: { origin_id: null },
+  besides: webhookIndexColumns,
 };
 
 export const deliveryTable: InternalTable = {

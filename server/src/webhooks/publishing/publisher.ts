@@ -224,7 +224,8 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       return false;
     });
     if (named.length === 0) return 0;
-    const subscriptions = asked ?? (await currentSubscriptions(strapi));
+    const names = [...new Set(named.map(({ event }) => event))];
+    const subscriptions = asked?.covers(names) ? asked : await currentSubscriptions(strapi, names);
     if (named.some(({ event }) => subscriptions.subscribersOf(event).length > 0)) {
       return queue(named, subscriptions, told);
     }
@@ -237,7 +238,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
 
   return {
     async subscribed(names) {
-      const subscriptions = await currentSubscriptions(strapi);
+      const subscriptions = await currentSubscriptions(strapi, names);
       return new Set(names.filter((name) => subscriptions.isSubscribed(name)));
     },
 
