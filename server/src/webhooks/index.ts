@@ -15,6 +15,7 @@ import {
   attemptsTable,
   deliveryTable,
   deliveryType,
+  messageType,
   WEBHOOK,
   webhookTable,
   WEBHOOKS_TABLE,
@@ -26,7 +27,7 @@ import { createWebhooksService } from './managing/webhooks-service';
 let giveUpAnnouncing: (() => void) | undefined;
 
 export const webhooks: Feature = {
-  contentTypes: { webhook: webhookType, delivery: deliveryType },
+  contentTypes: { webhook: webhookType, message: messageType, delivery: deliveryType },
   internalTables: [webhookTable, deliveryTable],
   tables: [attemptsTable, subscriptionsTable],
   services: {
@@ -40,7 +41,7 @@ export const webhooks: Feature = {
   register({ strapi }) {
     registerHooks(strapi, (event, data) => sendForPlugin(strapi, event, data));
     prepareTelling(strapi);
-    prepareInternalTypes(strapi, ['webhook', 'delivery']);
+    prepareInternalTypes(strapi, ['webhook', 'message', 'delivery']);
     followInternalRows(strapi, WEBHOOK, WEBHOOKS_TABLE);
     keepSubscriptionIndex(strapi);
   },
