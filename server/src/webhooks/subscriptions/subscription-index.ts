@@ -90,8 +90,10 @@ const indexNew = async (strapi: Core.Strapi): Promise<void> => {
   const last = table(strapi, executor, SUBSCRIPTIONS_TABLE).max('webhook_id as last').first();
   const { last: after } = ((await last) ?? {}) as { last?: number | null };
   const found = (await webhooks(strapi, executor).where('id', '>', after ?? 0)) as Indexed[];
-  for (let at = 0; at < found.length; at += AT_ONCE)
+  for (let at = 0; at < found.length; at += AT_ONCE) {
+    if (at > 0) await nextTurn();
     await index(strapi, found.slice(at, at + AT_ONCE));
+  }
 };
 
 const indexOne = async (strapi: Core.Strapi, id: number): Promise<void> => {
