@@ -14,7 +14,7 @@ interface Outcome {
 const sleep = (milliseconds: number) =>
   new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
-const until = async (probe: () => boolean, timeout = 2000): Promise<void> => {
+const until = async (probe: () => boolean, timeout = 8000): Promise<void> => {
   const deadline = Date.now() + timeout;
   while (!probe()) {
     if (Date.now() > deadline) throw new Error('waited too long');
@@ -158,7 +158,7 @@ describe('work', () => {
       },
     });
     worker.wake();
-    await until(() => open(queue).length === 0, 5000);
+    await until(() => open(queue).length === 0);
     expect(performed.sort((a, b) => a - b)).toEqual(queue.rows.map(({ id }) => id));
     expect(most).toBe(8);
     expect(mostOfOne).toBe(4);
