@@ -20,7 +20,7 @@ module.exports = {
     {
       displayName: 'unit',
       rootDir: __dirname,
-      testEnvironment: 'node',
+      testEnvironment: '<rootDir>/tests/support/environment.js',
       testMatch: ['<rootDir>/tests/unit/**/*.test.ts'],
       transform,
       modulePathIgnorePatterns,

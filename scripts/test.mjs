@@ -25,7 +25,7 @@ const suites = chosen.length > 0 ? chosen : SUITES;
 const forwarded = chosen.length > 0 ? given.slice(1) : given;
 
 const SUITE_ARGS = {
-  unit: ['--maxWorkers=2'],
+  unit: ['--maxWorkers=2', '--testTimeout=20000'],
   api: ['--maxWorkers=2', '--testTimeout=60000'],
   e2e: ['--maxWorkers=2', '--testTimeout=120000'],
   soak: ['--maxWorkers=2', '--testTimeout=120000'],
