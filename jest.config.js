@@ -16,6 +16,7 @@ const modulePathIgnorePatterns = ['<rootDir>/.tmp/', '<rootDir>/dist/', '<rootDi
 
 /** @type {import('jest').Config} */
 module.exports = {
+  testSequencer: '<rootDir>/tests/support/sequencer.js',
   projects: [
     {
       displayName: 'unit',
