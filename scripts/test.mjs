@@ -28,7 +28,9 @@ const SUITE_ARGS = {
   unit: ['--maxWorkers=2', '--testTimeout=20000'],
   api: ['--maxWorkers=2', '--testTimeout=60000'],
   e2e: ['--maxWorkers=2', '--testTimeout=120000'],
-  soak: ['--maxWorkers=2', '--testTimeout=120000'],
+  // One at a time: the host cuts a request off after five minutes, which a large import beside
+  // other work may need.
+  soak: ['--runInBand', '--testTimeout=120000'],
 };
 
 const hasTests = (suite) => {
