@@ -16,11 +16,12 @@ const modulePathIgnorePatterns = ['<rootDir>/.tmp/', '<rootDir>/dist/', '<rootDi
 
 /** @type {import('jest').Config} */
 module.exports = {
+  testSequencer: '<rootDir>/tests/support/sequencer.js',
   projects: [
     {
       displayName: 'unit',
       rootDir: __dirname,
-      testEnvironment: 'node',
+      testEnvironment: '<rootDir>/tests/support/environment.js',
       testMatch: ['<rootDir>/tests/unit/**/*.test.ts'],
       transform,
       modulePathIgnorePatterns,

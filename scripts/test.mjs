@@ -6,6 +6,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { buildPlaygroundWhenStale } from './lib/admin-build.mjs';
+import { writeMissingSecrets } from './lib/playground-secrets.mjs';
 import { buildPluginWhenStale, findChromium, installWhatIsMissing } from './lib/prepare.mjs';
 import { ROOT, SCRATCH } from './lib/paths.mjs';
 
@@ -23,9 +25,11 @@ const suites = chosen.length > 0 ? chosen : SUITES;
 const forwarded = chosen.length > 0 ? given.slice(1) : given;
 
 const SUITE_ARGS = {
-  unit: ['--maxWorkers=2'],
+  unit: ['--maxWorkers=2', '--testTimeout=20000'],
   api: ['--maxWorkers=2', '--testTimeout=60000'],
-  e2e: ['--runInBand', '--testTimeout=120000'],
+  e2e: ['--maxWorkers=2', '--testTimeout=120000'],
+  // One at a time: the host cuts a request off after five minutes, which a large import beside
+  // other work may need.
   soak: ['--runInBand', '--testTimeout=120000'],
 };
 
@@ -159,6 +163,9 @@ const main = async () => {
         if (REQUIRE_ALL) total.failed += 1;
         continue;
       }
+      // Once: two playgrounds that start at the same time would both make them.
+      writeMissingSecrets();
+      await buildPlaygroundWhenStale();
     }
     console.log(`\n== ${suite} ==`);
     const started = Date.now();

@@ -135,7 +135,8 @@ describeEach(databases(), 'one address that several make at the same moment', (d
       const now = Date.now();
       const own = globalThis.Date;
       globalThis.Date = new Proxy(own, {
-        construct: (target, [value = now]: number[]) => new target(value),
+        construct: (target, values: unknown[]) =>
+          Reflect.construct(target, values.length > 0 ? values : [now]) as Date,
         get: (target, key) => (key === 'now' ? () => now : Reflect.get(target, key)),
       });
       setTimeout(() => {

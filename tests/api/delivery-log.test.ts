@@ -102,7 +102,7 @@ describeEach(
       const small = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
       await fillLog(site, database, big.id, MILLION);
       await fillLog(site, database, small.id, 1000);
-      const median = async (id: number, query: string): Promise<number> => {
+      const quickest = async (id: number, query: string): Promise<number> => {
         const times: number[] = [];
         for (let round = 0; round < 9; round += 1) {
           const start = performance.now();
@@ -112,10 +112,10 @@ describeEach(
           const ids = page.map((one) => one.id);
           expect(ids).toEqual([...ids].sort((a, b) => b - a));
         }
-        return times.sort((a, b) => a - b)[4]!;
+        return Math.min(...times);
       };
       for (const query of ['', '?page=2', '?status=failed', '?status=sent&page=3']) {
-        const [ofSmall, ofBig] = [await median(small.id, query), await median(big.id, query)];
+        const [ofSmall, ofBig] = [await quickest(small.id, query), await quickest(big.id, query)];
         // Generous: a page that read the whole log would take hundreds of times longer.
         expect(ofBig).toBeLessThan(ofSmall * 3 + 100);
       }

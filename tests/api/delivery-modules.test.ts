@@ -142,7 +142,7 @@ describeEach(databases(), 'a module that is switched off', (database) => {
     expect(await heldBack()).toBe(1200);
     await site.restart({ options: SEND });
     await waitFor(async () => postsTo('many').length >= 1200, 60_000, 'all that waited');
-    await waitFor(async () => (await heldBack()) === 0, 10_000, 'nothing to be held back');
+    await waitFor(async () => (await heldBack()) === 0, 30_000, 'nothing to be held back');
     const ids = new Set(postsTo('many').map(({ headers }) => headers['x-service-delivery']));
     expect(ids.size).toBe(1200);
     expect(postsTo('many')).toHaveLength(1200);

@@ -38,11 +38,24 @@ describeEach(databases(), 'an event on its way out', (database) => {
     }
   );
 
-  it('arrives within a second, as the envelope and headers of the contract', async () => {
+  it('arrives within a second', async () => {
+    await createWebhook(site, receiver.url);
+    const delays: number[] = [];
+    // Most of them: a machine that is busy with something else is late now and then.
+    for (let n = 0; n < 5; n += 1) {
+      const sentAt = Date.now();
+      await send(site, 'order.placed', { n });
+      const posts = await receiver.waitFor(n + 1);
+      delays.push(posts[n]!.at - sentAt);
+    }
+    expect(delays.sort((a, b) => a - b)[2]).toBeLessThan(1000);
+  });
+
+  it('arrives as the envelope and headers of the contract', async () => {
     const webhook = await createWebhook(site, receiver.url);
     const before = Date.now();
     expect(await send(site, 'order.placed', { n: 1, name: 'Żółć 👋' })).toBe(1);
-    const [post] = await receiver.waitFor(1, 1000);
+    const [post] = await receiver.waitFor(1);
     expect(post!.method).toBe('POST');
     expect(post!.json).toEqual({
       id: expect.stringMatching(
@@ -54,7 +67,9 @@ describeEach(databases(), 'an event on its way out', (database) => {
       data: { n: 1, name: 'Żółć 👋' },
     });
     expect(Object.keys(post!.json)).toEqual(['id', 'event', 'created_at', 'site', 'data']);
-    expect(Math.abs(Date.parse(post!.json.created_at) - before)).toBeLessThan(2000);
+    const createdAt = Date.parse(post!.json.created_at);
+    expect(createdAt).toBeGreaterThan(before - 2000);
+    expect(createdAt).toBeLessThan(post!.at + 2000);
     expect(post!.headers).toMatchObject({
       'content-type': 'application/json',
       'content-length': String(post!.raw.length),
@@ -90,7 +105,7 @@ describeEach(databases(), 'an event on its way out', (database) => {
     const webhook = await createWebhook(site, receiver.url);
     receiver.enqueue({ status: 500 }, { status: 503 });
     await send(site, 'order.placed', { n: 3 });
-    const posts = await receiver.waitFor(3, 10_000);
+    const posts = await receiver.waitFor(3);
     expect(new Set(posts.map(({ body }) => body)).size).toBe(1);
     expect(new Set(posts.map(({ headers }) => headers['x-service-delivery'])).size).toBe(1);
     const stamps = posts.map(({ headers }) => Number(headers['x-service-timestamp']));
@@ -161,7 +176,7 @@ describeEach(databases(), 'an event on its way out', (database) => {
       })
       .catch(() => {});
     await site.restart();
-    const [post] = await receiver.waitFor(1, 5000);
+    const [post] = await receiver.waitFor(1);
     expect(post!.json.data).toEqual({ n: 9 });
   });
 

@@ -84,7 +84,7 @@ export const waitForDelivery = (
   site: Site,
   webhookId: number,
   probe: (delivery: Delivery) => boolean,
-  timeout = 10_000
+  timeout = 30_000
 ): Promise<Delivery> =>
   waitFor(
     async () => (await listDeliveries(site, webhookId)).find(probe),

@@ -50,7 +50,7 @@ describeEach(databases(), 'deliveries that fail in a row', (database) => {
   const finished = (id: number, status: string, count: number) =>
     waitFor(
       async () => (await countRows(site, 'webhook_id = ? AND status = ?', [id, status])) === count,
-      10_000,
+      30_000,
       `${count} ${status} deliveries`
     );
 

@@ -41,7 +41,7 @@ describeEach(databases(), 'handlers of service_crm_webhook', (database) => {
         expect(found[0]!.data).toMatchObject(data);
         return found;
       },
-      10_000,
+      30_000,
       `a handler to hear ${event}`
     );
 

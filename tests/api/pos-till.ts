@@ -136,7 +136,7 @@ export const eventOf = (site: Site, id: number): Promise<Json> =>
   admin(site, 'GET', `/pos-events/${id}`);
 
 /** Resolves with the event once it is in this state. */
-export const settled = (site: Site, id: number, state: string, timeout = 10_000): Promise<Json> =>
+export const settled = (site: Site, id: number, state: string, timeout = 30_000): Promise<Json> =>
   waitFor(
     async () => {
       const event = await eventOf(site, id);
@@ -148,7 +148,7 @@ export const settled = (site: Site, id: number, state: string, timeout = 10_000)
   );
 
 /** Resolves once nothing is pending any more. */
-export const allProcessed = (site: Site, timeout = 30_000): Promise<unknown> =>
+export const allProcessed = (site: Site, timeout = 60_000): Promise<unknown> =>
   waitFor(
     async () => (await admin(site, 'GET', '/pos-events?state=pending&per_page=1')).length === 0,
     timeout,

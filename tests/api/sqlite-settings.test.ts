@@ -42,18 +42,18 @@ describeEach(onSqlite, 'a site whose database another process is writing to', ()
     const release = await holdLock();
 
     const writes: ReturnType<typeof create>[] = [];
-    let slowest = 0;
+    let reading = 0;
     for (let round = 0; round < 10; round += 1) {
       writes.push(create(`locked-${round}@example.test`));
       const from = Date.now();
       expect((await site.request('GET', CONTACTS)).status).toBe(200);
-      slowest = Math.max(slowest, Date.now() - from);
+      reading += Date.now() - from;
     }
     // A driver that waits the 5 s of its default would need a minute for this.
-    expect(slowest).toBeLessThan(2500);
+    expect(reading).toBeLessThan(25_000);
     for (const { status, took } of await Promise.all(writes)) {
       expect(status).toBeGreaterThanOrEqual(500);
-      expect(took).toBeLessThan(20_000);
+      expect(took).toBeLessThan(40_000);
     }
 
     await release();

@@ -146,7 +146,7 @@ describe('edits that are not saved', () => {
     await name.fill('Mine');
     await site.admin('PUT', `/switchboard/webhooks/${id}`, { active: false });
     // The page asks for its webhook again by itself.
-    await page.getByText('This webhook is switched off').waitFor({ timeout: 30_000 });
+    await page.getByText('This webhook is switched off').waitFor();
     expect(await name.inputValue()).toBe('Mine');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('Webhook saved').waitFor();

@@ -59,7 +59,7 @@ test('a webhook made on the screen gets the event of a contact saved in the cont
   const address = page.url().replace(/\?.*/, '');
 
   await createContact('kim@example.test');
-  const [arrived] = await receiver.waitFor(1, 10_000, (one) => one.path === '/newsletter');
+  const [arrived] = await receiver.waitFor(1, 30_000, (one) => one.path === '/newsletter');
   expect(arrived.json.event).toBe('contact.created');
   expect(arrived.headers['x-service-signature']).toBe(`sha256=${signatureOf(secret, arrived)}`);
 

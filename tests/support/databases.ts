@@ -101,6 +101,10 @@ const dropLeftovers = async (kind: 'postgres' | 'mysql'): Promise<void> => {
   }
 };
 
+/** What the server commits is there for everybody at once, on its disk a moment later: none is killed here. */
+const quickCommits = (name: string): string =>
+  `ALTER DATABASE ${name} SET synchronous_commit = off`;
+
 const tidied = new Set<string>();
 
 /** Makes an empty database on a server, in place of one of that name, and resolves with the name. */
@@ -113,7 +117,7 @@ export const createDatabase = async (
     await dropLeftovers(kind);
   }
   await dropDatabase(kind, name);
-  if (kind === 'postgres') await onPostgres([`CREATE DATABASE ${name}`]);
+  if (kind === 'postgres') await onPostgres([`CREATE DATABASE ${name}`, quickCommits(name)]);
   else await onMysql([`CREATE DATABASE ${name} CHARACTER SET utf8mb4`]);
   return name;
 };
@@ -145,7 +149,8 @@ export const createDatabaseLike = async (
   }
   const name = newName();
   if (kind === 'postgres') {
-    await onPostgres([`CREATE DATABASE ${name} TEMPLATE ${from.databaseName}`]);
+    const create = `CREATE DATABASE ${name} TEMPLATE ${from.databaseName}`;
+    await onPostgres([create, quickCommits(name)]);
   } else {
     await createDatabase(kind, name);
     await onMysql(from.statements, name);

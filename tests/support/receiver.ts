@@ -173,7 +173,7 @@ export const startReceiver = async (
     enqueue(...scripts) {
       next.push(...scripts);
     },
-    waitFor: (count, timeout = 10_000, filter = () => true) =>
+    waitFor: (count, timeout = 30_000, filter = () => true) =>
       waitFor(
         () => {
           const found = requests.filter(filter);

@@ -6,7 +6,7 @@ import { createDatabase, databaseEnv, type DatabaseKind, dropDatabase } from './
 import { type Answer, send, type SendOptions } from './http';
 import { SCRATCH } from './paths';
 import { pluginPath } from './plugin-build';
-import { freePort, SiteProcess } from './site-process';
+import { freePort, SiteProcess, staysInItsSite } from './site-process';
 import { createFromTemplate } from './templates';
 import { tidyScratch } from './tidy';
 
@@ -131,13 +131,18 @@ const chooseAuthorization = (site: Site, as: As): string | undefined => {
 
 /** Environment that nothing but the configuration of tests/site looks at. */
 const READ_AT_EACH_BOOT =
-  /^(DATABASE_\w+|ENCRYPTION_KEY|SITE_PROXY|SQLITE_\w+|SWITCHBOARD_(ENABLED|OPTIONS\w*))$/;
+  /^(DATABASE_\w+|ENCRYPTION_KEY|SITE_MIDDLEWARES_FILE|SITE_PROXY|SQLITE_\w+|SWITCHBOARD_(ENABLED|OPTIONS\w*))$/;
+
+/** Whether a process in which such a site ran is like any other's afterwards. */
+const isPlain = ({ nodeEnv, setupFiles = [], env = {} }: SiteOptions): boolean =>
+  !nodeEnv &&
+  setupFiles.every((file) => staysInItsSite(fs.readFileSync(file, 'utf8'))) &&
+  Object.keys(env).every((name) => READ_AT_EACH_BOOT.test(name));
 
 const makeTemplate = (kind: DatabaseKind) => async (databaseName: string) => {
-  const site = await startSite({ database: kind, databaseName });
-  const { apiToken } = site;
-  await site.stop();
-  return apiToken;
+  const { apiToken, adminToken, stop } = await startSite({ database: kind, databaseName });
+  await stop();
+  return { apiToken, adminToken };
 };
 
 /**
@@ -168,11 +173,8 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
   let earlierLog = '';
   let current!: SiteProcess;
   const boot = async (): Promise<void> => {
-    const isPlain =
-      !settings.nodeEnv &&
-      !settings.setupFiles &&
-      Object.keys(settings.env ?? {}).every((name) => READ_AT_EACH_BOOT.test(name));
-    current = new SiteProcess(environment(settings, { kind, databaseName, port, folder }), isPlain);
+    const env = environment(settings, { kind, databaseName, port, folder });
+    current = new SiteProcess(env, isPlain(settings));
     await current.ready();
   };
   const cleanUp = async (): Promise<void> => {
@@ -232,7 +234,7 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
     if (owned) await given.prepare?.(kind, databaseName);
     await boot();
     if (given.accounts !== false) {
-      tokens.admin = await signInFirstAdmin(site);
+      tokens.admin = copy?.adminToken ?? (await signInFirstAdmin(site));
       tokens.api = copy?.apiToken ?? (await createFullAccessToken(site));
     }
   } catch (error) {

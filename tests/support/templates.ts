@@ -21,6 +21,8 @@ import { sleep } from './wait';
 interface Template {
   databaseName: string;
   apiToken: string;
+  /** JWT of the first administrator, whose session is in the database. */
+  adminToken: string;
   /** MySQL knows no copy of a database: what makes one. */
   statements: string[];
 }
@@ -69,19 +71,32 @@ const dropUnused = async (kind: DatabaseKind): Promise<void> => {
   }
 };
 
-/** @param firstBoot boots a site on the empty database, ends it and resolves with an API token */
-const make = async (
-  kind: DatabaseKind,
-  firstBoot: (databaseName: string) => Promise<string>
-): Promise<void> => {
+type Tokens = Pick<Template, 'apiToken' | 'adminToken'>;
+
+/** Boots a site on the empty database and ends it. */
+type FirstBoot = (databaseName: string) => Promise<Tokens>;
+
+const make = async (kind: DatabaseKind, firstBoot: FirstBoot): Promise<void> => {
   await dropUnused(kind);
   const name = `swb_template_${stateOfSources()}`;
   const databaseName =
     kind === 'sqlite' ? path.join(FOLDER, `${name}.db`) : await createDatabase(kind, name);
   if (kind === 'sqlite') fs.rmSync(databaseName, { force: true });
-  const apiToken = await firstBoot(databaseName);
+  const tokens = await firstBoot(databaseName);
   const statements = await statementsOf(kind, databaseName);
-  fs.writeFileSync(noteOf(kind), JSON.stringify({ databaseName, apiToken, statements }));
+  fs.writeFileSync(noteOf(kind), JSON.stringify({ databaseName, ...tokens, statements }));
+};
+
+/** How long a test file may need the administrator's session at most. */
+const SESSION_LEFT_MS = 3 * 3_600_000;
+
+/** The administrator's JWT, unless it ends before a file that begins now. */
+const stillValid = (jwt: string): string | undefined => {
+  const [, payload = ''] = jwt.split('.');
+  const { exp = 0 } = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as {
+    exp?: number;
+  };
+  return exp * 1000 - Date.now() > SESSION_LEFT_MS ? jwt : undefined;
 };
 
 /** Runs `work` while no other test process does; what a dead process locked is free. */
@@ -106,13 +121,14 @@ const locked = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
 /**
  * Makes a database for a site that looks like one that booted before.
  * @param file where a SQLite database is put
- * @returns the database's name, and the key of a full-access token
+ * @returns the database's name, the key of a full-access token, and the first administrator's JWT
+ * as long as it is valid for hours: signing in is a tenth of a boot
  */
 export const createFromTemplate = async (
   kind: DatabaseKind,
   file: string,
-  firstBoot: (databaseName: string) => Promise<string>
-): Promise<{ databaseName: string; apiToken: string }> => {
+  firstBoot: FirstBoot
+): Promise<{ databaseName: string; apiToken: string; adminToken: string | undefined }> => {
   fs.mkdirSync(FOLDER, { recursive: true });
   const note = noteOf(kind);
   return locked(`${note}.lock`, async () => {
@@ -122,7 +138,8 @@ export const createFromTemplate = async (
         if (!template) throw new Error('There is no template yet.');
         const databaseName = await createDatabaseLike(kind, template, file);
         fs.utimesSync(note, new Date(), new Date());
-        return { databaseName, apiToken: template.apiToken };
+        const { apiToken, adminToken } = template;
+        return { databaseName, apiToken, adminToken: stillValid(adminToken) };
       } catch (error) {
         // None yet, or its server lost it.
         if (tries > 0) throw error;

@@ -4,11 +4,11 @@ export const sleep = (milliseconds: number): Promise<void> =>
 /**
  * Polls `probe` until it gives something truthy, and resolves with that.
  * An error of the probe counts as "not yet"; the last one is part of the message at the end.
- * @param timeout milliseconds, 10,000 by default.
+ * @param timeout milliseconds, half a minute by default: it only costs where a test fails.
  */
 export const waitFor = async <T>(
   probe: () => T | Promise<T>,
-  timeout = 10_000,
+  timeout = 30_000,
   what = 'the condition'
 ): Promise<NonNullable<T>> => {
   const deadline = Date.now() + timeout;

@@ -35,10 +35,11 @@ describe('slashes at the end of a path', () => {
 
   it('are found in one look, however many others there are', () => {
     const path = `${'/'.repeat(500_000)}x`;
-    const from = performance.now();
+    const before = process.cpuUsage();
     expect(withoutTrailingSlashes(path)).toBe(path);
+    const { user, system } = process.cpuUsage(before);
     // From each slash anew, half a million slashes took minutes.
-    expect(performance.now() - from).toBeLessThan(1_000);
+    expect((user + system) / 1000).toBeLessThan(1_000);
   });
 });
 

@@ -129,9 +129,11 @@ describe('slots', () => {
       }
       return performance.now() - started;
     };
-    timed(10);
-    const few = Math.max(1, timed(10));
-    expect(timed(20_000) / few).toBeLessThan(20);
+    // The quickest of some: what the machine does meanwhile is not the slots'.
+    const quickest = (groups: number) =>
+      Math.min(...Array.from({ length: 7 }, () => timed(groups)));
+    const few = Math.max(1, quickest(10));
+    expect(quickest(20_000) / few).toBeLessThan(20);
   });
 
   it('forget an idle group with nothing due, and keep a failing one that has more', () => {

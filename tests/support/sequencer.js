@@ -1,0 +1,24 @@
+'use strict';
+
+const { default: Sequencer } = require('@jest/test-sequencer');
+
+/** Files that take longest, longest first: one that began last would have the end to itself. */
+const LONG = [
+  ...['api/start-and-stop', 'api/input-edge', 'api/features', 'api/transfer'],
+  ...['e2e/accessibility', 'e2e/roles'],
+  ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
+  ...['unit/docs/samples-compile', 'unit/docs/asyncapi'],
+];
+
+const rankOf = ({ path }) => {
+  const at = LONG.findIndex((name) => path.endsWith(`/tests/${name}.test.ts`));
+  return at < 0 ? LONG.length : at;
+};
+
+/** Jest knows how long a file takes only where it has run before, which a new checkout has not. */
+module.exports = class LongestFirst extends Sequencer {
+  async sort(tests) {
+    const sorted = await super.sort(tests);
+    return [...sorted].sort((one, other) => rankOf(one) - rankOf(other));
+  }
+};
