@@ -74,7 +74,7 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
   };
 
   it('two workers send and apply what the web node takes in, none of it twice', async () => {
-    const { id } = await createWebhook(site, receiver.url, { events: ['load.test'] });
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
     await insertDeliveries(site, id, 300);
     const sales = [await sell(), await sell(), await sell()];
     const before = await levelOf(site, 'TEA');
@@ -100,10 +100,10 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
   }, 120_000);
 
   it('--only keeps a worker to sending, or to applying', async () => {
-    const { id } = await createWebhook(site, receiver.url, { events: ['load.test'] });
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
     const sender = await start('--only', 'webhooks', '--json');
     const sale = await sell();
-    await send(site, 'load.test', {});
+    await send(site, 'task.created', {});
     await waitForDelivery(site, id, ({ status }) => status === 'sent');
     await sleep(6000);
     expect((await eventOf(site, sale)).state).toBe('pending');
@@ -119,7 +119,7 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
 
     receiver.clear();
     await start('--only', 'pos');
-    await send(site, 'load.test', {});
+    await send(site, 'task.created', {});
     await waitFor(async () => (await eventOf(site, sale)).state === 'applied', 20_000);
     await sleep(1500);
     expect(receiver.requests).toEqual([]);
@@ -134,7 +134,7 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
       now -= 1;
       return {};
     });
-    const { id } = await createWebhook(site, receiver.url, { events: ['load.test'] });
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
     await insertDeliveries(site, id, 30);
     await start('--concurrency', '2');
     await waitFor(async () => (await countRows(site, 'webhook_id = ? AND status = ?', [id, 'sent'])) === 30, 30_000); // prettier-ignore
@@ -143,7 +143,7 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
 
   it('SIGTERM in the middle of sending loses nothing and sends nothing twice', async () => {
     receiver.respond({ delayMs: 300 });
-    const { id } = await createWebhook(site, receiver.url, { events: ['load.test'] });
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
     await insertDeliveries(site, id, 100);
     const worker = await start();
     await receiver.waitFor(5);
@@ -166,7 +166,7 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
 
   it('answers GET /health while it works, and has no port unless it is asked for', async () => {
     receiver.respond({ delayMs: 1500 });
-    const { id } = await createWebhook(site, receiver.url, { events: ['load.test'] });
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
     const port = await freePort();
     const worker = await start('--health-port', String(port));
     expect(await healthOf(port)).toEqual({
@@ -224,8 +224,8 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
   }, 120_000);
 
   it('without a process that sends the answer is 503 in time, and nothing is sent later', async () => {
-    const { id } = await createWebhook(site, receiver.url, { events: ['load.test'] });
-    await send(site, 'load.test', {});
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
+    await send(site, 'task.created', {});
     const [waiting] = await listDeliveries(site, id);
     const from = performance.now();
     const [test, retry] = await Promise.all([

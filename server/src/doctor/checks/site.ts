@@ -32,7 +32,8 @@ export const environment: Check = {
   look(strapi) {
     const policy = privateAddressPolicy(strapi);
     const { text, isProduction } = describeNodeEnv();
-    const message = `${text}; ${describePrivateAddresses(policy, null)}`;
+    const addresses = describePrivateAddresses(policy, null);
+    const message = addresses.includes('NODE_ENV') ? addresses : `${text}; ${addresses}`;
     if (policy.open) {
       return warn(
         message,
