@@ -8,7 +8,7 @@ import { STOP_MARGIN_MS, stopWithin } from '../../../scheduling/stop-within';
 import type { GroupHandler } from '../../../scheduling/types';
 import type { Sender } from '../sender';
 import { leaseTimes } from '../store/delivery-store';
-import { MANUAL_GROUP, MANUAL_REQUESTS } from './ask-another-process';
+import { MANUAL_GROUP } from './ask-another-process';
 import {
   createManualRequestStore,
   type ManualAnswer,
@@ -57,7 +57,7 @@ export const createManualRequestHandler = (
     try {
       await store.answer(token, await perform(strapi, sender, request));
     } catch (error) {
-      logFault(`${MANUAL_REQUESTS}: an answer could not be written`, error);
+      logFault('switchboard sending by hand: an answer could not be written', error);
     }
   };
 
