@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { describeEach, databases } from '../support/databases';
 import { runCommand, startWorker, type Worker } from '../support/command';
 import { type Receiver, startReceiver } from '../support/receiver';
@@ -135,6 +136,26 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
     await sleep(1500);
     expect(receiver.requests).toEqual([]);
   }, 120_000);
+
+  it('sends nothing before every bootstrap has run, and leaves the site’s own tasks to its nodes', async () => {
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
+    await insertDeliveries(site, id, 20);
+    const files = ['late-plugin', 'own-task'].map((name) =>
+      require.resolve(`../support/handlers/${name}.js`)
+    );
+    const worker = await startWorker({
+      ...site.env(),
+      SITE_SETUP_FILES: files.join(path.delimiter),
+    });
+    workers.push(worker);
+    await waitFor(() => sent(id, 20), 30_000);
+    for (const { headers } of receiver.requests) {
+      expect(headers['x-late-plugin']).toBe('yes');
+      expect(headers['x-late-site']).toBe('yes');
+    }
+    await sleep(1500);
+    expect(worker.log()).not.toMatch(/own task ran/);
+  }, 60_000);
 
   it('SIGTERM in the middle of sending loses nothing and sends nothing twice', async () => {
     receiver.respond({ delayMs: 300 });

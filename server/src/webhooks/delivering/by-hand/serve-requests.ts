@@ -73,12 +73,15 @@ export const createManualRequestHandler = (
     return taken.length < TAKEN_AT_ONCE ? null : store.now();
   };
 
-  return {
+  const handler = {
     pollMs: POLL_MS,
     now: () => store.now(),
     dueTimes: async () =>
       new Map((await store.isWaiting()) ? [[MANUAL_GROUP, store.now()] as const] : []),
     work: () => (stopping ? null : take()),
+    /** For engines that share groups with other nodes: one node takes what there is. */
+    takeTurn: async () => (stopping ? null : take()),
+    turns: { groups: 1, nodes: 1 },
     stop() {
       stopping = true;
       const { reserveMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
@@ -86,4 +89,5 @@ export const createManualRequestHandler = (
       return stopWithin(reserveMs + STOP_MARGIN_MS, end);
     },
   };
+  return handler;
 };
