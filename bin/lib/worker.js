@@ -49,20 +49,37 @@ const served = (strapi, wanted) => {
   return serves;
 };
 
+/** How long a site that is being loaded is waited for when it is to stop. */
+const LOADED_WITHIN_MS = 15_000;
+
+const atMost = (milliseconds, work) =>
+  Promise.race([
+    work,
+    new Promise((resolve) => {
+      setTimeout(resolve, milliseconds);
+    }),
+  ]);
+
 /**
  * Loads the site and resolves once everything works. The host ends the process itself on a signal,
- * after `strapi.destroy()`; what is to happen around that is put around this method.
+ * after `strapi.destroy()`; what is to happen around that is put around this method. A site that is
+ * half loaded cannot be destroyed: its load is waited for, and where that fails nothing was begun.
  */
 const load = async (strapi, { onStopping, onStopped }) => {
-  const destroy = strapi.destroy.bind(strapi);
-  strapi.destroy = async () => {
-    onStopping();
-    await destroy();
-    await onStopped();
-  };
   // The site's own scheduled tasks are its nodes' to run: with workers beside them, each would run twice.
   strapi.config.set('server.cron.enabled', false);
-  await strapi.load();
+  const destroy = strapi.destroy.bind(strapi);
+  const loading = strapi.load();
+  strapi.destroy = async () => {
+    onStopping();
+    await atMost(
+      LOADED_WITHIN_MS,
+      loading.catch(() => {})
+    );
+    if (strapi.isLoaded) await destroy();
+    await onStopped();
+  };
+  await loading;
 };
 
 const forEver = () => new Promise(() => {});

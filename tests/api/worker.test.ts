@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describeEach, databases } from '../support/databases';
-import { runCommand, startWorker, type Worker } from '../support/command';
+import { runCommand, spawnWorker, startWorker, type Worker } from '../support/command';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { freePort } from '../support/site-process';
@@ -178,6 +178,15 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
     expect(receiver.requests).toHaveLength(100);
     expect(arrivals(receiver).size).toBe(100);
   }, 120_000);
+
+  it('SIGTERM while it loads ends it, too, with 0', async () => {
+    const port = await freePort();
+    const loading = spawnWorker(site.env(), ['--health-port', String(port)]);
+    await waitFor(async () => (await healthOf(port)).status === 503, 20_000);
+    const { code, stdout, stderr } = await loading.stop();
+    expect({ code, stderr: /^\s+at /m.test(stderr) }).toEqual({ code: 0, stderr: false });
+    expect(stdout).toMatch(/worker: stopped/);
+  }, 60_000);
 
   it('answers GET /health while it works, and has no port unless it is asked for', async () => {
     receiver.respond({ delayMs: 1500 });

@@ -68,13 +68,10 @@ export interface Worker {
   ended: Promise<Ended>;
 }
 
-/** Starts `switchboard worker`, and resolves once it works. */
-export const startWorker = async (
-  env: NodeJS.ProcessEnv,
-  words: string[] = []
-): Promise<Worker> => {
+/** Starts `switchboard worker`, and does not wait for it. */
+export const spawnWorker = (env: NodeJS.ProcessEnv, words: string[] = []): Worker => {
   const { child, output, ended } = start(['worker', ...words], { env });
-  const worker: Worker = {
+  return {
     pid: child.pid,
     get running() {
       return isRunning(child);
@@ -87,10 +84,18 @@ export const startWorker = async (
     },
     ended,
   };
+};
+
+/** Starts `switchboard worker`, and resolves once it works. */
+export const startWorker = async (
+  env: NodeJS.ProcessEnv,
+  words: string[] = []
+): Promise<Worker> => {
+  const worker = spawnWorker(env, words);
   await waitFor(
     () => {
-      const works = /process \d+ (sends|applies)/.test(output.stdout + output.stderr);
-      if (!works && !isRunning(child)) throw new Error(`the worker ended: ${output.stderr}`);
+      const works = /process \d+ (sends|applies)/.test(worker.said() + worker.log());
+      if (!works && !worker.running) throw new Error(`the worker ended: ${worker.log()}`);
       return works;
     },
     60_000,
