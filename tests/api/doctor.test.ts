@@ -68,7 +68,9 @@ describeEach(databases(), 'switchboard doctor', (database) => {
     expect(checks.tables).toMatchObject({ state: 'ok' });
     expect(checks.environment).toMatchObject({
       state: 'ok',
-      message: expect.stringMatching(/private addresses are refused .*NODE_ENV is set to production/),
+      message: expect.stringMatching(
+        /private addresses are refused .*NODE_ENV is set to production/
+      ),
     });
     for (const check of answer.checks) {
       expect(Object.keys(check).sort()).toEqual(['advice', 'message', 'name', 'state']);
