@@ -47,6 +47,32 @@ export const rows = ({ inSite, inServingSite, receiver, rounds }) => {
       run: () => subscribed(inServingSite),
     },
     {
+      name: 'create-beside-others',
+      what: 'the same beside 10,000 webhooks that ask for other events; without those',
+      unit: 'ms',
+      budget: { max: 1.1 },
+      run: async () => {
+        const { url } = await receiver();
+        const alone = await subscribed(inServingSite);
+        const others = await inServingSite('webhooks', {
+          op: 'copy',
+          url,
+          event: 'deal.won',
+          count: MANY,
+        });
+        try {
+          const beside = await subscribed(inServingSite);
+          return {
+            value: beside.value,
+            baseline: alone.value,
+            ratio: beside.ratio / alone.ratio,
+          };
+        } finally {
+          await inServingSite('webhooks', { op: 'remove', ids: others });
+        }
+      },
+    },
+    {
       name: 'create-many',
       what: 'createMany of 10,000 contacts, one webhook subscribed; the same type unmapped',
       unit: 'ms',

@@ -135,7 +135,7 @@ describeEach(databases(), 'one address that several make at the same moment', (d
       const now = Date.now();
       const own = globalThis.Date;
       globalThis.Date = new Proxy(own, {
-        construct: (target, values: [number]) => new target(...(values.length ? values : [now])),
+        construct: (target, [value = now]: number[]) => new target(value),
         get: (target, key) => (key === 'now' ? () => now : Reflect.get(target, key)),
       });
       setTimeout(() => {

@@ -81,7 +81,9 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
       'switchboard_deliveries',
       'switchboard_host_settings',
       'switchboard_manual_requests',
+      'switchboard_messages',
       'switchboard_site',
+      'switchboard_subscriptions',
       'switchboard_webhooks',
     ]);
     const known = await site.evaluate(({ strapi }) => {
@@ -94,7 +96,7 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
           .sort();
       return { types: ours('content-types'), services: ours('services') };
     });
-    expect(known.types).toEqual(['delivery', 'webhook']);
+    expect(known.types).toEqual(['delivery', 'message', 'webhook']);
     expect(known.services).toEqual([
       'application-passwords',
       'deliveries',

@@ -15,8 +15,11 @@ import {
   attemptsTable,
   deliveryTable,
   deliveryType,
+  messageType,
+  webhookTable,
   webhookType,
 } from '../../server/src/webhooks/tables';
+import { subscriptionsTable } from '../../server/src/webhooks/subscriptions/subscription-index';
 
 /** What of the host a delivery and a till's record need, in this process: no HTTP, no admin. */
 export interface SmallSite {
@@ -121,8 +124,10 @@ const asPlainTable = ({ schema }: { schema: unknown }): PlainTable => {
 };
 
 const TABLES: readonly PlainTable[] = [
-  ...[webhookType, deliveryType, connectionType].map(asPlainTable),
+  ...[webhookType, messageType, deliveryType, connectionType].map(asPlainTable),
   deliveryTable.besides!,
+  webhookTable.besides!,
+  subscriptionsTable,
   attemptsTable,
   posEventTable,
   posWaitTable,

@@ -16,19 +16,21 @@ import {
   attemptsTable,
   deliveryTable,
   deliveryType,
+  messageType,
   WEBHOOK,
   webhookTable,
   WEBHOOKS_TABLE,
   webhookType,
 } from './tables';
+import { keepSubscriptionIndex, subscriptionsTable } from './subscriptions/subscription-index';
 import { createWebhooksService } from './managing/webhooks-service';
 
 let giveUpAnnouncing: (() => void) | undefined;
 
 export const webhooks: Feature = {
-  contentTypes: { webhook: webhookType, delivery: deliveryType },
+  contentTypes: { webhook: webhookType, message: messageType, delivery: deliveryType },
   internalTables: [webhookTable, deliveryTable],
-  tables: [attemptsTable, manualRequestsTable],
+  tables: [attemptsTable, manualRequestsTable, subscriptionsTable],
   services: {
     webhooks: createWebhooksService,
     deliveries: createDeliveriesService,
@@ -40,8 +42,9 @@ export const webhooks: Feature = {
   register({ strapi }) {
     registerHooks(strapi, (event, data) => sendForPlugin(strapi, event, data));
     prepareTelling(strapi);
-    prepareInternalTypes(strapi, ['webhook', 'delivery']);
+    prepareInternalTypes(strapi, ['webhook', 'message', 'delivery']);
     followInternalRows(strapi, WEBHOOK, WEBHOOKS_TABLE);
+    keepSubscriptionIndex(strapi);
   },
   async bootstrap({ strapi }) {
     await getClock(strapi).sync();

@@ -5,7 +5,10 @@ import type { PlainTable } from '../database/tables/plain-tables';
 export const WEBHOOK = 'plugin::switchboard.webhook';
 export const WEBHOOKS_TABLE = 'switchboard_webhooks';
 export const DELIVERIES_TABLE = 'switchboard_deliveries';
+export const MESSAGE = 'plugin::switchboard.message';
+export const MESSAGES_TABLE = 'switchboard_messages';
 export const ATTEMPTS_TABLE = 'switchboard_attempts';
+export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
  * `secret` is encrypted with the host's key. `origin_id` is the id that the row had where it was
@@ -33,14 +36,31 @@ export const webhookType = internalType({
 });
 
 /**
+ * What several deliveries send, stored once: `frame` is the envelope's event, time and site, `data` its
+ * data, both as the text that is sent. `deliveries` counts those that need it; it goes with the last.
+ */
+export const messageType = internalType({
+  singularName: 'message',
+  pluralName: 'messages',
+  displayName: 'Message',
+  collectionName: MESSAGES_TABLE,
+  attributes: {
+    event: { type: 'string' },
+    deliveries: { type: 'integer' },
+    frame: { type: 'text' },
+    data: { type: 'text' },
+  },
+});
+
+/**
  * The document id is the delivery's id; the host's index on it is the only one. `state` is the
  * column `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the
  * site is shown. `attempts` has those of versions before 0.2, the newest last; since then each is a row
- * of `switchboard_attempts`.
+ * of `switchboard_attempts`. `body` is what is sent, or null where it shares a message with others.
  *
  * `webhook` is the same column as `webhook_id`, seen as a relation: so an import maps it to the id
- * that the webhook was given. It is virtual, for a foreign key would lock the webhook's row with
- * each delivery that is queued.
+ * that the webhook was given; `message` likewise. They are virtual, for a foreign key would lock the
+ * webhook's row with each delivery that is queued.
  */
 export const deliveryType = internalType({
   singularName: 'delivery',
@@ -58,6 +78,18 @@ export const deliveryType = internalType({
         name: 'webhook_id',
         referencedColumn: 'id',
         referencedTable: WEBHOOKS_TABLE,
+      },
+    },
+    message_id: { type: 'integer' },
+    message: {
+      type: 'relation',
+      relation: 'manyToOne',
+      target: MESSAGE,
+      unstable_virtual: true,
+      joinColumn: {
+        name: 'message_id',
+        referencedColumn: 'id',
+        referencedTable: MESSAGES_TABLE,
       },
     },
     event: { type: 'string' },
@@ -116,12 +148,25 @@ export const attemptsTable: PlainTable = {
   indexes: [{ name: 'sb_attempt_delivery', columns: ['delivery_id', 'id'] }],
 };
 
+/**
+ * What of a webhook is in the index of subscriptions (`subscriptions/subscription-index.ts`): its own
+ * id, once it is there, and the events it had then. No attributes: what an import brings is not there.
+ */
+const webhookIndexColumns: PlainTable = {
+  tableName: WEBHOOKS_TABLE,
+  attributes: {
+    indexed_id: { type: 'integer' },
+    indexed_events: { type: 'text' },
+  },
+};
+
 export const webhookTable: InternalTable = {
   uid: WEBHOOK,
   tableName: WEBHOOKS_TABLE,
   renamed: {},
   added: { document_id: { type: 'string' }, origin_id: { type: 'integer' } },
   filled: { origin_id: null },
+  besides: webhookIndexColumns,
 };
 
 export const deliveryTable: InternalTable = {
@@ -172,8 +217,22 @@ export interface DeliveryRow {
   finished_at: number | string | null;
   error: string | null;
   url: string;
-  body: string;
+  /** null: it is made of the message. */
+  body: string | null;
+  message_id: number | string | null;
   attempts: string;
+  site_instance: string | null;
+}
+
+/** A row of `switchboard_messages`, as the database driver hands it out. */
+export interface MessageRow {
+  id: number | string;
+  document_id: string;
+  event: string;
+  deliveries: number;
+  frame: string;
+  data: string;
+  created_at: number | string;
   site_instance: string | null;
 }
 

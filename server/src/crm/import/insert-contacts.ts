@@ -58,7 +58,7 @@ export const insertContacts = (
   tags: ImportTags,
   rows: readonly ImportRow[]
 ): Promise<ImportRow[]> =>
-  inUnitOfWork(strapi, async (context) => {
+  inUnitOfWork(strapi, getInspected(strapi, 'contact').events, async (context) => {
     const emails = rows.map(({ email }) => email);
     if (!(await tryLockEmails(strapi, emails))) throw new AddressesHeldError();
     const taken = await storedRows(strapi, rows);

@@ -73,7 +73,7 @@ export const updateContacts = (
   rows: readonly ImportRow[],
   found: ReadonlyMap<string, KnownContact>
 ): Promise<UpdateResult> =>
-  inUnitOfWork(strapi, async (context) => {
+  inUnitOfWork(strapi, getInspected(strapi, 'contact').events, async (context) => {
     await lockContacts(strapi, found);
     const current = await readKnown(strapi, rows);
     const updates: Update[] = [];

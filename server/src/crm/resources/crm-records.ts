@@ -7,7 +7,7 @@ import { inRetriedTransaction, withTransientRetry } from '../../database/errors/
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import type { Kind } from '../rules/kind-names';
 import type { Entry } from '../change-capture/mapping/mapping';
-import { getInspected } from '../change-capture/mapping/registry';
+import { eventsAbout, getInspected } from '../change-capture/mapping/registry';
 import { countedWhere, readRows, type Where } from '../change-capture/mapping/rows';
 import { serialize, tagsOf } from '../change-capture/mapping/serialize';
 import type { Payload, TagRef } from '../rules/payload';
@@ -105,7 +105,7 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
     const email = kind === 'contact' && source.own ? input.email : null;
     try {
       const run = () =>
-        inWriteContext(strapi, { compound: false }, () =>
+        inWriteContext(strapi, { compound: false, events: eventsAbout(strapi, uid) }, () =>
           withEmailLock(strapi, email, () => inTransaction(strapi, work))
         );
       return await (strapi.db.inTransaction() ? run() : withTransientRetry(run));

@@ -17,13 +17,20 @@ export const KIND_RULES: Readonly<Partial<Record<Kind | 'form', KindRules>>> = {
   form: formRules,
 };
 
-/** Every event that a write to a mapped type may cause: asked about once a write. */
-export const SOURCE_EVENTS: readonly string[] = Object.values(KIND_RULES).flatMap((rules) => [
+const possibleEvents = ({ possible }: KindRules): string[] => [
   ...new Set(
     (['create', 'update', 'delete'] as const).flatMap((action) =>
-      rules.possible({ action, keys: null, tags: true })
+      possible({ action, keys: null, tags: true })
     )
   ),
-]);
+];
+
+const EVENTS_OF_KINDS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries(KIND_RULES).map(([kind, rules]) => [kind, possibleEvents(rules)])
+);
+
+/** Every event that a write to a record of a kind may cause: asked about once a write. */
+export const eventsOfKind = (kind: Kind | 'form'): readonly string[] =>
+  EVENTS_OF_KINDS.get(kind) ?? [];
 
 export type * from './types';

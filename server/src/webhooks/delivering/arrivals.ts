@@ -10,6 +10,7 @@ import {
 import { errorText } from '../../runtime/error-text';
 import { nextTurn } from '../../runtime/event-loop';
 import { getDeliveryStore } from './store/delivery-store';
+import { repairSubscriptionIndex } from '../subscriptions/subscription-index';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 
 const END_AT_ONCE = 1000;
@@ -62,17 +63,18 @@ const settleAll = async (strapi: Core.Strapi): Promise<void> => {
       .select('*')
       .orderBy('id')
       .limit(WEBHOOKS_AT_ONCE)) as WebhookRow[];
-    if (rows.length === 0) return;
+    if (rows.length === 0) break;
     await settle(strapi, rows);
     await nextTurn();
   }
+  await repairSubscriptionIndex(strapi);
 };
 
 const settling = new WeakMap<Core.Strapi, Promise<void>>();
 
 /**
- * Switches off what came from another site, and ends what waited with webhooks that an import
- * brought. A transfer may reach a site that runs, so this is asked at boot, by the clock, and before
+ * Switches off what came from another site, ends what waited with webhooks that an import brought,
+ * and brings them into the index of subscriptions. A transfer may reach a site that runs, so this is asked at boot, by the clock, and before
  * somebody looks at webhooks; publishing and sending judge each webhook's stamp by themselves.
  */
 export const settleArrivedWebhooks = (strapi: Core.Strapi): Promise<void> => {

@@ -16,6 +16,7 @@ import { isEventName } from '../subscriptions/catalogue';
 import { queuedLine } from '../debug-lines';
 import { announceDeliveries } from '../delivering/announce';
 import { getDeliveryStore, type NewDelivery } from '../delivering/store/delivery-store';
+import { bodyOf, type FrozenMessage, type SharedMessage } from '../delivering/store/messages';
 import { jsonOf } from '../rules/event-data';
 import { uuidV7 } from '../rules/uuid-v7';
 import { currentSubscriptions } from '../subscriptions/current-subscriptions';
@@ -49,20 +50,18 @@ export interface Publisher {
   publishAndTell(events: readonly EventToPublish[]): Promise<number>;
 }
 
-/** What of an envelope is the same for every webhook, as text. */
-const freezeRest = (
+/** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
+const freezeMessage = (
   strapi: Core.Strapi,
-  values: { event: string; at: number; text: string }
-): string => {
+  { event, at, text }: { event: string; at: number; text: string }
+): FrozenMessage => {
   const head = JSON.stringify({
-    event: values.event,
-    created_at: isoTime(values.at),
+    event,
+    created_at: isoTime(at),
     site: strapi.config.get('server.absoluteUrl') ?? strapi.config.get('server.url') ?? '',
   });
-  return `${head.slice(1, -1)},"data":${values.text}}`;
+  return { event, at, frame: head.slice(1, -1), data: text };
 };
-
-const withId = (deliveryId: string, rest: string): string => `{"id":"${deliveryId}",${rest}`;
 
 /**
  * The request body: the envelope (docs/contract-webhooks.md#envelope), serialised once and never again.
@@ -71,7 +70,7 @@ const withId = (deliveryId: string, rest: string): string => `{"id":"${deliveryI
 export const freezeEnvelope = (
   strapi: Core.Strapi,
   { deliveryId, data, ...values }: { deliveryId: string; event: string; at: number; data: unknown }
-): string => withId(deliveryId, freezeRest(strapi, { ...values, text: jsonOf(data ?? {}) }));
+): string => bodyOf(deliveryId, freezeMessage(strapi, { ...values, text: jsonOf(data ?? {}) }));
 
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
@@ -110,41 +109,40 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
     );
   };
 
-  /** Makes the deliveries of one event, one by one; without a handler its data is written to text once. */
+  /**
+   * What each webhook that asked is sent. Whoever is sent the same as others shares a message with
+   * them, which is frozen and stored once.
+   */
   async function* freeze(
     { event, text }: ToldEvent,
-    subscriptions: Subscriptions,
+    subscribers: readonly Webhook[],
     at: number
-  ): AsyncGenerator<NewDelivery> {
+  ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
+    const frozen = (data: string, deliveries: number): SharedMessage => ({
+      ...freezeMessage(strapi, { event, at, text: data }),
+      deliveries,
+      id: null,
+    });
     const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
-    let same: string | undefined;
-    for (const webhook of subscriptions.subscribersOf(event)) {
+    const same: Webhook[] = hasHandlers ? [] : [...subscribers];
+    for (const webhook of hasHandlers ? subscribers : []) {
       try {
-        const payload = hasHandlers ? await filtered(event, text, webhook) : text;
-        if (payload === null) continue;
-        const rest = hasHandlers
-          ? freezeRest(strapi, { event, at, text: payload })
-          : (same ??= freezeRest(strapi, { event, at, text }));
-        const deliveryId = uuidV7(at);
-        yield {
-          deliveryId,
-          webhook: webhook.id,
-          url: webhook.url,
-          event,
-          body: withId(deliveryId, rest),
-          at,
-          isTest: false,
-        };
+        const data = await filtered(event, text, webhook);
+        if (data === text) same.push(webhook);
+        else if (data !== null) yield { webhook, body: frozen(data, 1), shared: false };
       } catch (error) {
         leftOut(event, webhook, errorText(error));
       }
     }
+    if (same.length === 0) return;
+    const body = frozen(text, same.length);
+    for (const webhook of same) yield { webhook, body, shared: same.length > 1 };
   }
 
   /** A write never fails because of a webhook: what the database would refuse is left out. */
-  const fits = ({ body }: NewDelivery, largest: number): boolean =>
+  const fits = ({ frame, data }: SharedMessage, largest: number): boolean =>
     // The exact size is dear to tell, and only a very large body needs it.
-    body.length * 6 < largest || bytesInStatement(body) < largest;
+    (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
 
   /** An event with its data as text, from the start; null where JSON cannot say it as an object. */
   const serialised = ({ event, data }: EventToPublish): ToldEvent | null => {
@@ -173,6 +171,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       let queued = 0;
       let work: NewDelivery[] = [];
       let characters = 0;
+      let counted: SharedMessage | null = null;
       const flush = async (): Promise<void> => {
         if (work.length > 0) await store.insert(trx, work);
         if (debug) said.push(...work.map(queuedLine));
@@ -184,19 +183,26 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         const event = serialised(asked);
         if (!event) continue;
         if (subscriptions.isListenedTo(event.event)) listened.push(event);
-        for await (const one of freeze(event, subscriptions, at)) {
-          const { length } = one.body;
-          if (!fits(one, largest)) {
-            const webhook = subscriptions
-              .subscribersOf(event.event)
-              .find(({ id }) => id === one.webhook);
-            if (webhook)
-              leftOut(event.event, webhook, `its body of ${length} characters is too large`);
+        const subscribers = subscriptions.subscribersOf(event.event);
+        for await (const { webhook, body, shared } of freeze(event, subscribers, at)) {
+          const length = body.frame.length + body.data.length;
+          if (!fits(body, largest)) {
+            leftOut(event.event, webhook, `its body of ${length} characters is too large`);
             continue;
           }
-          work.push(one);
-          webhooks.add(one.webhook);
-          characters += length;
+          const deliveryId = uuidV7(at);
+          work.push({
+            deliveryId,
+            webhook: webhook.id,
+            url: webhook.url,
+            event: event.event,
+            body: shared ? body : bodyOf(deliveryId, body),
+            at,
+            isTest: false,
+          });
+          webhooks.add(webhook.id);
+          if (!shared || body !== counted) characters += length;
+          counted = body;
           // Not all of a bulk write at once: memory must not follow the number of its rows.
           if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
           if (slice.isOver()) await slice.next();
@@ -224,7 +230,8 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       return false;
     });
     if (named.length === 0) return 0;
-    const subscriptions = asked ?? (await currentSubscriptions(strapi));
+    const names = [...new Set(named.map(({ event }) => event))];
+    const subscriptions = asked?.covers(names) ? asked : await currentSubscriptions(strapi, names);
     if (named.some(({ event }) => subscriptions.subscribersOf(event).length > 0)) {
       return queue(named, subscriptions, told);
     }
@@ -237,7 +244,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
 
   return {
     async subscribed(names) {
-      const subscriptions = await currentSubscriptions(strapi);
+      const subscriptions = await currentSubscriptions(strapi, names);
       return new Set(names.filter((name) => subscriptions.isSubscribed(name)));
     },
 

@@ -12,6 +12,7 @@ export const forgetSubscriptions = (): void => {
 
 /** Subscriptions that were asked for before a transaction, for that transaction to take over. */
 export interface PrefetchedSubscriptions {
+  readonly events: readonly string[];
   /** null once a transaction has taken it. */
   answer: Promise<Subscriptions> | null;
   readonly revision: number;
@@ -28,38 +29,65 @@ const FRESH_MS = 100;
  * the write is a round trip shorter. Never within a transaction: who holds a connection must not
  * wait for another one.
  */
-export const prefetchSubscriptions = (strapi: Core.Strapi): PrefetchedSubscriptions => {
-  const answer = loadSubscriptionsApart(strapi);
+export const prefetchSubscriptions = (
+  strapi: Core.Strapi,
+  events: readonly string[]
+): PrefetchedSubscriptions => {
+  const answer = loadSubscriptionsApart(strapi, events);
   // Should it fail, the write asks again in its transaction; perhaps nobody needs the answer.
   answer.catch(() => {});
-  return { answer, revision, at: performance.now() };
+  return { events, answer, revision, at: performance.now() };
 };
 
-const freshAnswer = (prefetched: PrefetchedSubscriptions | null): Promise<Subscriptions> | null =>
-  prefetched?.revision === revision && performance.now() - prefetched.at < FRESH_MS
+const freshAnswer = (
+  prefetched: PrefetchedSubscriptions | null,
+  events: readonly string[]
+): Promise<Subscriptions> | null =>
+  prefetched?.revision === revision &&
+  performance.now() - prefetched.at < FRESH_MS &&
+  events.every((event) => prefetched.events.includes(event))
     ? prefetched.answer
     : null;
 
-/** A transaction reads them once, however many events it publishes. */
-const byTransaction = new WeakMap<Executor, { answer: Promise<Subscriptions>; revision: number }>();
+/** What a transaction has asked already. */
+interface Answers {
+  revision: number;
+  known: { events: ReadonlySet<string>; answer: Promise<Subscriptions> }[];
+}
+
+/** A transaction reads them once for each kind of events, however many events it publishes. */
+const byTransaction = new WeakMap<Executor, Answers>();
+
+const answersOf = (executor: Executor): Answers => {
+  let answers = byTransaction.get(executor);
+  if (answers?.revision !== revision) {
+    answers = { revision, known: [] };
+    byTransaction.set(executor, answers);
+  }
+  return answers;
+};
 
 /**
- * Who subscribed, as the current transaction sees it where there is one. It comes from the database
- * and never from memory: another node may have changed webhooks a moment ago.
+ * Who subscribed to these events, as the current transaction sees it where there is one. It comes
+ * from the database and never from memory: another node may have changed webhooks a moment ago.
  * @param prefetched is used instead, while it is fresh, and by one transaction only
  */
 export const currentSubscriptions = async (
   strapi: Core.Strapi,
+  events: readonly string[],
   prefetched: PrefetchedSubscriptions | null = null
 ): Promise<Subscriptions> => {
   const executor = await currentExecutor(strapi);
-  const ask = () => loadSubscriptions(strapi, executor);
-  if (!strapi.db.inTransaction()) return freshAnswer(prefetched)?.catch(ask) ?? ask();
+  const ahead = freshAnswer(prefetched, events);
+  const asked = (ahead && prefetched?.events) ?? events;
+  const ask = () => loadSubscriptions(strapi, executor, asked);
+  if (!strapi.db.inTransaction()) return ahead?.catch(ask) ?? ask();
 
-  const known = byTransaction.get(executor);
-  if (known?.revision === revision) return known.answer;
-  const answer = freshAnswer(prefetched)?.catch(ask) ?? ask();
-  if (prefetched) prefetched.answer = null;
-  byTransaction.set(executor, { answer, revision });
+  const { known } = answersOf(executor);
+  const same = known.find((one) => events.every((event) => one.events.has(event)));
+  if (same) return same.answer;
+  const answer = ahead?.catch(ask) ?? ask();
+  if (prefetched && ahead) prefetched.answer = null;
+  known.push({ events: new Set(asked), answer });
   return answer;
 };

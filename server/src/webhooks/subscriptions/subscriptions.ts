@@ -2,17 +2,20 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { MODULE_IDS } from '../../../../shared/contracts/modules';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
-import { type Executor, rowsOf, runApart, type Statement, table } from '../../database/connection';
+import { type Executor, rowsOf, runApart, type Statement } from '../../database/connection';
+import { qualified } from '../../database/dialects/types';
 import { siteInstance } from '../../database/site-instance';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { getEventHook } from '../../hooks';
 import { enabledModules, storedModules } from '../../modules';
 import { declarations, moduleOff } from './catalogue';
 import { toWebhook } from '../serialize';
-import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { SUBSCRIPTIONS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 
-/** Who subscribed to what, as the database had it at one moment. */
+/** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
 export interface Subscriptions {
+  /** Whether it knows of all these events. */
+  covers(events: readonly string[]): boolean;
   /** Active webhooks that asked for the event, by their ids; none where its module is off. */
   subscribersOf(event: string): readonly Webhook[];
   /** Whether handlers of `service_crm_webhook` hear the event; not where its module is off. */
@@ -21,11 +24,12 @@ export interface Subscriptions {
   isSubscribed(event: string): boolean;
 }
 
-const NOBODY: Subscriptions = {
+const nobody = (covers: Subscriptions['covers']): Subscriptions => ({
+  covers,
   subscribersOf: () => [],
   isListenedTo: () => false,
   isSubscribed: () => false,
-};
+});
 
 /** The webhooks that asked for each event, in the order in which they are given. */
 const indexByEvent = (webhooks: readonly Webhook[]): ((event: string) => readonly Webhook[]) => {
@@ -46,12 +50,14 @@ const indexByEvent = (webhooks: readonly Webhook[]): ((event: string) => readonl
 };
 
 const createSubscriptions = (
+  covers: Subscriptions['covers'],
   webhooks: readonly Webhook[],
   hasHandlers: boolean,
   isSent: (event: string) => boolean
 ): Subscriptions => {
   const subscribers = indexByEvent(webhooks);
   return {
+    covers,
     subscribersOf: (event) => (isSent(event) ? subscribers(event) : []),
     isListenedTo: (event) => hasHandlers && isSent(event),
     isSubscribed: (event) => (hasHandlers || subscribers(event).length > 0) && isSent(event),
@@ -62,121 +68,160 @@ const createSubscriptions = (
 const hasListeners = (strapi: Core.Strapi): boolean =>
   getEventHook(strapi).getHandlers().length > 0;
 
-/** The most webhooks that one statement reads: SQLite's driver reads all of them in one turn. */
+/** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
 const READ_AT_ONCE = 500;
 
-/** The active webhooks of this site, by their ids, from the one after `after`. */
-const activeWebhooks = (strapi: Core.Strapi, executor: Executor, after?: number) => {
-  const active = table(strapi, executor, WEBHOOKS_TABLE)
-    .select('*')
-    .where({ active: true })
-    .andWhere((ours) => {
-      ours.where({ site_instance: siteInstance(strapi) }).orWhereNull('site_instance');
-    })
-    .orderBy('id')
-    .limit(READ_AT_ONCE);
-  return after === undefined ? active : active.andWhere('id', '>', after);
-};
+/** Stands in a built statement for the id after which webhooks are looked at. */
+const AFTER = -1;
 
-const toStatement = (query: Knex.QueryBuilder): Statement => {
-  const { sql, bindings } = query.toSQL();
+interface Wanted {
+  events: readonly string[];
+  hasHandlers: boolean;
+}
+
+/**
+ * The next webhooks that the index has for these events, and those that came after the last one of
+ * the index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's id; the rest of the row is null
+ * where it is not active, or is another site's.
+ *
+ * Where handlers listen, the switches are needed without any webhook, too: there is then one row that
+ * has nothing else.
+ */
+const buildStatement = (
+  strapi: Core.Strapi,
+  executor: Executor,
+  { events, hasHandlers }: Wanted
+): Statement => {
+  const schema = strapi.db.getSchemaName();
+  const subscriptions = qualified({ name: SUBSCRIPTIONS_TABLE, schema });
+  const webhooks = qualified({ name: WEBHOOKS_TABLE, schema });
+  const modules = storedModules(strapi, executor).toSQL();
+  const matching = `(
+    SELECT webhook_id AS looked_at FROM ?? WHERE event IN (${events.map(() => '?').join(', ')}, '*') AND webhook_id > ?
+    UNION SELECT id FROM ?? WHERE id > ? AND id > (SELECT COALESCE(MAX(webhook_id), 0) FROM ??)
+    ORDER BY looked_at LIMIT ${READ_AT_ONCE}
+  ) m`;
+  const { sql, bindings } = (executor as Knex)
+    .raw(
+      `SELECT m.looked_at, w.*, (${modules.sql}) AS modules
+       FROM ${hasHandlers ? `(SELECT 1 AS one) o LEFT JOIN ${matching} ON o.one = 1` : matching}
+       LEFT JOIN ?? w ON w.id = m.looked_at AND w.active = ?
+         AND (w.site_instance = ? OR w.site_instance IS NULL)
+       ORDER BY m.looked_at`,
+      [
+        ...(modules.bindings as Knex.RawBinding[]),
+        subscriptions,
+        ...events,
+        AFTER,
+        webhooks,
+        AFTER,
+        subscriptions,
+        webhooks,
+        true,
+        siteInstance(strapi),
+      ]
+    )
+    .toSQL();
   return { sql, bindings: bindings as readonly Knex.RawBinding[] };
 };
 
-/**
- * The first active webhooks, each with the switches of the modules. Where handlers listen, the
- * switches are needed without any webhook, too: there is then one row, which has nothing else.
- */
-const buildFirstStatement = (
+/** So many different sets of events are kept; other plugins may name events as they like. */
+const KEPT_STATEMENTS = 200;
+
+/** Every write runs one; building it would cost as much as running it. */
+const built = new WeakMap<Core.Strapi, Map<string, Statement>>();
+
+const statementAfter = (
   strapi: Core.Strapi,
   executor: Executor,
-  hasHandlers: boolean
+  events: readonly string[],
+  after: number
 ): Statement => {
-  const active = activeWebhooks(strapi, executor);
-  const modules = storedModules(strapi, executor).as('modules');
-  if (!hasHandlers) return toStatement(active.select(modules));
-  const knex = executor as Knex;
-  return toStatement(
-    knex
-      .select('w.*', modules)
-      .from(knex.raw('(select 1 as one) as o'))
-      .leftJoin(active.as('w'), (on) => void on.on('o.one', '=', 'o.one'))
-      .orderBy('w.id')
-  );
-};
-
-/** By whether handlers listen. Every write runs one; building it would cost as much as running it. */
-const firstStatements = new WeakMap<Core.Strapi, Map<boolean, Statement>>();
-
-const firstStatement = (strapi: Core.Strapi, executor: Executor): Statement => {
-  const built = firstStatements.get(strapi) ?? new Map<boolean, Statement>();
-  firstStatements.set(strapi, built);
+  const statements = built.get(strapi) ?? new Map<string, Statement>();
+  built.set(strapi, statements);
   const hasHandlers = hasListeners(strapi);
-  const statement = built.get(hasHandlers) ?? buildFirstStatement(strapi, executor, hasHandlers);
-  built.set(hasHandlers, statement);
-  return statement;
+  const key = `${hasHandlers}/${events.join()}`;
+  let statement = statements.get(key);
+  if (!statement) {
+    if (statements.size >= KEPT_STATEMENTS) statements.clear();
+    statement = buildStatement(strapi, executor, { events, hasHandlers });
+    statements.set(key, statement);
+  }
+  const bindings = statement.bindings.map((value) => (value === AFTER ? after : value));
+  return { sql: statement.sql, bindings };
 };
 
-type Row = WebhookRow & { modules: string | null };
+type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
+  looked_at: number | null;
+  modules: string | null;
+};
 
-/** Reads the webhooks after an id. */
-type ReadMore = (after: number) => Promise<unknown>;
+/** Looks at the webhooks after an id. */
+type Look = (after: number) => Promise<unknown>;
 
 /** Leaves the event loop now and then: a site may have thousands of webhooks. */
-const readWebhooks = async (first: readonly Row[], readMore: ReadMore): Promise<Webhook[]> => {
+const readWebhooks = async (first: readonly Row[], look: Look): Promise<Webhook[]> => {
   const webhooks: Webhook[] = [];
   const slice = createTimeSlice();
-  let rows: readonly WebhookRow[] = first;
+  let rows: readonly Row[] = first;
   for (;;) {
     for (const row of rows) {
-      // The row that has the switches of the modules and no webhook.
       if (row.id === null) continue;
-      webhooks.push(toWebhook(row));
+      webhooks.push(toWebhook(row as WebhookRow));
       if (slice.isOver()) await slice.next();
     }
     if (rows.length < READ_AT_ONCE) return webhooks;
-    rows = rowsOf(await readMore(Number(rows.at(-1)?.id)));
+    rows = rowsOf(await look(Number(rows.at(-1)?.looked_at)));
   }
 };
 
-/** @param answer of the first statement */
 const toSubscriptions = async (
   strapi: Core.Strapi,
+  events: readonly string[],
   answer: unknown,
-  readMore: ReadMore
+  look: Look
 ): Promise<Subscriptions> => {
+  const known = new Set(events);
+  const covers = (asked: readonly string[]): boolean => asked.every((event) => known.has(event));
   const rows = rowsOf<Row>(answer);
-  if (!rows[0]) return NOBODY;
+  if (!rows[0]) return nobody(covers);
   const enabled = enabledModules(rows[0].modules);
-  if (!enabled.has('webhooks')) return NOBODY;
+  if (!enabled.has('webhooks')) return nobody(covers);
   // What belongs to which module matters only where one is off.
   const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(strapi);
-  const webhooks = await readWebhooks(rows, readMore);
+  const webhooks = await readWebhooks(rows, look);
   return createSubscriptions(
+    covers,
     webhooks,
     hasListeners(strapi),
     (event) => moduleOff(declared, event, enabled) === null
   );
 };
 
-/** Reads the subscriptions on a connection or in a transaction. */
+/** Reads who subscribed to these events, on a connection or in a transaction. */
 export const loadSubscriptions = async (
   strapi: Core.Strapi,
-  executor: Executor
+  executor: Executor,
+  events: readonly string[]
 ): Promise<Subscriptions> => {
-  const { sql, bindings } = firstStatement(strapi, executor);
-  return toSubscriptions(strapi, await executor.raw(sql, bindings), (after) => {
-    const next = toStatement(activeWebhooks(strapi, executor, after));
-    return executor.raw(next.sql, next.bindings) as unknown as Promise<unknown>;
-  });
+  const look = (after: number): Promise<unknown> => {
+    const { sql, bindings } = statementAfter(strapi, executor, events, after);
+    return executor.raw(sql, bindings) as unknown as Promise<unknown>;
+  };
+  return toSubscriptions(strapi, events, await look(0), look);
 };
 
 /**
- * Reads the subscriptions on a connection of its own, with one statement: a second one could wait for
- * the connection of the very write that waits for it.
+ * Reads them on a connection of its own, with one statement: a second one could wait for the
+ * connection of the very write that waits for it.
  * @throws where one statement does not read all webhooks
  */
-export const loadSubscriptionsApart = async (strapi: Core.Strapi): Promise<Subscriptions> =>
-  toSubscriptions(strapi, await runApart(strapi, (knex) => firstStatement(strapi, knex)), () =>
+export const loadSubscriptionsApart = async (
+  strapi: Core.Strapi,
+  events: readonly string[]
+): Promise<Subscriptions> => {
+  const first = await runApart(strapi, (knex) => statementAfter(strapi, knex, events, 0));
+  return toSubscriptions(strapi, events, first, () =>
     Promise.reject(new Error('There are more webhooks than one statement reads.'))
   );
+};

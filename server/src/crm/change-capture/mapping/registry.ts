@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../../config';
 import { type Kind, KINDS } from '../../rules/kind-names';
 import { type Form, resolveForm } from '../../forms/resolve-form';
-import { inspectSource, type WatchedSource } from './watched-types';
+import { inspectSource, planWatch, type WatchedSource, type WatchPlan } from './watched-types';
 import { type AttributeShape, MappingError, resolveSource, type Source } from './mapping';
 
 export type Sources = ReadonlyMap<Kind, Source>;
@@ -74,3 +74,16 @@ export const getSource = (strapi: Core.Strapi, kind: Kind): Source => {
 /** The same, with what its content type says of drafts, languages and components. */
 export const getInspected = (strapi: Core.Strapi, kind: Kind): WatchedSource =>
   inspectSource(strapi, getSource(strapi, kind), getSource(strapi, 'tag'));
+
+const plans = new WeakMap<Core.Strapi, WatchPlan>();
+
+/** Which types this site's writes are watched of. */
+export const getWatchPlan = (strapi: Core.Strapi): WatchPlan => {
+  const plan = plans.get(strapi) ?? planWatch(strapi, getSources(strapi), getForms(strapi));
+  plans.set(strapi, plan);
+  return plan;
+};
+
+/** Every event that a write to a type may cause. */
+export const eventsAbout = (strapi: Core.Strapi, uid: string): readonly string[] =>
+  getWatchPlan(strapi).eventsByUid.get(uid) ?? [];

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { KIND_RULES } from '../../rules';
+import { eventsOfKind, KIND_RULES } from '../../rules';
 import type { Form } from '../../forms/resolve-form';
 import type { AttributeShape, MappedField, Source } from './mapping';
 
@@ -7,6 +7,8 @@ import type { AttributeShape, MappedField, Source } from './mapping';
 export interface WatchedSource {
   readonly source: Source;
   readonly uid: string;
+  /** Every event that a write to it may cause. */
+  readonly events: readonly string[];
   /** Set where an entry is a form that somebody sent. */
   readonly form: Form | null;
   /** Where contacts are concerned: how their tags are read. */
@@ -43,6 +45,8 @@ export interface WatchPlan {
   readonly relationsByTarget: ReadonlyMap<string, readonly WatchedRelation[]>;
   /** By the watched type. */
   readonly exclusiveRelations: ReadonlyMap<string, readonly WatchedRelation[]>;
+  /** Every event that a write to a type may cause, by the type. */
+  readonly eventsByUid: ReadonlyMap<string, readonly string[]>;
   /** Types of which one call of the document service writes several rows, at either end. */
   readonly compound: ReadonlySet<string>;
   /** Every type with a part in some event. */
@@ -125,6 +129,8 @@ export const inspectSource = (
 ): WatchedSource => ({
   source,
   uid: source.uid,
+  // Whoever sends a form becomes a contact.
+  events: form ? [...eventsOfKind('form'), ...eventsOfKind('contact')] : eventsOfKind(source.kind),
   form,
   tagSource,
   ...rowFeatures(strapi, source.uid),
@@ -171,6 +177,14 @@ export const planWatch = (
   );
 
   const uids = [...new Set([...byUid.keys(), ...relationsByTarget.keys()])];
+  const eventsOf = (uid: string): string[] => [
+    ...new Set(
+      [
+        ...(byUid.get(uid) ?? []),
+        ...(relationsByTarget.get(uid) ?? []).map(({ watched }) => watched),
+      ].flatMap(({ events }) => events)
+    ),
+  ];
   const isCompound = (uid: string): boolean => {
     const { draftAndPublish, localized } = rowFeatures(strapi, uid);
     return draftAndPublish || localized || (byUid.get(uid)?.some((one) => one.components) ?? false);
@@ -179,6 +193,7 @@ export const planWatch = (
     byUid,
     relationsByTarget,
     exclusiveRelations,
+    eventsByUid: new Map(uids.map((uid) => [uid, eventsOf(uid)])),
     compound: new Set(uids.filter(isCompound)),
     uids,
   };

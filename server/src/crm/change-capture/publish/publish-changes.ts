@@ -134,7 +134,7 @@ const publishChunk = async (
   const events = tracked.flatMap(([id, change]) =>
     eventsOf(context, watched, id, change, rows.get(id))
   );
-  const subscriptions = await context.subscriptions();
+  const subscriptions = await context.subscriptions(watched.events);
   const subscribed = events.filter(({ event }) => subscriptions.isSubscribed(event));
   await getPublisher(strapi).publish(subscribed, subscriptions);
 };

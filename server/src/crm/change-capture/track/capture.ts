@@ -1,7 +1,6 @@
 import type { Core } from '@strapi/strapi';
-import { getForms, getSources } from '../mapping/registry';
+import { getWatchPlan } from '../mapping/registry';
 import { watchWrites } from './listen-to-writes';
-import { planWatch } from '../mapping/watched-types';
 import { wrapDocuments, wrapWrites } from './wrap-writes';
 
 /** Whether writes become events on this node. */
@@ -31,7 +30,7 @@ export const createSources = ({ strapi }: { strapi: Core.Strapi }): SourcesServi
       if (stops.length > 0) return;
       if (!hasStarted) listenUntilClosed(strapi);
       hasStarted = true;
-      const plan = planWatch(strapi, getSources(strapi), getForms(strapi));
+      const plan = getWatchPlan(strapi);
       stops = [wrapDocuments(strapi, plan), wrapWrites(strapi, plan), watchWrites(strapi, plan)];
     },
     stop() {

@@ -38,7 +38,7 @@ export const isSubscribed = async (
   // A later write of the same unit of work must find out that this record is new in it.
   if (impact.action === 'create') events.push(...rules.possible({ ...impact, action: 'update' }));
   if (events.length === 0) return false;
-  const subscriptions = await context.subscriptions();
+  const subscriptions = await context.subscriptions(watched.events);
   return events.some((event) => subscriptions.isSubscribed(event));
 };
 

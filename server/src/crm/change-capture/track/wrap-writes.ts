@@ -1,6 +1,5 @@
 import type { Core } from '@strapi/strapi';
 import { inTransaction } from '../../../database/connection';
-import { SOURCE_EVENTS } from '../../rules';
 import type { WatchedSource, WatchPlan } from '../mapping/watched-types';
 import { publishChanges } from '../publish/publish-changes';
 import { impactOf, isSubscribed, trackDocuments } from './tracked-changes';
@@ -26,12 +25,18 @@ const track = async <T>(context: WriteContext, work: () => Promise<T>): Promise<
   });
 };
 
-/** Makes several statements of the plugin's own one unit of work. */
+/**
+ * Makes several statements of the plugin's own one unit of work.
+ * @param events that it may cause
+ */
 export const inUnitOfWork = <T>(
   strapi: Core.Strapi,
+  events: readonly string[],
   work: (context: WriteContext) => Promise<T>
 ): Promise<T> =>
-  inWriteContext(strapi, { compound: true }, (context) => track(context, () => work(context)));
+  inWriteContext(strapi, { compound: true, events }, (context) =>
+    track(context, () => work(context))
+  );
 
 const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
 type Method = (typeof METHODS)[number];
@@ -58,8 +63,9 @@ const mayHaveEvents = async (
   uid: string
 ): Promise<boolean> => {
   if (plan.byUid.get(uid)?.some(({ form }) => form !== null)) return true;
-  const subscriptions = await context.subscriptions();
-  return SOURCE_EVENTS.some((event) => subscriptions.isSubscribed(event));
+  const events = plan.eventsByUid.get(uid) ?? [];
+  const subscriptions = await context.subscriptions(events);
+  return events.some((event) => subscriptions.isSubscribed(event));
 };
 
 const isOwn = (plan: WatchPlan, uid: string): boolean =>
@@ -83,7 +89,8 @@ export const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) =
     manager[method] = function write(this: unknown, uid, params) {
       const run = () => original.call(manager, uid, params);
       if (trackedWrite() || !concerns(plan, method, uid, params)) return run();
-      return inWriteContext(strapi, { compound: false }, async (context) => {
+      const events = plan.eventsByUid.get(uid) ?? [];
+      return inWriteContext(strapi, { compound: false, events }, async (context) => {
         if (await mayHaveEvents(plan, context, uid)) return track(context, run);
         // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
         // more than one statement, because it keeps derived columns up to date.
@@ -142,7 +149,8 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void
     const sources = plan.byUid.get(call.uid) ?? [];
     const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
     if (!ACTIONS.has(call.action) || (!compound && sources.length === 0)) return next();
-    return inWriteContext(strapi, { compound }, (context) => {
+    const events = plan.eventsByUid.get(call.uid) ?? [];
+    return inWriteContext(strapi, { compound, events }, (context) => {
       if (!compound) return next();
       return track(context, async () => {
         await trackNamedDocument(context, sources, call);

@@ -49,9 +49,9 @@ export class WriteContext {
     this.origin = currentOrigin(strapi);
   }
 
-  /** Who subscribed, as of now: a webhook that this very write has made is among them. */
-  subscriptions(): Promise<Subscriptions> {
-    return currentSubscriptions(this.strapi, this.prefetched);
+  /** Who subscribed to these events, as of now: a webhook that this very write has made is among them. */
+  subscriptions(events: readonly string[]): Promise<Subscriptions> {
+    return currentSubscriptions(this.strapi, events, this.prefetched);
   }
 
   /** What is tracked of one type, by document id. */
@@ -71,10 +71,11 @@ export const trackedWrite = (): WriteContext | undefined => {
 /**
  * Runs `work` as a write: as part of the one that is being tracked, or else as one of its own, whose
  * subscriptions are prefetched while `work` begins.
+ * @param events that the write may cause
  */
 export const inWriteContext = <T>(
   strapi: Core.Strapi,
-  { compound }: { compound: boolean },
+  { compound, events }: { compound: boolean; events: readonly string[] },
   work: (context: WriteContext) => T
 ): T => {
   const outer = trackedWrite();
@@ -82,7 +83,7 @@ export const inWriteContext = <T>(
   // Within a transaction nothing is prefetched, but what was prefetched just before it is used.
   const prefetched = strapi.db.inTransaction()
     ? (contexts.getStore()?.prefetched ?? null)
-    : prefetchSubscriptions(strapi);
+    : prefetchSubscriptions(strapi, events);
   const context = new WriteContext(strapi, compound, prefetched);
   return contexts.run(context, () => work(context));
 };

@@ -13,6 +13,7 @@ import { type PageRequest, readPage } from '../../../http/pagination';
 import { isoTime, isoTimeOrNull } from '../../../runtime/iso-time';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../../tables';
 import { keptAttempts, readAttempts, removeAttempts } from './attempts-table';
+import { readBodies, releaseMessages } from './messages';
 
 /** What the log of deliveries answers, and how it forgets. The queue's half is `delivery-store.ts`. */
 
@@ -31,8 +32,15 @@ export interface LoggedDelivery {
 
 const rows = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, DELIVERIES_TABLE);
 
-/** @param appended the attempts that are rows of their own, oldest first */
-const toDelivery = (row: DeliveryRow, appended: readonly Attempt[]): Delivery => {
+/**
+ * @param body null where its message is gone
+ * @param appended the attempts that are rows of their own, oldest first
+ */
+const toDelivery = (
+  row: DeliveryRow,
+  body: string | null,
+  appended: readonly Attempt[]
+): Delivery => {
   // Versions before 0.2 wrote attempts into the delivery's own row.
   const attempts = keptAttempts([...(JSON.parse(row.attempts) as Attempt[]), ...appended]);
   const last = attempts.at(-1);
@@ -49,7 +57,7 @@ const toDelivery = (row: DeliveryRow, appended: readonly Attempt[]): Delivery =>
     request: {
       url: last?.request.url ?? row.url,
       headers: last?.request.headers ?? {},
-      body: row.body,
+      body: body ?? '',
     },
     answer: last?.answer ?? null,
     error: row.error,
@@ -65,7 +73,10 @@ const withAttempts = async (
 ): Promise<Delivery[]> => {
   const ids = found.map(({ id }) => Number(id));
   const attempts = await readAttempts(strapi, executor, ids);
-  return found.map((row) => toDelivery(row, attempts.get(Number(row.id)) ?? []));
+  const bodies = await readBodies(strapi, executor, found);
+  return found.map((row, at) =>
+    toDelivery(row, bodies[at] ?? null, attempts.get(Number(row.id)) ?? [])
+  );
 };
 
 /** A page of a webhook's log, newest first. */
@@ -101,7 +112,7 @@ export const findDelivery = async (
 };
 
 /**
- * Removes deliveries, then their attempts: an attempt that is being recorded holds its delivery, so
+ * Removes deliveries, then their attempts and messages: an attempt that is being recorded holds its delivery, so
  * it is there by the time the attempts go. @returns how many deliveries went.
  */
 const remove = (
@@ -110,13 +121,18 @@ const remove = (
   only: (found: Knex.QueryBuilder) => Knex.QueryBuilder
 ): Promise<number> =>
   inRetriedTransaction(strapi, async ({ trx }) => {
-    const found = () => rows(strapi, trx).whereIn('id', [...ids]);
-    const removed: number = await only(found()).delete();
-    const left = removed < ids.length ? ((await found().pluck('id')) as number[]) : [];
-    const kept = new Set(left.map(Number));
-    const gone = ids.map(Number).filter((id) => !kept.has(id));
-    if (gone.length > 0) await removeAttempts(strapi, trx, gone);
-    return removed;
+    // Locked before they go: another node that removes the same ones finds them gone.
+    const going = (await only(rows(strapi, trx).whereIn('id', [...ids]))
+      .select('id', 'message_id')
+      .orderBy('id')
+      .forUpdate()) as Pick<DeliveryRow, 'id' | 'message_id'>[];
+    if (going.length === 0) return 0;
+    const gone = going.map(({ id }) => Number(id));
+    await rows(strapi, trx).whereIn('id', gone).delete();
+    await removeAttempts(strapi, trx, gone);
+    const shared = going.flatMap(({ message_id: id }) => (id === null ? [] : [Number(id)]));
+    if (shared.length > 0) await releaseMessages(strapi, trx, shared);
+    return gone.length;
   });
 
 /** Of a webhook that is gone: up to `limit`, pending ones too. @returns how many there were. */

@@ -11,6 +11,7 @@ import type { Lease, WorkStore } from '../../../scheduling/types';
 import type { NextState } from '../../rules/transition';
 import { DELIVERIES_TABLE, type DeliveryRow, WEBHOOKS_TABLE } from '../../tables';
 import { appendAttempts } from './attempts-table';
+import { insertMessages, readBodies, type SharedMessage } from './messages';
 
 /** A delivery that is about to be queued. Times are epoch milliseconds. */
 export interface NewDelivery {
@@ -20,8 +21,8 @@ export interface NewDelivery {
   /** The webhook's address at this moment, for the log. */
   url: string;
   event: string;
-  /** The frozen body of every attempt. */
-  body: string;
+  /** The frozen body of every attempt, or the message that it shares with others. */
+  body: string | SharedMessage;
   at: number;
   isTest: boolean;
 }
@@ -59,7 +60,10 @@ export const IMPORTED = 'imported';
  * webhooks; those that are switched off have nothing due.
  */
 export interface DeliveryStore extends WorkStore<LeasedDelivery> {
-  /** Queues deliveries in `executor`'s transaction: they exist if and only if it commits. */
+  /**
+   * Queues deliveries in `executor`'s transaction: they exist if and only if it commits. A message that
+   * they share is stored with the first of them.
+   */
   insert(executor: Executor, deliveries: readonly NewDelivery[]): Promise<void>;
 
   /** Logs a test, under a lease from the start, so that nobody sends it a second time. */
@@ -110,8 +114,11 @@ export const leaseTimes = (timeoutMs: number): { leaseMs: number; reserveMs: num
  */
 const ASIDE_UNTIL = 253_402_300_799_999;
 
-const toLeased = ({ row, ...lease }: LeasedRow): LeasedDelivery => {
-  const { document_id, event, body, status, tries, is_test } = row as unknown as DeliveryRow;
+/** The cause of a delivery whose message somebody has deleted. */
+const BODY_MISSING = 'body_missing';
+
+const toLeased = ({ row, ...lease }: LeasedRow, body: string): LeasedDelivery => {
+  const { document_id, event, status, tries, is_test } = row as unknown as DeliveryRow;
   return {
     ...lease,
     delivery: {
@@ -167,12 +174,42 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
           finished_at: null,
           error: null,
           url: one.url,
-          body: one.body,
+          body: typeof one.body === 'string' ? one.body : null,
+          message_id: typeof one.body === 'string' ? null : one.body.id,
           // Attempts of versions before 0.2 are here; those since are rows of their own.
           attempts: '[]',
         },
       }))
     );
+  };
+
+  /** Ends what nothing is left of to send: else it would be taken again and again. */
+  const endWithoutBody = async (lost: readonly LeasedRow[]): Promise<void> => {
+    const ids = lost.map(({ id }) => id).join(', ');
+    strapi.log.error(`switchboard: the message of these deliveries is gone: ${ids}`);
+    const columns = {
+      status: 'failed',
+      next_attempt_at: null,
+      finished_at: leased.now(),
+      error: BODY_MISSING,
+    };
+    await inRetriedTransaction(strapi, ({ trx }) =>
+      leased.settle(
+        trx,
+        lost.map(({ id, owner }) => ({ id, owner, dueAt: null, columns }))
+      )
+    );
+  };
+
+  const withBodies = async (claimed: readonly LeasedRow[]): Promise<LeasedDelivery[]> => {
+    const found = claimed.map(({ row }) => row as unknown as DeliveryRow);
+    const bodies = await readBodies(strapi, await currentExecutor(strapi), found);
+    const lost = claimed.filter((_row, at) => bodies[at] === null);
+    if (lost.length > 0) await endWithoutBody(lost);
+    return claimed.flatMap((row, at) => {
+      const body = bodies[at];
+      return typeof body === 'string' ? [toLeased(row, body)] : [];
+    });
   };
 
   // Not an async function that returns the builder: a builder is thenable, awaiting it would run it.
@@ -182,9 +219,16 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
   return {
     now: () => leased.now(),
     dueTimes: () => leased.dueTimes(),
-    claim: async (webhook, limit) => (await leased.claim(webhook, limit)).map(toLeased),
+    claim: async (webhook, limit) => withBodies(await leased.claim(webhook, limit)),
     release: (leases) => leased.release(leases),
-    insert: (executor, deliveries) => insert(executor, deliveries),
+    async insert(executor, deliveries) {
+      const messages = new Set<SharedMessage>();
+      for (const { body } of deliveries) {
+        if (typeof body !== 'string' && body.id === null) messages.add(body);
+      }
+      await insertMessages(strapi, executor, [...messages]);
+      await insert(executor, deliveries);
+    },
 
     async insertLeased(delivery) {
       await inRetriedTransaction(strapi, ({ trx }) => insert(trx, [delivery], leaseMs));
@@ -193,13 +237,14 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
         .where({ document_id: delivery.deliveryId })
         .first()) as Pick<DeliveryRow, 'id'> | undefined;
       const claimed = row ? await leased.claimOne(Number(row.id)) : 'absent';
-      if (typeof claimed === 'string') throw new Error('The test could not be started.');
-      return toLeased(claimed);
+      const lease = typeof claimed === 'string' ? undefined : (await withBodies([claimed]))[0];
+      if (!lease) throw new Error('The test could not be started.');
+      return lease;
     },
 
     async claimOne(id) {
       const claimed = await leased.claimOne(id);
-      return typeof claimed === 'string' ? claimed : toLeased(claimed);
+      return typeof claimed === 'string' ? claimed : ((await withBodies([claimed]))[0] ?? 'absent');
     },
 
     async settle(executor, outcomes) {

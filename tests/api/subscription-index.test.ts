@@ -1,0 +1,112 @@
+import { databases, describeEach } from '../support/databases';
+import type { Site } from '../support/site';
+import { waitFor } from '../support/wait';
+import { inCode } from './crm-helpers';
+import {
+  copyWebhook,
+  createWebhook,
+  removeWebhook,
+  send,
+  updateWebhook,
+  useSiteAndReceiver,
+} from './delivery-support';
+
+const NOWHERE = 'http://127.0.0.1:9/';
+
+describeEach(databases(), 'the index of subscriptions', (database) => {
+  let site: Site;
+  useSiteAndReceiver({ database, webhooks: { dispatch: false } }, (started) => {
+    site = started;
+  });
+
+  const indexed = async (id: number): Promise<string[]> => {
+    const rows = (await site.control('sql', {
+      statement: 'SELECT event FROM switchboard_subscriptions WHERE webhook_id = ? ORDER BY event',
+      bindings: [id],
+    })) as { event: string }[];
+    return rows.map(({ event }) => event);
+  };
+  const queued = async (): Promise<{ webhook: number; event: string }[]> => {
+    const rows = (await site.control('sql', {
+      statement: 'SELECT webhook_id, event FROM switchboard_deliveries ORDER BY id',
+    })) as { webhook_id: number; event: string }[];
+    return rows.map(({ webhook_id: webhook, event }) => ({ webhook: Number(webhook), event }));
+  };
+  const update = (id: number, events: string[]) =>
+    site.control('sql', {
+      statement: 'UPDATE switchboard_webhooks SET events = ? WHERE id = ?',
+      bindings: [JSON.stringify(events), id],
+    });
+
+  it('has what a webhook chose, as long as it is there', async () => {
+    const { id } = await createWebhook(site, NOWHERE, { events: ['deal.won', 'contact.created'] });
+    expect(await indexed(id)).toEqual(['contact.created', 'deal.won']);
+    await updateWebhook(site, id, { name: 'renamed' });
+    expect(await indexed(id)).toEqual(['contact.created', 'deal.won']);
+    await updateWebhook(site, id, { events: ['*'] });
+    expect(await indexed(id)).toEqual(['*']);
+    await removeWebhook(site, id);
+    expect(await indexed(id)).toEqual([]);
+  });
+
+  it('follows what the site itself makes of a webhook, and nothing that is rolled back', async () => {
+    const { id } = await createWebhook(site, NOWHERE, { events: ['deal.won'] });
+    const write = (events: string[], fails: boolean) =>
+      site.evaluate(
+        async ({ strapi }, webhook, chosen, failing) => {
+          try {
+            await strapi.db.transaction(async () => {
+              await strapi.db
+                .query('plugin::switchboard.webhook')
+                .updateMany({ where: { id: webhook }, data: { events: chosen as never } });
+              if (failing) throw new Error('changed my mind');
+            });
+          } catch (error) {
+            if (!failing) throw error;
+          }
+        },
+        id,
+        events,
+        fails
+      );
+    await write(['contact.created'], true);
+    expect(await indexed(id)).toEqual(['deal.won']);
+    await write(['contact.created'], false);
+    expect(await indexed(id)).toEqual(['contact.created']);
+    await inCode(site, 'contact').create({ email: 'followed@example.test' });
+    expect(await queued()).toEqual([{ webhook: id, event: 'contact.created' }]);
+  });
+
+  it('is not needed by webhooks that came without it', async () => {
+    const { id } = await createWebhook(site, NOWHERE, { events: ['deal.lost'] });
+    await copyWebhook(site, id, 3);
+    expect(await send(site, 'deal.lost')).toBe(4);
+    // One that is made as usual must not hide them.
+    await createWebhook(site, NOWHERE, { events: ['deal.won'] });
+    expect(await send(site, 'deal.lost')).toBe(4);
+    expect(await indexed(id + 1)).toEqual(['deal.lost']);
+  });
+
+  it('is repaired where somebody changed a webhook behind it', async () => {
+    const { id } = await createWebhook(site, NOWHERE, { events: ['deal.won'] });
+    await update(id, ['deal.lost']);
+    // What the webhook says is what counts: it wants no deals any more.
+    expect(await send(site, 'deal.won')).toBe(0);
+    await waitFor(async () => {
+      await site.request('GET', '/api/fw-crm/v1/webhooks');
+      return (await indexed(id)).join() === 'deal.lost';
+    });
+    expect(await send(site, 'deal.lost')).toBe(1);
+  });
+
+  it('leaves nobody out, however many chose the same and however many are off', async () => {
+    const { id } = await createWebhook(site, NOWHERE, { events: ['deal.lost'] });
+    await copyWebhook(site, id, 1100);
+    await createWebhook(site, NOWHERE, { events: ['deal.won', 'deal.lost'] });
+    await site.control('sql', {
+      statement: 'UPDATE switchboard_webhooks SET active = ? WHERE id > ? AND id <= ?',
+      bindings: [false, id, id + 600],
+    });
+    expect(await send(site, 'deal.lost')).toBe(502);
+  });
+});
