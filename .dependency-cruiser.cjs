@@ -3,7 +3,7 @@
 // The arrows of ARCHITECTURE.md: who may know whom, types included. `npm run lint` runs it.
 
 const SERVER = '^server/src/';
-const features = ['crm', 'pos', 'stock', 'webhooks', 'access', 'modules', 'overview'];
+const features = ['crm', 'pos', 'stock', 'webhooks', 'access', 'modules', 'overview', 'doctor'];
 const ground = ['config', 'database', 'hooks', 'http', 'net', 'runtime', 'scheduling', 'secrets'];
 const folders = (names) => `${SERVER}(${names.join('|')})/`;
 

@@ -13,6 +13,8 @@ const COMMON = { help: { type: 'boolean' }, json: { type: 'boolean' } };
  * `parseArgs` beside the common ones, and `run(values, output)`, which resolves with the exit code.
  */
 const COMMANDS = {
+  worker: () => require('./worker'),
+  doctor: () => require('./doctor'),
   'stock rebuild': () => require('./stock-rebuild'),
   uninstall: () => require('./uninstall'),
 };

@@ -12,7 +12,10 @@ const siteStrapi = () => {
   }
 };
 
-const create = async () => {
+/** What a command does of the site's work that only looks into it: nothing is sent or applied. */
+const NO_WORK = { sends: false, applies: false };
+
+const create = async (work = NO_WORK, level = 'error') => {
   const { compileStrapi, createStrapi } = siteStrapi();
   // The host ends the process where TypeScript finds a mistake, with 1: a finding, to a command.
   const couldNotRun = () => {
@@ -22,10 +25,9 @@ const create = async () => {
   const folders = await compileStrapi();
   process.off('exit', couldNotRun);
   const strapi = createStrapi({ ...folders, serveAdminPanel: false });
-  // What the site has to say while it loads is not what was asked for.
-  strapi.log.level = 'error';
-  // A command does what it was asked: nothing is sent or applied by its process.
-  strapi.config.set('switchboard-command', true);
+  // What the site has to say while it loads is not what most commands were asked for.
+  if (level) strapi.log.level = level;
+  strapi.config.set('switchboard-command', work);
   return strapi;
 };
 
@@ -55,4 +57,10 @@ const withDatabase = async (work) => {
   }
 };
 
-module.exports = { withDatabase, withSite };
+/** The site, created and not loaded, for a process that works until it is stopped. It logs as usual. */
+const createWorkingSite = (work) => create(work, null);
+
+/** The site, created and not loaded, for a command that only looks. */
+const createSilentSite = () => create();
+
+module.exports = { createSilentSite, createWorkingSite, withDatabase, withSite };

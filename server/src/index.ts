@@ -8,6 +8,7 @@ import type { EmailService } from './crm/email/types';
 import type { ContactImport } from './crm/import/import-service';
 import { siteTable } from './database/site-instance';
 import { sqliteWarnings } from './database/sqlite-settings';
+import { doctorOf } from './doctor';
 import { answerAbsent } from './http/answer-absent';
 import { refuseForms } from './http/refuse-forms';
 import { modules } from './modules';
@@ -22,8 +23,7 @@ import { stock } from './stock';
 import { webhooks } from './webhooks';
 import type { EventsService } from './webhooks/publishing/events-service';
 
-/** In the order of the arrows: a feature comes after the features it uses. */
-const features: readonly Feature[] = [
+const kept: readonly Feature[] = [
   modules,
   access,
   webhooks,
@@ -33,6 +33,9 @@ const features: readonly Feature[] = [
   overview,
   persistence,
 ];
+
+/** In the order of the arrows: a feature comes after the features it uses. */
+const features: readonly Feature[] = [...kept, doctorOf(kept)];
 
 const { offer, ...parts } = createParts(features);
 

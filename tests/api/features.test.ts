@@ -80,6 +80,7 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
       'switchboard_attempts',
       'switchboard_deliveries',
       'switchboard_host_settings',
+      'switchboard_manual_requests',
       'switchboard_messages',
       'switchboard_site',
       'switchboard_subscriptions',
@@ -99,6 +100,7 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
     expect(known.services).toEqual([
       'application-passwords',
       'deliveries',
+      'doctor',
       'events',
       'modules',
       'publisher',
@@ -110,6 +112,7 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
     expect(await isWrapped(site)).toBe(false);
     expect(await cronTasks(site)).toEqual([
       'switchboardClock',
+      'switchboardManualRequests',
       'switchboardDeliveries',
       'switchboardHeldBack',
       'switchboardDeliveryRetention',

@@ -1,46 +1,15 @@
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { databases, describeEach, listTables, readEverything } from '../support/databases';
 import { startFixture } from '../support/fixtures';
-import { ROOT, SITE_DIR } from '../support/paths';
+import { runCommand as run } from '../support/command';
 import type { Site } from '../support/site';
 import { type Receiver, startReceiver } from '../support/receiver';
 
 jest.setTimeout(240_000);
 
 const QUIET = { webhooks: { dispatch: false }, pos: { process: false } };
-
-interface Ended {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
-const run = (
-  words: string[],
-  { env = {}, cwd = SITE_DIR, input = '', file = 'switchboard' } = {} as {
-    env?: NodeJS.ProcessEnv;
-    cwd?: string;
-    input?: string;
-    file?: string;
-  }
-): Promise<Ended> =>
-  new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [path.join(ROOT, `bin/${file}.js`), ...words], {
-      cwd,
-      env: { ...process.env, NODE_OPTIONS: '', ...env },
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
-    const ended = { stdout: '', stderr: '' };
-    child.stdout.on('data', (chunk) => (ended.stdout += chunk));
-    child.stderr.on('data', (chunk) => (ended.stderr += chunk));
-    child.stdin.on('error', () => {});
-    child.stdin.end(input);
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...ended }));
-  });
 
 describe('switchboard', () => {
   it.each([
@@ -51,19 +20,30 @@ describe('switchboard', () => {
     [['uninstall', '--dorp'], /uninstall.*--dorp/],
     [['uninstall', 'now'], /uninstall.*now/],
     [['stock', 'rebuild', '--mend=yes'], /stock rebuild.*--mend/],
+    [['doctor', '--fix'], /doctor.*--fix/],
+    [['worker', '--only', 'mail'], /worker.*--only.*mail/],
+    [['worker', '--only'], /worker.*--only/],
+    [['worker', '--concurrency', '0'], /worker.*--concurrency.*"0"/],
+    [['worker', '--concurrency', 'many'], /worker.*--concurrency.*"many"/],
+    [['worker', '--health-port', '65536'], /worker.*--health-port.*65536/],
   ])('refuses %j in one line that names it', async (words, expected) => {
     const { code, stdout, stderr } = await run(words as string[]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(expected)]);
   });
 
-  it.each([[['--help']], [['uninstall', '--help']], [['stock', 'rebuild', '--help']]])(
+  it.each([[], ['uninstall'], ['stock', 'rebuild'], ['worker'], ['doctor']].map((name) => [name]))(
     'explains %j',
-    async (words) => {
-      const { code, stdout, stderr } = await run(words);
+    async (name) => {
+      const { code, stdout, stderr } = await run([...name, '--help']);
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toMatch(/^Usage/);
       expect(stdout).toContain('--json');
+      const json = await run([...name, '--help', '--json']);
+      expect({ code: json.code, answer: JSON.parse(json.stdout) }).toEqual({
+        code: 0,
+        answer: { usage: stdout },
+      });
     }
   );
 

@@ -9,14 +9,31 @@ export const config = {
 
 const parsed = new WeakMap<Core.Strapi, Options>();
 
+/** Where `bin/` says what its process is for; nothing is there in a site's own processes. */
+const COMMAND = 'switchboard-command';
+
 /**
- * In a process of the command `switchboard` (`bin/`), which loads the site to look into it, nothing
- * is sent or applied, whatever the site's own nodes do.
+ * What a process of the command `switchboard` does of the site's work, whatever the options say: a
+ * worker what it was started for, any other command nothing, because it loads the site to look into it.
  */
-const withoutWork = (options: Options): Options => ({
+interface CommandProcess {
+  sends: boolean;
+  applies: boolean;
+  /** Instead of `webhooks.concurrency`. */
+  concurrency?: number;
+}
+
+const forCommand = (
+  options: Options,
+  { sends, applies, concurrency }: CommandProcess
+): Options => ({
   ...options,
-  webhooks: { ...options.webhooks, dispatch: false },
-  pos: { ...options.pos, process: false },
+  webhooks: {
+    ...options.webhooks,
+    dispatch: sends,
+    concurrency: concurrency ?? options.webhooks.concurrency,
+  },
+  pos: { ...options.pos, process: applies },
 });
 
 /** The site's options with every default filled in. Parsed once a process. */
@@ -24,7 +41,8 @@ export const getOptions = (strapi: Core.Strapi): Options => {
   let options = parsed.get(strapi);
   if (!options) {
     options = parseOptions(strapi.config.get('plugin::switchboard'));
-    if (strapi.config.get('switchboard-command')) options = withoutWork(options);
+    const command = strapi.config.get(COMMAND) as CommandProcess | undefined;
+    if (command) options = forCommand(options, command);
     parsed.set(strapi, options);
   }
   return options;

@@ -4,6 +4,7 @@ import { registerHooks } from '../hooks';
 import type { Feature } from '../feature';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { settleArrivedWebhooks } from './delivering/arrivals';
+import { manualRequestsTable } from './delivering/by-hand/requests-table';
 import { controllers } from './managing/controllers';
 import { createDeliveriesService } from './managing/deliveries-service';
 import { createEventsService, sendForPlugin } from './publishing/events-service';
@@ -29,7 +30,7 @@ let giveUpAnnouncing: (() => void) | undefined;
 export const webhooks: Feature = {
   contentTypes: { webhook: webhookType, message: messageType, delivery: deliveryType },
   internalTables: [webhookTable, deliveryTable],
-  tables: [attemptsTable, subscriptionsTable],
+  tables: [attemptsTable, manualRequestsTable, subscriptionsTable],
   services: {
     webhooks: createWebhooksService,
     deliveries: createDeliveriesService,

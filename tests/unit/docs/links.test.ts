@@ -9,6 +9,7 @@ const documents = [
   'CHANGELOG.md',
   'SECURITY.md',
   '.changeset/README.md',
+  'examples/compose/README.md',
   'examples/receivers/README.md',
   'tests/support/README.md',
   ...['docs', 'docs/decisions'].flatMap((folder) =>

@@ -14,6 +14,7 @@ const pages = [
   'README.md',
   'ARCHITECTURE.md',
   'CONTRIBUTING.md',
+  'examples/compose/README.md',
   'examples/receivers/README.md',
   'examples/middleware/README.md',
   ...fs

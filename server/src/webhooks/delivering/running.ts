@@ -8,6 +8,8 @@ import type { GroupHandler } from '../../scheduling/types';
 import { onModulesChanged } from '../../modules';
 import { settleArrivedWebhooksLater } from './arrivals';
 import { announceDeliveries, DELIVERIES } from './announce';
+import { MANUAL_REQUESTS } from './by-hand/ask-another-process';
+import { createManualRequestHandler } from './by-hand/serve-requests';
 import { createDeliveryHandler } from './delivery-handler';
 import { createHeldBack, type HeldBack } from './held-back';
 import { removeOldDeliveries } from './retention';
@@ -48,13 +50,27 @@ export const getSender = (strapi: Core.Strapi): Sender => {
 const everySeconds = (seconds: number): string =>
   seconds < 60 ? `*/${seconds} * * * * *` : `0 */${Math.max(1, Math.round(seconds / 60))} * * * *`;
 
+/** Tests and retries that somebody asked a process for that does not send. */
+const serveRequests = (strapi: Core.Strapi, sender: Sender, detached: Detached): void => {
+  const scheduler = getScheduler(strapi);
+  scheduler.serve(MANUAL_REQUESTS, createManualRequestHandler(strapi, sender, detached));
+  strapi.cron.add({
+    // Each second: somebody waits for the answer.
+    switchboardManualRequests: {
+      task: async () => scheduler.announce(MANUAL_REQUESTS, null, getClock(strapi).now()),
+      options: { rule: everySeconds(1) },
+    },
+  });
+};
+
 const dispatch = (
   strapi: Core.Strapi,
   handler: GroupHandler,
-  heldBack: HeldBack,
+  { sender, heldBack }: Running,
   detached: Detached
 ): void => {
   getScheduler(strapi).serve(DELIVERIES, handler);
+  serveRequests(strapi, sender, detached);
   strapi.cron.add({
     // The backstop: other nodes' rows, those of a node that died, and what a transfer brought.
     switchboardDeliveries: {
@@ -106,7 +122,9 @@ export const startSending = (strapi: Core.Strapi): void => {
     return;
   }
   const handler = createDeliveryHandler(strapi, sender, heldBack, detached);
-  const giveUpStart = whenLoaded(strapi, () => dispatch(strapi, handler, heldBack, detached));
+  const giveUpStart = whenLoaded(strapi, () =>
+    dispatch(strapi, handler, { sender, heldBack }, detached)
+  );
   running.set(strapi, { sender, heldBack, giveUpStart });
 };
 
@@ -114,7 +132,8 @@ export const startSending = (strapi: Core.Strapi): void => {
 export const stopSending = async (strapi: Core.Strapi): Promise<void> => {
   const now = running.get(strapi);
   now?.giveUpStart?.();
-  await getScheduler(strapi).stop(DELIVERIES);
+  const scheduler = getScheduler(strapi);
+  await Promise.all([scheduler.stop(DELIVERIES), scheduler.stop(MANUAL_REQUESTS)]);
   await now?.heldBack.stop();
 };
 

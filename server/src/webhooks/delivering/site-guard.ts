@@ -11,7 +11,8 @@ import {
 } from '../../net/private-addresses';
 import { whenLoaded } from '../../runtime/when-loaded';
 
-const policyOf = (strapi: Core.Strapi): PrivateAddressPolicy =>
+/** What environment and option say of private addresses; the hook's handlers may say otherwise. */
+export const privateAddressPolicy = (strapi: Core.Strapi): PrivateAddressPolicy =>
   judgePrivateAddresses({
     option: getOptions(strapi).webhooks.allowPrivateNetworks,
     nodeEnv: givenNodeEnv(),
@@ -24,7 +25,7 @@ const hookOf = (strapi: Core.Strapi) => getHook(strapi, 'service_crm_webhook_all
 /** The guard of this site's webhooks: environment, option and hook (docs/operations.md#addresses-that-are-refused). */
 export const createSiteGuard = (strapi: Core.Strapi): AddressGuard => {
   const { allowPrivateNetworks } = getOptions(strapi).webhooks;
-  const { open } = policyOf(strapi);
+  const { open } = privateAddressPolicy(strapi);
   return createAddressGuard({
     allowedCidrs: Array.isArray(allowPrivateNetworks) ? parseCidrList(allowPrivateNetworks) : [],
     isLocalAllowed: async () => (await hookOf(strapi).call(open)) === true,
@@ -38,7 +39,7 @@ export const createSiteGuard = (strapi: Core.Strapi): AddressGuard => {
  */
 export const announcePrivateAddresses = (strapi: Core.Strapi): (() => void) =>
   whenLoaded(strapi, () => {
-    const policy = policyOf(strapi);
+    const policy = privateAddressPolicy(strapi);
     const hook = hookOf(strapi);
     void hook.call(policy.open).then((answer) => {
       const hookSays = hook.getHandlers().length > 0 ? answer === true : null;

@@ -5,7 +5,7 @@ import { forbidStoring } from '../../secrets/no-store';
 import type { ControllerFactory } from '../../http/controller';
 import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { chooseableEvents } from '../subscriptions/catalogue';
-import type { DeliveriesService } from './deliveries-service';
+import type { DeliveriesService, Unsent } from './deliveries-service';
 import {
   createWebhookInput,
   deliveriesQuery,
@@ -17,7 +17,17 @@ import { webhookRules } from './webhook-rules';
 import type { WebhooksService } from './webhooks-service';
 
 /** The host adds a method for each HTTP error to koa's context. */
-type HostContext = Context & { conflict(message: string): void };
+type HostContext = Context & {
+  conflict(message: string): void;
+  serviceUnavailable(message: string): void;
+};
+
+const UNSENT: Readonly<Record<Unsent['unsent'], string>> = {
+  'nobody sends':
+    'This process does not send, and no other one took this over: nothing was sent. Start "switchboard worker", or set webhooks.dispatch on one of the nodes.',
+  'no answer':
+    'Another process took this over and has not said what came of it; the log of deliveries will.',
+};
 
 /** How a single object is put into an answer: bare for the CRM API, in `data` for the admin. */
 type Shape = (value: unknown) => unknown;
@@ -75,7 +85,9 @@ const webhooks =
     },
     async test(ctx) {
       const { event } = parseInput(testInput, ctx.request.body);
-      ctx.body = shape(await deliveriesOf(strapi).test(webhookId(ctx), event));
+      const result = await deliveriesOf(strapi).test(webhookId(ctx), event);
+      if ('unsent' in result) ctx.serviceUnavailable(UNSENT[result.unsent]);
+      else ctx.body = shape(result);
     },
     async rotateSecret(ctx) {
       forbidStoring(ctx);
@@ -101,6 +113,10 @@ const deliveries =
       }
       if (delivery === 'foreign') {
         ctx.conflict('This delivery came from another site, and is not sent from here.');
+        return;
+      }
+      if ('unsent' in delivery) {
+        ctx.serviceUnavailable(UNSENT[delivery.unsent]);
         return;
       }
       if ('off' in delivery) {

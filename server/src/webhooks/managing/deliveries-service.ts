@@ -1,23 +1,27 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Delivery, Page, TestResult } from '../../../../shared/contracts/webhooks';
-import { currentExecutor, table } from '../../database/connection';
-import { debugLog } from '../../runtime/debug-log';
-import { getModules, moduleName } from '../../modules';
+import { getOptions } from '../../config';
 import { fieldError } from '../../http/validation';
-import { moduleHolding } from '../delivering/held-back';
-import { recordAttempts, tellDelivered } from '../delivering/record';
+import { askAnotherProcess, type Unanswered } from '../delivering/by-hand/ask-another-process';
+import type { ManualAnswer, ManualRequest } from '../delivering/by-hand/request-store';
+import {
+  judgeRetry,
+  retryNow,
+  type RetryRefusal,
+  testNow,
+  webhookRow,
+} from '../delivering/by-hand/send-now';
 import { getSender } from '../delivering/running';
-import type { AttemptResult } from '../delivering/sender';
-import { findDelivery, listDeliveries, showDelivery } from '../delivering/store/delivery-log';
-import { getDeliveryStore, type LeasedDelivery } from '../delivering/store/delivery-store';
-import { claimedLine, queuedLine } from '../debug-lines';
-import { freezeEnvelope } from '../publishing/publisher';
-import { uuidV7 } from '../rules/uuid-v7';
-import { declaredEvents, PING } from '../subscriptions/catalogue';
-import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { listDeliveries, showDelivery } from '../delivering/store/delivery-log';
+import { PING } from '../subscriptions/catalogue';
 import type { DeliveriesQuery } from './inputs';
 import { webhookRules } from './webhook-rules';
+
+/** On a node that does not send, where no other process answered in time. */
+export interface Unsent {
+  unsent: Unanswered;
+}
 
 /** The log of deliveries, and sending by hand; docs/contract-webhooks.md#management-routes. */
 export interface DeliveriesService {
@@ -25,24 +29,19 @@ export interface DeliveriesService {
   list(webhookId: number, query: DeliveriesQuery): Promise<Page<Delivery>>;
   get(id: number): Promise<Delivery>;
   /**
-   * Sends a delivery again now and answers with it as it is afterwards; `held` where an attempt of
-   * it is under way, `off` with the module's name where the module of its event is switched off,
-   * `foreign` where it belongs to another site, which alone may send it.
-   * NotFoundError (404) for an unknown id.
+   * Sends a delivery again now and answers with it as it is afterwards; a node that does not send has
+   * another process do it. NotFoundError (404) for an unknown id.
    */
-  retry(id: number): Promise<Delivery | 'held' | 'foreign' | { off: string }>;
-  /** Sends a `ping`, or an event's example, now; logged, never retried, also while inactive. */
-  test(webhookId: number, event?: string): Promise<TestResult>;
+  retry(id: number): Promise<Delivery | RetryRefusal | Unsent>;
+  /**
+   * Sends a `ping`, or an event's example, now; logged, never retried, also while inactive. A node
+   * that does not send has another process do it.
+   */
+  test(webhookId: number, event?: string): Promise<TestResult | Unsent>;
 }
 
 export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): DeliveriesService => {
-  const webhookRow = async (id: number): Promise<WebhookRow> => {
-    const executor = await currentExecutor(strapi);
-    const row = (await table(strapi, executor, WEBHOOKS_TABLE).where({ id }).first()) as
-      WebhookRow | undefined;
-    if (!row) throw new errors.NotFoundError('Webhook not found');
-    return row;
-  };
+  const sendsHere = () => getOptions(strapi).webhooks.dispatch;
 
   const shown = async (id: number): Promise<Delivery> => {
     const delivery = await showDelivery(strapi, id);
@@ -50,81 +49,43 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
     return delivery;
   };
 
-  const attemptNow = async (lease: LeasedDelivery): Promise<AttemptResult> => {
-    const webhook = await webhookRow(lease.group);
-    const result = await getSender(strapi).attempt(lease.delivery, webhook, true);
-    await recordAttempts(strapi, [{ lease, webhook, result }], (recorded) =>
-      tellDelivered(strapi, recorded)
-    );
-    return result;
-  };
-
-  const startTest = async (
-    webhook: WebhookRow,
-    event: string,
-    data: unknown
-  ): Promise<LeasedDelivery> => {
-    const store = getDeliveryStore(strapi);
-    const at = store.now();
-    const deliveryId = uuidV7(at);
-    const delivery = {
-      deliveryId,
-      webhook: Number(webhook.id),
-      url: webhook.url,
-      event,
-      body: freezeEnvelope(strapi, { deliveryId, event, at, data }),
-      at,
-      isTest: true,
-    };
-    const lease = await store.insertLeased(delivery);
-    debugLog(strapi)?.(queuedLine(delivery));
-    return lease;
+  /** @throws what the other process met: NotFoundError (404) for what is gone by now. */
+  const askElsewhere = async (
+    request: ManualRequest
+  ): Promise<Extract<ManualAnswer, { kind: 'retry' | 'test' }> | Unsent> => {
+    const answer = await askAnotherProcess(strapi, request);
+    if (typeof answer === 'string') return { unsent: answer };
+    if (answer.kind === 'missing') throw new errors.NotFoundError(answer.message);
+    if (answer.kind === 'failed') throw new Error(answer.message);
+    return answer;
   };
 
   return {
     async list(webhookId, { status, event, ...page }) {
-      await webhookRow(webhookId);
+      await webhookRow(strapi, webhookId);
       return listDeliveries(strapi, { webhook: webhookId, status, event }, page);
     },
 
     get: shown,
 
     async retry(id) {
-      const delivery = await findDelivery(strapi, id);
-      if (!delivery) throw new errors.NotFoundError('Delivery not found');
-      if (delivery.foreign) return 'foreign';
-      const module = await moduleHolding(
-        strapi,
-        delivery.event,
-        await getModules(strapi).enabled()
-      );
-      if (module) return { off: moduleName(module) };
-      const lease = await getDeliveryStore(strapi).claimOne(id);
-      if (lease === 'absent') throw new errors.NotFoundError('Delivery not found');
-      if (lease === 'held') return 'held';
-      debugLog(strapi)?.(claimedLine(lease));
-      await attemptNow(lease);
-      return shown(id);
+      if (sendsHere()) return (await retryNow(strapi, getSender(strapi), id)) ?? shown(id);
+      const refusal = await judgeRetry(strapi, id);
+      if (refusal) return refusal;
+      const answer = await askElsewhere({ kind: 'retry', delivery: id });
+      if ('unsent' in answer) return answer;
+      return (answer.kind === 'retry' ? answer.refusal : null) ?? shown(id);
     },
 
     async test(webhookId, event = PING) {
-      const webhook = await webhookRow(webhookId);
+      await webhookRow(strapi, webhookId);
       const wrong = await webhookRules(strapi).events?.([event]);
       if (wrong) throw fieldError('event', wrong);
-      const declared = await declaredEvents(strapi);
-      const data =
-        event === PING
-          ? { webhook_id: webhookId, message: 'This is a test from Switchboard.' }
-          : (declared[event]?.example ?? {});
-      const lease = await startTest(webhook, event, data);
-      const { ok, attempt } = await attemptNow(lease);
-      return {
-        ok,
-        response_code: attempt.answer?.status ?? null,
-        error: attempt.error,
-        duration_ms: attempt.duration_ms,
-        delivery_id: lease.delivery.deliveryId,
-      };
+      if (sendsHere()) return testNow(strapi, getSender(strapi), webhookId, event);
+      const answer = await askElsewhere({ kind: 'test', webhook: webhookId, event });
+      if ('unsent' in answer) return answer;
+      if (answer.kind !== 'test') throw new Error('The answer to a test was another one.');
+      return answer.result;
     },
   };
 };

@@ -1,0 +1,143 @@
+'use strict';
+
+const { startHealthServer } = require('./health-server');
+const { createWorkingSite } = require('./site');
+const { wholeNumber } = require('./whole-number');
+
+const usage = `Usage, in the folder of a Strapi site: switchboard worker [--only webhooks|pos] [--concurrency N] [--health-port N]
+
+Loads the site without its HTTP server and does its work until it is stopped: sends what is due to
+webhooks and applies what tills have sent, whatever webhooks.dispatch and pos.process say.
+
+  --only webhooks   send only
+  --only pos        apply only
+  --concurrency N   attempts under way at once, instead of webhooks.concurrency (1 to 1000)
+  --health-port N   answer GET /health on this port: 200 while it works, 503 while it starts and stops
+  --json            print what it says to standard error, and { "serves", "started_at", "stopped_at" }
+                    at its end
+
+SIGTERM and SIGINT stop it: it takes no more work, ends what it has begun, and ends with 0. It ends
+with 2 where it could not start.
+`;
+
+const KINDS = ['webhooks', 'pos'];
+const DOES = { webhooks: 'sends to webhooks', pos: 'applies what tills send' };
+
+const kindsOf = (only) => {
+  if (only === undefined) return KINDS;
+  if (KINDS.includes(only)) return [only];
+  throw new Error(`switchboard worker: --only must be webhooks or pos, not "${only}"`);
+};
+
+const readSettings = ({ only, concurrency, 'health-port': healthPort, json = false }) => ({
+  wanted: kindsOf(only),
+  concurrency: wholeNumber('switchboard worker: --concurrency', concurrency, 1, 1000),
+  healthPort: wholeNumber('switchboard worker: --health-port', healthPort, 1, 65_535),
+  json,
+});
+
+/** What it can do of that on this site, known once its options are. */
+const served = (strapi, wanted) => {
+  if (!strapi.plugins.switchboard)
+    throw new Error('The plugin switchboard is not on in config/plugins of this site.');
+  const hasTills = strapi.config.get('plugin::switchboard')?.features?.pos !== false;
+  const serves = wanted.filter((kind) => kind !== 'pos' || hasTills);
+  if (serves.length === 0)
+    throw new Error(
+      'This site does without tills and stock: features.pos is false in its options.'
+    );
+  return serves;
+};
+
+/** How long a site that is being loaded is waited for when it is to stop. */
+const LOADED_WITHIN_MS = 15_000;
+
+const atMost = (milliseconds, work) =>
+  Promise.race([
+    work,
+    new Promise((resolve) => {
+      setTimeout(resolve, milliseconds);
+    }),
+  ]);
+
+/**
+ * Loads the site and resolves once everything works. The host ends the process itself on a signal,
+ * after `strapi.destroy()`; what is to happen around that is put around this method. A site that is
+ * half loaded cannot be destroyed: its load is waited for, and where that fails nothing was begun.
+ */
+const load = async (strapi, { onStopping, onStopped }) => {
+  // The site's own scheduled tasks are its nodes' to run: with workers beside them, each would run twice.
+  strapi.config.set('server.cron.enabled', false);
+  const destroy = strapi.destroy.bind(strapi);
+  const loading = strapi.load();
+  strapi.destroy = async () => {
+    onStopping();
+    await atMost(
+      LOADED_WITHIN_MS,
+      loading.catch(() => {})
+    );
+    if (strapi.isLoaded) await destroy();
+    await onStopped();
+  };
+  await loading;
+};
+
+const forEver = () => new Promise(() => {});
+
+const run = async (values, output) => {
+  const { wanted, concurrency, healthPort, json } = readSettings(values);
+  const status = { state: 'starting', serves: wanted };
+  const say = (line) => {
+    const text = `switchboard worker: ${line}`;
+    if (json) output.complain(text);
+    else output.result(text);
+  };
+  // Until there is a site that the host could stop, a signal has nothing to end but this process.
+  const leave = () => process.exit(0);
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, leave);
+  if (healthPort !== undefined) {
+    await startHealthServer(healthPort, () => status);
+    say(`GET /health is answered on port ${healthPort}`);
+  }
+  const strapi = await createWorkingSite({
+    sends: wanted.includes('webhooks'),
+    applies: wanted.includes('pos'),
+    concurrency,
+  });
+  for (const signal of ['SIGTERM', 'SIGINT']) process.off(signal, leave);
+  const startedAt = new Date().toISOString();
+  const onStopping = () => {
+    status.state = 'stopping';
+    say('takes no more work, and ends what it has begun');
+  };
+  const onStopped = async () => {
+    say('stopped');
+    const times = { started_at: startedAt, stopped_at: new Date().toISOString() };
+    if (json) output.json({ serves: status.serves, ...times });
+    await output.flushed();
+  };
+  try {
+    await load(strapi, { onStopping, onStopped });
+    status.serves = served(strapi, wanted);
+  } catch (error) {
+    // A site that is stopped while it loads fails at that; the host is ending the process.
+    if (status.state === 'stopping') return forEver();
+    throw error;
+  }
+  if (status.state === 'starting') {
+    status.state = 'working';
+    say(`process ${process.pid} ${status.serves.map((kind) => DOES[kind]).join(' and ')}`);
+  }
+  return forEver();
+};
+
+module.exports = {
+  summary: 'send to webhooks and apply what tills send, in a process of its own',
+  usage,
+  options: {
+    only: { type: 'string' },
+    concurrency: { type: 'string' },
+    'health-port': { type: 'string' },
+  },
+  run,
+};

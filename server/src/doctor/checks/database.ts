@@ -1,0 +1,51 @@
+import type { Core } from '@strapi/strapi';
+import { getClock } from '../../database/clock';
+import { sqliteWarnings } from '../../database/sqlite-settings';
+import { type Check, ok, warn } from '../types';
+
+/** Beyond this a receiver may refuse signatures, and tills may be refused that keep the time. */
+const CLOCKS_APART_MS = 5000;
+
+/** The node's clock is in signatures, and tills are judged against it; all else is the database's. */
+export const clocks: Check = {
+  name: 'clocks',
+  async look(strapi) {
+    const clock = getClock(strapi);
+    await clock.sync();
+    const offset = Date.now() - clock.now();
+    const message = `this node's clock and the database's are ${Math.abs(offset)} ms apart (node ${offset < 0 ? 'behind' : 'ahead'})`;
+    if (Math.abs(offset) <= CLOCKS_APART_MS) return ok(message);
+    return warn(message, 'set the clocks with NTP or chrony on both machines');
+  },
+};
+
+/** @param expected the plain tables of the features that the site has */
+export const tables = (expected: (strapi: Core.Strapi) => readonly string[]): Check => ({
+  name: 'tables',
+  async look(strapi) {
+    const types = Object.values(strapi.contentTypes)
+      .filter(({ uid }) => uid.startsWith('plugin::switchboard.'))
+      .map(({ collectionName }) => String(collectionName));
+    const names = [...new Set([...types, ...expected(strapi)])];
+    const present = new Set(await strapi.db.dialect.schemaInspector.getTables());
+    const missing = names.filter((name) => !present.has(name)).sort();
+    if (missing.length === 0) return ok(`all ${names.length} tables are there`);
+    return warn(
+      `${missing.length} of ${names.length} tables are missing: ${missing.join(', ')}`,
+      'start the site once with this version: it makes them'
+    );
+  },
+});
+
+export const sqlite: Check = {
+  name: 'sqlite',
+  async look(strapi) {
+    if (strapi.db.dialect.client !== 'sqlite') return null;
+    const warnings = await sqliteWarnings(strapi);
+    if (warnings.length === 0) return ok('SQLite has its write-ahead log (WAL)');
+    return warn(
+      warnings.join(' '),
+      "set journal_mode = WAL and busy_timeout = 50 in afterCreate of the database's pool"
+    );
+  },
+};

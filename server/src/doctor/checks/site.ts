@@ -1,0 +1,93 @@
+import { privateAddressPolicy } from '../../webhooks/delivering/site-guard';
+import { proxyWarning } from '../../net/client-address';
+import { givenNodeEnv } from '../../net/node-env';
+import { describePrivateAddresses } from '../../net/private-addresses';
+import { hasEncryptionKey, MISSING_KEY_HELP } from '../../secrets/secret-box';
+import { type Check, fail, ok, warn } from '../types';
+
+/** What can be said of a site by its settings and its environment alone. */
+
+export const encryptionKey: Check = {
+  name: 'encryption_key',
+  look: (strapi) =>
+    hasEncryptionKey(strapi)
+      ? ok('admin.secrets.encryptionKey is set')
+      : fail(
+          'admin.secrets.encryptionKey is not set: secrets can neither be stored nor read',
+          MISSING_KEY_HELP
+        ),
+};
+
+const describeNodeEnv = (): { text: string; isProduction: boolean } => {
+  const environment = givenNodeEnv();
+  if (environment === 'unknown') return { text: 'NODE_ENV may be set or not', isProduction: false };
+  const { given } = environment;
+  if (given === null) return { text: 'NODE_ENV is not set', isProduction: false };
+  return { text: `NODE_ENV is ${given}`, isProduction: given === 'production' };
+};
+
+/** Of the environment that the command was started in; a site's own process may have another one. */
+export const environment: Check = {
+  name: 'environment',
+  look(strapi) {
+    const policy = privateAddressPolicy(strapi);
+    const { text, isProduction } = describeNodeEnv();
+    const addresses = describePrivateAddresses(policy, null);
+    const message = addresses.includes('NODE_ENV') ? addresses : `${text}; ${addresses}`;
+    if (policy.open) {
+      return warn(
+        message,
+        'on a live site set NODE_ENV=production, or name the networks in webhooks.allowPrivateNetworks'
+      );
+    }
+    if (!isProduction) return warn(message, 'set NODE_ENV=production on a live site');
+    return ok(message);
+  },
+};
+
+const namedProxies = (proxy: unknown): string[] => {
+  const { global, http, https } = (
+    typeof proxy === 'object' && proxy !== null ? proxy : {}
+  ) as Record<string, unknown>;
+  const configured = Object.entries({ global, http, https }).filter(([, value]) => value);
+  const variables = ['HTTP_PROXY', 'HTTPS_PROXY'].filter(
+    (name) => process.env[name] || process.env[name.toLowerCase()]
+  );
+  return [...configured.map(([name]) => `server.proxy.${name}`), ...variables];
+};
+
+export const proxy: Check = {
+  name: 'proxy',
+  look(strapi) {
+    const settings: unknown = strapi.config.get('server.proxy');
+    const wrong = proxyWarning(settings);
+    if (wrong) return warn(wrong, 'set proxy.maxIpsCount in config/server');
+    const named = namedProxies(settings);
+    if (named.length > 0) {
+      return ok(
+        `posts to webhooks go out directly: ${named.join(', ')} is not used for them`,
+        'let the process reach the receivers directly'
+      );
+    }
+    const { koa } = (typeof settings === 'object' && settings !== null ? settings : {}) as {
+      koa?: unknown;
+    };
+    return ok(
+      koa === true
+        ? 'proxies before this site are trusted and counted'
+        : 'no proxy before this site is trusted',
+      koa === true ? undefined : 'set proxy.koa and proxy.maxIpsCount where the site is behind one'
+    );
+  },
+};
+
+export const mcp: Check = {
+  name: 'mcp',
+  look: (strapi) =>
+    strapi.config.get('server.mcp.enabled')
+      ? ok('server.mcp.enabled is on: assistants with a token may use the tools of the site')
+      : ok(
+          'server.mcp.enabled is off: no tools are offered to assistants',
+          'set mcp.enabled to true in config/server to offer them'
+        ),
+};

@@ -1,0 +1,87 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { getOptions } from '../../config';
+import { getClock } from '../../database/clock';
+import { currentExecutor, table } from '../../database/connection';
+import { POS_EVENTS_TABLE } from '../../pos/tables';
+import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../../webhooks/tables';
+import { type Check, ok, warn } from '../types';
+
+/** Due for longer than this: nobody serves it, or not fast enough. */
+const LATE_MS = 60_000;
+
+const hasTable = (strapi: Core.Strapi, name: string): Promise<boolean> =>
+  strapi.db.getSchemaConnection().hasTable(name);
+
+const count = async (rows: Knex.QueryBuilder): Promise<number> => {
+  const [row] = (await rows.count({ n: '*' })) as { n: number | string }[];
+  return Number(row?.n ?? 0);
+};
+
+/** For how long the row that has waited longest has been due, milliseconds; 0 where none is late. */
+const lateness = async (rows: Knex.QueryBuilder, now: number): Promise<number> => {
+  const [row] = (await rows.where('due_at', '>', 0).min({ oldest: 'due_at' })) as {
+    oldest: number | string | null;
+  }[];
+  const oldest = Number(row?.oldest ?? now);
+  return Math.max(0, now - oldest);
+};
+
+const lateText = (late: number): string =>
+  late > LATE_MS ? `; the oldest has been due for ${Math.round(late / 1000)} seconds` : '';
+
+export const deliveries: Check = {
+  name: 'deliveries',
+  async look(strapi) {
+    if (!(await hasTable(strapi, DELIVERIES_TABLE))) return null;
+    const executor = await currentExecutor(strapi);
+    const served = table(strapi, executor, WEBHOOKS_TABLE).where({ active: true }).select('id');
+    const rows = () => table(strapi, executor, DELIVERIES_TABLE);
+    const pending = () => rows().where({ status: 'pending' });
+    const waiting = await count(pending().where({ tries: 0 }));
+    const failing = await count(pending().where('tries', '>', 0));
+    const off = await count(
+      table(strapi, executor, WEBHOOKS_TABLE)
+        .where({ active: false })
+        .whereNotNull('disabled_reason')
+    );
+    const late = await lateness(pending().whereIn('webhook_id', served), getClock(strapi).now());
+    const message = `deliveries: ${waiting} waiting, ${failing} failing; ${off} webhooks were switched off${lateText(late)}`;
+    if (late > LATE_MS) {
+      return warn(
+        message,
+        'see to it that a process sends: a node with webhooks.dispatch, or switchboard worker'
+      );
+    }
+    if (failing > 0 || off > 0) {
+      return warn(message, 'look at the causes in the log of deliveries, and mend the receivers');
+    }
+    return ok(message);
+  },
+};
+
+export const posEvents: Check = {
+  name: 'pos_events',
+  async look(strapi) {
+    if (!getOptions(strapi).features.pos || !(await hasTable(strapi, POS_EVENTS_TABLE)))
+      return null;
+    const executor = await currentExecutor(strapi);
+    const rows = () => table(strapi, executor, POS_EVENTS_TABLE);
+    const inState = (...states: string[]) => count(rows().whereIn('state', states));
+    const waiting = await inState('pending');
+    const mapping = await inState('needs_mapping', 'partially_applied');
+    const failed = await inState('failed');
+    const late = await lateness(rows().where({ state: 'pending' }), getClock(strapi).now());
+    const message = `records of tills: ${waiting} waiting, ${mapping} waiting for a mapping, ${failed} failed${lateText(late)}`;
+    if (late > LATE_MS) {
+      return warn(
+        message,
+        'see to it that a process applies them: a node with pos.process, or switchboard worker'
+      );
+    }
+    if (failed > 0 || mapping > 0) {
+      return warn(message, 'look at them in the admin panel, Point of sale, Events');
+    }
+    return ok(message);
+  },
+};

@@ -1,0 +1,121 @@
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import type { TestResult } from '../../../../../shared/contracts/webhooks';
+import { currentExecutor, table } from '../../../database/connection';
+import { getModules, moduleName } from '../../../modules';
+import { debugLog } from '../../../runtime/debug-log';
+import { claimedLine, queuedLine } from '../../debug-lines';
+import { freezeEnvelope } from '../../publishing/publisher';
+import { uuidV7 } from '../../rules/uuid-v7';
+import { declaredEvents, PING } from '../../subscriptions/catalogue';
+import { type WebhookRow, WEBHOOKS_TABLE } from '../../tables';
+import { moduleHolding } from '../held-back';
+import { recordAttempts, tellDelivered } from '../record';
+import type { AttemptResult, Sender } from '../sender';
+import { findDelivery } from '../store/delivery-log';
+import { getDeliveryStore, type LeasedDelivery } from '../store/delivery-store';
+
+/**
+ * Why a delivery is not sent again: an attempt of it is under way, it belongs to another site, which
+ * alone may send it, or the module of its event, named here, is switched off.
+ */
+export type RetryRefusal = 'held' | 'foreign' | { off: string };
+
+const missing = () => new errors.NotFoundError('Delivery not found');
+
+/** NotFoundError (404) where there is no such webhook. */
+export const webhookRow = async (strapi: Core.Strapi, id: number): Promise<WebhookRow> => {
+  const executor = await currentExecutor(strapi);
+  const row = (await table(strapi, executor, WEBHOOKS_TABLE).where({ id }).first()) as
+    WebhookRow | undefined;
+  if (!row) throw new errors.NotFoundError('Webhook not found');
+  return row;
+};
+
+/**
+ * Whether a delivery may be sent by hand, whichever process would do it.
+ * @returns null where it may. NotFoundError (404) for an unknown id.
+ */
+export const judgeRetry = async (strapi: Core.Strapi, id: number): Promise<RetryRefusal | null> => {
+  const delivery = await findDelivery(strapi, id);
+  if (!delivery) throw missing();
+  if (delivery.foreign) return 'foreign';
+  const enabled = await getModules(strapi).enabled();
+  const module = await moduleHolding(strapi, delivery.event, enabled);
+  return module ? { off: moduleName(module) } : null;
+};
+
+const attemptNow = async (
+  strapi: Core.Strapi,
+  sender: Sender,
+  lease: LeasedDelivery
+): Promise<AttemptResult> => {
+  const webhook = await webhookRow(strapi, lease.group);
+  const result = await sender.attempt(lease.delivery, webhook, true);
+  await recordAttempts(strapi, [{ lease, webhook, result }], (recorded) =>
+    tellDelivered(strapi, recorded)
+  );
+  return result;
+};
+
+/**
+ * Makes one attempt of a delivery, now and from this process, and records it.
+ * @returns null once the attempt is recorded. NotFoundError (404) for an unknown id.
+ */
+export const retryNow = async (
+  strapi: Core.Strapi,
+  sender: Sender,
+  id: number
+): Promise<RetryRefusal | null> => {
+  const refusal = await judgeRetry(strapi, id);
+  if (refusal) return refusal;
+  const lease = await getDeliveryStore(strapi).claimOne(id);
+  if (lease === 'absent') throw missing();
+  if (lease === 'held') return 'held';
+  debugLog(strapi)?.(claimedLine(lease));
+  await attemptNow(strapi, sender, lease);
+  return null;
+};
+
+const exampleOf = async (strapi: Core.Strapi, webhookId: number, event: string) => {
+  if (event === PING) {
+    return { webhook_id: webhookId, message: 'This is a test from Switchboard.' };
+  }
+  return (await declaredEvents(strapi))[event]?.example ?? {};
+};
+
+/**
+ * Sends a `ping`, or an event's example, now and from this process; logged, never tried again, also
+ * while the webhook is inactive. NotFoundError (404) where there is no such webhook.
+ */
+export const testNow = async (
+  strapi: Core.Strapi,
+  sender: Sender,
+  webhookId: number,
+  event: string
+): Promise<TestResult> => {
+  const webhook = await webhookRow(strapi, webhookId);
+  const data = await exampleOf(strapi, webhookId, event);
+  const store = getDeliveryStore(strapi);
+  const at = store.now();
+  const deliveryId = uuidV7(at);
+  const delivery = {
+    deliveryId,
+    webhook: Number(webhook.id),
+    url: webhook.url,
+    event,
+    body: freezeEnvelope(strapi, { deliveryId, event, at, data }),
+    at,
+    isTest: true,
+  };
+  const lease = await store.insertLeased(delivery);
+  debugLog(strapi)?.(queuedLine(delivery));
+  const { ok, attempt } = await attemptNow(strapi, sender, lease);
+  return {
+    ok,
+    response_code: attempt.answer?.status ?? null,
+    error: attempt.error,
+    duration_ms: attempt.duration_ms,
+    delivery_id: deliveryId,
+  };
+};
