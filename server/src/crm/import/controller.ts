@@ -3,6 +3,7 @@ import type { Context, Next } from 'koa';
 import type { Readable } from 'node:stream';
 import { adminPolicies } from '../../access/admin-policies';
 import type { RouteConfig } from '../../feature';
+import { withSpooled } from '../../http/spool';
 import { withoutTrailingSlashes } from '../../http/trailing-slashes';
 import { leaveUnparsed, typeOfUnparsed } from '../../http/unparsed';
 import { fieldError } from '../../http/validation';
@@ -30,7 +31,7 @@ export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => ({
     const service = strapi.service(
       'plugin::switchboard.contact-import'
     ) as unknown as ContactImport;
-    ctx.body = { data: await service.run(ctx.req as Readable) };
+    ctx.body = { data: await withSpooled(ctx.req as Readable, (file) => service.run(file)) };
   },
 });
 
