@@ -64,6 +64,15 @@ export const mysql: Dialect = {
     });
   },
 
+  groupAlone: (executor, groups, group, work) =>
+    transacted(executor, async (trx) => {
+      await rawStatement(trx, 'SELECT id FROM ?? WHERE id = ? FOR UPDATE', [
+        qualified(groups),
+        group,
+      ]);
+      return work(trx);
+    }),
+
   async updateOwned(executor, table, rows) {
     if (rows.length === 0) return new Set();
     return transacted(executor, async (trx) => {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Dialect } from './types';
 import { qualified } from './types';
-import { rawStatement } from '../connection';
+import { type Executor, rawStatement } from '../connection';
 import { updateFromValues } from './update-from-values';
 
 type Result = { rows: Record<string, unknown>[] };
@@ -17,6 +17,20 @@ export const postgres: Dialect = {
       [name, owner, leaseUntil, name, table.groupColumn, group, now, limit]
     );
     return result.rows;
+  },
+
+  groupAlone: (executor, groups, group, work) => {
+    const alone = async (trx: Executor) => {
+      // The statements that follow see what the holder before this one committed.
+      await rawStatement(trx, 'SELECT id FROM ?? WHERE id = ? FOR NO KEY UPDATE', [
+        qualified(groups),
+        group,
+      ]);
+      return work(trx);
+    };
+    return (executor as Knex.Transaction).isTransaction
+      ? alone(executor)
+      : (executor as Knex).transaction(alone, { isolationLevel: 'read committed' });
   },
 
   async updateOwned(executor, table, rows) {

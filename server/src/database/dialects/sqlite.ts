@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { rawStatement } from '../connection';
+import { type Executor, rawStatement } from '../connection';
 import type { Dialect } from './types';
 import { qualified } from './types';
 import { updateFromValues } from './update-from-values';
@@ -17,6 +17,18 @@ export const sqlite: Dialect = {
        ) RETURNING *`,
       [name, owner, leaseUntil, name, table.groupColumn, group, now, limit]
     );
+  },
+
+  groupAlone(executor, groups, _group, work) {
+    const alone = async (trx: Executor) => {
+      // Takes the one writer's lock before anything is read, and changes nothing: two that had both
+      // read would wait for each other.
+      await rawStatement(trx, 'UPDATE ?? SET id = id WHERE 1 = 0', [qualified(groups)]);
+      return work(trx);
+    };
+    return (executor as Knex.Transaction).isTransaction
+      ? alone(executor)
+      : (executor as Knex).transaction(alone);
   },
 
   async updateOwned(executor, table, rows) {

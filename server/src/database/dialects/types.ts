@@ -46,6 +46,17 @@ export interface Dialect {
   ): Promise<Record<string, unknown>[]>;
 
   /**
+   * Runs `work` in a short transaction that no other one of the same group runs beside: what it
+   * counts, it may act upon. `groups` is the table whose row with that id stands for the group.
+   */
+  groupAlone<T>(
+    executor: Executor,
+    groups: Pick<ClaimTable, 'name' | 'schema'>,
+    group: number,
+    work: (executor: Executor) => Promise<T>
+  ): Promise<T>;
+
+  /**
    * Writes a batch, each row only `WHERE id = ? AND owner = ?`. Every row has the same columns.
    * @returns the ids that were still held by their owner.
    */

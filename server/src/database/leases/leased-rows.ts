@@ -27,6 +27,11 @@ export interface LeasedRowsOptions {
   leaseMs: number;
 }
 
+/**
+ * How much later than ours a lease of another node may end that is still looked for among the rows
+ * of a group, in milliseconds: what two nodes take for the database's time differs a little.
+ */
+const CLOCKS_DIFFER_MS = 5000;
 const SETTLE_CHUNK = 200;
 /** Groups whose next due row is looked up with one statement. */
 const GROUPS_AT_ONCE = 500;
@@ -44,6 +49,7 @@ export const createLeasedRows = (
     groupColumn,
     columns: { ...columns, due_at: 'bigint', owner: 'text' },
   };
+  const groupTable = { name: groups.tableName, schema: claimTable.schema };
 
   const asLeased = (
     row: Record<string, unknown>,
@@ -75,6 +81,42 @@ export const createLeasedRows = (
       }
     );
     return held;
+  };
+
+  /** Leases due rows of a group with `executor`, in the order they are due. */
+  const claim = async (executor: Executor, group: number, limit: number): Promise<LeasedRow[]> => {
+    const owner = randomUUID();
+    const at = now();
+    const leaseUntil = at + leaseMs;
+    const rows = await dialect.claimGroup(executor, claimTable, {
+      group,
+      now: at,
+      leaseUntil,
+      owner,
+      limit,
+    });
+    return rows
+      .map((row) => {
+        const lease = String(row.owner);
+        return asLeased(row, lease, Number(lease.slice(owner.length + 1)), leaseUntil);
+      })
+      .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
+  };
+
+  /** Rows of a group that anybody holds now. Only where leases end is looked at: one range of the index. */
+  const countLeased = async (
+    executor: Executor,
+    group: number,
+    except: readonly number[]
+  ): Promise<number> => {
+    const at = now();
+    const [counted] = (await table(strapi, executor, tableName)
+      .count({ leased: '*' })
+      .where(groupColumn, group)
+      .whereBetween('due_at', [at + 1, at + leaseMs + CLOCKS_DIFFER_MS])
+      .whereNotNull('owner')
+      .whereNotIn('id', [...except])) as { leased: number | string }[];
+    return Number(counted?.leased ?? 0);
   };
 
   return {
@@ -123,26 +165,18 @@ export const createLeasedRows = (
       }
     },
 
-    async claim(group, limit) {
-      const owner = randomUUID();
-      const at = now();
-      const leaseUntil = at + leaseMs;
-      const rows = await withTransientRetry(async () =>
-        dialect.claimGroup(await currentExecutor(strapi), claimTable, {
-          group,
-          now: at,
-          leaseUntil,
-          owner,
-          limit,
+    claim: (group, limit) =>
+      withTransientRetry(async () => claim(await currentExecutor(strapi), group, limit)),
+
+    claimWithin: (group, limit, { atOnce, except }) =>
+      withTransientRetry(async () =>
+        dialect.groupAlone(await currentExecutor(strapi), groupTable, group, async (executor) => {
+          const room = atOnce - (await countLeased(executor, group, except));
+          if (room <= 0) return { leases: [], isFull: true };
+          const leases = await claim(executor, group, Math.min(limit, room));
+          return { leases, isFull: leases.length === room };
         })
-      );
-      return rows
-        .map((row) => {
-          const lease = String(row.owner);
-          return asLeased(row, lease, Number(lease.slice(owner.length + 1)), leaseUntil);
-        })
-        .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
-    },
+      ),
 
     async claimOne(id) {
       const owner = randomUUID();
