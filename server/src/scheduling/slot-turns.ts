@@ -41,8 +41,18 @@ const CLAIM_AT_ONCE = 64;
 const SLOT_WAIT_MS = 100;
 /** The same where the whole node is busy: then another one may take the group. */
 const NODE_WAIT_MS = 500;
+/**
+ * The least time between two claims of a turn, unless half of the slots are free: a claim is a
+ * transaction, so slots that empty one by one are filled together.
+ */
+const GATHER_MS = 10;
 /** When a group is looked at again that had no slot, should nobody say before that one has emptied. */
 const REST_MS = 250;
+
+const sleep = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
 
 /**
  * What a slot worker does in a turn of a group: it claims what fits into free slots, and again when
@@ -97,17 +107,25 @@ export const createSlotTurns = <L extends Lease>({
     return answer;
   };
 
+  const gather = async (group: number, claimedAt: number): Promise<void> => {
+    const pause = claimedAt + GATHER_MS - performance.now();
+    if (pause > 0 && roomFor(group) < concurrencyPerGroup / 2) await sleep(pause);
+  };
+
   return {
     async takeTurn(group, turn) {
       const signal = createSignal();
+      let claimedAt = Number.NEGATIVE_INFINITY;
       turns.set(group, signal);
       unfinished.add(group);
       try {
         while (!isStopping() && !turn.isOver()) {
+          await gather(group, claimedAt);
           const seen = { group: signal.count(), node: node.count() };
           const room = roomFor(group);
           const { isDrained, isFull } =
             room > 0 ? await claim(group, room) : { isDrained: false, isFull: true };
+          if (room > 0) claimedAt = performance.now();
           if (isDrained) {
             unfinished.delete(group);
             return null;

@@ -79,9 +79,9 @@ export const createBullmqScheduler = ({
     return known.tickets;
   };
 
-  const createWorker = (kind: string, { handler, loop, turns }: Served): Worker => {
+  const createWorker = (name: string, { handler, loop, turns }: Served): Worker => {
     const worker = new packages.Worker(
-      queueName(kind),
+      queueName(name),
       async ({ id }) => {
         const ticket = readTicketId(id);
         if (ticket?.group === ANY_GROUP) loop.announce(handler.now());
@@ -109,7 +109,7 @@ export const createBullmqScheduler = ({
     worker.on('error', (error) => {
       turns.allGone();
       if (link.isThere() && !LOST_TICKET.test(error.message)) {
-        logFault(`${kind}: a ticket could not be worked on`, error);
+        logFault(`${name}: a ticket could not be worked on`, error);
       }
     });
     return worker;
@@ -119,10 +119,11 @@ export const createBullmqScheduler = ({
     const tickets = ticketsOf(kind);
     const look = () => loop.announce(handler.now());
     const turns = createGroupTurns({
+      name: kind,
       handler,
       ask: tickets.ask,
       look,
-      logFault: (error) => logFault(`${kind}: a turn failed`, error),
+      logFault,
     });
     const loop = createLoop(
       kind,

@@ -2,12 +2,14 @@ import type { GroupHandler } from '../types';
 import type { Ticket } from './tickets';
 
 export interface GroupTurnsOptions {
+  /** What the work is called in the log. */
+  name: string;
   handler: GroupHandler;
   /** Asks for a ticket. */
   ask(ticket: Ticket): void;
   /** Has due groups looked for. */
   look(): void;
-  logFault(error: unknown): void;
+  logFault(what: string, error: unknown): void;
 }
 
 export interface GroupTurns {
@@ -55,6 +57,7 @@ interface GroupState {
  * a ticket that waits there goes by the clock of the node that wrote it.
  */
 export const createGroupTurns = ({
+  name,
   handler,
   ask,
   look,
@@ -117,7 +120,7 @@ export const createGroupTurns = ({
         },
       });
     } catch (error) {
-      logFault(error);
+      logFault(`${name}: a turn failed`, error);
       turn.next = handler.now() + RETRY_AFTER_ERROR_MS;
     }
   };
