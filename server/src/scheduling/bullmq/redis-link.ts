@@ -27,6 +27,8 @@ const CONNECT_TIMEOUT_MS = 2000;
 /** A command that takes longer says that Redis hangs. */
 const COMMAND_TIMEOUT_MS = 2000;
 const PROBE_EVERY_MS = 1000;
+/** Who has not said by then whether Redis is there does without it for now. */
+const KNOWN_AFTER_MS = 3000;
 
 /**
  * Connects to Redis and watches it. Says once that it is away and once that it is back, however long
@@ -57,7 +59,7 @@ export const connectRedis = (
   const listeners: ((isThere: boolean) => void)[] = [];
   let state: 'unknown' | 'there' | 'away' = 'unknown';
   let closed = false;
-  let reason: unknown = new Error('the connection was closed');
+  let reason: unknown = new Error('no answer');
   let probe: NodeJS.Timeout | undefined;
   let becomeKnown: () => void;
   const known = new Promise<void>((resolve) => {
@@ -96,7 +98,14 @@ export const connectRedis = (
     }
   };
 
-  commands.on('ready', () => void tryOut());
+  // One that wants a password, for instance, neither becomes ready nor closes the connection.
+  const waiting = setTimeout(() => state === 'unknown' && change('away'), KNOWN_AFTER_MS);
+  waiting.unref();
+
+  commands.on('ready', () => {
+    reason = new Error('the connection was closed');
+    void tryOut();
+  });
   commands.on('error', (error: unknown) => {
     reason = error;
   });
@@ -120,6 +129,7 @@ export const connectRedis = (
     close() {
       closed = true;
       clearTimeout(probe);
+      clearTimeout(waiting);
       commands.disconnect();
       workers.disconnect();
     },
