@@ -46,8 +46,10 @@ const NODE_WAIT_MS = 500;
  * transaction, so slots that empty one by one are filled together.
  */
 const GATHER_MS = 10;
-/** When a group is looked at again that had no slot, should nobody say before that one has emptied. */
+/** When a group is looked at again whose cap other nodes have used up: none of them says when it may go on. */
 const REST_MS = 250;
+/** The same where this node has, and says so as soon as a slot empties. */
+const OWN_REST_MS = 2000;
 
 const sleep = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
@@ -136,7 +138,7 @@ export const createSlotTurns = <L extends Lease>({
           if (isNodeBusy()) {
             if (!(await node.since(seen.node, NODE_WAIT_MS))) return store.now();
           } else if (!(await signal.since(seen.group, SLOT_WAIT_MS))) {
-            return store.now() + REST_MS;
+            return store.now() + (slots.freeFor(group) > 0 ? REST_MS : OWN_REST_MS);
           }
         }
         return store.now();
