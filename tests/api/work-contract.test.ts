@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Core } from '@strapi/strapi';
 import { inTransaction } from '../../server/src/database/connection';
+import { inRetriedTransaction } from '../../server/src/database/errors/retry';
 import { getRecordStore } from '../../server/src/pos/processing/record-store';
 import { createEmbeddedScheduler } from '../../server/src/scheduling/embedded-scheduler';
 import { createBullmqScheduler } from '../../server/src/scheduling/bullmq/bullmq-scheduler';
@@ -80,7 +81,7 @@ const deliveries: Subject = {
   tableName: 'switchboard_deliveries',
   storeOf: getDeliveryStore as unknown as Subject['storeOf'],
   insert: (strapi, webhook, count, at) =>
-    inTransaction(strapi, ({ trx }) =>
+    inRetriedTransaction(strapi, ({ trx }) =>
       getDeliveryStore(strapi).insert(
         trx,
         Array.from({ length: count }, () => ({
@@ -95,7 +96,7 @@ const deliveries: Subject = {
       )
     ),
   settle: (strapi, leases, dueAt) =>
-    inTransaction(strapi, ({ trx }) =>
+    inRetriedTransaction(strapi, ({ trx }) =>
       getDeliveryStore(strapi).settle(
         trx,
         leases.map((lease) => ({
@@ -124,7 +125,7 @@ const records: Subject = {
   tableName: 'switchboard_pos_events',
   storeOf: getRecordStore as unknown as Subject['storeOf'],
   insert: (strapi, group, count, dueAt) =>
-    inTransaction(strapi, ({ trx }) =>
+    inRetriedTransaction(strapi, ({ trx }) =>
       getRecordStore(strapi).insert(
         trx,
         Array.from({ length: count }, () => {
@@ -142,7 +143,7 @@ const records: Subject = {
       )
     ),
   settle: (strapi, leases, dueAt) =>
-    inTransaction(strapi, ({ trx }) =>
+    inRetriedTransaction(strapi, ({ trx }) =>
       getRecordStore(strapi).settle(
         trx,
         leases.map((lease) => ({ lease, dueAt, outcome: { state: 'applied' as const, tries: 0 } }))
@@ -167,7 +168,9 @@ describeEach(databases(), 'work that waits', (kind) => {
     one = await startSmallSite({}, 'http', { kind, name });
     other = await startSmallSite({}, 'http', { kind, name, hasTables: true });
     if (kind === 'sqlite') {
-      for (const { connection } of [one, other]) await connection.raw('PRAGMA busy_timeout = 5000');
+      // As the README has it. The driver waits without giving the event loop back, and the other
+      // node, which has the lock, is in this very process.
+      for (const { connection } of [one, other]) await connection.raw('PRAGMA busy_timeout = 50');
     }
     for (const id of [1, 2, 3]) {
       await one.connection('switchboard_webhooks').insert({ id, active: true, events: '[]' });

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
+import { claimLocked } from './claim-locked';
 import type { ClaimTable, Dialect, OwnedUpdate, SqlValue } from './types';
 import { qualified } from './types';
 
@@ -64,13 +65,14 @@ export const mysql: Dialect = {
     });
   },
 
-  groupAlone: (executor, groups, group, work) =>
+  claimWithin: (executor, table, claim, cap) =>
     transacted(executor, async (trx) => {
       await rawStatement(trx, 'SELECT id FROM ?? WHERE id = ? FOR UPDATE', [
-        qualified(groups),
-        group,
+        qualified(cap.groups),
+        claim.group,
       ]);
-      return work(trx);
+      const claimOf = (limit: number) => mysql.claimGroup(trx, table, { ...claim, limit });
+      return claimLocked(trx, claimOf, claim, cap);
     }),
 
   async updateOwned(executor, table, rows) {

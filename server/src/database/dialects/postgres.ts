@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { Dialect } from './types';
 import { qualified } from './types';
 import { type Executor, rawStatement } from '../connection';
+import { claimLocked } from './claim-locked';
 import { updateFromValues } from './update-from-values';
 
 type Result = { rows: Record<string, unknown>[] };
@@ -19,18 +20,19 @@ export const postgres: Dialect = {
     return result.rows;
   },
 
-  groupAlone: (executor, groups, group, work) => {
-    const alone = async (trx: Executor) => {
-      // The statements that follow see what the holder before this one committed.
+  claimWithin(executor, table, claim, cap) {
+    const within = async (trx: Executor) => {
+      // The statements that follow see what the claim before this one committed.
       await rawStatement(trx, 'SELECT id FROM ?? WHERE id = ? FOR NO KEY UPDATE', [
-        qualified(groups),
-        group,
+        qualified(cap.groups),
+        claim.group,
       ]);
-      return work(trx);
+      const claimOf = (limit: number) => postgres.claimGroup(trx, table, { ...claim, limit });
+      return claimLocked(trx, claimOf, claim, cap);
     };
     return (executor as Knex.Transaction).isTransaction
-      ? alone(executor)
-      : (executor as Knex).transaction(alone, { isolationLevel: 'read committed' });
+      ? within(executor)
+      : (executor as Knex).transaction(within, { isolationLevel: 'read committed' });
   },
 
   async updateOwned(executor, table, rows) {

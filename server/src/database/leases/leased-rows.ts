@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, table } from '../connection';
-import { type ClaimTable, type ColumnType, getDialect, type OwnedUpdate } from '../dialects';
+import {
+  type ClaimTable,
+  type ColumnType,
+  getDialect,
+  type GroupClaim,
+  type OwnedUpdate,
+} from '../dialects';
 import { withTransientRetry } from '../errors/retry';
 import { inStatements, insertRows } from '../insert-rows';
 import { createTimeSlice } from '../../runtime/event-loop';
@@ -83,40 +89,36 @@ export const createLeasedRows = (
     return held;
   };
 
-  /** Leases due rows of a group with `executor`, in the order they are due. */
-  const claim = async (executor: Executor, group: number, limit: number): Promise<LeasedRow[]> => {
-    const owner = randomUUID();
+  const newClaim = (group: number, limit: number): GroupClaim => {
     const at = now();
-    const leaseUntil = at + leaseMs;
-    const rows = await dialect.claimGroup(executor, claimTable, {
-      group,
-      now: at,
-      leaseUntil,
-      owner,
-      limit,
-    });
-    return rows
+    return { group, now: at, leaseUntil: at + leaseMs, owner: randomUUID(), limit };
+  };
+
+  /** The rows of a claim, in the order they were due. */
+  const asClaimed = (
+    { owner, leaseUntil }: GroupClaim,
+    rows: readonly Record<string, unknown>[]
+  ): LeasedRow[] =>
+    rows
       .map((row) => {
         const lease = String(row.owner);
         return asLeased(row, lease, Number(lease.slice(owner.length + 1)), leaseUntil);
       })
       .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
-  };
 
   /** Rows of a group that anybody holds now. Only where leases end is looked at: one range of the index. */
-  const countLeased = async (
+  const countLeased = (
     executor: Executor,
     group: number,
     except: readonly number[]
-  ): Promise<number> => {
+  ): Knex.QueryBuilder => {
     const at = now();
-    const [counted] = (await table(strapi, executor, tableName)
+    return table(strapi, executor, tableName)
       .count({ leased: '*' })
       .where(groupColumn, group)
       .whereBetween('due_at', [at + 1, at + leaseMs + CLOCKS_DIFFER_MS])
       .whereNotNull('owner')
-      .whereNotIn('id', [...except])) as { leased: number | string }[];
-    return Number(counted?.leased ?? 0);
+      .whereNotIn('id', [...except]);
   };
 
   return {
@@ -166,17 +168,27 @@ export const createLeasedRows = (
     },
 
     claim: (group, limit) =>
-      withTransientRetry(async () => claim(await currentExecutor(strapi), group, limit)),
+      withTransientRetry(async () => {
+        const claim = newClaim(group, limit);
+        const executor = await currentExecutor(strapi);
+        return asClaimed(claim, await dialect.claimGroup(executor, claimTable, claim));
+      }),
 
     claimWithin: (group, limit, { atOnce, except }) =>
-      withTransientRetry(async () =>
-        dialect.groupAlone(await currentExecutor(strapi), groupTable, group, async (executor) => {
-          const room = atOnce - (await countLeased(executor, group, except));
-          if (room <= 0) return { leases: [], isFull: true };
-          const leases = await claim(executor, group, Math.min(limit, room));
-          return { leases, isFull: leases.length === room };
-        })
-      ),
+      withTransientRetry(async () => {
+        const claim = newClaim(group, limit);
+        const { rows, isFull } = await dialect.claimWithin(
+          await currentExecutor(strapi),
+          claimTable,
+          claim,
+          {
+            atOnce,
+            groups: groupTable,
+            count: (executor) => countLeased(executor, group, except),
+          }
+        );
+        return { leases: asClaimed(claim, rows), isFull };
+      }),
 
     async claimOne(id) {
       const owner = randomUUID();
