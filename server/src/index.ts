@@ -18,7 +18,7 @@ import { createParts, isOn } from './parts';
 import { keepTables, persistence } from './persistence';
 import { pos } from './pos';
 import type { Feature } from './feature';
-import { prepareScheduler } from './scheduling';
+import { closeScheduler, prepareScheduler } from './scheduling';
 import { stock } from './stock';
 import { webhooks } from './webhooks';
 import type { EventsService } from './webhooks/publishing/events-service';
@@ -59,7 +59,7 @@ export default {
     const { strapi } = context;
     const present = featuresOf(strapi);
     watchRequests(strapi);
-    prepareScheduler(strapi);
+    await prepareScheduler(strapi);
     keepInternalTables(
       strapi,
       present.flatMap((feature) => feature.internalTables ?? [])
@@ -92,6 +92,7 @@ export default {
       ...last.map((feature) => feature.stop?.(context)),
     ]);
     for (const feature of last) await feature.destroy?.(context);
+    await closeScheduler(context.strapi);
   },
 };
 

@@ -44,6 +44,31 @@ const pos = z.strictObject({
   process: z.boolean().default(true),
 });
 
+const redis = z.union(
+  [
+    z.string().regex(/^rediss?:\/\/./),
+    z.record(z.string(), z.unknown()).refine((one) => !('keyPrefix' in one)),
+  ],
+  {
+    message:
+      'must be a redis:// or rediss:// URL, or connection options of ioredis without keyPrefix',
+  }
+);
+
+const scheduler = z.strictObject({
+  /** What shares work among nodes: the database alone, or tickets on a Redis. */
+  engine: z.enum(['database', 'bullmq']).default('database'),
+  redis: redis.default('redis://127.0.0.1:6379'),
+  /** Every key in Redis begins with it. */
+  prefix: z
+    .string()
+    .regex(
+      /^[\w.{}-]{1,64}$/,
+      'must be 1 to 64 letters, digits, hyphens, dots, underscores or braces'
+    )
+    .default('switchboard'),
+});
+
 /** What a site may do without; the webhooks are always there. */
 const features = z.strictObject({
   crm: z.boolean().default(true),
@@ -92,6 +117,7 @@ const sources = z.partialRecord(z.enum(SOURCE_KINDS), source).default({});
 /** Everything a site may set under `switchboard` in `config/plugins`; docs/operations.md lists them. */
 export const optionsSchema = z.strictObject({
   features: features.prefault({}),
+  scheduler: scheduler.prefault({}),
   webhooks: webhooks.prefault({}),
   pos: pos.prefault({}),
   sources,

@@ -1,5 +1,6 @@
 import { createFaultLog } from '../database/errors/fault-log';
 import { createRecorder } from './recorder';
+import { createSignal } from './signal';
 import { STOP_MARGIN_MS, stopWithin } from './stop-within';
 import type { GroupHandler, Lease, WorkerLog, WorkStore } from './types';
 
@@ -27,6 +28,11 @@ export interface BatchWorkerOptions<L extends Lease> {
   onLate?(leases: readonly L[]): void;
 }
 
+/** Groups that may have a turn at once: their rows share batches, so more of them wait for each other. */
+const TURNS_AT_ONCE = 8;
+/** How long a turn waits for the batches before it lets others have one, in milliseconds. */
+const BATCH_WAIT_MS = 500;
+
 /**
  * Works on claimed rows in batches, one batch after the other: for work whose cost is its commit. One
  * instance a kind of work.
@@ -37,6 +43,7 @@ export const createBatchWorker = <L extends Lease>(
   const { name, store, claimAtOnce, reserveMs } = options;
   const logFault = createFaultLog(options.log, Date.now);
   const idle: (() => void)[] = [];
+  const done = createSignal();
   let stopping = false;
   let claiming = 0;
 
@@ -59,6 +66,7 @@ export const createBatchWorker = <L extends Lease>(
     },
     onDone(wasFull) {
       if (wasFull) options.announce();
+      done.give();
       settleIdle();
     },
   });
@@ -83,8 +91,20 @@ export const createBatchWorker = <L extends Lease>(
     now: () => store.now(),
     dueTimes: () => store.dueTimes(),
     work: (group) => (stopping || batches.isFull() ? null : claim(group)),
+    async takeTurn(group, turn) {
+      while (!stopping && !turn.isOver()) {
+        const seen = done.count();
+        // What other groups have brought goes first: claimed ahead, it would only wait under its lease.
+        if (!batches.isBusy() && (await claim(group)) === null) return null;
+        if (batches.isBusy() && !(await done.since(seen, BATCH_WAIT_MS))) break;
+      }
+      return store.now();
+    },
+    // One node a group: two that work on one till's records at once would wait for each other's locks.
+    turns: { groups: TURNS_AT_ONCE, nodes: 1 },
     stop() {
       stopping = true;
+      done.give();
       batches.hurry();
       const end = new Promise<void>((resolve) => {
         idle.push(resolve);

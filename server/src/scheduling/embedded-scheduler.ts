@@ -13,7 +13,7 @@ const sleep = (milliseconds: number): Promise<void> =>
     setTimeout(resolve, milliseconds);
   });
 
-interface Loop {
+export interface Loop {
   announce(at: number): void;
   stop(): Promise<void>;
 }
@@ -22,7 +22,7 @@ interface Loop {
  * Looks for due groups of one kind: when somebody announces work, when the next known work is due,
  * and every `pollMs` while work waits.
  */
-const createLoop = (
+export const createLoop = (
   name: string,
   handler: GroupHandler,
   log: WorkerLog,
@@ -120,5 +120,7 @@ export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Sch
       const ending = kind === undefined ? [...loops.keys()] : [kind];
       await Promise.all(ending.map((one) => loops.get(one)?.stop()));
     },
+    // There is nothing but timers, which end with `stop`.
+    close: async () => {},
   };
 };

@@ -73,6 +73,12 @@ export class GroupSlots<L extends Lease> {
     return Math.max(0, Math.min(free + ahead, this.nodeCap) - group.waiting.length);
   }
 
+  /** How many more rows the group has slots for, apart from the cap of the node. */
+  freeFor(id: number): number {
+    const group = this.of(id);
+    return Math.max(0, group.limit - group.running - group.waiting.length);
+  }
+
   add(claimed: readonly L[]): void {
     for (const one of claimed) {
       const group = this.of(one.group);

@@ -1,21 +1,43 @@
 import type { Core } from '@strapi/strapi';
+import { getOptions } from '../config';
 import { createDetached } from '../database/connection';
+import { siteInstance } from '../database/site-instance';
+import { createBullmqScheduler } from './bullmq/bullmq-scheduler';
+import { loadBullmq } from './bullmq/packages';
 import { createEmbeddedScheduler } from './embedded-scheduler';
 import type { Scheduler } from './types';
 
 const schedulers = new WeakMap<Core.Strapi, Scheduler>();
 
-/** To be called at boot, outside any request: what is looked at is then no part of a write's transaction. */
-export const prepareScheduler = (strapi: Core.Strapi): void => {
-  schedulers.set(strapi, createEmbeddedScheduler(strapi.log, createDetached()));
+/**
+ * To be called at boot, outside any request: what is looked at is then no part of a write's transaction.
+ * @throws Error that says what to install where the packages of the site's engine are missing
+ */
+export const prepareScheduler = async (strapi: Core.Strapi): Promise<void> => {
+  const { engine, redis, prefix } = getOptions(strapi).scheduler;
+  if (engine === 'database') {
+    getScheduler(strapi);
+    return;
+  }
+  const detached = createDetached();
+  const packages = await loadBullmq();
+  const site = () => siteInstance(strapi);
+  schedulers.set(
+    strapi,
+    createBullmqScheduler({ packages, redis, prefix, site, log: strapi.log, detached })
+  );
 };
 
-/** The scheduler of this process. */
+/** The scheduler of this process; the embedded one where no other was prepared. */
 export const getScheduler = (strapi: Core.Strapi): Scheduler => {
   let scheduler = schedulers.get(strapi);
   if (!scheduler) {
-    prepareScheduler(strapi);
-    scheduler = schedulers.get(strapi) as Scheduler;
+    scheduler = createEmbeddedScheduler(strapi.log, createDetached());
+    schedulers.set(strapi, scheduler);
   }
   return scheduler;
 };
+
+/** Ends what the scheduler holds open, once nothing can be announced any more. */
+export const closeScheduler = async (strapi: Core.Strapi): Promise<void> =>
+  schedulers.get(strapi)?.close();

@@ -3,17 +3,18 @@ import { createFaultLog } from '../database/errors/fault-log';
 import { isInfrastructureFault } from '../database/errors/faults';
 import { GroupSlots } from './group-slots';
 import { createRecorder } from './recorder';
+import { createSlotTurns } from './slot-turns';
 import { STOP_MARGIN_MS, stopWithin } from './stop-within';
-import type { GroupHandler, Lease, WorkerLog, WorkStore } from './types';
+import type { CappedWorkStore, GroupHandler, Lease, WorkerLog } from './types';
 
 export interface SlotWorkerOptions<L extends Lease, Outcome> {
   name: string;
-  store: WorkStore<L>;
+  store: CappedWorkStore<L>;
   log: WorkerLog;
   detached: Detached;
   /** Pieces of work under way at once on this node. */
   concurrency: number;
-  /** The same of one group. */
+  /** The same of one group: on this node, and in turns on all nodes together. */
   concurrencyPerGroup: number;
   /** How much of a lease must be left for work to be started, in milliseconds; else it is given back. */
   reserveMs: number;
@@ -46,12 +47,19 @@ export const createSlotWorker = <L extends Lease, Outcome>(
   const now = () => store.now();
   const slots = new GroupSlots<L>(options.concurrency, options.concurrencyPerGroup);
   const logFault = createFaultLog(options.log, Date.now);
-  const recorder = createRecorder<Outcome>({
+  const recorder = createRecorder<{ lease: L; outcome: Outcome }>({
     name,
-    record: options.record,
+    async record(done) {
+      try {
+        await options.record(done.map(({ outcome }) => outcome));
+      } finally {
+        for (const { lease } of done) turns.recorded(lease);
+      }
+    },
     logFault,
     onDone(wasFull) {
       if (wasFull) options.announce(null);
+      turns.wake();
       settleIdle();
     },
   });
@@ -73,7 +81,8 @@ export const createSlotWorker = <L extends Lease, Outcome>(
       const outcome = await options.perform(lease);
       if (outcome !== null) {
         healthy = options.healthy(outcome);
-        recorder.add(outcome);
+        turns.unrecorded(lease);
+        recorder.add({ lease, outcome });
       }
     } catch (error) {
       // A database that is away says nothing about the group; the row comes back with its lease.
@@ -83,7 +92,9 @@ export const createSlotWorker = <L extends Lease, Outcome>(
     slots.finish(lease.group, healthy);
     start();
     recorder.start();
-    if (slots.wantsMore(lease.group) || slots.hungry) options.announce(lease.group);
+    if (turns.finished(lease) ?? (slots.wantsMore(lease.group) || slots.hungry)) {
+      options.announce(lease.group);
+    }
     settleIdle();
   };
 
@@ -125,10 +136,11 @@ export const createSlotWorker = <L extends Lease, Outcome>(
     if (late.length > 0) detached(() => void giveBack(late));
   };
 
-  const claim = async (group: number, room: number): Promise<null> => {
+  /** Has rows claimed, and starts them. */
+  const take = async (claim: () => Promise<L[]>): Promise<void> => {
     claiming += 1;
     try {
-      const leases = await store.claim(group, room);
+      const leases = await claim();
       options.onClaimed?.(leases);
       if (stopping) unstarted.push(...leases);
       else slots.add(leases);
@@ -137,8 +149,22 @@ export const createSlotWorker = <L extends Lease, Outcome>(
       settleIdle();
     }
     start();
+  };
+
+  const claim = async (group: number, room: number): Promise<null> => {
+    await take(() => store.claim(group, room));
     return null;
   };
+
+  const turns = createSlotTurns<L>({
+    store,
+    slots,
+    concurrency: options.concurrency,
+    concurrencyPerGroup: options.concurrencyPerGroup,
+    isHeldUp: () => recorder.isFull(),
+    isStopping: () => stopping,
+    take,
+  });
 
   const end = async (): Promise<void> => {
     await new Promise<void>((resolve) => {
@@ -162,9 +188,15 @@ export const createSlotWorker = <L extends Lease, Outcome>(
       const room = stopping || recorder.isFull() ? 0 : slots.roomFor(group);
       return room > 0 ? claim(group, room) : null;
     },
-    looked: (due) => slots.forgetExcept(due),
+    takeTurn: turns.takeTurn,
+    turns: { groups: options.concurrency, nodes: options.concurrencyPerGroup },
+    looked(due) {
+      slots.forgetExcept(due);
+      turns.forgetExcept(due);
+    },
     stop() {
       stopping = true;
+      turns.wake();
       recorder.hurry();
       unstarted.push(...slots.dropWaiting());
       return stopWithin(options.reserveMs + STOP_MARGIN_MS, end());

@@ -14,6 +14,8 @@ export interface Scheduler {
   serve(kind: string, handler: GroupHandler): void;
   /** Takes no more work of a kind, or of any, and resolves when its handler has ended what it had begun. */
   stop(kind?: string): Promise<void>;
+  /** Gives back what the engine itself holds open. For the end, after the last announcement. */
+  close(): Promise<void>;
 }
 
 /** What works on the groups of one kind. */
@@ -29,10 +31,26 @@ export interface GroupHandler {
    * @returns when to look at it again; null where it will be announced, or only its due time counts.
    */
   work(group: number): Promise<number | null> | number | null;
+  /**
+   * Works on a group for a while, beside other groups and nodes that do the same: until nothing of it
+   * is due, nothing more fits, or the turn is over. What it began may go on after that.
+   * @returns when the group should have a turn again; null: nothing of it is due now.
+   */
+  takeTurn(group: number, turn: Turn): Promise<number | null>;
+  /** How many groups may have a turn at once on this node, and how many nodes one group. */
+  readonly turns: { groups: number; nodes: number };
   /** Hears of all due times once their groups were looked at. */
   looked?(due: ReadonlyMap<number, number>): void;
   /** Ends what it had begun. */
   stop(): Promise<void>;
+}
+
+/** A turn of one group on this node, where an engine shares groups with other nodes. */
+export interface Turn {
+  /** Whether it has lasted long enough: other groups wait. */
+  isOver(): boolean;
+  /** Says that more of the group is due than this node takes now: another one may work beside it. */
+  share(): void;
 }
 
 /** Work under a lease. `owner` is the token of this lease; only with it can the work be settled. */
@@ -57,6 +75,25 @@ export interface WorkStore<L extends Lease> {
   claim(group: number, limit: number): Promise<L[]>;
   /** Gives leased rows back unworked: due as they were before, held by nobody. */
   release(leases: readonly L[]): Promise<void>;
+}
+
+/** How much of a group may be under a lease at once, over all nodes. */
+export interface LeaseCap {
+  atOnce: number;
+  /** Ids of rows that do not count: they are done, and only their outcome is still to be recorded. */
+  except: readonly number[];
+}
+
+export interface CappedClaim<L extends Lease> {
+  leases: L[];
+  /** Whether the group has reached its cap, with these or without any. */
+  isFull: boolean;
+}
+
+/** A store whose groups have a cap that holds for all nodes. */
+export interface CappedWorkStore<L extends Lease> extends WorkStore<L> {
+  /** As `claim`, but no more than the cap leaves. */
+  claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<L>>;
 }
 
 export interface WorkerLog {

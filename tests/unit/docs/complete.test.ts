@@ -25,7 +25,9 @@ describe('the options', () => {
   const defaults = optionsSchema.parse({});
   const known: [string, unknown][] = Object.entries(optionsSchema.shape).flatMap(([name, part]) => {
     const inner = (part as unknown as { unwrap?(): { shape?: object } }).unwrap?.();
-    const shape = ['webhooks', 'pos', 'features'].includes(name) ? inner?.shape : undefined;
+    const shape = ['webhooks', 'scheduler', 'pos', 'features'].includes(name)
+      ? inner?.shape
+      : undefined;
     const values = defaults as unknown as Record<string, Record<string, unknown>>;
     if (!shape) return [[name, values[name]] as [string, unknown]];
     return Object.keys(shape).map((key): [string, unknown] => [

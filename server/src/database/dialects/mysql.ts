@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
+import { claimLocked } from './claim-locked';
 import type { ClaimTable, Dialect, OwnedUpdate, SqlValue } from './types';
 import { qualified } from './types';
 
@@ -63,6 +64,16 @@ export const mysql: Dialect = {
       }));
     });
   },
+
+  claimWithin: (executor, table, claim, cap) =>
+    transacted(executor, async (trx) => {
+      await rawStatement(trx, 'SELECT id FROM ?? WHERE id = ? FOR UPDATE', [
+        qualified(cap.groups),
+        claim.group,
+      ]);
+      const claimOf = (limit: number) => mysql.claimGroup(trx, table, { ...claim, limit });
+      return claimLocked(trx, claimOf, claim, cap);
+    }),
 
   async updateOwned(executor, table, rows) {
     if (rows.length === 0) return new Set();

@@ -1,7 +1,8 @@
 import type { Knex } from 'knex';
 import type { Dialect } from './types';
 import { qualified } from './types';
-import { rawStatement } from '../connection';
+import { type Executor, rawStatement } from '../connection';
+import { claimLocked } from './claim-locked';
 import { updateFromValues } from './update-from-values';
 
 type Result = { rows: Record<string, unknown>[] };
@@ -17,6 +18,21 @@ export const postgres: Dialect = {
       [name, owner, leaseUntil, name, table.groupColumn, group, now, limit]
     );
     return result.rows;
+  },
+
+  claimWithin(executor, table, claim, cap) {
+    const within = async (trx: Executor) => {
+      // The statements that follow see what the claim before this one committed.
+      await rawStatement(trx, 'SELECT id FROM ?? WHERE id = ? FOR NO KEY UPDATE', [
+        qualified(cap.groups),
+        claim.group,
+      ]);
+      const claimOf = (limit: number) => postgres.claimGroup(trx, table, { ...claim, limit });
+      return claimLocked(trx, claimOf, claim, cap);
+    };
+    return (executor as Knex.Transaction).isTransaction
+      ? within(executor)
+      : (executor as Knex).transaction(within, { isolationLevel: 'read committed' });
   },
 
   async updateOwned(executor, table, rows) {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { rawStatement } from '../connection';
 import type { Dialect } from './types';
-import { qualified } from './types';
+import { countOf, qualified } from './types';
 import { updateFromValues } from './update-from-values';
 
 /**
@@ -17,6 +17,22 @@ export const sqlite: Dialect = {
        ) RETURNING *`,
       [name, owner, leaseUntil, name, table.groupColumn, group, now, limit]
     );
+  },
+
+  async claimWithin(executor, table, { group, now, leaseUntil, owner, limit }, { atOnce, count }) {
+    const name = qualified(table);
+    // One statement, as above. A transaction would be held over several turns of the event loop, in
+    // which another connection may wait for it without giving the loop back.
+    const rows = (await rawStatement(
+      executor,
+      `UPDATE ?? SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (
+         SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id
+         LIMIT max(0, min(?, ? - (?)))
+       ) RETURNING *`,
+      [name, owner, leaseUntil, name, table.groupColumn, group, now, limit, atOnce, count(executor)]
+    )) as Record<string, unknown>[];
+    const isFull = rows.length < limit && (await countOf(count(executor))) >= atOnce;
+    return { rows, isFull };
   },
 
   async updateOwned(executor, table, rows) {

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { Executor } from '../connection';
 
 /** SQL types that a batch update has to name, because PostgreSQL does not guess them from parameters. */
@@ -26,6 +27,20 @@ export interface GroupClaim {
   limit: number;
 }
 
+export interface GroupCap {
+  atOnce: number;
+  /** The table whose row with the group's id stands for the group. */
+  groups: Pick<ClaimTable, 'name' | 'schema'>;
+  /** Counts the rows that are leased now, as `leased`. */
+  count(executor: Executor): Knex.QueryBuilder;
+}
+
+/** How many rows `count` found. */
+export const countOf = async (counting: Knex.QueryBuilder): Promise<number> => {
+  const [counted] = (await counting) as { leased: number | string }[];
+  return Number(counted?.leased ?? 0);
+};
+
 /** A row that its owner changes: `set` reaches the database only while `owner` still holds the row. */
 export interface OwnedUpdate {
   id: number;
@@ -44,6 +59,17 @@ export interface Dialect {
     table: ClaimTable,
     claim: GroupClaim
   ): Promise<Record<string, unknown>[]>;
+
+  /**
+   * As `claimGroup`, with no more of the group leased at once than the cap allows: what is counted
+   * is still so when the rows are leased, whichever nodes claim at the same time.
+   */
+  claimWithin(
+    executor: Executor,
+    table: ClaimTable,
+    claim: GroupClaim,
+    cap: GroupCap
+  ): Promise<{ rows: Record<string, unknown>[]; isFull: boolean }>;
 
   /**
    * Writes a batch, each row only `WHERE id = ? AND owner = ?`. Every row has the same columns.

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, table } from '../connection';
-import { type ClaimTable, type ColumnType, getDialect, type OwnedUpdate } from '../dialects';
+import {
+  type ClaimTable,
+  type ColumnType,
+  getDialect,
+  type GroupClaim,
+  type OwnedUpdate,
+} from '../dialects';
 import { withTransientRetry } from '../errors/retry';
 import { inStatements, insertRows } from '../insert-rows';
 import { createTimeSlice } from '../../runtime/event-loop';
@@ -27,6 +33,11 @@ export interface LeasedRowsOptions {
   leaseMs: number;
 }
 
+/**
+ * How much later than ours a lease of another node may end that is still looked for among the rows
+ * of a group, in milliseconds: what two nodes take for the database's time differs a little.
+ */
+const CLOCKS_DIFFER_MS = 5000;
 const SETTLE_CHUNK = 200;
 /** Groups whose next due row is looked up with one statement. */
 const GROUPS_AT_ONCE = 500;
@@ -44,6 +55,7 @@ export const createLeasedRows = (
     groupColumn,
     columns: { ...columns, due_at: 'bigint', owner: 'text' },
   };
+  const groupTable = { name: groups.tableName, schema: claimTable.schema };
 
   const asLeased = (
     row: Record<string, unknown>,
@@ -75,6 +87,38 @@ export const createLeasedRows = (
       }
     );
     return held;
+  };
+
+  const newClaim = (group: number, limit: number): GroupClaim => {
+    const at = now();
+    return { group, now: at, leaseUntil: at + leaseMs, owner: randomUUID(), limit };
+  };
+
+  /** The rows of a claim, in the order they were due. */
+  const asClaimed = (
+    { owner, leaseUntil }: GroupClaim,
+    rows: readonly Record<string, unknown>[]
+  ): LeasedRow[] =>
+    rows
+      .map((row) => {
+        const lease = String(row.owner);
+        return asLeased(row, lease, Number(lease.slice(owner.length + 1)), leaseUntil);
+      })
+      .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
+
+  /** Rows of a group that anybody holds now. Only where leases end is looked at: one range of the index. */
+  const countLeased = (
+    executor: Executor,
+    group: number,
+    except: readonly number[]
+  ): Knex.QueryBuilder => {
+    const at = now();
+    return table(strapi, executor, tableName)
+      .count({ leased: '*' })
+      .where(groupColumn, group)
+      .whereBetween('due_at', [at + 1, at + leaseMs + CLOCKS_DIFFER_MS])
+      .whereNotNull('owner')
+      .whereNotIn('id', [...except]);
   };
 
   return {
@@ -123,26 +167,28 @@ export const createLeasedRows = (
       }
     },
 
-    async claim(group, limit) {
-      const owner = randomUUID();
-      const at = now();
-      const leaseUntil = at + leaseMs;
-      const rows = await withTransientRetry(async () =>
-        dialect.claimGroup(await currentExecutor(strapi), claimTable, {
-          group,
-          now: at,
-          leaseUntil,
-          owner,
-          limit,
-        })
-      );
-      return rows
-        .map((row) => {
-          const lease = String(row.owner);
-          return asLeased(row, lease, Number(lease.slice(owner.length + 1)), leaseUntil);
-        })
-        .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
-    },
+    claim: (group, limit) =>
+      withTransientRetry(async () => {
+        const claim = newClaim(group, limit);
+        const executor = await currentExecutor(strapi);
+        return asClaimed(claim, await dialect.claimGroup(executor, claimTable, claim));
+      }),
+
+    claimWithin: (group, limit, { atOnce, except }) =>
+      withTransientRetry(async () => {
+        const claim = newClaim(group, limit);
+        const { rows, isFull } = await dialect.claimWithin(
+          await currentExecutor(strapi),
+          claimTable,
+          claim,
+          {
+            atOnce,
+            groups: groupTable,
+            count: (executor) => countLeased(executor, group, except),
+          }
+        );
+        return { leases: asClaimed(claim, rows), isFull };
+      }),
 
     async claimOne(id) {
       const owner = randomUUID();

@@ -1,4 +1,4 @@
-import type { Lease } from '../../scheduling/types';
+import type { CappedClaim, Lease, LeaseCap } from '../../scheduling/types';
 import type { Executor, SqlColumns } from './sql';
 
 /**
@@ -23,6 +23,12 @@ export interface LeasedRows {
    * under a lease that ends by itself.
    */
   claim(group: number, limit: number): Promise<LeasedRow[]>;
+
+  /**
+   * The same, with so many rows of the group under a lease at once over all nodes. Claims of one
+   * group follow one another, whichever nodes make them, so none counts without the one before it.
+   */
+  claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<LeasedRow>>;
 
   /**
    * Takes one row whether it is due or not.

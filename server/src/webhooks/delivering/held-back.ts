@@ -3,7 +3,7 @@ import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules'
 import type { Detached } from '../../database/connection';
 import { errorText } from '../../runtime/error-text';
 import { getModules } from '../../modules';
-import type { WorkStore } from '../../scheduling/types';
+import type { CappedWorkStore } from '../../scheduling/types';
 import { declarations, moduleOff } from '../subscriptions/catalogue';
 import { announceDeliveries } from './announce';
 import { getDeliveryStore, type LeasedDelivery } from './store/delivery-store';
@@ -21,7 +21,7 @@ export interface HeldBack {
   /** Releases no more, and resolves when a batch that is under way has ended. */
   stop(): Promise<void>;
   /** The store as the delivery handler sees it: nothing is due while the module Webhooks is off. */
-  store: WorkStore<LeasedDelivery>;
+  store: CappedWorkStore<LeasedDelivery>;
 }
 
 /** Which module keeps an event from being sent; the one of all events is Webhooks itself. */

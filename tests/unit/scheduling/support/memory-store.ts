@@ -1,4 +1,4 @@
-import type { Lease, WorkStore } from '../../../../server/src/scheduling/types';
+import type { CappedWorkStore, Lease } from '../../../../server/src/scheduling/types';
 
 export interface MemoryRow {
   id: number;
@@ -7,7 +7,7 @@ export interface MemoryRow {
   owner: string | null;
 }
 
-export interface MemoryStore extends WorkStore<Lease> {
+export interface MemoryStore extends CappedWorkStore<Lease> {
   rows: MemoryRow[];
   /** How often each operation was asked for. */
   calls: { dueTimes: number; claim: number; release: number };
@@ -70,6 +70,15 @@ export const createMemoryStore = ({
       });
       queue.claimed.push(...claimed);
       return claimed;
+    },
+    async claimWithin(group, limit, { atOnce, except }) {
+      const leased = queue.rows.filter(
+        ({ id, owner, dueAt, ...row }) =>
+          row.group === group && owner !== null && Number(dueAt) > now() && !except.includes(id)
+      );
+      const room = Math.max(0, atOnce - leased.length);
+      const leases = await queue.claim(group, Math.min(limit, room));
+      return { leases, isFull: leases.length === room };
     },
     async release(claimed) {
       queue.calls.release += 1;

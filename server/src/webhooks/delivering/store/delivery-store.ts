@@ -7,7 +7,7 @@ import { inRetriedTransaction } from '../../../database/errors/retry';
 import { createLeasedRows } from '../../../database/leases/leased-rows';
 import type { LeasedRow } from '../../../database/leases/types';
 import { siteInstance } from '../../../database/site-instance';
-import type { Lease, WorkStore } from '../../../scheduling/types';
+import type { CappedWorkStore, Lease } from '../../../scheduling/types';
 import type { NextState } from '../../rules/transition';
 import { DELIVERIES_TABLE, type DeliveryRow, WEBHOOKS_TABLE } from '../../tables';
 import { appendAttempts } from './attempts-table';
@@ -59,7 +59,7 @@ export const IMPORTED = 'imported';
  * The queue of deliveries: with `delivery-log.ts` the only code that knows their rows. Groups are
  * webhooks; those that are switched off have nothing due.
  */
-export interface DeliveryStore extends WorkStore<LeasedDelivery> {
+export interface DeliveryStore extends CappedWorkStore<LeasedDelivery> {
   /**
    * Queues deliveries in `executor`'s transaction: they exist if and only if it commits. A message that
    * they share is stored with the first of them.
@@ -220,6 +220,10 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
     now: () => leased.now(),
     dueTimes: () => leased.dueTimes(),
     claim: async (webhook, limit) => withBodies(await leased.claim(webhook, limit)),
+    async claimWithin(webhook, limit, cap) {
+      const { leases, isFull } = await leased.claimWithin(webhook, limit, cap);
+      return { leases: await withBodies(leases), isFull };
+    },
     release: (leases) => leased.release(leases),
     async insert(executor, deliveries) {
       const messages = new Set<SharedMessage>();

@@ -1,0 +1,187 @@
+import type { Queue, Worker } from 'bullmq';
+import type { RedisOptions } from 'ioredis';
+import type { Detached } from '../../database/connection';
+import { createFaultLog } from '../../database/errors/fault-log';
+import { createLoop, type Loop } from '../embedded-scheduler';
+import { STOP_MARGIN_MS, stopWithin } from '../stop-within';
+import type { GroupHandler, Scheduler, WorkerLog } from '../types';
+import { createGroupTurns, type GroupTurns } from './group-turns';
+import type { BullmqPackages } from './packages';
+import { connectRedis, type LinkLog } from './redis-link';
+import { ANY_GROUP, asPart, createTickets, readTicketId, type Tickets } from './tickets';
+
+export interface BullmqSchedulerOptions {
+  packages: BullmqPackages;
+  redis: string | RedisOptions;
+  /** Every key in Redis begins with it. */
+  prefix: string;
+  /** Tells this database's tickets from those of another one on the same Redis. */
+  site(): string;
+  log: WorkerLog & LinkLog;
+  /** Gives a look an asynchronous context of its own, outside of what announced it. */
+  detached: Detached;
+}
+
+/** How long a dead node's ticket is in nobody's hands, in milliseconds. */
+const LOCK_MS = 5000;
+const STALLED_EVERY_MS = 2500;
+const RETRY_MS = 500;
+/** BullMQ keeps a stream of what happens to tickets, which nobody here reads. */
+const EVENTS_KEPT = 100;
+/** Tickets that are handed on again and again are no failure of anybody's. */
+const NEVER_TOO_OFTEN = 1_000_000;
+/** A lock that was lost, or a ticket that is gone, is what a flushed Redis looks like: nothing is lost. */
+const LOST_TICKET = /lock|missing key/i;
+
+/** A kind of work that this node works on. */
+interface Served {
+  handler: GroupHandler;
+  loop: Loop;
+  turns: GroupTurns;
+  worker?: Worker;
+}
+
+/**
+ * The engine that nodes share over Redis. A ticket there says which group should have a turn, and
+ * whichever node is free takes it. What is due is known to the database alone: each node looks for it
+ * with the loop of the embedded engine, which writes tickets while Redis is there and works on the
+ * groups itself while it is away. So no node leads, and a ticket that is lost or doubled costs time.
+ */
+export const createBullmqScheduler = ({
+  packages,
+  redis,
+  prefix,
+  site,
+  log,
+  detached,
+}: BullmqSchedulerOptions): Scheduler => {
+  const link = connectRedis(packages, { redis, prefix }, log);
+  const logFault = createFaultLog(log, Date.now);
+  const served = new Map<string, Served>();
+  const queues = new Map<string, { queue: Queue; tickets: Tickets }>();
+
+  const queueName = (kind: string): string => `${asPart(kind)}-${site()}`;
+
+  const ticketsOf = (kind: string): Tickets => {
+    let known = queues.get(kind);
+    if (!known) {
+      const queue = new packages.Queue(queueName(kind), {
+        connection: link.commands,
+        prefix,
+        skipWaitingForReady: true,
+        skipVersionCheck: true,
+        streams: { events: { maxLen: EVENTS_KEPT } },
+      });
+      queue.on('error', () => {});
+      known = { queue, tickets: createTickets(kind, queue, link.refused) };
+      queues.set(kind, known);
+    }
+    return known.tickets;
+  };
+
+  const createWorker = (name: string, { handler, loop, turns }: Served): Worker => {
+    const worker = new packages.Worker(
+      queueName(name),
+      async ({ id }) => {
+        const ticket = readTicketId(id);
+        if (ticket?.group === ANY_GROUP) loop.announce(handler.now());
+        else if (ticket) await turns.take(ticket);
+      },
+      {
+        connection: link.workers,
+        prefix,
+        skipVersionCheck: true,
+        concurrency: handler.turns.groups,
+        lockDuration: LOCK_MS,
+        stalledInterval: STALLED_EVERY_MS,
+        maxStalledCount: NEVER_TOO_OFTEN,
+        runRetryDelay: RETRY_MS,
+        removeOnComplete: { count: 0 },
+        removeOnFail: { count: 0 },
+      }
+    );
+    const gone = (id: string | undefined): void => {
+      const ticket = readTicketId(id);
+      if (ticket) turns.gone(ticket);
+    };
+    worker.on('completed', ({ id }) => gone(id));
+    worker.on('failed', (job) => gone(job?.id));
+    worker.on('error', (error) => {
+      turns.allGone();
+      if (link.isThere() && !LOST_TICKET.test(error.message)) {
+        logFault(`${name}: a ticket could not be worked on`, error);
+      }
+    });
+    return worker;
+  };
+
+  const open = (kind: string, handler: GroupHandler): void => {
+    const tickets = ticketsOf(kind);
+    const look = () => loop.announce(handler.now());
+    const turns = createGroupTurns({
+      name: kind,
+      handler,
+      ask: tickets.ask,
+      look,
+      logFault,
+    });
+    const loop = createLoop(
+      kind,
+      {
+        ...handler,
+        async work(group) {
+          await link.known;
+          if (!link.isThere()) return handler.work(group);
+          turns.found(group);
+          return null;
+        },
+      },
+      log,
+      detached
+    );
+    const all: Served = { handler, loop, turns };
+    served.set(kind, all);
+    const useRedis = (): void => {
+      if (served.get(kind) !== all) return;
+      // In a context of its own: what takes tickets goes on for as long as the process.
+      if (link.isThere()) all.worker ??= detached(() => createWorker(kind, all));
+      turns.allGone();
+      look();
+    };
+    link.onChange(useRedis);
+    if (link.isThere()) useRedis();
+  };
+
+  const stop = async (kind: string): Promise<void> => {
+    const all = served.get(kind);
+    if (!all) return;
+    const { loop, turns, worker } = all;
+    await worker?.pause(true);
+    await Promise.all([loop.stop(), turns.stop()]);
+    // A Redis that is away keeps nobody from ending.
+    const ending = Promise.resolve(worker?.close(!link.isThere()));
+    await stopWithin(STOP_MARGIN_MS, ending);
+    turns.allGone();
+    // What is announced from now on is for other nodes.
+    served.delete(kind);
+    await queues.get(kind)?.tickets.flush();
+  };
+
+  return {
+    announce(kind, group, at) {
+      const { handler, loop, turns } = served.get(kind) ?? {};
+      if (!handler || !loop || !turns) {
+        if (link.isThere()) ticketsOf(kind).ask({ group: group ?? ANY_GROUP, slot: 0 });
+      } else if (group !== null && link.isThere() && at <= handler.now()) turns.announce(group);
+      else loop.announce(at);
+    },
+    serve: open,
+    async stop(kind) {
+      await Promise.all((kind === undefined ? [...served.keys()] : [kind]).map(stop));
+    },
+    async close() {
+      for (const { tickets } of queues.values()) await tickets.flush();
+      link.close();
+    },
+  };
+};

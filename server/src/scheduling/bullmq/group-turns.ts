@@ -1,0 +1,175 @@
+import type { GroupHandler } from '../types';
+import type { Ticket } from './tickets';
+
+export interface GroupTurnsOptions {
+  /** What the work is called in the log. */
+  name: string;
+  handler: GroupHandler;
+  /** Asks for a ticket. */
+  ask(ticket: Ticket): void;
+  /** Has due groups looked for. */
+  look(): void;
+  logFault(what: string, error: unknown): void;
+}
+
+export interface GroupTurns {
+  /** More of a group may be due now. */
+  announce(group: number): void;
+  /** A look has found that a group is due. */
+  found(group: number): void;
+  /** Gives a group its turn; resolves when the ticket may be given back. */
+  take(ticket: Ticket): Promise<void>;
+  /** The ticket is gone from Redis: only now can another one of its id be written. */
+  gone(ticket: Ticket): void;
+  /** As `gone`, for every turn that has ended: Redis has forgotten their tickets, or was away. */
+  allGone(): void;
+  /** Ends all turns and gives their groups to other nodes. */
+  stop(): Promise<void>;
+}
+
+/** How long a group has its turn while others wait. */
+const TURN_MS = 2000;
+const RETRY_AFTER_ERROR_MS = 1000;
+/**
+ * A look that finds a group due whose turn has just ended comes too early to be trusted: its rows may
+ * be in somebody's transaction, and turns in which nothing can be claimed would follow one another.
+ */
+const QUIET_MS = 100;
+
+interface Turn {
+  slot: number;
+  /** When the group should have its next turn; undefined while this one lasts. */
+  next?: number | null;
+}
+
+interface GroupState {
+  turn?: Turn;
+  /** Somebody asked for the group during its turn, when no ticket of it could be written. */
+  again: boolean;
+  /** It is to have a turn at a later time. */
+  rest?: { slot: number; timer: NodeJS.Timeout };
+  /** When its last turn ended, on a clock that only goes forward. */
+  endedAt: number;
+}
+
+/**
+ * The turns that groups of one kind have on this node. Times wait in this process and never in Redis:
+ * a ticket that waits there goes by the clock of the node that wrote it.
+ */
+export const createGroupTurns = ({
+  name,
+  handler,
+  ask,
+  look,
+  logFault,
+}: GroupTurnsOptions): GroupTurns => {
+  const groups = new Map<number, GroupState>();
+  const running = new Set<Promise<void>>();
+  let stopping = false;
+
+  const stateOf = (group: number): GroupState => {
+    let state = groups.get(group);
+    if (!state) {
+      state = { again: false, endedAt: Number.NEGATIVE_INFINITY };
+      groups.set(group, state);
+    }
+    return state;
+  };
+
+  const wake = (group: number, state: GroupState): void => {
+    if (!state.rest) return;
+    clearTimeout(state.rest.timer);
+    const { slot } = state.rest;
+    state.rest = undefined;
+    ask({ group, slot });
+  };
+
+  const restFor = (group: number, state: GroupState, slot: number, delay: number): void => {
+    const timer = setTimeout(() => wake(group, state), delay);
+    timer.unref();
+    state.rest = { slot, timer };
+  };
+
+  const forget = (): void => {
+    const now = performance.now();
+    for (const [group, { turn, rest, endedAt }] of groups) {
+      if (!turn && !rest && now - endedAt > QUIET_MS) groups.delete(group);
+    }
+  };
+
+  const endTurn = (group: number, state: GroupState): void => {
+    const { turn, again } = state;
+    if (turn?.next === undefined) return;
+    state.turn = undefined;
+    state.again = false;
+    state.endedAt = performance.now();
+    const delay = turn.next === null ? null : turn.next - handler.now();
+    if (again || (delay !== null && (delay <= 0 || stopping))) ask({ group, slot: turn.slot });
+    else if (delay !== null) restFor(group, state, turn.slot, delay);
+    // What was committed at the very end of the turn found a ticket that was about to go.
+    else look();
+  };
+
+  const work = async ({ group, slot }: Ticket, turn: Turn): Promise<void> => {
+    const until = performance.now() + TURN_MS;
+    try {
+      turn.next = await handler.takeTurn(group, {
+        isOver: () => stopping || performance.now() > until,
+        share() {
+          if (slot + 1 < handler.turns.nodes) ask({ group, slot: slot + 1 });
+        },
+      });
+    } catch (error) {
+      logFault(`${name}: a turn failed`, error);
+      turn.next = handler.now() + RETRY_AFTER_ERROR_MS;
+    }
+  };
+
+  return {
+    announce(group) {
+      const state = groups.get(group);
+      if (state?.rest) wake(group, state);
+      else if (state?.turn) state.again = true;
+      else ask({ group, slot: 0 });
+    },
+
+    found(group) {
+      const state = groups.get(group);
+      if (state?.turn || state?.rest) return;
+      const quiet = state ? state.endedAt + QUIET_MS - performance.now() : 0;
+      if (state && quiet > 0) restFor(group, state, 0, quiet);
+      else ask({ group, slot: 0 });
+      if (groups.size > 2 * handler.turns.groups) forget();
+    },
+
+    async take(ticket) {
+      const state = stateOf(ticket.group);
+      if (state.turn) {
+        // Another ticket of the group was given to the node that works on it.
+        state.again ||= ticket.slot === 0;
+        return;
+      }
+      if (state.rest) clearTimeout(state.rest.timer);
+      state.rest = undefined;
+      state.turn = { slot: ticket.slot };
+      const done: Promise<void> = work(ticket, state.turn).finally(() => running.delete(done));
+      running.add(done);
+      await done;
+    },
+
+    gone({ group, slot }) {
+      const state = groups.get(group);
+      if (state?.turn?.slot === slot) endTurn(group, state);
+    },
+
+    allGone() {
+      for (const [group, state] of groups) endTurn(group, state);
+    },
+
+    async stop() {
+      stopping = true;
+      for (const [group, state] of groups) wake(group, state);
+      await Promise.all(running);
+    },
+  };
+};

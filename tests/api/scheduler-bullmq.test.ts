@@ -1,0 +1,295 @@
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type DatabaseKind, databases, describeEach, serverDatabases } from '../support/databases';
+import { ROOT } from '../support/paths';
+import { type Receiver, startReceiver } from '../support/receiver';
+import { createRedis, describeWithRedis, type RedisServer } from '../support/redis';
+import { type Site, startSite } from '../support/site';
+import { BootError } from '../support/site-process';
+import { sleep, waitFor } from '../support/wait';
+import { arrivals, countRows, createWebhook, insertDeliveries, send } from './delivery-support';
+import { createTill } from './pos-till';
+
+const WITHOUT = pathToFileURL(path.join(ROOT, 'tests/support/without-bullmq.mjs')).href;
+const AWAY = /Redis at \S+ is away/g;
+const BACK = /Redis at \S+ is back/g;
+
+const timesIn = (site: Site, line: RegExp): number => [...site.log().matchAll(line)].length;
+
+const allSent = (site: Site, id: number, count: number) =>
+  waitFor(
+    async () => (await countRows(site, 'webhook_id = ? AND status = ?', [id, 'sent'])) === count,
+    60_000,
+    `${count} deliveries to be sent`
+  );
+
+/** Nothing lost, and nothing sent that was not asked for. */
+const expectEachOnce = async (receiver: Receiver, count: number): Promise<void> => {
+  await receiver.settle(300);
+  expect(arrivals(receiver).size).toBe(count);
+  expect(receiver.requests).toHaveLength(count);
+};
+
+/** How many scripts Redis has run: a ticket is written and taken by scripts. */
+const scriptsRun = async (redis: RedisServer): Promise<number> => {
+  const stats = String(await redis.call('INFO', 'commandstats'));
+  const runs = [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)];
+  return runs.reduce((sum, [, calls]) => sum + Number(calls), 0);
+};
+
+const options = (redis: RedisServer, webhooks: Record<string, unknown> = {}, more = {}) => ({
+  scheduler: { engine: 'bullmq', redis: redis.url },
+  webhooks: { timeoutMs: 5000, pollSeconds: 1, ...webhooks },
+  ...more,
+});
+
+describe('a site without the packages', () => {
+  it('does not boot, and says what to install', async () => {
+    const boot = startSite({
+      accounts: false,
+      options: { scheduler: { engine: 'bullmq' } },
+      env: { NODE_OPTIONS: `--import ${WITHOUT}` },
+    });
+    const error: unknown = await boot.then(
+      (site) => site.stop(),
+      (failure: unknown) => failure
+    );
+    expect(error).toBeInstanceOf(BootError);
+    expect((error as BootError).log).toContain('npm install bullmq ioredis');
+  }, 90_000);
+
+  it('boots with the database as its engine', async () => {
+    const site = await startSite({
+      accounts: false,
+      env: { NODE_OPTIONS: `--import ${WITHOUT}` },
+    });
+    await site.stop();
+  }, 90_000);
+});
+
+describeWithRedis('tickets on Redis', () => {
+  describeEach(databases(), 'a node', (database) => {
+    let redis: RedisServer;
+    let site: Site;
+    let receiver: Receiver;
+    let webhook: { id: number };
+    let queued = 0;
+
+    /** Lets deliveries flow: some are under way, and most still wait. */
+    const flow = async (count: number): Promise<void> => {
+      await insertDeliveries(site, webhook.id, count);
+      queued += count;
+      await send(site, 'order.placed', { secret: 'of the payload' });
+      queued += 1;
+      const before = receiver.requests.length;
+      await waitFor(() => receiver.requests.length > before + 20);
+    };
+
+    beforeAll(async () => {
+      redis = await createRedis();
+      receiver = await startReceiver({ delayMs: 10 });
+      // Redis is not there yet.
+      site = await startSite({ database, options: options(redis) });
+    }, 120_000);
+    afterAll(async () => {
+      await site?.stop();
+      await receiver?.close();
+      await redis?.close();
+    }, 60_000);
+
+    it('that boots while Redis is away says so once, and sends', async () => {
+      webhook = await createWebhook(site, receiver.url);
+      await flow(50);
+      await allSent(site, webhook.id, queued);
+      expect(timesIn(site, AWAY)).toBe(1);
+      expect(timesIn(site, BACK)).toBe(0);
+    }, 90_000);
+
+    it('goes over to it when it is there, and says so once', async () => {
+      await redis.start();
+      await waitFor(() => timesIn(site, BACK) === 1);
+      await sleep(1500);
+      const before = await scriptsRun(redis);
+      await flow(300);
+      await allSent(site, webhook.id, queued);
+      expect(await scriptsRun(redis)).toBeGreaterThan(before + 2);
+      expect([timesIn(site, AWAY), timesIn(site, BACK)]).toEqual([1, 1]);
+    }, 90_000);
+
+    it('loses nothing and sends nothing twice when Redis is flushed, again and again', async () => {
+      await flow(1000);
+      for (let round = 0; round < 10; round += 1) {
+        await redis.call('FLUSHALL');
+        await sleep(100);
+      }
+      await allSent(site, webhook.id, queued);
+      await expectEachOnce(receiver, queued);
+      expect([timesIn(site, AWAY), timesIn(site, BACK)]).toEqual([1, 1]);
+    }, 90_000);
+
+    it('goes on while Redis is killed, and after it is back', async () => {
+      await flow(1000);
+      await redis.kill();
+      await waitFor(() => timesIn(site, AWAY) === 2);
+      await flow(500);
+      await redis.start();
+      await flow(500);
+      await waitFor(() => timesIn(site, BACK) === 2);
+      await allSent(site, webhook.id, queued);
+      await expectEachOnce(receiver, queued);
+      expect([timesIn(site, AWAY), timesIn(site, BACK)]).toEqual([2, 2]);
+    }, 90_000);
+
+    it('keeps tickets in it alone: no payload, no address, no secret, and little at rest', async () => {
+      const { secret } = await createWebhook(site, `${receiver.url}second`);
+      const seen = new Map<string, string>();
+      await flow(500);
+      for (let look = 0; look < 20; look += 1) {
+        for (const [key, value] of await redis.dump()) seen.set(`${key} ${value}`, key);
+        await sleep(20);
+      }
+      const ids = await site.control<{ document_id: string; body: string }[]>('sql', {
+        statement: 'SELECT document_id, body FROM switchboard_deliveries ORDER BY id DESC LIMIT 50',
+      });
+      const held = [...seen.keys()].join('\n');
+      expect([...seen.values()].some((key) => /:\d+:\d+$/.test(key))).toBe(true);
+      for (const word of [secret, receiver.url, 'load.test', 'order.placed', 'of the payload'])
+        expect(held).not.toContain(word);
+      for (const { document_id } of ids) expect(held).not.toContain(document_id);
+
+      await waitFor(async () => (await countRows(site, 'due_at IS NOT NULL')) === 0, 60_000);
+      await waitFor(
+        async () => ![...(await redis.dump()).keys()].some((key) => /:\d+:\d+$/.test(key))
+      );
+      const keys = [...(await redis.dump()).keys()];
+      expect(keys.length).toBeLessThanOrEqual(100);
+      expect(keys.filter((key) => !key.startsWith('switchboard:'))).toEqual([]);
+    }, 90_000);
+
+    it('ends while Redis is away', async () => {
+      await redis.kill();
+      await waitFor(() => timesIn(site, AWAY) === 3);
+      await site.restart();
+      await flow(50);
+      await allSent(site, webhook.id, queued);
+    }, 90_000);
+  });
+
+  describeEach(serverDatabases(), 'two nodes', (database) => {
+    let redis: RedisServer;
+    let receiver: Receiver;
+    const sites: Site[] = [];
+
+    const start = async (
+      kind: DatabaseKind,
+      ...nodes: Record<string, unknown>[]
+    ): Promise<[Site, Site]> => {
+      const [one = {}, other = {}] = nodes;
+      const first = await startSite({ database: kind, options: one });
+      sites.push(first);
+      const second = await first.sibling({ options: other, accounts: false });
+      sites.push(second);
+      return [first, second];
+    };
+
+    beforeAll(async () => {
+      redis = await createRedis();
+      await redis.start();
+      receiver = await startReceiver();
+    }, 60_000);
+    beforeEach(() => receiver.clear());
+    afterEach(async () => {
+      for (const site of sites.splice(0).reverse()) await site.stop();
+    }, 60_000);
+    afterAll(async () => {
+      await receiver?.close();
+      await redis?.close();
+    });
+
+    /** Answers slowly. @returns the most requests there were at once so far */
+    const countAtOnce = (delayMs: number): (() => number) => {
+      let now = 0;
+      let most = 0;
+      receiver.respond(async () => {
+        now += 1;
+        most = Math.max(most, now);
+        await sleep(delayMs);
+        now -= 1;
+        return {};
+      });
+      return () => most;
+    };
+
+    const countAttempts = (node: Site) =>
+      node.evaluate(({ strapi, state }) => {
+        state.attempts = 0;
+        strapi.hook('service_crm_webhook_request_args').register((value: unknown) => {
+          state.attempts += 1;
+          return value;
+        });
+      });
+
+    it('keep to one cap of a webhook together, though Redis is flushed meanwhile', async () => {
+      const capped = options(redis, { concurrencyPerWebhook: 5, concurrency: 3 });
+      const [one, other] = await start(database, capped, capped);
+      for (const node of [one, other]) await countAttempts(node);
+      const most = countAtOnce(40);
+      const { id } = await createWebhook(one, receiver.url);
+      await insertDeliveries(one, id, 400);
+      await send(other, 'order.placed');
+      for (let round = 0; round < 10; round += 1) {
+        await sleep(150);
+        await redis.call('FLUSHALL');
+      }
+      await allSent(one, id, 401);
+      await expectEachOnce(receiver, 401);
+      // More than one node can do, and no more than the cap.
+      expect(most()).toBeGreaterThan(3);
+      expect(most()).toBeLessThanOrEqual(5);
+      for (const node of [one, other])
+        expect(await node.control<number>('state', { key: 'attempts' })).toBeGreaterThan(20);
+    }, 120_000);
+
+    it('wake each other: what one of them queues, the other sends without having looked', async () => {
+      const [one] = await start(
+        database,
+        options(redis, { dispatch: false, pollSeconds: 3600 }, { pos: { process: false } }),
+        options(redis, { pollSeconds: 3600 })
+      );
+      await createWebhook(one, receiver.url);
+      await send(one, 'order.placed');
+      await receiver.waitFor(1, 10_000);
+      const till = await createTill(one);
+      const sale = await till.sale([['unknown', 1]]);
+      expect(sale.status).toBe(202);
+      await waitFor(async () => {
+        const [row] = await one.control('sql', {
+          statement: 'SELECT processed_at FROM switchboard_pos_events',
+        });
+        return row?.processed_at ?? null;
+      });
+    }, 120_000);
+
+    it('go on with each other’s work when one of them is killed', async () => {
+      const [one, other] = await start(
+        database,
+        options(redis, { timeoutMs: 1000 }),
+        options(redis, { timeoutMs: 1000 })
+      );
+      let hang = true;
+      receiver.respond(async () => (hang ? { hang } : {}));
+      const { id } = await createWebhook(one, receiver.url);
+      await insertDeliveries(one, id, 100);
+      await send(one, 'order.placed');
+      await waitFor(() => receiver.requests.length >= 5);
+      await other.kill();
+      hang = false;
+      await waitFor(
+        async () => (await countRows(one, 'webhook_id = ? AND tries = 0', [id])) === 0,
+        50_000,
+        'everything to be tried'
+      );
+      expect(arrivals(receiver).size).toBe(101);
+    }, 120_000);
+  });
+});
