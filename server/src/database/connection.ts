@@ -41,30 +41,11 @@ export interface Statement {
   bindings: readonly Knex.RawBinding[];
 }
 
-interface Pool {
+/** Where connections come from: the pool, or in a transaction its own. */
+export interface Pool {
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
 }
-
-/**
- * Runs a statement on a connection of its own, beside whatever the caller does next. The pool is
- * asked before this returns, so that a transaction that is opened next waits behind it. Never within
- * a transaction: who holds a connection must not wait for another one.
- */
-export const runApart = async (
-  strapi: Core.Strapi,
-  statement: (knex: Knex) => Statement
-): Promise<unknown> => {
-  const knex = strapi.db.connection as Knex;
-  const { sql, bindings } = statement(knex);
-  const pool = knex.client as Pool;
-  const connection = await pool.acquireConnection();
-  try {
-    return await knex.raw(sql, bindings).connection(connection);
-  } finally {
-    await pool.releaseConnection(connection);
-  }
-};
 
 export interface TransactionTools {
   trx: Knex.Transaction;

@@ -2,7 +2,8 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { MODULE_IDS } from '../../../../shared/contracts/modules';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
-import { type Executor, rowsOf, runApart, type Statement } from '../../database/connection';
+import { type Executor, rowsOf, type Statement } from '../../database/connection';
+import { runApart, runPrepared } from '../../database/prepared';
 import { qualified } from '../../database/dialects/types';
 import { siteInstance } from '../../database/site-instance';
 import { createTimeSlice } from '../../runtime/event-loop';
@@ -204,10 +205,8 @@ export const loadSubscriptions = async (
   executor: Executor,
   events: readonly string[]
 ): Promise<Subscriptions> => {
-  const look = (after: number): Promise<unknown> => {
-    const { sql, bindings } = statementAfter(strapi, executor, events, after);
-    return executor.raw(sql, bindings) as unknown as Promise<unknown>;
-  };
+  const look = (after: number): Promise<unknown> =>
+    runPrepared(strapi, executor, statementAfter(strapi, executor, events, after));
   return toSubscriptions(strapi, events, await look(0), look);
 };
 
