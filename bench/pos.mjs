@@ -93,7 +93,7 @@ export const rows = ({ rounds, startSite }) => {
       name: 'pos-accept',
       what: 'sales accepted; an empty POST route of the same Strapi',
       unit: '/s',
-      budget: { min: 0.5 },
+      budget: { min: 0.85 },
       run: () =>
         withTill(false, async (site, till) => {
           await inSite(site, { op: 'fill', prefix: 'BENCH', items: 1, movements: 0 });

@@ -5,6 +5,13 @@ const QUEUED = 5000;
 /** The default of `webhooks.concurrencyPerWebhook`; the got loop keeps as many under way. */
 const CONCURRENCY = 16;
 
+const FAN_OUT_EVENTS = 400;
+const FAN_OUT_WEBHOOKS = 50;
+/** The default of `webhooks.concurrency`. */
+const NODE_CONCURRENCY = 64;
+
+const MANY_WEBHOOKS = 1000;
+
 const SLOW_MS = 50;
 const SLOW_RECEIVERS = 4;
 const SLOW_EVENTS = 300;
@@ -26,7 +33,7 @@ export const rows = ({ inSite, receiver, rounds }) => {
       name: 'deliveries',
       what: `deliveries, ${QUEUED} queued, sent and recorded; a bare got loop`,
       unit: '/s',
-      budget: (database) => (database === 'mysql' ? undefined : { min: 0.5 }),
+      budget: { min: 0.8 },
       run: () =>
         withWebhooks(1, async (webhookIds, url) => {
           const queueing = [];
@@ -50,6 +57,42 @@ export const rows = ({ inSite, receiver, rounds }) => {
           });
           return { ...result, note: `queued at ${Math.round(median(queueing))}/s before that` };
         }),
+    },
+    {
+      name: 'fan-out',
+      what: `deliveries, ${FAN_OUT_EVENTS} events to ${FAN_OUT_WEBHOOKS} webhooks, sent and recorded; a bare got loop`,
+      unit: '/s',
+      budget: { min: 0.9 },
+      run: () =>
+        withWebhooks(FAN_OUT_WEBHOOKS, async (webhookIds, url) => {
+          await inSite('deliveries', { event: EVENT, count: 10, webhookIds });
+          return compare(rounds, {
+            async value() {
+              const args = { event: EVENT, count: FAN_OUT_EVENTS, webhookIds };
+              const { deliveries, drainMs } = await inSite('deliveries', args);
+              return (deliveries / drainMs) * 1000;
+            },
+            async baseline() {
+              const args = { url, event: EVENT, count: QUEUED, concurrency: NODE_CONCURRENCY };
+              return (QUEUED / (await inSite('got-loop', args))) * 1000;
+            },
+          });
+        }),
+    },
+    {
+      name: 'many-webhooks',
+      what: `deliveries, ${QUEUED} over ${MANY_WEBHOOKS} webhooks; over one`,
+      unit: '/s',
+      budget: { min: 0.9 },
+      run: () => {
+        const drain = (webhookCount) =>
+          withWebhooks(webhookCount, async (webhookIds) => {
+            const args = { event: EVENT, count: QUEUED / webhookCount, webhookIds };
+            const { deliveries, drainMs } = await inSite('deliveries', args);
+            return (deliveries / drainMs) * 1000;
+          });
+        return compare(rounds, { value: () => drain(MANY_WEBHOOKS), baseline: () => drain(1) });
+      },
     },
     {
       name: 'slow-receivers',

@@ -9,7 +9,7 @@ export const rows = ({ inSite }) => [
     name: 'claim',
     what: 'claiming 32 of 1,000,000 pending; of 10,000',
     unit: 'ms',
-    budget: { max: 1.5 },
+    budget: { max: 1.2 },
     async run() {
       const sizes = { [SMALL.table]: SMALL.size, [LARGE.table]: LARGE.size };
       const ids = await inSite('claim', { op: 'prepare', sizes });
