@@ -292,6 +292,52 @@ describeEach(databases(), 'work that waits', (kind) => {
     );
   });
 
+  describe('in the store of deliveries, of several groups at once', () => {
+    const { tableName, insert } = deliveries;
+    const storeIn = ({ strapi }: SmallSite) => getDeliveryStore(strapi);
+    const rooms = (...groups: [number, number][]) =>
+      groups.map(([group, limit]) => ({ group, limit }));
+
+    beforeEach(async () => {
+      await one.connection(tableName).delete();
+      await storeIn(other).dueTimes();
+    });
+
+    it('is taken so much of each, in the order it is due', async () => {
+      const now = storeIn(one).now();
+      for (const group of [1, 2, 3]) {
+        for (const ago of [10, 40, 20]) await insert(one.strapi, group, 1, now - ago - group);
+      }
+      await insert(one.strapi, 4, 1, now + 60_000);
+      const claimed = await storeIn(one).claimGroups(rooms([1, 2], [3, 1], [4, 5]));
+      expect(claimed.map(({ group, dueAt }) => [group, now - dueAt])).toEqual([
+        [3, 43],
+        [1, 41],
+        [1, 21],
+      ]);
+      expect(claimed.map(({ delivery }) => JSON.parse(delivery.body))).toHaveLength(3);
+      await storeIn(one).release(claimed);
+      const again = await storeIn(other).claimGroups(rooms([1, 9], [2, 9], [3, 9]));
+      expect(again.map(({ dueAt }) => now - dueAt)).toEqual([43, 42, 41, 23, 22, 21, 13, 12, 11]);
+      expect(await storeIn(one).claimGroups(rooms([1, 9], [2, 9], [3, 9]))).toEqual([]);
+    });
+
+    it('is held by one of two nodes, however many ask at once', async () => {
+      const groups = [1, 2, 3, 4, 5, 6, 7, 8];
+      for (const group of groups) await insert(one.strapi, group, 15, storeIn(one).now());
+      const ask = (index: number, limit: number) =>
+        storeIn(index % 2 ? one : other).claimGroups(
+          rooms(...groups.map((group): [number, number] => [group, limit]))
+        );
+      const claims = await Promise.all(Array.from({ length: 12 }, (_none, index) => ask(index, 2)));
+      const ids = claims.flat().map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+      for (let more = await ask(0, 20); more.length > 0; more = await ask(1, 20))
+        ids.push(...more.map(({ id }) => id));
+      expect(ids).toHaveLength(120);
+    });
+  });
+
   describe('in the store of deliveries, with a cap', () => {
     const { tableName, insert, settle } = deliveries;
     const storeIn = ({ strapi }: SmallSite) => getDeliveryStore(strapi);

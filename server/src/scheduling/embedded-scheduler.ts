@@ -50,9 +50,14 @@ export const createLoop = (
     const at = handler.now();
     let next = Number.POSITIVE_INFINITY;
     const slice = createTimeSlice();
-    for (const [group, time] of [...due].sort((a, b) => a[1] - b[1])) {
+    const inOrder = [...due].sort((a, b) => a[1] - b[1]);
+    const first = inOrder.find(([, time]) => time > at);
+    if (first) next = first[1];
+    const dueNow = inOrder.filter(([, time]) => time <= at).map(([group]) => group);
+    if (handler.workOn) await handler.workOn(dueNow);
+    for (const group of handler.workOn ? [] : dueNow) {
       if (stopped) return;
-      const again = time > at ? time : await handler.work(group);
+      const again = await handler.work(group);
       if (again !== null) next = Math.min(next, again);
       if (slice.isOver()) await slice.next();
     }

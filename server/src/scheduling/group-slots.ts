@@ -39,6 +39,14 @@ export class GroupSlots<L extends Lease> {
     return this.running < this.nodeCap && this.ready.size === 0;
   }
 
+  /**
+   * Whether every slot of the node is taken, and so many groups have rows that wait for one: what else
+   * is due would have to wait for its turn, too.
+   */
+  get saturated(): boolean {
+    return this.running >= this.nodeCap && this.ready.size >= this.nodeCap / 4;
+  }
+
   private of(id: number): Group<L> {
     let group = this.groups.get(id);
     if (!group) {
@@ -61,14 +69,16 @@ export class GroupSlots<L extends Lease> {
   /**
    * How many rows of a group to claim: its free slots and as many again, so that a slot that
    * empties finds the next row waiting instead of waiting for a claim. None while enough wait.
+   * @param planned rows that are about to be claimed of other groups
    */
-  roomFor(id: number): number {
+  roomFor(id: number, planned = 0): number {
     if (!this.wantsMore(id)) return 0;
     const group = this.of(id);
     // A group that fails gets no rows in advance: each would sit through its lease. Nor does any
     // where many wait already: thousands of groups would fill the memory with rows.
-    const mayWait = group.limit === this.groupCap && this.waiting < 4 * this.nodeCap;
-    const free = Math.min(group.limit - group.running, this.nodeCap - this.running);
+    const mayWait = group.limit === this.groupCap && this.waiting + planned < 4 * this.nodeCap;
+    const left = Math.max(0, this.nodeCap - this.running - planned);
+    const free = Math.min(group.limit - group.running, left);
     const ahead = mayWait ? this.groupCap : 0;
     return Math.max(0, Math.min(free + ahead, this.nodeCap) - group.waiting.length);
   }

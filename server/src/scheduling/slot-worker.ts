@@ -1,11 +1,12 @@
 import type { Detached } from '../database/connection';
 import { createFaultLog } from '../database/errors/fault-log';
 import { isInfrastructureFault } from '../database/errors/faults';
+import { createTimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
 import { createRecorder } from './recorder';
 import { createSlotTurns } from './slot-turns';
 import { STOP_MARGIN_MS, stopWithin } from './stop-within';
-import type { CappedWorkStore, GroupHandler, Lease, WorkerLog } from './types';
+import type { CappedWorkStore, GroupHandler, GroupRoom, Lease, WorkerLog } from './types';
 
 export interface SlotWorkerOptions<L extends Lease, Outcome> {
   name: string;
@@ -35,6 +36,9 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> {
   /** Hears of what was given back, because none of its lease or of the worker's time was left. */
   onGivenBack?(leases: readonly L[]): void;
 }
+
+/** Groups that are claimed with one statement. */
+const GROUPS_AT_ONCE = 32;
 
 /**
  * Keeps a node's hands full: claims due work of a group when it is told to, performs it side by side
@@ -75,6 +79,10 @@ export const createSlotWorker = <L extends Lease, Outcome>(
     for (const resolve of idle.splice(0)) resolve();
   };
 
+  /** Whether due groups should be looked for, now that a row of this one is done. */
+  const wantsLook = (group: number): boolean =>
+    slots.hungry || (!slots.saturated && slots.wantsMore(group));
+
   const run = async (lease: L): Promise<void> => {
     let healthy: boolean | null = null;
     try {
@@ -92,7 +100,7 @@ export const createSlotWorker = <L extends Lease, Outcome>(
     slots.finish(lease.group, healthy);
     start();
     recorder.start();
-    if (turns.finished(lease) ?? (slots.wantsMore(lease.group) || slots.hungry)) {
+    if (turns.finished(lease) ?? wantsLook(lease.group)) {
       options.announce(lease.group);
     }
     settleIdle();
@@ -156,6 +164,38 @@ export const createSlotWorker = <L extends Lease, Outcome>(
     return null;
   };
 
+  /** So many groups from there on that their rows may fill what is free. @returns where the rest begins. */
+  const plan = (groups: readonly number[], from: number): { rooms: GroupRoom[]; next: number } => {
+    const rooms: GroupRoom[] = [];
+    let planned = 0;
+    let next = from;
+    for (; next < groups.length && rooms.length < GROUPS_AT_ONCE; next += 1) {
+      const group = groups[next] as number;
+      const limit = slots.roomFor(group, planned);
+      // What was planned may turn out to be less.
+      if (limit === 0 && planned > 0 && slots.roomFor(group) > 0) break;
+      if (limit > 0) rooms.push({ group, limit });
+      planned += limit;
+    }
+    return { rooms, next };
+  };
+
+  /** Groups that have little to do each are claimed together: a statement for a few rows is dear. */
+  const workOn = async (groups: readonly number[]): Promise<void> => {
+    const slice = createTimeSlice();
+    for (let from = 0; from < groups.length && !stopping && !recorder.isFull();) {
+      const { rooms, next } = plan(groups, from);
+      from = next;
+      const [only, ...others] = rooms;
+      if (only) {
+        await take(() =>
+          others.length > 0 ? store.claimGroups(rooms) : store.claim(only.group, only.limit)
+        );
+      }
+      if (slice.isOver()) await slice.next();
+    }
+  };
+
   const turns = createSlotTurns<L>({
     store,
     slots,
@@ -188,6 +228,7 @@ export const createSlotWorker = <L extends Lease, Outcome>(
       const room = stopping || recorder.isFull() ? 0 : slots.roomFor(group);
       return room > 0 ? claim(group, room) : null;
     },
+    workOn,
     takeTurn: turns.takeTurn,
     turns: { groups: options.concurrency, nodes: options.concurrencyPerGroup },
     looked(due) {

@@ -32,6 +32,11 @@ export interface GroupHandler {
    */
   work(group: number): Promise<number | null> | number | null;
   /**
+   * Works on several groups whose work is due, the one first that has waited longest. Instead of
+   * `work`, where groups are cheaper to begin together.
+   */
+  workOn?(groups: readonly number[]): Promise<void>;
+  /**
    * Works on a group for a while, beside other groups and nodes that do the same: until nothing of it
    * is due, nothing more fits, or the turn is over. What it began may go on after that.
    * @returns when the group should have a turn again; null: nothing of it is due now.
@@ -64,6 +69,12 @@ export interface Lease {
   leaseUntil: number;
 }
 
+/** How many rows of a group to claim. */
+export interface GroupRoom {
+  group: number;
+  limit: number;
+}
+
 /** What a worker needs of a store; times are of the store's clock. */
 export interface WorkStore<L extends Lease> {
   now(): number;
@@ -90,8 +101,10 @@ export interface CappedClaim<L extends Lease> {
   isFull: boolean;
 }
 
-/** A store whose groups have a cap that holds for all nodes. */
+/** A store of many groups, which have a cap that holds for all nodes. */
 export interface CappedWorkStore<L extends Lease> extends WorkStore<L> {
+  /** As `claim`, of several groups at once, so much of each as it says. */
+  claimGroups(groups: readonly GroupRoom[]): Promise<L[]>;
   /** As `claim`, but no more than the cap leaves. */
   claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<L>>;
 }

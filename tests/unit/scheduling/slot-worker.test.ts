@@ -70,6 +70,41 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
 
 const open = (queue: MemoryStore) => queue.rows.filter(({ dueAt }) => dueAt !== null);
 
+describe('many groups with little to do each', () => {
+  it('are claimed together, and all of it is done', async () => {
+    const queue = createMemoryStore();
+    for (let group = 1; group <= 100; group += 1) queue.put(group, 2);
+    const { worker, performed } = start(queue, { concurrency: 64, concurrencyPerGroup: 16 });
+    worker.wake();
+    await until(() => queue.rows.length === 200 && open(queue).length === 0);
+    expect(new Set(performed).size).toBe(200);
+    expect(queue.calls.claim).toBeLessThan(50);
+  });
+
+  it('do not crowd each other out: a group that comes later has its turn', async () => {
+    const queue = createMemoryStore();
+    for (let group = 1; group <= 300; group += 1) queue.put(group, 20, 1);
+    const order: number[] = [];
+    const { worker } = start(queue, {
+      concurrency: 64,
+      concurrencyPerGroup: 16,
+      async perform(claimed) {
+        order.push(claimed.group);
+        await sleep(1);
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => order.length > 500);
+    queue.put(999, 1, 2);
+    const begun = order.length;
+    worker.wake();
+    await until(() => order.includes(999));
+    expect(order.indexOf(999) - begun).toBeLessThan(1500);
+    await until(() => open(queue).length === 0);
+  });
+});
+
 describe('waking', () => {
   it('a thousand times in one tick looks for work once', async () => {
     const queue = createMemoryStore();

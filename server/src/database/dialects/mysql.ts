@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
 import { claimLocked } from './claim-locked';
-import type { ClaimTable, Dialect, OwnedUpdate, SqlValue } from './types';
+import type { ClaimTable, Dialect, GroupsClaim, OwnedUpdate, SqlValue } from './types';
 import { qualified } from './types';
 
 type Rows = [Record<string, unknown>[], unknown];
@@ -42,26 +42,54 @@ const heldIds = async (
   return new Set(rows.filter((row) => owners.get(row.id) === row.owner).map((row) => row.id));
 };
 
+/** Gives rows that are locked to an owner, and returns them as they are then. */
+const leaseLocked = async (
+  trx: Knex.Transaction,
+  table: ClaimTable,
+  rows: readonly Record<string, unknown>[],
+  { owner, leaseUntil }: Pick<GroupsClaim, 'owner' | 'leaseUntil'>
+): Promise<Record<string, unknown>[]> => {
+  if (rows.length === 0) return [];
+  await trx.raw(
+    // Assignments are made from left to right: the owner is given what was due before.
+    `UPDATE ?? SET owner = CONCAT(?, '/', due_at), due_at = ? WHERE id IN (${rows.map(() => '?').join(', ')})`,
+    [qualified(table), owner, leaseUntil, ...rows.map((row) => Number(row.id))]
+  );
+  return rows.map((row) => ({
+    ...row,
+    owner: `${owner}/${Number(row.due_at)}`,
+    due_at: leaseUntil,
+  }));
+};
+
 /** MySQL and MariaDB have no `UPDATE … RETURNING`: lock, read, then write in one short transaction. */
 export const mysql: Dialect = {
-  async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
-    const name = qualified(table);
+  async claimGroup(executor, table, { group, now, limit, ...lease }) {
     return transacted(executor, async (trx) => {
       const [rows] = (await trx.raw(
         'SELECT * FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ? FOR UPDATE SKIP LOCKED',
-        [name, table.groupColumn, group, now, limit]
+        [qualified(table), table.groupColumn, group, now, limit]
       )) as Rows;
-      if (rows.length === 0) return [];
-      await trx.raw(
-        // Assignments are made from left to right: the owner is given what was due before.
-        `UPDATE ?? SET owner = CONCAT(?, '/', due_at), due_at = ? WHERE id IN (${rows.map(() => '?').join(', ')})`,
-        [name, owner, leaseUntil, ...rows.map((row) => Number(row.id))]
-      );
-      return rows.map((row) => ({
-        ...row,
-        owner: `${owner}/${Number(row.due_at)}`,
-        due_at: leaseUntil,
-      }));
+      return leaseLocked(trx, table, rows, lease);
+    });
+  },
+
+  async claimGroups(executor, table, { groups, now, ...lease }) {
+    const name = qualified(table);
+    const due = groups.map(
+      () =>
+        '(SELECT * FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ? FOR UPDATE SKIP LOCKED)'
+    );
+    const bindings = groups.flatMap(({ group, limit }) => [
+      name,
+      table.groupColumn,
+      group,
+      now,
+      limit,
+    ]);
+    return transacted(executor, async (trx) => {
+      const [rows] = (await trx.raw(due.join(' UNION ALL '), bindings)) as Rows;
+      return leaseLocked(trx, table, rows, lease);
     });
   },
 

@@ -35,6 +35,29 @@ export const postgres: Dialect = {
       : (executor as Knex).transaction(within, { isolationLevel: 'read committed' });
   },
 
+  async claimGroups(executor, table, { groups, now, leaseUntil, owner }) {
+    const name = qualified(table);
+    const result = await (executor as Knex).raw<Result>(
+      `UPDATE ?? SET owner = ?::text || '/' || due_at, due_at = ? WHERE id IN (
+         SELECT due.id FROM unnest(?::int[], ?::int[]) AS room(id, rows) CROSS JOIN LATERAL (
+           SELECT id FROM ?? WHERE ?? = room.id AND due_at <= ? ORDER BY due_at, id LIMIT room.rows
+           FOR UPDATE SKIP LOCKED
+         ) due
+       ) RETURNING *`,
+      [
+        name,
+        owner,
+        leaseUntil,
+        groups.map(({ group }) => group),
+        groups.map(({ limit }) => limit),
+        name,
+        table.groupColumn,
+        now,
+      ] as unknown as Knex.RawBinding[]
+    );
+    return result.rows;
+  },
+
   async updateOwned(executor, table, rows) {
     if (rows.length === 0) return new Set();
     const { sql, bindings } = updateFromValues(table, rows, true);

@@ -19,6 +19,25 @@ export const sqlite: Dialect = {
     );
   },
 
+  async claimGroups(executor, table, { groups, now, leaseUntil, owner }) {
+    const name = qualified(table);
+    const due = groups.map(
+      () =>
+        'SELECT id FROM (SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?)'
+    );
+    const bindings = groups.flatMap(({ group, limit }) => [
+      name,
+      table.groupColumn,
+      group,
+      now,
+      limit,
+    ]);
+    return (executor as Knex).raw<Record<string, unknown>[]>(
+      `UPDATE ?? SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (${due.join(' UNION ALL ')}) RETURNING *`,
+      [name, owner, leaseUntil, ...bindings]
+    );
+  },
+
   async claimWithin(executor, table, { group, now, leaseUntil, owner, limit }, { atOnce, count }) {
     const name = qualified(table);
     // One statement, as above. A transaction would be held over several turns of the event loop, in

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { GroupRoom } from '../../scheduling/types';
 import type { Executor } from '../connection';
 
 /** SQL types that a batch update has to name, because PostgreSQL does not guess them from parameters. */
@@ -25,6 +26,11 @@ export interface GroupClaim {
   leaseUntil: number;
   owner: string;
   limit: number;
+}
+
+/** The same of several groups at once. */
+export interface GroupsClaim extends Omit<GroupClaim, 'group' | 'limit'> {
+  groups: readonly GroupRoom[];
 }
 
 export interface GroupCap {
@@ -58,6 +64,13 @@ export interface Dialect {
     executor: Executor,
     table: ClaimTable,
     claim: GroupClaim
+  ): Promise<Record<string, unknown>[]>;
+
+  /** As `claimGroup`, of several groups with one statement, so much of each as it says. */
+  claimGroups(
+    executor: Executor,
+    table: ClaimTable,
+    claim: GroupsClaim
   ): Promise<Record<string, unknown>[]>;
 
   /**

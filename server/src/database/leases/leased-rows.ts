@@ -89,14 +89,14 @@ export const createLeasedRows = (
     return held;
   };
 
-  const newClaim = (group: number, limit: number): GroupClaim => {
+  const newLease = (): Pick<GroupClaim, 'now' | 'leaseUntil' | 'owner'> => {
     const at = now();
-    return { group, now: at, leaseUntil: at + leaseMs, owner: randomUUID(), limit };
+    return { now: at, leaseUntil: at + leaseMs, owner: randomUUID() };
   };
 
   /** The rows of a claim, in the order they were due. */
   const asClaimed = (
-    { owner, leaseUntil }: GroupClaim,
+    { owner, leaseUntil }: Pick<GroupClaim, 'owner' | 'leaseUntil'>,
     rows: readonly Record<string, unknown>[]
   ): LeasedRow[] =>
     rows
@@ -169,14 +169,21 @@ export const createLeasedRows = (
 
     claim: (group, limit) =>
       withTransientRetry(async () => {
-        const claim = newClaim(group, limit);
+        const claim = { group, limit, ...newLease() };
         const executor = await currentExecutor(strapi);
         return asClaimed(claim, await dialect.claimGroup(executor, claimTable, claim));
       }),
 
+    claimGroups: (rooms) =>
+      withTransientRetry(async () => {
+        const claim = { groups: rooms, ...newLease() };
+        const executor = await currentExecutor(strapi);
+        return asClaimed(claim, await dialect.claimGroups(executor, claimTable, claim));
+      }),
+
     claimWithin: (group, limit, { atOnce, except }) =>
       withTransientRetry(async () => {
-        const claim = newClaim(group, limit);
+        const claim = { group, limit, ...newLease() };
         const { rows, isFull } = await dialect.claimWithin(
           await currentExecutor(strapi),
           claimTable,

@@ -1,4 +1,4 @@
-import type { CappedClaim, Lease, LeaseCap } from '../../scheduling/types';
+import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../../scheduling/types';
 import type { Executor, SqlColumns } from './sql';
 
 /**
@@ -23,6 +23,9 @@ export interface LeasedRows {
    * under a lease that ends by itself.
    */
   claim(group: number, limit: number): Promise<LeasedRow[]>;
+
+  /** The same of several groups at once, so much of each as it says. */
+  claimGroups(groups: readonly GroupRoom[]): Promise<LeasedRow[]>;
 
   /**
    * The same, with so many rows of the group under a lease at once over all nodes. Claims of one

@@ -135,6 +135,13 @@ export const createBullmqScheduler = ({
           turns.found(group);
           return null;
         },
+        ...(handler.workOn && {
+          async workOn(groups: readonly number[]) {
+            await link.known;
+            if (link.isThere()) for (const group of groups) turns.found(group);
+            else await handler.workOn?.(groups);
+          },
+        }),
       },
       log,
       detached

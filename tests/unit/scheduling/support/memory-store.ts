@@ -71,6 +71,13 @@ export const createMemoryStore = ({
       queue.claimed.push(...claimed);
       return claimed;
     },
+    async claimGroups(groups) {
+      const claims = queue.calls.claim;
+      const claimed: Lease[] = [];
+      for (const { group, limit } of groups) claimed.push(...(await queue.claim(group, limit)));
+      queue.calls.claim = claims + 1;
+      return claimed.sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
+    },
     async claimWithin(group, limit, { atOnce, except }) {
       const leased = queue.rows.filter(
         ({ id, owner, dueAt, ...row }) =>

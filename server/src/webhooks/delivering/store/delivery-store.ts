@@ -220,6 +220,7 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
     now: () => leased.now(),
     dueTimes: () => leased.dueTimes(),
     claim: async (webhook, limit) => withBodies(await leased.claim(webhook, limit)),
+    claimGroups: async (webhooks) => withBodies(await leased.claimGroups(webhooks)),
     async claimWithin(webhook, limit, cap) {
       const { leases, isFull } = await leased.claimWithin(webhook, limit, cap);
       return { leases: await withBodies(leases), isFull };
