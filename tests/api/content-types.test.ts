@@ -6,7 +6,7 @@ import { waitFor } from '../support/wait';
 import { createWebhook, removeWebhook, sql, updateWebhook } from './delivery-support';
 import { admin, createTill } from './pos-till';
 
-const TYPES = ['webhook', 'delivery', 'pos-connection'];
+const TYPES = ['webhook', 'message', 'delivery', 'pos-connection'];
 const uidOf = (name: string): string => `plugin::switchboard.${name}`;
 
 interface Heard {

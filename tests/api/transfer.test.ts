@@ -57,6 +57,13 @@ describeEach(databases(), 'a copy of a site', (database) => {
       events: ['contact.created'],
     });
     ({ secret, id: webhookId } = made as { secret: string; id: number });
+    // What two are sent is stored once.
+    for (const name of ['left', 'right']) {
+      await createWebhook(original, other.url, { name, events: ['company.created'] });
+    }
+    const company = await original.request('POST', `${API}/companies`, { body: { name: 'Acme' } });
+    expect(company.status).toBe(201);
+    await other.waitFor(2);
     await createItem(original, 'MUG', 10);
     till = await createTill(original, { name: 'Counter' });
     sale = saleBody([['MUG', 1]]);
@@ -91,7 +98,7 @@ describeEach(databases(), 'a copy of a site', (database) => {
 
   it('gets everything in an export, and no secret in clear', () => {
     const text = fs.readFileSync(archive, 'latin1');
-    for (const uid of ['webhook', 'delivery', 'pos-connection', 'contact']) {
+    for (const uid of ['webhook', 'message', 'delivery', 'pos-connection', 'contact']) {
       expect(text).toContain(`"plugin::switchboard.${uid}"`);
     }
     expect(text).not.toContain(secret);
@@ -114,14 +121,19 @@ describeEach(databases(), 'a copy of a site', (database) => {
     await contact(copy, 'on-the-copy@example.test');
     const main = await named(copy, 'main');
     expect(main).toMatchObject({ active: false, disabled_reason: expect.stringMatching(OFF) });
-    expect((await webhooksOf(copy)).map(({ name, active }) => [name, active])).toEqual([
-      ['bystander', false],
-      ['main', false],
-    ]);
+    const off = ['bystander', 'left', 'main', 'right'].map((name) => [name, false]);
+    expect((await webhooksOf(copy)).map(({ name, active }) => [name, active]).sort()).toEqual(off);
     await copy.restart();
     expect(await named(copy, 'main')).toMatchObject({ active: false, id: main.id });
     await contact(copy, 'after-restart@example.test');
 
+    const bodyIn = async (site: Site, name: string) =>
+      (await logOf(site, (await named(site, name)).id)).map(({ request }) => request.body);
+    for (const name of ['left', 'right']) {
+      const [body, ...others] = await bodyIn(original, name);
+      expect([JSON.parse(body ?? '').event, others]).toEqual(['company.created', []]);
+      expect(await bodyIn(copy, name)).toEqual([body]);
+    }
     const log = await logOf(copy, main.id);
     expect(log.map(({ event }) => event)).toEqual(['contact.created', 'contact.created']);
     expect(log.find(({ delivery_id }) => delivery_id === waiting)).toMatchObject({
