@@ -1,5 +1,5 @@
 import { Typography, type TypographyProps } from '@strapi/design-system';
-import { useEffect, useState } from 'react';
+import { useSyncExternalStore } from 'react';
 import { useIntl } from 'react-intl';
 
 const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
@@ -19,15 +19,36 @@ export const relativeParts = (
   return { value: Math.trunc(distance / size), unit };
 };
 
-/** The current time, again every `everyMs`: relative times grow old while they are looked at. */
-export const useNow = (everyMs = 1000): number => {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
-  return now;
+const TICK_MS = 1000;
+
+/** Who shows the time now. One timer serves all of them: a table has many times. */
+const listeners = new Set<() => void>();
+let ticking: ReturnType<typeof setInterval> | undefined;
+let lastTick = 0;
+
+const tick = (): void => {
+  lastTick = Date.now();
+  for (const listener of listeners) listener();
 };
+
+const listen = (listener: () => void): (() => void) => {
+  if (listeners.size === 0) {
+    lastTick = Date.now();
+    ticking = setInterval(tick, TICK_MS);
+  }
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) clearInterval(ticking);
+  };
+};
+
+const wholeSecond = (): number => Math.floor(Date.now() / TICK_MS) * TICK_MS;
+
+/** The current time, again every second: relative times grow old while they are looked at. */
+export const useNow = (): number =>
+  // Before somebody listens nothing ticks, and what is drawn then must not be of long ago.
+  useSyncExternalStore(listen, () => (listeners.size === 0 ? wholeSecond() : lastTick));
 
 export const useAbsoluteTime = () => {
   const { formatDate } = useIntl();

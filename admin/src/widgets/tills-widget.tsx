@@ -2,7 +2,7 @@ import { Table, Tbody, Td, Tr, Typography } from '@strapi/design-system';
 import { Widget } from '@strapi/strapi/admin';
 import { Time } from '../components/time';
 import { ConnectionBadge } from '../pages/connections/badges';
-import { RowLink } from '../pages/webhooks/cells';
+import { RowLink } from '../components/row-link';
 import { useConnections } from '../services/pos';
 import { statusOf } from '../utils/errors';
 import { useText } from '../utils/text';

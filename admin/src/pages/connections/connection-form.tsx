@@ -18,7 +18,7 @@ import {
   type ConnectionScope,
   type ConnectionType,
 } from '../../../../shared/contracts/pos';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { EditForm } from '../../components/edit-form';
 import type { Problems, Saved } from '../../utils/errors';
 import { type Translate, useText } from '../../utils/text';

@@ -9,7 +9,7 @@ import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useConnections } from '../../services/pos';
 import { useText } from '../../utils/text';
-import { RowLink } from '../webhooks/cells';
+import { RowLink } from '../../components/row-link';
 import { ClockSkew, ConnectionBadge } from './badges';
 
 const REFRESH_MS = 10_000;

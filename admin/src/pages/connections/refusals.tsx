@@ -1,7 +1,7 @@
 import { Typography } from '@strapi/design-system';
 import { type ConnectionRefusal, REFUSALS_KEPT } from '../../../../shared/contracts/pos';
 import { type Column, DataTable } from '../../components/data-table';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { Loaded } from '../../components/page-states';
 import { Time } from '../../components/time';
 import { useRefusals } from '../../services/pos';

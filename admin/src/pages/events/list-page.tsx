@@ -1,21 +1,16 @@
-import {
-  Flex,
-  LinkButton,
-  SingleSelect,
-  SingleSelectOption,
-  Typography,
-} from '@strapi/design-system';
+import { Flex, LinkButton, Typography } from '@strapi/design-system';
 import { Layouts, Page, SearchInput, useQueryParams } from '@strapi/strapi/admin';
 import { Link, useNavigate } from 'react-router-dom';
 import type { PosEvent, PosEventKind } from '../../../../shared/contracts/pos';
 import { type Column, DataTable } from '../../components/data-table';
+import { Filter } from '../../components/filter';
 import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
 import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useConnections, usePosEvents } from '../../services/pos';
-import { type TextKey, useText } from '../../utils/text';
-import { RowLink } from '../webhooks/cells';
+import { useText } from '../../utils/text';
+import { RowLink } from '../../components/row-link';
 import { EVENT_STATES, EventStateBadge } from './badges';
 import { statesOf } from './states';
 
@@ -67,34 +62,6 @@ const useColumns = (): Column<PosEvent>[] => {
         ),
     },
   ];
-};
-
-interface FilterProps {
-  label: TextKey;
-  value: string | undefined;
-  options: readonly (readonly [value: string, label: string])[];
-  onChange(value: string | undefined): void;
-}
-
-const Filter = ({ label, value, options, onChange }: FilterProps) => {
-  const text = useText();
-  return (
-    <SingleSelect
-      size="S"
-      aria-label={text(label)}
-      placeholder={text(label)}
-      value={value ?? ''}
-      clearLabel={text('action.clear')}
-      onClear={() => onChange(undefined)}
-      onChange={(chosen) => onChange(String(chosen))}
-    >
-      {options.map(([id, name]) => (
-        <SingleSelectOption key={id} value={id}>
-          {name}
-        </SingleSelectOption>
-      ))}
-    </SingleSelect>
-  );
 };
 
 const EventListPage = () => {

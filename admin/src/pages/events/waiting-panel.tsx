@@ -9,7 +9,7 @@ import {
 } from '@strapi/design-system';
 import { Blocker, Form } from '@strapi/strapi/admin';
 import type { PosEventDetail } from '../../../../shared/contracts/pos';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { useAccess } from '../../permissions';
 import { useConnection, useUpdateConnection } from '../../services/pos';
 import { useCreateItem, useLocations } from '../../services/stock';

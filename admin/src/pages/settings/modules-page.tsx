@@ -1,7 +1,7 @@
 import { Box, Flex, Typography } from '@strapi/design-system';
 import { Layouts, Page } from '@strapi/strapi/admin';
 import { ConfirmSwitch } from '../../components/confirm-switch';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { Loaded } from '../../components/page-states';
 import { permissionsFor } from '../../permissions';
 import { useModules, useSetModules } from '../../services/settings';

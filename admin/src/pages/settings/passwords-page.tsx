@@ -8,7 +8,7 @@ import type {
 } from '../../../../shared/contracts/access';
 import { ConfirmButton } from '../../components/confirm-button';
 import { type Column, DataTable } from '../../components/data-table';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { EditForm } from '../../components/edit-form';
 import { Loaded } from '../../components/page-states';
 import { ShownOnce } from '../../components/shown-once';

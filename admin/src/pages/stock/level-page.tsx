@@ -4,7 +4,7 @@ import { BackButton, Layouts, Page, useQueryParams } from '@strapi/strapi/admin'
 import { useParams } from 'react-router-dom';
 import type { Level, Movement } from '../../../../shared/contracts/stock';
 import { type Column, DataTable } from '../../components/data-table';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
 import { Time, useAbsoluteTime } from '../../components/time';
@@ -13,7 +13,7 @@ import { useAdjust, useLevel, useMovements } from '../../services/stock';
 import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { MovementReason, Signed } from '../events/movement-table';
-import { RowLink } from '../webhooks/cells';
+import { RowLink } from '../../components/row-link';
 import { DialogForm } from './dialog-form';
 
 const REFRESH_MS = 3000;

@@ -1,6 +1,4 @@
-import { Box, Flex, Link as DesignLink, Typography } from '@strapi/design-system';
-import type { ReactNode } from 'react';
-import { Link, type To } from 'react-router-dom';
+import { Box, Flex, Typography } from '@strapi/design-system';
 import type { LastAnswer, WebhookHealth } from '../../../../shared/contracts/overview';
 import type { DeliveryStatus } from '../../../../shared/contracts/webhooks';
 import { HealthChart } from '../../components/health-chart';
@@ -66,17 +64,6 @@ export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {
     </Flex>
   );
 };
-
-/** The link that a row is, for those without a mouse. */
-export const RowLink = ({ to, children }: { to: To; children: ReactNode }) => (
-  <DesignLink
-    tag={Link}
-    to={to}
-    onClick={(event: { stopPropagation(): void }) => event.stopPropagation()}
-  >
-    {children}
-  </DesignLink>
-);
 
 interface NextTryProps {
   /** ISO 8601; null where nothing is left to try. */

@@ -1,4 +1,4 @@
-import { Flex, SingleSelect, SingleSelectOption, Typography } from '@strapi/design-system';
+import { Flex, Typography } from '@strapi/design-system';
 import { useQueryParams } from '@strapi/strapi/admin';
 import {
   type Delivery,
@@ -6,13 +6,15 @@ import {
   type DeliveryStatus,
 } from '../../../../shared/contracts/webhooks';
 import { type Column, DataTable } from '../../components/data-table';
-import { Panel } from '../../components/definition-list';
+import { RowLink } from '../../components/row-link';
+import { Filter } from '../../components/filter';
+import { Panel } from '../../components/panel';
 import { Loaded } from '../../components/page-states';
 import { Time } from '../../components/time';
 import { useCatalogue, useDeliveries } from '../../services/webhooks';
 import { useText } from '../../utils/text';
 import { useCause } from './causes';
-import { DeliveryStatusBadge, NextTry, RowLink } from './cells';
+import { DeliveryStatusBadge, NextTry } from './cells';
 
 /** What the screen shows (docs/contract-webhooks.md#limits). */
 const LATEST = 50;
@@ -83,42 +85,26 @@ export const DeliveryLog = ({ webhookId, active }: { webhookId: number; active: 
   });
   const names = [...new Set(['ping', ...(catalogue.data ?? []).map(({ event }) => event)])];
   const filtered = Boolean(query.status || query.event);
+  const narrow = (name: 'status' | 'event') => (value: string | undefined) =>
+    value === undefined ? setQuery({ [name]: '' }, 'remove') : setQuery({ [name]: value });
 
   return (
     <Panel
       title={text('delivery.log')}
       actions={
         <Flex gap={2} wrap="wrap">
-          <SingleSelect
-            size="S"
-            aria-label={text('delivery.filter.status')}
-            placeholder={text('delivery.filter.status')}
-            value={query.status ?? ''}
-            onClear={() => setQuery({ status: '' }, 'remove')}
-            clearLabel={text('action.clear')}
-            onChange={(value) => setQuery({ status: String(value) })}
-          >
-            {DELIVERY_STATUSES.map((status) => (
-              <SingleSelectOption key={status} value={status}>
-                {text(`delivery.status.${status}`)}
-              </SingleSelectOption>
-            ))}
-          </SingleSelect>
-          <SingleSelect
-            size="S"
-            aria-label={text('delivery.filter.event')}
-            placeholder={text('delivery.filter.event')}
-            value={query.event ?? ''}
-            onClear={() => setQuery({ event: '' }, 'remove')}
-            clearLabel={text('action.clear')}
-            onChange={(value) => setQuery({ event: String(value) })}
-          >
-            {names.map((event) => (
-              <SingleSelectOption key={event} value={event}>
-                {event}
-              </SingleSelectOption>
-            ))}
-          </SingleSelect>
+          <Filter
+            label="delivery.filter.status"
+            value={query.status}
+            options={DELIVERY_STATUSES.map((status) => [status, text(`delivery.status.${status}`)])}
+            onChange={narrow('status')}
+          />
+          <Filter
+            label="delivery.filter.event"
+            value={query.event}
+            options={names.map((event) => [event, event])}
+            onChange={narrow('event')}
+          />
         </Flex>
       }
     >

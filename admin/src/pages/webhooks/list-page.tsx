@@ -8,6 +8,7 @@ import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
 import { ConfirmSwitch } from '../../components/confirm-switch';
 import { type Column, DataTable, type Sorting } from '../../components/data-table';
+import { RowLink } from '../../components/row-link';
 import { Loaded } from '../../components/page-states';
 import { pageOf, Pager } from '../../components/pager';
 import { useAccess } from '../../permissions';
@@ -19,7 +20,7 @@ import {
 } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
-import { EventTags, HealthCell, LastAnswerCell, RowLink } from './cells';
+import { EventTags, HealthCell, LastAnswerCell } from './cells';
 
 const REFRESH_MS = 10_000;
 

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import type { WebhookWithSecret } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
 import { CopyButton } from '../../components/copy-button';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { ShownOnce } from '../../components/shown-once';
 import { useAccess } from '../../permissions';
 import { useRotateSecret } from '../../services/webhooks';

@@ -11,7 +11,7 @@ import { useQueryParams } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import type { TestResult } from '../../../../shared/contracts/webhooks';
 import { CodeBlock, prettyJson } from '../../components/code-block';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { useCatalogue, useDeliveries, useTestWebhook } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';

@@ -1,7 +1,7 @@
 import { Button, Field, Flex, Grid, Switch, TextInput } from '@strapi/design-system';
 import { Check } from '@strapi/icons';
 import type { WebhookInput } from '../../../../shared/contracts/webhooks';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { EditForm } from '../../components/edit-form';
 import type { Saved } from '../../utils/errors';
 import { type TextKey, useText } from '../../utils/text';

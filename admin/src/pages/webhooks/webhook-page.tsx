@@ -4,7 +4,7 @@ import { BackButton, Layouts, Page, useQueryParams } from '@strapi/strapi/admin'
 import { useNavigate, useParams } from 'react-router-dom';
 import type { WebhookWithSecret } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
-import { Panel } from '../../components/definition-list';
+import { Panel } from '../../components/panel';
 import { HealthChart, HealthCountsLine } from '../../components/health-chart';
 import { Loaded } from '../../components/page-states';
 import { useAccess } from '../../permissions';
