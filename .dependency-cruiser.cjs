@@ -3,7 +3,17 @@
 // The arrows of ARCHITECTURE.md: who may know whom, types included. `npm run lint` runs it.
 
 const SERVER = '^server/src/';
-const features = ['crm', 'pos', 'stock', 'webhooks', 'access', 'modules', 'overview', 'doctor'];
+const features = [
+  'crm',
+  'pos',
+  'stock',
+  'webhooks',
+  'access',
+  'modules',
+  'observability',
+  'overview',
+  'doctor',
+];
 const ground = ['config', 'database', 'hooks', 'http', 'net', 'runtime', 'scheduling', 'secrets'];
 const folders = (names) => `${SERVER}(${names.join('|')})/`;
 
@@ -32,9 +42,10 @@ module.exports = {
     },
     mayKnow('access', ['modules']),
     mayKnow('modules', ['access']),
-    mayKnow('webhooks', ['access', 'modules']),
+    mayKnow('observability', ['access']),
+    mayKnow('webhooks', ['access', 'modules', 'observability']),
     mayKnow('stock', ['access', 'modules', 'webhooks']),
-    mayKnow('pos', ['access', 'modules', 'stock', 'webhooks']),
+    mayKnow('pos', ['access', 'modules', 'observability', 'stock', 'webhooks']),
     mayKnow('crm', ['access', 'modules', 'webhooks']),
     {
       name: 'rules-know-no-host',

@@ -9,6 +9,7 @@ import tillClient from '../till-client/index.js';
 const SITE_MODULES = path.join(import.meta.dirname, 'site');
 const CONCURRENCY = 32;
 const COUNT = 1500;
+const A_BATCH = 100;
 const POS = '/api/service-pos/v1';
 
 const saleOf = (sku) =>
@@ -88,6 +89,17 @@ export const rows = ({ rounds, startSite }) => {
       Array.from({ length: count }, (_, at) => saleOf(skuOf(at)))
     );
 
+  const batches = (till, count) =>
+    prepare(
+      till,
+      Array.from({ length: count }, () => {
+        const bodies = Array.from({ length: A_BATCH }, () => saleOf('BENCH-0'));
+        return Buffer.from(
+          `{"records":[${bodies.map((body) => `{"kind":"sale","body":${body}}`).join(',')}]}`
+        );
+      })
+    );
+
   return [
     {
       name: 'pos-accept',
@@ -121,6 +133,22 @@ export const rows = ({ rounds, startSite }) => {
               sent = sales(till, COUNT);
               return flood(site, `${POS}/sale`, sent, 202);
             },
+          });
+        }),
+    },
+    {
+      name: 'pos-batch',
+      what: 'sales accepted in batches of 100; one by one',
+      unit: 'records/s',
+      budget: { min: 4 },
+      run: () =>
+        withTill(false, async (site, till) => {
+          await flood(site, `${POS}/sale`, sales(till, 500), 202);
+          await flood(site, `${POS}/batch`, batches(till, 5), 200);
+          return compare(rounds, {
+            value: async () =>
+              (await flood(site, `${POS}/batch`, batches(till, COUNT / A_BATCH), 200)) * A_BATCH,
+            baseline: () => flood(site, `${POS}/sale`, sales(till, COUNT), 202),
           });
         }),
     },

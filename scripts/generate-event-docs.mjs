@@ -3,48 +3,16 @@
 // Writes docs/events.md and docs/asyncapi.json from the declarations in the sources, which are what
 // `GET /webhooks/events` answers and what the tests hold every payload against. With --check it
 // writes nothing and fails where they are stale.
-import { transformSync } from '@swc/core';
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { asyncapi } from './lib/asyncapi.mjs';
-import { ROOT, SCRATCH } from './lib/paths.mjs';
+import { withSources } from './lib/compiled-sources.mjs';
+import { ROOT } from './lib/paths.mjs';
 
 const HOOK = 'service_crm_webhook_events';
 const MARKDOWN = path.join(ROOT, 'docs/events.md');
 const ASYNCAPI = path.join(ROOT, 'docs/asyncapi.json');
-
-const filesBelow = (folder) =>
-  fs.readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const full = path.join(folder, entry.name);
-    return entry.isDirectory() ? filesBelow(full) : [full];
-  });
-
-/** The sources as CommonJS, in a folder below the root's node_modules. */
-const compile = () => {
-  const target = path.join(SCRATCH, `event-docs.${process.pid}`);
-  for (const folder of ['server/src', 'shared']) {
-    for (const file of filesBelow(path.join(ROOT, folder))) {
-      const name = path.relative(ROOT, file);
-      const isSource = name.endsWith('.ts');
-      const output = path.join(target, isSource ? name.replace(/\.ts$/, '.js') : name);
-      fs.mkdirSync(path.dirname(output), { recursive: true });
-      const text = fs.readFileSync(file, 'utf8');
-      const code = isSource
-        ? transformSync(text, {
-            swcrc: false,
-            configFile: false,
-            filename: file,
-            jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
-            module: { type: 'commonjs', ignoreDynamic: true },
-          }).code
-        : text;
-      fs.writeFileSync(output, code);
-    }
-  }
-  return target;
-};
 
 /** As much of the host as the declarations need: one hook, which each room registers at. */
 const fakeHost = () => {
@@ -63,10 +31,8 @@ const fakeHost = () => {
   };
 };
 
-const readCatalogue = async () => {
-  const target = compile();
-  try {
-    const load = createRequire(path.join(target, 'load.js'));
+const readCatalogue = () =>
+  withSources(async (load) => {
     const { strapi, handlers } = fakeHost();
     const { CRM_EVENTS } = load('./server/src/crm/catalogue/index.js');
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
@@ -76,10 +42,7 @@ const readCatalogue = async () => {
       './server/src/webhooks/subscriptions/catalogue.js'
     ).declaredEvents(strapi);
     return { ...events, ping };
-  } finally {
-    fs.rmSync(target, { recursive: true, force: true });
-  }
-};
+  });
 
 const MODULES = {
   companies: 'Companies',

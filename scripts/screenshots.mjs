@@ -18,7 +18,12 @@ const wanted = process.argv[2] ?? '';
 
 const startPlayground = async () => {
   const child = fork(path.join(ROOT, 'scripts/start.mjs'), ['--fresh'], {
-    env: { ...process.env, PORT, RECEIVER_PORT: '4491', PLAYGROUND_DATA: DATA },
+    env: {
+      ...process.env,
+      ...{ PORT, RECEIVER_PORT: '4491', PLAYGROUND_DATA: DATA },
+      // It is filled with what the pictures show.
+      PLAYGROUND_SHOP: 'empty',
+    },
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   await new Promise((resolve, reject) => {
@@ -30,13 +35,15 @@ const startPlayground = async () => {
 
 const pagesOf = async (call, { good, bad }) => {
   const first = async (route) => (await call('GET', route))[0]?.id;
-  const failed = await first(`/switchboard/webhooks/${bad.id}/deliveries?status=failed`);
+  const failed = await first(`/switchboard/webhooks/${bad.id}/deliveries?state=failing,failed`);
   const events = await call('GET', '/switchboard/pos-events');
   const levels = await call('GET', '/switchboard/levels');
   const plugin = '/admin/plugins/switchboard';
   const byState = (state) => events.find((event) => event.state === state)?.id;
   return {
     home: '/admin',
+    overview: `${plugin}/overview`,
+    deliveries: `${plugin}/deliveries`,
     webhooks: `${plugin}/webhooks`,
     'webhook-create': `${plugin}/webhooks/create`,
     'webhook-deliveries': `${plugin}/webhooks/${good.id}`,

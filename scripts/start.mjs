@@ -3,7 +3,7 @@
 // `npm start -- --fresh` begins with an empty database.
 // PORT (1337), RECEIVER_PORT (4400), TILL_PORT (4500) and HOST (127.0.0.1) choose the addresses,
 // PLAYGROUND_DATA (playground/.tmp) the folder of the database: a second start goes on with what is
-// there.
+// there. PLAYGROUND_SHOP=empty leaves out the week of sales that the first start makes.
 import fs from 'node:fs';
 import path from 'node:path';
 import { buildPlaygroundWhenStale } from './lib/admin-build.mjs';
@@ -103,6 +103,7 @@ const main = async () => {
     siteUrl,
     receiverUrl,
     dataFolder: DATA,
+    withShop: process.env.PLAYGROUND_SHOP !== 'empty',
     onSecret: (secret) => receiver.send({ secret }),
   });
 
@@ -124,7 +125,7 @@ const main = async () => {
       'Create or edit a contact under Content Manager > Contact and watch the receiver.\n' +
       'Ctrl-C stops all of it; the data stays.'
   );
-  process.send?.({ ready: true, siteUrl, receiverPage });
+  process.send?.({ ready: true, siteUrl, receiverPage, sitePid: site.pid });
 };
 
 main().catch((error) => {

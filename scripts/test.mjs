@@ -5,6 +5,7 @@
 // left out as failed.
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { buildPlaygroundWhenStale } from './lib/admin-build.mjs';
 import { writeMissingSecrets } from './lib/playground-secrets.mjs';
@@ -24,9 +25,12 @@ const chosen = [...SUITES, SOAK].filter((name) => name === given[0]);
 const suites = chosen.length > 0 ? chosen : SUITES;
 const forwarded = chosen.length > 0 ? given.slice(1) : given;
 
+/** Sites are as many as there are cores to boot them, and no more than databases like beside each other. */
+const WORKERS = Math.min(Math.max(os.availableParallelism(), 2), 4);
+
 const SUITE_ARGS = {
-  unit: ['--maxWorkers=2', '--testTimeout=20000'],
-  api: ['--maxWorkers=2', '--testTimeout=60000'],
+  unit: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
+  api: [`--maxWorkers=${WORKERS}`, '--testTimeout=60000'],
   e2e: ['--maxWorkers=2', '--testTimeout=120000'],
   // One at a time: the host cuts a request off after five minutes, which a large import beside
   // other work may need.

@@ -1,23 +1,52 @@
+// Made of src/ by scripts/build-till-client.mjs.
 'use strict';
-
-/**
- * A client for tills, without dependencies: signs, sends, tries again, and keeps what could not be
- * sent on disk, in order. docs/tills.md describes the wire; index.d.ts the shapes.
- */
-
-const { createHmac } = require('node:crypto');
-const { OfflineQueue } = require('./offline-queue.js');
-const { pause, readRetryAfter, retryDelay } = require('./retry.js');
-
-const KINDS = new Set(['sale', 'refund', 'inventory']);
-
-/** `X-POS-Signature` of these exact bytes. */
-const sign = ({ secret, timestamp, body }) => {
-  const hmac = createHmac('sha256', secret).update(`${timestamp}\n`, 'utf8').update(body);
-  return `sha256=${hmac.digest('hex')}`;
+var node_crypto = require('node:crypto');
+var fs = require('node:fs/promises');
+var path = require('node:path');
+const BATCH_KINDS = new Set(['sale', 'refund', 'inventory']);
+const KINDS = new Set([...BATCH_KINDS, 'closing']);
+const isKind = (kind) => KINDS.has(kind);
+const isBatchKind = (kind) => BATCH_KINDS.has(kind);
+const bytesOf = (record) => {
+  if (ArrayBuffer.isView(record)) {
+    return new Uint8Array(record.buffer, record.byteOffset, record.byteLength);
+  }
+  return new TextEncoder().encode(typeof record === 'string' ? record : JSON.stringify(record));
 };
-
-/** The service refused a record, or could not be reached in time. */
+const textOf = (record) => {
+  if (typeof record === 'string') return record;
+  if (!ArrayBuffer.isView(record)) return JSON.stringify(record);
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(record);
+};
+const enclose = (kind, text) => `{"kind":${JSON.stringify(kind)},"body":${text}}`;
+const NAME = /^(\d{12})\.(sale|refund|inventory|closing)\.json$/;
+const nameOf = (number, kind) => `${String(number).padStart(12, '0')}.${kind}.json`;
+const isName = (text) => NAME.test(text);
+const numberOf = (name) => Number(NAME.exec(name)[1]);
+const kindOf = (name) => NAME.exec(name)[2];
+const FIRST_MS = 500;
+const LONGEST_MS = 5 * 6e4;
+const retryDelay = (attempt, retryAfterMs = 0, random = Math.random) => {
+  const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** (attempt - 1));
+  return Math.max(retryAfterMs, full / 2 + (full / 2) * random());
+};
+const LONGEST_RETRY_AFTER_MS = 60 * 6e4;
+const readRetryAfter = (header, nowMs) => {
+  if (!header) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1e3 : Date.parse(header) - nowMs;
+  return Number.isNaN(ms) ? undefined : Math.min(LONGEST_RETRY_AFTER_MS, Math.max(0, ms));
+};
+const pause = (milliseconds, signal) =>
+  new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const timer = setTimeout(done, milliseconds);
+    function done() {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    }
+    signal?.addEventListener('abort', done, { once: true });
+  });
 class TillError extends Error {
   constructor(
     message,
@@ -28,14 +57,10 @@ class TillError extends Error {
     this.status = status;
     this.code = code;
     this.body = body;
-    /** Whether sending the same record again later can help. */
     this.retryable = retryable ?? true;
   }
 }
-
 const isRetryable = (status) => status === 408 || status === 429 || status >= 500;
-
-/** The service's own answer, or null: a shop's Wi-Fi may put a page of its own in between. */
 const readAnswer = async (response) => {
   try {
     const answer = JSON.parse(await response.text());
@@ -46,27 +71,24 @@ const readAnswer = async (response) => {
     throw error;
   }
 };
-
-/** An option that is given as undefined is not given. */
 const withDefaults = (defaults, given) => ({
   ...defaults,
   ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
 });
-
 class TillClient {
   #options;
-  /** What our clock is behind the server's, in seconds; learned from a refusal. */
+  #sign;
   #clockOffset = 0;
-
-  constructor(options) {
+  constructor(options, sign) {
+    this.#sign = sign;
     const { url, key, secret } = options;
     if (![url, key, secret].every((given) => String(given ?? '').trim())) {
       throw new TypeError('url, key and secret are needed');
     }
     const defaults = {
-      timeoutMs: 10_000,
+      timeoutMs: 1e4,
       tries: 5,
-      maxWaitMs: 60_000,
+      maxWaitMs: 6e4,
       now: Date.now,
       random: Math.random,
       pause,
@@ -74,47 +96,59 @@ class TillClient {
     };
     this.#options = { ...withDefaults(defaults, options), url: url.replace(/\/+$/, '') };
   }
-
   ping() {
-    return this.#attempts(() => this.#request('GET', '/ping'));
+    return this.#attempts((offset) => this.#request('GET', '/ping', offset));
   }
-
   sale(record) {
     return this.send('sale', record);
   }
-
   refund(record) {
     return this.send('refund', record);
   }
-
   inventory(record) {
     return this.send('inventory', record);
   }
-
-  /**
-   * Sends a record, as often as it takes. A string or Buffer goes out as it is; anything else is
-   * serialised once. Retries carry the very same bytes, so nothing is ever counted twice.
-   */
-  send(kind, record) {
-    if (!KINDS.has(kind)) throw new TypeError(`there is no record of kind ${kind}`);
-    const isBytes = typeof record === 'string' || Buffer.isBuffer(record);
-    const body = Buffer.from(isBytes ? record : JSON.stringify(record));
-    return this.#attempts(() => this.#request('POST', `/${kind}`, body));
+  closing(record) {
+    return this.send('closing', record);
   }
-
+  send(kind, record) {
+    if (!isKind(kind)) throw new TypeError(`there is no record of kind ${kind}`);
+    return this.#post(`/${kind}`, bytesOf(record));
+  }
+  batch(records) {
+    const entries = records.map(({ kind, body }) => this.#enclosed(kind, body));
+    return this.#post('/batch', `{"records":[${entries.join(',')}]}`);
+  }
+  validate(kind, record) {
+    return this.#post('/validate', this.#enclosed(kind, record));
+  }
+  status(externalIds) {
+    return this.#post('/status', JSON.stringify({ external_ids: externalIds }));
+  }
+  catalogue({ cursor, limit } = {}) {
+    return this.#post('/catalogue', JSON.stringify({ cursor, limit }));
+  }
+  #enclosed(kind, record) {
+    if (!isBatchKind(kind)) throw new TypeError(`there is no record of kind ${kind}`);
+    return enclose(kind, textOf(record));
+  }
+  #post(path, textOrBytes) {
+    const body = bytesOf(textOrBytes);
+    return this.#attempts((offset) => this.#request('POST', path, offset, body));
+  }
   async #attempts(request) {
     const { tries, maxWaitMs, random, pause: wait } = this.#options;
     let corrected = false;
     for (let attempt = 1; ; attempt += 1) {
+      const offset = this.#clockOffset;
       try {
-        return await request();
+        return await request(offset);
       } catch (error) {
         if (!(error instanceof TillError)) throw error;
-        // A wrong clock is told once and for all: sign with the server's time from now on.
         const skew = error.code === 'timestamp_outside_window' ? error.body?.skew_seconds : null;
         if (Number.isInteger(skew) && !corrected) {
           corrected = true;
-          this.#clockOffset -= skew;
+          this.#clockOffset = offset - skew;
           continue;
         }
         if (!error.retryable || attempt >= tries || error.retryAfterMs > maxWaitMs) throw error;
@@ -122,28 +156,26 @@ class TillClient {
       }
     }
   }
-
-  #headers(body) {
+  async #headers(offset, body) {
     const { key, secret, now } = this.#options;
     const headers = { 'X-POS-Key': key };
     if (body === undefined) return headers;
-    const timestamp = String(Math.floor(now() / 1000) + this.#clockOffset);
+    const timestamp = String(Math.floor(now() / 1e3) + offset);
     headers['Content-Type'] = 'application/json';
     headers['X-POS-Timestamp'] = timestamp;
-    headers['X-POS-Signature'] = sign({ secret, timestamp, body });
+    headers['X-POS-Signature'] = await this.#sign({ secret, timestamp, body });
     return headers;
   }
-
-  async #request(method, path, body) {
+  async #request(method, path, offset, body) {
     const { url, timeoutMs, fetch, now } = this.#options;
+    const headers = await this.#headers(offset, body);
     let response;
     let answer;
     try {
       response = await fetch(`${url}${path}`, {
         method,
-        headers: this.#headers(body),
+        headers,
         body,
-        // A signed record goes to this address and to no other.
         redirect: 'manual',
         signal: AbortSignal.timeout(timeoutMs),
       });
@@ -165,14 +197,276 @@ class TillClient {
     throw error;
   }
 }
-
-const createTill = (options) => new TillClient(options);
-
-/** A till that records first and sends when it can. @see OfflineQueue */
+const UNFINISHED = '.part';
+const syncFolder = async (folder) => {
+  try {
+    const handle = await fs.open(folder, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch {}
+};
+const writeDurably = async (file, content) => {
+  const temporary = `${file}${UNFINISHED}`;
+  const handle = await fs.open(temporary, 'w', 384);
+  try {
+    await handle.writeFile(content);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await fs.rename(temporary, file);
+  await syncFolder(path.dirname(file));
+};
+const removeLeftovers = async (folder) => {
+  for (const name of await fs.readdir(folder)) {
+    if (name.endsWith(UNFINISHED)) await fs.rm(path.join(folder, name), { force: true });
+  }
+};
+const PRIVATE = { recursive: true, mode: 448 };
+class FileStore {
+  #folder;
+  #aside;
+  #next = null;
+  constructor(folder) {
+    if (!folder) throw new TypeError('folder is needed');
+    this.#folder = path.resolve(folder);
+    this.#aside = path.join(this.#folder, 'refused');
+  }
+  waiting() {
+    return this.#namesIn(this.#folder);
+  }
+  refused() {
+    return this.#namesIn(this.#aside);
+  }
+  async add(kind, bytes) {
+    await fs.mkdir(this.#folder, PRIVATE);
+    if (this.#next === null) {
+      await removeLeftovers(this.#folder);
+      const names = [...(await this.waiting()), ...(await this.refused())];
+      this.#next = names.reduce((max, name) => Math.max(max, numberOf(name)), 0) + 1;
+    }
+    const name = nameOf(this.#next, kind);
+    await writeDurably(path.join(this.#folder, name), bytes);
+    this.#next += 1;
+    return name;
+  }
+  read(name) {
+    return fs.readFile(path.join(this.#folder, name));
+  }
+  async remove(name) {
+    await fs.rm(path.join(this.#folder, name), { force: true });
+  }
+  async putAside(name, answer) {
+    await fs.mkdir(this.#aside, PRIVATE);
+    await writeDurably(this.#answerFile(name), JSON.stringify(answer, null, 2));
+    await fs.rename(path.join(this.#folder, name), path.join(this.#aside, name));
+    await syncFolder(this.#aside);
+  }
+  async takeBack(name) {
+    const file = path.join(this.#aside, name);
+    await this.add(kindOf(name), await fs.readFile(file));
+    await fs.rm(file, { force: true });
+    await fs.rm(this.#answerFile(name), { force: true });
+  }
+  #answerFile(name) {
+    return path.join(this.#aside, name.replace(/json$/, 'answer.json'));
+  }
+  async #namesIn(folder) {
+    try {
+      return (await fs.readdir(folder)).filter(isName).sort();
+    } catch (error) {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    }
+  }
+}
+const IDLE_MS = 6e4;
+const UNFIT = new Set([400, 403, 413, 415, 422]);
+const isUnfit = ({ status, body }) => UNFIT.has(status) && Boolean(body);
+class OfflineQueue {
+  #till;
+  #store;
+  #alone;
+  #warn;
+  #onSettled;
+  #random;
+  #now;
+  #adding = Promise.resolve();
+  #stopped = new AbortController();
+  #bell = new AbortController();
+  #nudge = new AbortController();
+  #notBefore = 0;
+  #lastError = null;
+  #draining = null;
+  #running = null;
+  constructor({
+    till,
+    store,
+    alone = (work) => work(),
+    warn,
+    onSettled = () => {},
+    random = Math.random,
+    now = Date.now,
+  }) {
+    this.#till = till;
+    this.#store = store;
+    this.#alone = alone;
+    this.#warn = warn;
+    this.#onSettled = onSettled;
+    this.#random = random;
+    this.#now = now;
+  }
+  sale(record) {
+    return this.add('sale', record);
+  }
+  refund(record) {
+    return this.add('refund', record);
+  }
+  inventory(record) {
+    return this.add('inventory', record);
+  }
+  closing(record) {
+    return this.add('closing', record);
+  }
+  async add(kind, record) {
+    if (!isKind(kind)) throw new TypeError(`there is no record of kind ${kind}`);
+    const bytes = bytesOf(record).slice();
+    return this.#inTurn(async () => {
+      const name = await this.#store.add(kind, bytes);
+      this.#bell.abort();
+      return name;
+    });
+  }
+  pending() {
+    return this.#store.waiting();
+  }
+  refused() {
+    return this.#store.refused();
+  }
+  async requeue() {
+    const names = await this.refused();
+    for (const name of names) await this.#inTurn(() => this.#store.takeBack(name));
+    if (names.length > 0) this.#bell.abort();
+    return names.length;
+  }
+  run() {
+    this.#running ??= this.#loop();
+    return this;
+  }
+  async flush() {
+    let result = { sent: 0, error: this.#lastError };
+    if (this.#now() >= this.#notBefore) result = await this.#drain();
+    if (result.error === null) this.#nudge.abort();
+    return { ...result, remaining: (await this.pending()).length };
+  }
+  async stop() {
+    this.#stopped.abort();
+    this.#bell.abort();
+    this.#nudge.abort();
+    await this.#running;
+    await this.#draining;
+  }
+  #inTurn(work) {
+    const done = this.#adding.then(work);
+    this.#adding = done.catch(() => {});
+    return done;
+  }
+  async #loop() {
+    let failures = 0;
+    while (!this.#stopped.signal.aborted) {
+      this.#bell = new AbortController();
+      this.#nudge = new AbortController();
+      const { sent, error } = await this.#drain();
+      if (this.#stopped.signal.aborted) return;
+      if (error === null) {
+        failures = 0;
+        await pause(IDLE_MS, this.#bell.signal);
+      } else {
+        failures = sent > 0 ? 1 : failures + 1;
+        await pause(retryDelay(failures, error.retryAfterMs, this.#random), this.#nudge.signal);
+      }
+    }
+  }
+  #drain() {
+    this.#draining ??= this.#alone(() => this.#sendAll())
+      .catch((error) => ({ sent: 0, error }))
+      .then((result) => {
+        this.#draining = null;
+        this.#lastError = result.error;
+        this.#notBefore = this.#now() + (result.error?.retryAfterMs ?? 0);
+        return result;
+      });
+    return this.#draining;
+  }
+  async #sendAll() {
+    let sent = 0;
+    for (;;) {
+      const names = await this.pending();
+      if (names.length === 0) return { sent, error: null };
+      for (const name of names) {
+        if (this.#stopped.signal.aborted) return { sent, error: null };
+        const error = await this.#sendOne(name);
+        if (error) return { sent, error };
+        sent += 1;
+      }
+    }
+  }
+  async #sendOne(name) {
+    const kind = kindOf(name);
+    const body = await this.#store.read(name);
+    if (body === null) return null;
+    let answer;
+    try {
+      answer = await this.#till.send(kind, body);
+    } catch (error) {
+      const outcome = await this.#settleFailure(name, error);
+      this.#tell({ outcome, kind, name, body, error });
+      return outcome === 'waiting' ? error : null;
+    }
+    await this.#store.remove(name);
+    this.#tell({ outcome: 'accepted', kind, name, body, answer });
+    return null;
+  }
+  async #settleFailure(name, error) {
+    if (error.status === 409 && error.body) {
+      await this.#store.remove(name);
+      return 'stale';
+    }
+    if (!isUnfit(error)) return 'waiting';
+    const { status, body } = error;
+    const at = new Date(this.#now()).toISOString();
+    await this.#store.putAside(name, { status, at, ...body });
+    return 'refused';
+  }
+  #tell(settlement) {
+    try {
+      this.#onSettled(settlement);
+    } catch (error) {
+      this.#warn(`onSettled threw: ${error?.message}`);
+    }
+  }
+}
+const sign = ({ secret, timestamp, body }) => {
+  const hmac = node_crypto
+    .createHmac('sha256', secret)
+    .update(
+      `${timestamp}
+`,
+      'utf8'
+    )
+    .update(body);
+  return `sha256=${hmac.digest('hex')}`;
+};
+const createTill = (options) => new TillClient(options, sign);
 const createOfflineTill = ({ folder, onSettled, ...options }) =>
-  new OfflineQueue({ till: createTill({ tries: 1, ...options }), folder, onSettled, ...options });
-
-exports.sign = sign;
+  new OfflineQueue({
+    till: createTill({ tries: 1, ...options }),
+    store: new FileStore(folder),
+    warn: (message) => process.emitWarning(message, 'TillWarning'),
+    onSettled,
+    random: options.random,
+    now: options.now,
+  });
 exports.TillError = TillError;
-exports.createTill = createTill;
 exports.createOfflineTill = createOfflineTill;
+exports.createTill = createTill;
+exports.sign = sign;

@@ -1,6 +1,8 @@
-import { ChartCircle, Store, Webhooks } from '@strapi/icons';
+import { ChartCircle, Store, WarningCircle, Webhooks } from '@strapi/icons';
 import type { StrapiApp } from '@strapi/strapi/admin';
 import { NAVIGATION } from './navigation';
+import { PurchasesPanel } from './panels/purchases-panel';
+import { RecordPanel } from './panels/record-panel';
 import { permissionsFor } from './permissions';
 import { PLUGIN_ID } from './pluginId';
 import { message } from './utils/text';
@@ -17,14 +19,14 @@ export default {
     app.addMenuLink({
       to: `plugins/${PLUGIN_ID}`,
       icon: Webhooks,
-      intlLabel: message('nav.crm'),
+      intlLabel: message('nav.plugin'),
       Component: () => import('./pages/app').then(({ App }) => ({ default: App })),
       permissions: anyOf(
-        ...NAVIGATION.flatMap(({ entries }) => entries.map(({ action }) => action))
+        ...NAVIGATION.flatMap(({ entries }) => entries.flatMap(({ actions }) => actions))
       ),
       position: 3,
     });
-    app.addSettingsLink({ id: PLUGIN_ID, intlLabel: message('settings.section') }, [
+    app.addSettingsLink({ id: PLUGIN_ID, intlLabel: message('nav.plugin') }, [
       {
         id: `${PLUGIN_ID}-modules`,
         to: `${PLUGIN_ID}/modules`,
@@ -49,6 +51,15 @@ export default {
     ]);
     app.widgets.register([
       {
+        id: 'needs',
+        pluginId: PLUGIN_ID,
+        icon: WarningCircle,
+        title: message('needs.title'),
+        link: { label: message('widget.needs.link'), href: `/plugins/${PLUGIN_ID}/overview` },
+        permissions: permissionsFor('webhooks.read', 'connections.read', 'pos-events.read'),
+        component: () => import('./widgets/needs-widget').then(({ NeedsWidget }) => NeedsWidget),
+      },
+      {
         id: 'deliveries',
         pluginId: PLUGIN_ID,
         icon: ChartCircle,
@@ -69,6 +80,13 @@ export default {
       },
     ]);
     app.registerPlugin({ id: PLUGIN_ID, name: 'Switchboard' });
+  },
+
+  bootstrap(app: StrapiApp): void {
+    // Typed by the content manager, which a site may do without.
+    const contentManager = app.getPlugin('content-manager')?.apis as
+      { addEditViewSidePanel?(panels: (typeof RecordPanel)[]): void } | undefined;
+    contentManager?.addEditViewSidePanel?.([PurchasesPanel, RecordPanel]);
   },
 
   async registerTrads({ locales }: { locales: string[] }) {

@@ -6,7 +6,8 @@ import type { TextKey } from './utils/text';
 export interface NavigationEntry {
   path: string;
   label: TextKey;
-  action: AdminAction;
+  /** Any of these opens it. */
+  actions: readonly AdminAction[];
   /** Shown only while this module is on. */
   module?: ModuleId;
 }
@@ -18,21 +19,40 @@ export interface NavigationGroup {
   entries: readonly NavigationEntry[];
 }
 
-/** The groups of the menu entry CRM (ARCHITECTURE.md#layout). */
+/** The groups of the plugin's menu entry (ARCHITECTURE.md#layout). */
 export const NAVIGATION: readonly NavigationGroup[] = [
   {
-    label: 'nav.data',
+    label: 'nav.start',
     entries: [
-      { path: 'webhooks', label: 'nav.webhooks', action: 'webhooks.read', module: 'webhooks' },
+      {
+        path: 'overview',
+        label: 'nav.overview',
+        actions: ['webhooks.read', 'connections.read', 'pos-events.read'],
+      },
     ],
   },
   {
-    label: 'nav.pos',
+    label: 'nav.outgoing',
+    entries: [
+      { path: 'webhooks', label: 'nav.webhooks', actions: ['webhooks.read'], module: 'webhooks' },
+      {
+        path: 'deliveries',
+        label: 'nav.deliveries',
+        actions: ['webhooks.read'],
+        module: 'webhooks',
+      },
+      { path: 'imports', label: 'nav.import', actions: ['stock.import', 'crm.import'] },
+    ],
+  },
+  {
+    label: 'nav.tills',
     feature: 'pos',
     entries: [
-      { path: 'connections', label: 'nav.connections', action: 'connections.read' },
-      { path: 'events', label: 'nav.events', action: 'pos-events.read' },
-      { path: 'stock', label: 'nav.stock', action: 'stock.read' },
+      { path: 'connections', label: 'nav.connections', actions: ['connections.read'] },
+      { path: 'days', label: 'nav.days', actions: ['sales.read'] },
+      { path: 'events', label: 'nav.records', actions: ['pos-events.read'] },
+      { path: 'mapping', label: 'nav.mapping', actions: ['mapping.manage'] },
+      { path: 'stock', label: 'nav.stock', actions: ['stock.read'] },
     ],
   },
 ];
@@ -47,7 +67,7 @@ export const openGroups = (
     .map(({ label, entries }) => ({
       label,
       entries: entries.filter(
-        ({ action, module }) => can(action) && (module === undefined || enabled.has(module))
+        ({ actions, module }) => actions.some(can) && (module === undefined || enabled.has(module))
       ),
     }))
     .filter(({ entries }) => entries.length > 0);

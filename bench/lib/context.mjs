@@ -45,6 +45,15 @@ export const createContext = ({ database, rounds }) => {
       const running = await servingSite;
       return running.control('run', { file: path.join(SITE_MODULES, `${name}.js`), args });
     },
+    async inSiteWith(options, work) {
+      const other = await bootSite({ options, accounts: false });
+      const file = (name) => path.join(SITE_MODULES, `${name}.js`);
+      try {
+        return await work((name, args = {}) => other.control('run', { file: file(name), args }));
+      } finally {
+        await other.stop();
+      }
+    },
     receiver() {
       receiver ??= startReceiver();
       return receiver;

@@ -17,16 +17,47 @@ const SLOW_RECEIVERS = 4;
 const SLOW_EVENTS = 300;
 const HOST_EVENTS = 40;
 
-export const rows = ({ inSite, receiver, rounds }) => {
-  const withWebhooks = async (count, work) => {
+const WITH_UNDICI = { webhooks: { client: 'undici' } };
+
+export const rows = ({ inSite, inSiteWith, receiver, rounds }) => {
+  const withWebhooks = async (count, work, run = inSite) => {
     const { url } = await receiver();
-    const ids = await inSite('webhooks', { op: 'create', url, event: EVENT, count });
+    const ids = await run('webhooks', { op: 'create', url, event: EVENT, count });
     try {
       return await work(ids, url);
     } finally {
-      await inSite('webhooks', { op: 'remove', ids });
+      await run('webhooks', { op: 'remove', ids });
     }
   };
+
+  /** Deliveries of one webhook against a bare got loop, both in the site that `run` is given. */
+  const againstGot = (run) =>
+    withWebhooks(
+      1,
+      async (webhookIds, url) => {
+        const queueing = [];
+        await run('got-loop', { url, event: EVENT, count: 500, concurrency: CONCURRENCY });
+        await run('deliveries', { event: EVENT, count: 500, webhookIds });
+        const result = await compare(rounds, {
+          async value() {
+            const { deliveries, queueMs, drainMs } = await run('deliveries', {
+              event: EVENT,
+              count: QUEUED,
+              webhookIds,
+            });
+            queueing.push((deliveries / queueMs) * 1000);
+            return (deliveries / drainMs) * 1000;
+          },
+          async baseline() {
+            const count = QUEUED;
+            const args = { url, event: EVENT, count, concurrency: CONCURRENCY };
+            return (count / (await run('got-loop', args))) * 1000;
+          },
+        });
+        return { ...result, note: `queued at ${Math.round(median(queueing))}/s before that` };
+      },
+      run
+    );
 
   return [
     {
@@ -34,29 +65,14 @@ export const rows = ({ inSite, receiver, rounds }) => {
       what: `deliveries, ${QUEUED} queued, sent and recorded; a bare got loop`,
       unit: '/s',
       budget: { min: 0.8 },
-      run: () =>
-        withWebhooks(1, async (webhookIds, url) => {
-          const queueing = [];
-          await inSite('got-loop', { url, event: EVENT, count: 500, concurrency: CONCURRENCY });
-          await inSite('deliveries', { event: EVENT, count: 500, webhookIds });
-          const result = await compare(rounds, {
-            async value() {
-              const { deliveries, queueMs, drainMs } = await inSite('deliveries', {
-                event: EVENT,
-                count: QUEUED,
-                webhookIds,
-              });
-              queueing.push((deliveries / queueMs) * 1000);
-              return (deliveries / drainMs) * 1000;
-            },
-            async baseline() {
-              const count = QUEUED;
-              const args = { url, event: EVENT, count, concurrency: CONCURRENCY };
-              return (count / (await inSite('got-loop', args))) * 1000;
-            },
-          });
-          return { ...result, note: `queued at ${Math.round(median(queueing))}/s before that` };
-        }),
+      run: () => againstGot(inSite),
+    },
+    {
+      name: 'deliveries-undici',
+      what: `deliveries with webhooks.client 'undici', ${QUEUED} queued, sent and recorded; a bare got loop`,
+      unit: '/s',
+      budget: { min: 1.3 },
+      run: () => inSiteWith(WITH_UNDICI, againstGot),
     },
     {
       name: 'fan-out',

@@ -4,7 +4,28 @@ const SMALL = { table: 'bench_small', size: 10_000 };
 const LARGE = { table: 'bench_large', size: 1_000_000 };
 const TIMES = 20;
 
-export const rows = ({ inSite }) => [
+const MANY_WEBHOOKS = 10_000;
+const DUE = 10;
+const LOOKS = 200;
+
+/** Looks at a queue in which as many webhooks have work, however many there are. @returns milliseconds. */
+const lookBeside = async (inSite, webhooks) => {
+  const { table } = SMALL;
+  const webhook = { url: 'http://127.0.0.1:9/', event: 'bench.nothing', count: webhooks };
+  const ids = await inSite('webhooks', { op: 'copy', ...webhook });
+  try {
+    const due = ids.filter((_id, at) => at % Math.floor(ids.length / DUE) === 0).slice(0, DUE);
+    await inSite('claim', { op: 'wait', table, ids, due });
+    const looking = { op: 'look', table, times: LOOKS, due: DUE };
+    await inSite('claim', looking);
+    return await inSite('claim', looking);
+  } finally {
+    await inSite('claim', { op: 'finish', ids: [], tables: [table] });
+    await inSite('webhooks', { op: 'remove', ids });
+  }
+};
+
+export const rows = ({ inSite, inServingSite, rounds }) => [
   {
     name: 'claim',
     what: 'claiming 32 of 1,000,000 pending; of 10,000',
@@ -24,5 +45,17 @@ export const rows = ({ inSite }) => [
         await inSite('claim', { op: 'finish', ids, tables: [SMALL.table, LARGE.table] });
       }
     },
+  },
+  {
+    name: 'look',
+    what: `looking when ${DUE} of 10,000 webhooks are due; of ${DUE}`,
+    unit: 'ms',
+    budget: { max: 1.2 },
+    // On a node that leaves the sending to another one: nobody else looks meanwhile.
+    run: () =>
+      compare(rounds, {
+        value: () => lookBeside(inServingSite, MANY_WEBHOOKS),
+        baseline: () => lookBeside(inServingSite, DUE),
+      }),
   },
 ];

@@ -1,21 +1,19 @@
 'use strict';
 
 const { pluginModule } = require('./plugin-module');
+const { series } = require('./series');
 
 const GROUPS = 8;
 const CLAIM = 32;
 
-/** Numbers 0 … size-1, made by the database. */
-const series = (strapi, size) => {
-  const { client } = strapi.db.dialect;
-  if (client === 'postgres') return `SELECT n FROM generate_series(0, ${size - 1}) AS s(n)`;
-  const digits =
-    'SELECT 0 AS d' + Array.from({ length: 9 }, (_, d) => ` UNION ALL SELECT ${d + 1}`).join('');
-  const places = Math.ceil(Math.log10(size));
-  const aliases = Array.from({ length: places }, (_, place) => `d${place}`);
-  const sum = aliases.map((alias, place) => `${alias}.d * ${10 ** place}`).join(' + ');
-  return `SELECT ${sum} AS n FROM ${aliases.map((alias) => `(${digits}) ${alias}`).join(', ')}`;
-};
+const queueOf = (strapi, table) =>
+  pluginModule('database/leases/leased-rows').createLeasedRows(strapi, {
+    tableName: table,
+    groupColumn: 'webhook_id',
+    columns: { status: 'text' },
+    groups: { tableName: 'switchboard_webhooks', where: { active: true } },
+    leaseMs: 30_000,
+  });
 
 /** Fills a queue with rows that have been due for a while, spread over the groups. */
 const fill = async (strapi, { table, size, ids }) => {
@@ -55,14 +53,7 @@ const prepare = async (strapi, { sizes }) => {
  * @returns the median turn's milliseconds.
  */
 const time = async (strapi, { table, times }) => {
-  const { createLeasedRows } = pluginModule('database/leases/leased-rows');
-  const rows = createLeasedRows(strapi, {
-    tableName: table,
-    groupColumn: 'webhook_id',
-    columns: { status: 'text' },
-    groups: { tableName: 'switchboard_webhooks', where: { active: true } },
-    leaseMs: 30_000,
-  });
+  const rows = queueOf(strapi, table);
   const held = [];
   const turns = [];
   for (let turn = 0; turn < times; turn += 1) {
@@ -77,6 +68,43 @@ const time = async (strapi, { table, times }) => {
   return turns.sort((a, b) => a - b)[times >> 1];
 };
 
+const FINISHED_EACH = 5;
+const AT_ONCE = 100;
+
+/** One row that is due of each of these webhooks, and some that are done of each of those. */
+const wait = async (strapi, { table, due, ids }) => {
+  const now = Date.now();
+  const row = (id, at, dueAt) => ({
+    document_id: `look-${id}-${at}`,
+    webhook_id: id,
+    event: 'bench.event',
+    status: dueAt === null ? 'sent' : 'pending',
+    due_at: dueAt,
+    finished_at: dueAt === null ? now : null,
+  });
+  const rows = [
+    ...ids.flatMap((id) => Array.from({ length: FINISHED_EACH }, (_none, at) => row(id, at, null))),
+    ...due.map((id) => row(id, 'due', now)),
+  ];
+  await strapi.db.connection.batchInsert(table, rows, AT_ONCE);
+};
+
+/**
+ * What an idle dispatcher does again and again: look when each group is due.
+ * @returns the median look's milliseconds.
+ */
+const look = async (strapi, { table, times, due }) => {
+  const rows = queueOf(strapi, table);
+  const looks = [];
+  for (let at = 0; at < times; at += 1) {
+    const started = performance.now();
+    const found = await rows.dueTimes();
+    looks.push(performance.now() - started);
+    if (found.size !== due) throw new Error(`${found.size} groups were found`);
+  }
+  return looks.sort((a, b) => a - b)[times >> 1];
+};
+
 const finish = async (strapi, { ids, tables }) => {
   const knex = strapi.db.connection;
   await knex('switchboard_webhooks').whereIn('id', ids).delete();
@@ -88,4 +116,4 @@ const finish = async (strapi, { ids, tables }) => {
 };
 
 module.exports = ({ strapi, args: { op, ...rest } }) =>
-  ({ prepare, time, finish })[op](strapi, rest);
+  ({ prepare, time, wait, look, finish })[op](strapi, rest);

@@ -38,7 +38,7 @@ module.exports = async ({ strapi, args: { event, count, webhookIds } }) => {
   const started = performance.now();
   const deliveries = await publisher.publish(events);
   const queued = performance.now();
-  while (!(await isEmpty(strapi, webhookIds))) await pause(15);
+  while (!(await isEmpty(strapi, webhookIds))) await pause(25);
   const drained = performance.now();
   const [{ sent }] = await strapi.db
     .connection('switchboard_deliveries')

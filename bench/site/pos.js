@@ -1,19 +1,9 @@
 'use strict';
 
-const SCOPES = ['sale:write', 'refund:write', 'inventory:write'];
+const { pluginModule } = require('./plugin-module');
+const { series } = require('./series');
 
-/** Numbers 0 … size-1, made by the database. */
-const series = (strapi, size) => {
-  if (strapi.db.dialect.client === 'postgres') {
-    return `SELECT n FROM generate_series(0, ${size - 1}) AS s(n)`;
-  }
-  const digits =
-    'SELECT 0 AS d' + Array.from({ length: 9 }, (_, d) => ` UNION ALL SELECT ${d + 1}`).join('');
-  const places = Math.max(1, Math.ceil(Math.log10(size)));
-  const aliases = Array.from({ length: places }, (_, place) => `d${place}`);
-  const sum = aliases.map((alias, place) => `${alias}.d * ${10 ** place}`).join(' + ');
-  return `SELECT ${sum} AS n FROM ${aliases.map((alias) => `(${digits}) ${alias}`).join(', ')}`;
-};
+const SCOPES = ['sale:write', 'refund:write', 'inventory:write', 'stock:read'];
 
 /** A live connection. @returns its key and secret. */
 const connection = async (strapi) => {
@@ -54,6 +44,86 @@ const fill = async (strapi, { prefix, items, movements }) => {
   await knex.raw(analyze[strapi.db.dialect.client]);
 };
 
+const FIRST_DAY = Date.UTC(2026, 2, 1);
+const QUARTER_MS = 900_000;
+/** Thirty days of them. */
+const QUARTERS = 30 * 96;
+const PRICE = 899;
+
+/**
+ * Sales of one item that were accepted and counted over thirty days: the records, each with what the
+ * figures have of it, and the figures of quarter hours as counting the records leaves them.
+ */
+const sell = async (strapi, { records }) => {
+  const knex = strapi.db.connection;
+  const integer = strapi.db.dialect.client === 'mysql' ? 'SIGNED' : 'BIGINT';
+  await fill(strapi, { prefix: 'SOLD', items: 1, movements: 0 });
+  const { id: item } = await knex('switchboard_items').where({ sku: 'SOLD-0' }).first('id');
+  const counted = JSON.stringify({ c: 'GBP', a: `${PRICE}`, p: 1, i: [[item, `${PRICE}`, 1]] });
+  const at = `${FIRST_DAY} + CAST(n % ${QUARTERS} AS ${integer}) * ${QUARTER_MS}`;
+  await knex.raw(
+    `INSERT INTO switchboard_pos_events (connection_id, kind, mode, state, external_digest,
+       flags, settled_flags, stale, occurred_ms, effective_at, received_at, processed_at, counted,
+       body, tries)
+     SELECT 1, 'sale', 'live', 'applied', CAST(n AS CHAR(20)),
+       '[]', '[]', '[]', ${at}, ${at}, ${at}, ${at}, '${counted}', '{}', 0
+     FROM (${series(strapi, records)}) numbers WHERE n < ${records}`
+  );
+  const sums = Array.from({ length: Math.min(QUARTERS, records) }, (_one, index) => {
+    const sales = Math.floor(records / QUARTERS) + (index < records % QUARTERS ? 1 : 0);
+    return {
+      quarter: FIRST_DAY + index * QUARTER_MS,
+      connection_id: 1,
+      currency: 'GBP',
+      sales,
+      sales_low: sales * PRICE,
+      sales_pieces: sales,
+    };
+  });
+  await knex.batchInsert('switchboard_sales_rollups', sums, 100);
+  const ofItem = sums.map((sum) => ({ ...sum, item_id: item }));
+  await knex.batchInsert('switchboard_item_rollups', ofItem, 100);
+};
+
+const inChunks = async (list, size, work) => {
+  for (let start = 0; start < list.length; start += size) {
+    await work(list.slice(start, start + size));
+  }
+};
+
+/** Items with a name, a barcode and a level each, as the catalogue tells them. */
+const stock = async (strapi, { items }) => {
+  const { insertRows } = pluginModule('database/insert-rows');
+  const { markChanged } = pluginModule('stock/catalogue/changes');
+  const { numberAll } = pluginModule('stock/catalogue/numbering');
+  const { gtinDigest, skuDigest } = pluginModule('stock/items');
+  const knex = strapi.db.connection;
+  const at = Date.now();
+  const rows = Array.from({ length: items }, (_one, index) => {
+    const sku = `SHELF-${index}`;
+    const gtin = String(4_000_000_000_000 + index);
+    return {
+      ...{ sku, sku_digest: skuDigest(sku), gtin, gtin_digest: gtinDigest(gtin) },
+      ...{ name: `Item ${index}`, low_at: 0, created_at: at, updated_at: at },
+    };
+  });
+  await inChunks(rows, 1000, (some) =>
+    strapi.db.transaction(({ trx }) => insertRows(strapi, trx, 'switchboard_items', some))
+  );
+  const { id: location } = await knex('switchboard_locations').first('id');
+  const ids = await knex('switchboard_items').where('sku', 'like', 'SHELF-%').pluck('id');
+  await inChunks(ids, 1000, (some) =>
+    strapi.db.transaction(async ({ trx }) => {
+      const levels = some.map((id) => ({
+        ...{ item_id: id, location_id: location, opening: 7, quantity: 7, updated_at: at },
+      }));
+      await insertRows(strapi, trx, 'switchboard_levels', levels);
+      await markChanged(strapi, trx, some);
+    })
+  );
+  await numberAll(strapi);
+};
+
 /** Resolves when nothing is due any more. */
 const drain = async (strapi) => {
   for (;;) {
@@ -67,4 +137,4 @@ const drain = async (strapi) => {
 };
 
 module.exports = ({ strapi, args: { op, ...rest } }) =>
-  ({ connection, fill, drain })[op](strapi, rest);
+  ({ connection, fill, sell, stock, drain })[op](strapi, rest);

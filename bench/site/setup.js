@@ -1,6 +1,6 @@
 'use strict';
 
-const path = require('node:path');
+const { pluginModule } = require('./plugin-module');
 
 // Two types that differ in their name alone: the options map the first one to contacts, nothing
 // knows the second. What a write to the first takes longer is what the plugin's sources cost.
@@ -28,13 +28,15 @@ const twin = (singularName) => ({
   },
 });
 
+const named = (table, indexes) =>
+  indexes.map((index) => ({ ...index, name: `${table}_${index.name}` }));
+
 /** A table of deliveries that no dispatcher serves, for claiming from. */
 const queueTable = (name) => {
-  const { deliveryType, deliveryTable } = require(
-    path.join(process.env.SWITCHBOARD_PATH, 'server/src/webhooks/tables.js')
-  );
+  const { deliveryType, deliveryTable } = pluginModule('webhooks/tables');
   const { attributes, indexes } = deliveryType.schema;
   const { besides } = deliveryTable;
+  const plain = besides.indexes.filter(({ present }) => !present);
   const columns = Object.entries(attributes).filter(([, { type }]) => type !== 'relation');
   return {
     uid: `plugin::switchboard.${name.replaceAll('_', '-')}`,
@@ -44,20 +46,31 @@ const queueTable = (name) => {
       id: { type: 'increments' },
       document_id: { type: 'string' },
       ...Object.fromEntries(
-        columns.map(([key, { type, columnName, column }]) => [columnName ?? key, { type, column }])
+        columns.map(([key, { type, columnName, columnType }]) => [
+          columnName ?? key,
+          { type, columnType },
+        ])
       ),
       ...besides.attributes,
     },
-    indexes: [{ name: 'document', columns: ['document_id'] }, ...indexes, ...besides.indexes].map(
-      (index) => ({ ...index, name: `${name}_${index.name}` })
-    ),
+    indexes: named(name, [{ name: 'document', columns: ['document_id'] }, ...indexes, ...plain]),
   };
 };
 
+/** The indexes that the host does not know how to make, of such a table. */
+const addSparseIndexes = async (strapi, tableName) => {
+  const { ensureTables } = pluginModule('database/tables/plain-tables');
+  const { deliveryTable } = pluginModule('webhooks/tables');
+  const sparse = deliveryTable.besides.indexes.filter(({ present }) => present);
+  await ensureTables(strapi, [{ tableName, attributes: {}, indexes: named(tableName, sparse) }]);
+};
+
+const QUEUES = ['bench_small', 'bench_large'];
 const EVENTS = ['bench.event', 'bench.nothing'];
 
 module.exports = {
-  bootstrap({ strapi }) {
+  async bootstrap({ strapi }) {
+    for (const name of QUEUES) await addSparseIndexes(strapi, name);
     strapi.hook('service_crm_webhook_events').register((map) => ({
       ...map,
       ...Object.fromEntries(EVENTS.map((name) => [name, { label: name, group: 'Bench' }])),
@@ -67,7 +80,7 @@ module.exports = {
     for (const name of ['bench-mapped', 'bench-plain']) {
       strapi.get('content-types').add(`api::${name}`, { [name]: twin(name) });
     }
-    for (const name of ['bench_small', 'bench_large']) {
+    for (const name of QUEUES) {
       strapi.get('models').add(queueTable(name));
     }
   },

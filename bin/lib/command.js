@@ -15,6 +15,9 @@ const COMMON = { help: { type: 'boolean' }, json: { type: 'boolean' } };
 const COMMANDS = {
   worker: () => require('./worker'),
   doctor: () => require('./doctor'),
+  webhooks: () => require('./webhooks'),
+  deliveries: () => require('./deliveries'),
+  recover: () => require('./recover'),
   'stock rebuild': () => require('./stock-rebuild'),
   uninstall: () => require('./uninstall'),
 };

@@ -6,6 +6,10 @@
  */
 const createOutput = () => {
   const write = process.stdout.write.bind(process.stdout);
+  // Who reads may have had enough: `| head`.
+  process.stdout.on('error', (error) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
   process.stdout.write = process.stderr.write.bind(process.stderr);
   let written = Promise.resolve();
   const put = (text) => {

@@ -31,9 +31,14 @@ const create = async (work = NO_WORK, level = 'error') => {
   return strapi;
 };
 
-/** Runs `work` with the site loaded: services are there, nothing listens. */
-const withSite = async (work) => {
-  const strapi = await create();
+/**
+ * Runs `work` with the site loaded: services are there, nothing listens.
+ * @param does whether this process sends meanwhile
+ */
+const withSite = async (work, { sends = false } = {}) => {
+  const strapi = await create({ ...NO_WORK, sends });
+  // The site's own scheduled tasks are its nodes' to run.
+  strapi.config.set('server.cron.enabled', false);
   try {
     await strapi.load();
     return await work(strapi);

@@ -29,6 +29,16 @@ const HEADERS = {
       pattern: '^sha256=[0-9a-f]{64}$',
       description: '`sha256=` + hex HMAC-SHA256 of `timestamp.body` under the secret.',
     },
+    'X-Service-Signature-Previous': {
+      type: 'string',
+      pattern: '^sha256=[0-9a-f]{64}$',
+      description: 'The same under the old secret, while it is replaced with an overlap.',
+    },
+    'X-Service-Replayed': {
+      type: 'string',
+      const: '1',
+      description: 'Only where it is sent later, from the journal.',
+    },
     'webhook-id': { type: 'string', description: 'Standard Webhooks: equals `id` of the body.' },
     'webhook-timestamp': {
       type: 'string',
@@ -38,7 +48,7 @@ const HEADERS = {
     'webhook-signature': {
       type: 'string',
       description:
-        'Standard Webhooks: `v1,` + base64 HMAC-SHA256 of `id.timestamp.body` under the bytes that the secret encodes.',
+        'Standard Webhooks: `v1,` + base64 HMAC-SHA256 of `id.timestamp.body` under the bytes that the secret encodes; two of them with a space between while a secret is replaced with an overlap.',
     },
   },
 };
@@ -55,6 +65,47 @@ const inlined = (schema) => {
   };
   return walk(rest);
 };
+
+/** What a thin payload keeps; server/src/webhooks/rules/thin.ts says the same of data. */
+const KEPT = /^(?:id|changed|source|type)$|_ids?$/;
+
+const isObject = (node) => typeof node === 'object' && node !== null && !Array.isArray(node);
+
+/** Whether what a schema describes may be an object, or a list of them. */
+const mayBeContainer = (schema) =>
+  [schema.type].flat().some((type) => type === undefined || /^(object|array)$/.test(type));
+
+/** The schema of a thin payload's data: everything may be missing, and most of it is. */
+const thinned = (schema) => {
+  if (!isObject(schema)) return schema;
+  const { required: _, ...rest } = schema;
+  const entries = Object.entries(rest).map(([key, value]) => {
+    if (key === 'properties') {
+      const kept = Object.entries(value).filter(
+        ([name, property]) => KEPT.test(name) || mayBeContainer(property)
+      );
+      return [key, Object.fromEntries(kept.map(([name, one]) => [name, thinned(one)]))];
+    }
+    if (key === 'items') return [key, thinned(value)];
+    if (/^(anyOf|oneOf|allOf)$/.test(key)) return [key, value.map(thinned)];
+    return [key, value];
+  });
+  return Object.fromEntries(entries);
+};
+
+/** An event's data, whole, or as a webhook with `payload: 'thin'` is sent it. */
+const dataOf = (schema) =>
+  schema === undefined || schema === null
+    ? {}
+    : {
+        anyOf: [
+          inlined(schema),
+          {
+            ...thinned(inlined(schema)),
+            description: 'For a webhook with `payload: "thin"`: ids, and what changed.',
+          },
+        ],
+      };
 
 const message = (name, { label, group, description, schema, example }) => ({
   name,
@@ -74,7 +125,7 @@ const message = (name, { label, group, description, schema, example }) => ({
       event: { type: 'string', const: name },
       created_at: { type: 'string', format: 'date-time' },
       site: { type: 'string', description: "The site's address." },
-      data: inlined(schema ?? {}),
+      data: dataOf(schema),
     },
   },
   examples: [

@@ -9,7 +9,7 @@ const STOP_TIMEOUT_MS = 30_000;
  * It gets a process group of its own: Ctrl-C in a terminal goes to the whole foreground group, and
  * the order of stopping (the site before its receiver) would be lost. A child also ends by itself
  * when the IPC channel closes, so none outlives this process, however that ends.
- * @returns {Promise<{ name: string, message: object, send(message: object): void,
+ * @returns {Promise<{ name: string, pid: number, message: object, send(message: object): void,
  *   stop(): Promise<void>, ended: Promise<string> }>}
  */
 export const startChild = (name, file, { env, cwd } = {}) =>
@@ -39,7 +39,7 @@ export const startChild = (name, file, { env, cwd } = {}) =>
     child.on('message', (message) => {
       if (!message?.ready || isReady) return;
       isReady = true;
-      resolve({ name, message, send, stop, ended });
+      resolve({ name, pid: child.pid, message, send, stop, ended });
     });
     startChild.all.push({ name, stop });
     void ended.then((how) => {

@@ -1,6 +1,7 @@
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { seedShop } from './seed-shop.mjs';
 
 const ADMIN_EMAIL = 'admin@example.test';
 const WEBHOOK_NAME = 'Playground receiver';
@@ -86,15 +87,39 @@ const seedCrm = async (crm) => {
   }
 };
 
+/** A client of the routes below `/switchboard`, signed in as the playground's owner. */
+const createAdminClient = async (call, login) => {
+  const { data: session } = await call('POST', '/admin/login', { body: login });
+  return async (method, route, body) => {
+    const answer = await call(method, `/switchboard${route}`, { token: session.token, body });
+    return answer?.data;
+  };
+};
+
+/** What the week made is no news to anybody: the webhook hears of what happens from now on. */
+const quietly = async (crm, work) => {
+  const { data } = await crm('GET', '/webhooks?per_page=100');
+  const webhook = data.find(({ name }) => name === WEBHOOK_NAME);
+  if (webhook) await crm('PATCH', `/webhooks/${webhook.id}`, { active: false });
+  await work();
+  if (webhook) await crm('PATCH', `/webhooks/${webhook.id}`, { active: true });
+};
+
 /**
  * Brings a site to where somebody can play: the first administrator where there is none, an API
- * token, the webhook to the receiver and, once, a few contacts and tags. What was made is kept in
- * `<data>/playground.json`.
+ * token, the webhook to the receiver and, once, a few contacts and tags and a week of a shop
+ * (`withShop`). What was made is kept in `<data>/playground.json`.
  * @param {{ siteUrl: string, receiverUrl: string, dataFolder: string,
- *   onSecret: (secret: string) => void }} where
+ *   withShop: boolean, onSecret: (secret: string) => void }} where
  * @returns {Promise<{ login?: { email: string, password: string }, apiToken?: string }>}
  */
-export const preparePlayground = async ({ siteUrl, receiverUrl, dataFolder, onSecret }) => {
+export const preparePlayground = async ({
+  siteUrl,
+  receiverUrl,
+  dataFolder,
+  withShop,
+  onSecret,
+}) => {
   const file = path.join(dataFolder, 'playground.json');
   const call = createClient(siteUrl);
   const state = readState(file);
@@ -104,7 +129,8 @@ export const preparePlayground = async ({ siteUrl, receiverUrl, dataFolder, onSe
   };
 
   const init = await call('GET', '/admin/init');
-  if (!init.data.hasAdmin) keep({ seeded: false, ...(await registerFirstAdmin(call)) });
+  if (!init.data.hasAdmin)
+    keep({ seeded: false, shop: undefined, ...(await registerFirstAdmin(call)) });
   keep({ siteUrl, receiverUrl });
   if (!state.apiToken) return state;
 
@@ -114,7 +140,15 @@ export const preparePlayground = async ({ siteUrl, receiverUrl, dataFolder, onSe
   if (secret) onSecret(secret);
   if (!state.seeded) {
     await seedCrm(crm);
-    keep({ seeded: true });
+    keep({ seeded: true, ...(withShop && { shop: {} }) });
+  }
+  if (state.shop && !state.shop.isThere && state.login) {
+    const admin = await createAdminClient(call, state.login);
+    const keepShop = (shop) => keep({ shop: { ...state.shop, ...shop } });
+    await quietly(crm, () =>
+      seedShop({ admin, siteUrl, dataFolder, state: state.shop, keep: keepShop })
+    );
+    keepShop({ isThere: true });
   }
   return state;
 };

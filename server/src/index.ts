@@ -11,7 +11,9 @@ import { sqliteWarnings } from './database/sqlite-settings';
 import { doctorOf } from './doctor';
 import { answerAbsent } from './http/answer-absent';
 import { refuseForms } from './http/refuse-forms';
+import { importsFeature } from './imports';
 import { modules } from './modules';
+import { observability } from './observability';
 import { closeServer, watchRequests } from './net/close-server';
 import { overview } from './overview';
 import { createParts, isOn } from './parts';
@@ -26,7 +28,9 @@ import type { EventsService } from './webhooks/publishing/events-service';
 const kept: readonly Feature[] = [
   modules,
   access,
+  observability,
   webhooks,
+  importsFeature,
   crm,
   stock,
   pos,

@@ -13,6 +13,8 @@ const OWNERS: Readonly<Record<string, FeatureId>> = {
   crm: 'crm',
   connections: 'pos',
   'pos-events': 'pos',
+  sales: 'pos',
+  mapping: 'pos',
   stock: 'pos',
 };
 

@@ -1,17 +1,23 @@
+import type { Health, SubjectType, WebhookOrdering } from './webhooks';
+
 /** Types of `/switchboard/{webhooks-health,mapped-types}`: what the admin panel shows at a glance. */
 
-/** Deliveries that were queued in a span of time, by what became of them. */
+/**
+ * What became of deliveries in a span of time, and what is not finished; tests do not count. In a
+ * bar of a chart the unfinished ones are those that were made in its time, else all of them.
+ */
 export interface HealthCounts {
   /** Not finished: never tried, or `failing`. */
   pending: number;
   /** Of the pending ones, those whose tries failed so far; they will be tried again. */
   failing: number;
+  /** Delivered in that time. */
   sent: number;
-  /** Given up: the last try failed. */
+  /** Given up in that time: the last try failed. */
   failed: number;
 }
 
-/** One bar of a chart; `from` is inclusive. Times are ISO 8601. */
+/** One bar of a chart, two hours of UTC; `from` is inclusive. Times are ISO 8601. */
 export interface HealthBucket extends HealthCounts {
   from: string;
 }
@@ -25,8 +31,21 @@ export interface LastAnswer {
   at: string;
 }
 
+/** How long receivers took to answer in the last 24 hours; estimates, in milliseconds. */
+export interface ResponseTimes {
+  median_ms: number;
+  p95_ms: number;
+}
+
 export interface WebhookHealth extends HealthCounts {
   webhook_id: number;
+  name: string;
+  /** Why it was switched off, where that was not by hand. */
+  disabled_reason: string | null;
+  ordering: WebhookOrdering;
+  health: Health;
+  /** null where nothing was answered. */
+  response: ResponseTimes | null;
   buckets: HealthBucket[];
   /** Of the newest delivery that was tried; null where none was, or none of the latest thousand. */
   last: LastAnswer | null;
@@ -34,12 +53,18 @@ export interface WebhookHealth extends HealthCounts {
 
 /** `GET /switchboard/webhooks-health`. */
 export interface HealthReport {
-  /** Where the counts begin: 24 hours ago, or later where more than 100,000 deliveries were queued. */
+  /**
+   * Where the counts begin: 24 hours ago, to the hour; later while what a version before 0.2 sent
+   * is still being counted.
+   */
   since: string;
+  /** Everything since then is counted, and that is 24 hours. */
   complete: boolean;
   totals: HealthCounts;
   buckets: HealthBucket[];
   webhooks: WebhookHealth[];
+  /** There are more webhooks than are listed: the first thousand. */
+  webhooks_capped: boolean;
 }
 
 /** One content type that the site's options map; a field's value is an attribute or `null` (computed). */
@@ -50,3 +75,28 @@ export interface MappedType {
   content_type: string;
   fields: { name: string; attribute: string | null }[];
 }
+
+/** Attempts that ended in a span of time, and how long receivers took; tests do not count. */
+export interface DeliveryFigure {
+  /** Where the span begins; inclusive, ISO 8601. */
+  from: string;
+  /** Attempts that were received. */
+  sent: number;
+  /** Attempts that were not. */
+  failed: number;
+  /** null where nothing was answered. */
+  response: ResponseTimes | null;
+}
+
+/** `GET /switchboard/delivery-figures?webhook=&from=&to=` */
+export interface DeliveryFigures {
+  /** How long each span is, in whole hours; they begin at whole multiples of it in UTC. */
+  step_hours: number;
+  spans: DeliveryFigure[];
+  total: Omit<DeliveryFigure, 'from'>;
+  /** Everything since `from` is counted. */
+  complete: boolean;
+}
+
+/** `GET /switchboard/record-types`: the content type of each kind of record; empty without the CRM. */
+export type RecordTypes = Partial<Record<SubjectType, string>>;

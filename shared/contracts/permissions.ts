@@ -9,6 +9,8 @@ export const ADMIN_ACTIONS = [
   'webhooks.update',
   'webhooks.delete',
   'webhooks.reveal',
+  'journal.read',
+  'metrics.read',
   'crm.read',
   'crm.write',
   'crm.import',
@@ -18,8 +20,11 @@ export const ADMIN_ACTIONS = [
   'connections.manage',
   'pos-events.read',
   'pos-events.manage',
+  'sales.read',
+  'mapping.manage',
   'stock.read',
   'stock.manage',
+  'stock.import',
 ] as const;
 
 export type AdminAction = (typeof ADMIN_ACTIONS)[number];

@@ -2,11 +2,25 @@ import type { LocationSummary, PlacedMovement } from './stock';
 
 /** Types of `/switchboard/{connections,pos-events}…`; docs/tills.md#connections. Times are ISO 8601. */
 
-/** The three kinds of record a till can send; the last part of the route's path. */
+/** The kinds of record that are queued and processed; the last part of the route's path. */
 export const RECORD_KINDS = ['sale', 'refund', 'inventory'] as const;
-export type PosEventKind = (typeof RECORD_KINDS)[number];
+export type RecordKind = (typeof RECORD_KINDS)[number];
 
-export const CONNECTION_SCOPES = ['sale:write', 'refund:write', 'inventory:write'] as const;
+/** What is in the log of records: those, and closings, which are judged when they arrive. */
+export const POS_EVENT_KINDS = [...RECORD_KINDS, 'closing'] as const;
+export type PosEventKind = (typeof POS_EVENT_KINDS)[number];
+
+/** Requests of a till that carry no record of their own; the last part of the route's path. */
+export const ASKING_KINDS = ['batch', 'validate', 'status', 'catalogue'] as const;
+export type AskingKind = (typeof ASKING_KINDS)[number];
+
+export const CONNECTION_SCOPES = [
+  'sale:write',
+  'refund:write',
+  'inventory:write',
+  'stock:read',
+  'closing:write',
+] as const;
 export type ConnectionScope = (typeof CONNECTION_SCOPES)[number];
 
 export const CONNECTION_MODES = ['live', 'test'] as const;
@@ -22,6 +36,22 @@ export interface ConnectionLocation {
   location: LocationSummary;
 }
 
+export const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
+
+/**
+ * Hours of some days of the week, by the clocks of the shop (option `pos.timeZone`): `from` and `to` are
+ * `HH:MM`, `to` may be `24:00`; where it is earlier than `from` they end on the next day.
+ */
+export interface OpenHours {
+  days: Weekday[];
+  from: string;
+  to: string;
+}
+
+/** What a connection may have at most. */
+export const SILENCE_LIMITS = { minutes: 10_080, openHours: 50 } as const;
+
 export interface Connection {
   id: number;
   name: string;
@@ -34,6 +64,19 @@ export interface Connection {
   group: string | null;
   /** Empty: single-store mode, everything goes to the default location. */
   locations: ConnectionLocation[];
+  /** What becomes of a sale's `customer`. */
+  customers: CustomerRule;
+  /** ISO 3166 code that phone numbers without a prefix are read by; null: the option `pos.country`. */
+  country: string | null;
+  /** How often it should be heard of in its `open_hours`; null: it is never said to be silent. */
+  expected_every_minutes: number | null;
+  /** When it should be heard of; null: it is never said to be silent. */
+  open_hours: OpenHours[] | null;
+  /**
+   * Since when nothing was heard of it, while it is silent: live, within its open hours, and not heard
+   * of for longer than expected. Else null.
+   */
+  silent_since: string | null;
   /** False: its requests are 401 `revoked_key` until its owner switches it on. */
   active: boolean;
   /** Why it is off, where its owner did not switch it off. */
@@ -63,6 +106,13 @@ export interface ConnectionInput {
   group?: string | null;
   /** `location` is a location's id or code. */
   locations?: { ref: string; location: number | string }[];
+  /** Default: match. */
+  customers?: CustomerRule;
+  country?: string | null;
+  /** 1 to 10,080. */
+  expected_every_minutes?: number | null;
+  /** At least one entry. */
+  open_hours?: OpenHours[] | null;
   /** Only of a connection that exists: switches it on or off. */
   active?: boolean;
 }
@@ -73,13 +123,20 @@ export const REFUSALS_KEPT = 50;
 /** A request of a connection's key that was refused; `GET /switchboard/connections/:id/refusals`. */
 export interface ConnectionRefusal {
   at: string;
-  kind: PosEventKind | 'ping';
+  /** What was refused: a record, or a request that carries none of its own. */
+  kind: PosEventKind | AskingKind | 'ping';
   /** As the till was told: `signature_mismatch`, `schema_invalid`, `stale_count` … */
   code: string;
   /** Exactly what the till was told. */
   message: string;
   /** Of the refused record, where the connection signed it and it can be read. */
   external_id: string | null;
+}
+
+/** One row of `GET /switchboard/pos-refusals`, the refusals of all connections. */
+export interface LoggedRefusal extends ConnectionRefusal {
+  id: number;
+  connection: { id: number; name: string };
 }
 
 /**
@@ -92,6 +149,8 @@ export interface ConnectionRefusal {
  * - `held`: a refund whose sale was not seen yet.
  * - `simulated`: came through a test connection; the movements were worked out, not written.
  * - `failed`: processing gave up; an owner can have it processed again.
+ * - `matched`: a closing that the site's records bear out.
+ * - `differs`: a closing that they do not.
  */
 export const POS_EVENT_STATES = [
   'pending',
@@ -101,8 +160,13 @@ export const POS_EVENT_STATES = [
   'held',
   'simulated',
   'failed',
+  'matched',
+  'differs',
 ] as const;
 export type PosEventState = (typeof POS_EVENT_STATES)[number];
+
+/** A text is looked for in so many of the newest records that the other filters leave. */
+export const RECORDS_SEARCHED = 5_000;
 
 /** A movement that a test-mode record would have made. */
 export interface SimulatedMovement {
@@ -128,14 +192,45 @@ export interface PosEvent {
   effective_at: string;
   received_at: string;
   processed_at: string | null;
-  /** When a held refund stops waiting for its sale. */
+  /** When a held refund stops waiting for its sale; null for one without lines, which never does. */
   held_until: string | null;
+  /** The `external_id` of the sale that a held refund waits for; else null. */
+  waiting_for_sale: string | null;
+  /** When its owner had a refund applied without its sale. */
+  accepted_without_sale_at: string | null;
   location_ref: string | null;
   /** Lines of a count that were older than an accepted one, as sent. */
   stale: { sku: string; quantity: number }[];
   /** What its lines wait for. */
   waiting: { line: number | null; sku?: string; gtin?: string; location_ref?: string }[];
+  /** Lines that a mapping says to ignore. */
+  ignored: number[];
   error: string | null;
+  /** What a live sale or refund counts for in the figures, in minor units; else null. */
+  money: { currency: string; total: number } | null;
+  /** How a closing compares, without the ids; null for other kinds. */
+  closing_summary: ClosingSummary | null;
+}
+
+/** What somebody had done with a record; docs/tills.md#looking-into-the-log. */
+export const RECORD_ACTIONS = ['reprocessed', 'accepted_without_sale'] as const;
+export type RecordAction = (typeof RECORD_ACTIONS)[number];
+
+/** That somebody did it, and when. */
+export interface RecordHandling {
+  action: RecordAction;
+  /** As lists name an admin user; null where nobody of the admin is known. */
+  made_by: string | null;
+  at: string;
+}
+
+/** How many of these are kept of a record. */
+export const HANDLINGS_KEPT = 50;
+
+/** Another record, by its number in the log and its till's id. */
+export interface RelatedRecord {
+  id: number;
+  external_id: string;
 }
 
 export interface PosEventDetail extends PosEvent {
@@ -144,6 +239,106 @@ export interface PosEventDetail extends PosEvent {
   movements: PlacedMovement[];
   /** What a test-mode record would have done; empty for live ones. */
   simulated: SimulatedMovement[];
+  /** How a closing compares with the records; null for other kinds. */
+  closing: ClosingComparison | null;
+  /** The CRM's contact that it is a purchase of. */
+  contact: { id: string } | null;
+  /** Of a refund: the sale that it names, where that came. */
+  sale: RelatedRecord | null;
+  /** Of a sale, at most 50. */
+  refunds: RelatedRecord[];
+  /** What was done with it by hand, oldest first: the latest 50. */
+  by_hand: RecordHandling[];
+}
+
+/** A count or a sum of a closing that the site has otherwise; money in minor units. */
+export interface ClosingDifference {
+  currency: string;
+  field: 'sales.count' | 'sales.total' | 'refunds.count' | 'refunds.total';
+  till: number;
+  site: number;
+}
+
+/** How a closing compares with the site's records; docs/tills.md#closing-a-shift. */
+export interface ClosingComparison {
+  /** Ids that the closing lists and the site does not count; only where it lists any. */
+  missing?: string[];
+  /** Ids that the site counts and the closing does not list, at most 5,000; only where it lists any. */
+  unexpected?: string[];
+  /** How many those are in all; only where they are more than are listed. */
+  unexpected_count?: number;
+  differences: ClosingDifference[];
+}
+
+/** The range of a closing (`to` not included), and how much of it is not as the site has it. */
+export interface ClosingSummary {
+  from: string;
+  to: string;
+  missing: number;
+  unexpected: number;
+  /** How many of the unexpected ones `closing` lists; only where that is not all of them. */
+  unexpected_listed?: number;
+  differences: ClosingDifference[];
+}
+
+/** The answer to a closing. */
+export interface ClosingAnswer extends ClosingComparison {
+  ok: true;
+  event_id: number;
+  state: 'matched' | 'differs';
+  duplicate: boolean;
+  payload_mismatch?: true;
+}
+
+/** Sums of one currency, in minor units; refunds are positive. */
+export interface SalesFigures {
+  currency: string;
+  sales: { count: number; total: number };
+  refunds: { count: number; total: number };
+  /** Of all lines, whether their items are known or not; only where `pieces=true` asked for it. */
+  pieces?: { sold: number; returned: number };
+}
+
+/** `GET /switchboard/shop-day`: the day that it is in the shop, `YYYY-MM-DD`, by its time zone. */
+export interface ShopDay {
+  today: string;
+  /** IANA name, such as `Europe/Berlin`. */
+  time_zone: string;
+}
+
+/** `meta` of `/switchboard/sales-days`. */
+export interface SalesMeta extends ShopDay {
+  /** Of the connections or items that rows are about, by their ids; empty where rows are days. */
+  names: Record<string, string | null>;
+}
+
+/** What `/switchboard/sales-days` may be grouped by. */
+export const SALES_GROUPS = ['day', 'connection', 'item'] as const;
+export type SalesGroup = (typeof SALES_GROUPS)[number];
+
+/** A row of `/switchboard/sales-days`, by what it is grouped by; a day is `YYYY-MM-DD`. */
+export type SalesRow =
+  | ({ day: string } & SalesFigures)
+  | ({ connection: { id: number } } & SalesFigures)
+  | ({ item: { id: number; sku: string } } & SalesFigures);
+
+/** `GET /switchboard/connections/:id/summary`: one row a currency. */
+export interface SalesSummary {
+  totals: SalesFigures[];
+}
+
+/** What a connection makes of a sale's `customer`. */
+export const CUSTOMER_RULES = ['match', 'create', 'ignore'] as const;
+export type CustomerRule = (typeof CUSTOMER_RULES)[number];
+
+/** A sale or refund of a contact; `total` in minor units. */
+export interface Purchase {
+  kind: 'sale' | 'refund';
+  external_id: string;
+  /** As the till sent it. */
+  occurred_at: string;
+  currency: string | null;
+  total: number;
 }
 
 /** The answer to an accepted or repeated record. */
@@ -155,6 +350,76 @@ export interface Accepted {
   /** Another body came under an id that was accepted before; the first one counts. */
   payload_mismatch?: true;
   stale?: { sku: string; quantity: number }[];
+}
+
+/** What the single route would have answered to one record of a batch, with its HTTP status. */
+export type BatchResult = { status: number } & (Accepted | (PosFailure & Record<string, unknown>));
+
+export interface BatchAnswer {
+  ok: true;
+  /** One a record, in the order sent. */
+  results: BatchResult[];
+}
+
+/** A movement as tills are told it; docs/tills.md#what-became-of-a-record. */
+export interface TillMovement {
+  sku: string;
+  /** As the connection maps it; null for the single store and for locations that it does not map. */
+  location_ref: string | null;
+  /** What the shelf should gain; for a count, what was counted. */
+  quantity: number;
+  /** What it changes; 0 where a count covers it, for example. */
+  effect: number;
+  /** The level after it; only for connections with the scope `stock:read`. */
+  quantity_after?: number;
+}
+
+/** What a record would become; docs/tills.md#trying-a-record. */
+export interface Validated {
+  ok: true;
+  state: PosEventState;
+  duplicate: boolean;
+  stale: { sku: string; quantity: number }[];
+  flags: string[];
+  movements: TillMovement[];
+  /** What the site does not know, each once. */
+  unknown: ({ sku: string } | { gtin: string } | { location_ref: string })[];
+}
+
+/** What became of a record; `unknown` where the connection never sent one of this id. */
+export type RecordStatus =
+  | { external_id: string; state: 'unknown' }
+  | {
+      external_id: string;
+      event_id: number;
+      kind: PosEventKind;
+      state: PosEventState;
+      flags: string[];
+      /** ISO 8601. */
+      accepted_at: string;
+      movements: TillMovement[];
+    };
+
+/** An item as tills download it; docs/tills.md#the-catalogue. */
+export interface CatalogueItem {
+  sku: string;
+  gtin: string | null;
+  name: string | null;
+  /** Minor units; null where the site maps no price. */
+  price: number | null;
+  /** ISO 4217; null without a price. */
+  currency: string | null;
+  /** One entry for each location of the connection. */
+  stock: { location_ref: string | null; quantity: number }[];
+  deleted: boolean;
+}
+
+export interface CatalogueAnswer {
+  ok: true;
+  items: CatalogueItem[];
+  /** Where to go on, now or at any later time. */
+  cursor: string;
+  has_more: boolean;
 }
 
 /** Every error of the namespace; further keys depend on `code`. */
@@ -171,4 +436,63 @@ export interface Ping {
   schema: 'v1';
   /** Unix seconds. */
   server_time: number;
+}
+
+export const MAPPING_KINDS = ['sku', 'gtin', 'location_ref'] as const;
+export type MappingKind = (typeof MAPPING_KINDS)[number];
+
+/** One row of `GET /switchboard/mapping-inbox`: a value that tills sent and the site does not know. */
+export interface UnknownValue {
+  kind: MappingKind;
+  value: string;
+  /** Whose location it is; only with `location_ref`. */
+  connection?: { id: number; name: string };
+  /** Records with lines that wait for it. */
+  records: number;
+  /** How many of them are of which kind. */
+  by_kind: Record<RecordKind, number>;
+  /** What these lines are about, whatever their sign. */
+  pieces: number;
+  /** When the first and the last of the records were received. */
+  first_at: string;
+  last_at: string;
+}
+
+/** What a value is to mean. `create: true` makes an item of that SKU (or SKU and GTIN). */
+export type MappingTarget =
+  | { item: number | string }
+  | { create: true | { sku?: string; gtin?: string | null; name?: string | null; low_at?: number } }
+  | { location: number | string }
+  | { ignore: true };
+
+/** Body of `POST /switchboard/mapping-inbox/resolve`; docs/tills.md#mapping-what-is-unknown. */
+export interface ResolveInput {
+  kind: MappingKind;
+  value: string;
+  /** A connection's id; required with `location_ref`. */
+  connection?: number;
+  to: MappingTarget;
+  /** Says what it would reach, and stores nothing. */
+  preview?: boolean;
+}
+
+export interface Resolved {
+  /** Of the mapping, for undoing it; null in a preview. */
+  id: number | null;
+  records: number;
+  pieces: number;
+}
+
+/** One row of `GET /switchboard/mapping-inbox/resolved`. */
+export interface Mapping {
+  id: number;
+  kind: MappingKind;
+  value: string;
+  connection: { id: number; name: string } | null;
+  to:
+    | { item: { id: number; sku: string; name: string | null }; created: boolean }
+    | { location: LocationSummary }
+    | { ignore: true };
+  made_by: string | null;
+  created_at: string;
 }

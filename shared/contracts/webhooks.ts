@@ -3,7 +3,39 @@
 export const DELIVERY_STATUSES = ['pending', 'sent', 'failed'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** Times are ISO 8601 with an explicit offset. */
+/** What a webhook is sent of an event: all of it, or its ids. */
+export const WEBHOOK_PAYLOADS = ['full', 'thin'] as const;
+export type WebhookPayload = (typeof WEBHOOK_PAYLOADS)[number];
+
+/** Whether the events of one record wait for each other: `by_record`, a later one for the earlier one's end. */
+export const WEBHOOK_ORDERINGS = ['none', 'by_record'] as const;
+export type WebhookOrdering = (typeof WEBHOOK_ORDERINGS)[number];
+
+/** The attempts a second that a webhook may be limited to. */
+export const RATE_LIMITS = { least: 0.01, most: 10_000 } as const;
+/** The simultaneous attempts that a webhook may be limited to. */
+export const CONCURRENCY_LIMITS = { least: 1, most: 256 } as const;
+
+/**
+ * What has become of a delivery, more exactly than its status says: `waiting` was never tried, `failing`
+ * was tried and will be again, `failed` was given up, `test` is one that a person asked for.
+ */
+export const DELIVERY_STATES = ['waiting', 'failing', 'failed', 'sent', 'test'] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+export const SUBJECT_TYPES = ['contact', 'tag', 'company', 'deal', 'task', 'campaign'] as const;
+export type SubjectType = (typeof SUBJECT_TYPES)[number];
+
+/** The record that an event is about, as it was when the event happened. */
+export interface Subject {
+  type: SubjectType;
+  /** As in the payload. */
+  id: string;
+  /** What a person calls it: a name, a title, an e-mail address; its id where it has none of them. */
+  label: string;
+}
+
+/** As handlers of hooks get it. Times are ISO 8601 with an explicit offset. */
 export interface Webhook {
   id: number;
   name: string;
@@ -14,11 +46,54 @@ export interface Webhook {
   disabled_reason: string | null;
   disabled_at: string | null;
   consecutive_failures: number;
+  payload: WebhookPayload;
+  /** A JSON Schema (2020-12) of `data`: only events that match are sent. */
+  filter: Record<string, unknown> | null;
+  /** Attempts a second over all nodes; null: as many as fit. */
+  rate_per_second: number | null;
+  /** Simultaneous attempts; null: the option `concurrencyPerWebhook`. */
+  concurrency: number | null;
+  ordering: WebhookOrdering;
+  /** Until then posts are signed with the secret before the last rotation, too. */
+  previous_secret_until: string | null;
   created_at: string;
   updated_at: string;
 }
 
-export interface WebhookWithSecret extends Webhook {
+export const HEALTH_STATES = ['healthy', 'failing', 'paused', 'off', 'new'] as const;
+export type HealthState = (typeof HEALTH_STATES)[number];
+
+/** How a webhook does, by its last attempt; tests never count. docs/contract-webhooks.md#health. */
+export interface Health {
+  state: HealthState;
+  /** When the first attempt after the last success failed; null: the last one succeeded, or none was made. */
+  failing_since: string | null;
+  /** Until when its receiver asked to be left alone. */
+  paused_until: string | null;
+  /** Deliveries that were never tried; counting stops at 10,000, in lists of many earlier. */
+  waiting: number;
+  /** Deliveries that were tried in vain and will be tried again; counting stops likewise. */
+  failing: number;
+  /**
+   * When the oldest delivery that waits was made. In the answers for a single webhook that is off,
+   * and in the one that switches it on.
+   */
+  waiting_since?: string | null;
+  /** The same of those that wait or fail. */
+  oldest_at?: string | null;
+}
+
+/** A webhook as the management routes show it. */
+export interface ManagedWebhook extends Webhook {
+  /**
+   * Whether the receiver has answered 2xx to a post since the rotation whose overlap is under way,
+   * which is one that was signed with both secrets; null: none is.
+   */
+  answered_since_rotation: boolean | null;
+  health: Health;
+}
+
+export interface WebhookWithSecret extends ManagedWebhook {
   /**
    * `null` where the stored secret can no longer be decrypted: rotate it. Absent for whoever may not
    * reveal secrets (content API action `webhooks.revealSecret`, admin action `webhooks.reveal`).
@@ -32,6 +107,55 @@ export interface WebhookInput {
   events: string[];
   /** Default: true. */
   active?: boolean;
+  /** Default: full. */
+  payload?: WebhookPayload;
+  /** Default: none. */
+  filter?: Record<string, unknown> | null;
+  /** 0.01 to 10,000; default: null, no limit. */
+  rate_per_second?: number | null;
+  /** 1 to 256; default: null, the site's. */
+  concurrency?: number | null;
+  /** Default: none. */
+  ordering?: WebhookOrdering;
+}
+
+/** What becomes of the deliveries that wait when a webhook is switched on; default: they are sent. */
+export const WAITING_CHOICES = ['send', 'discard'] as const;
+export type WaitingChoice = (typeof WAITING_CHOICES)[number];
+
+/** `PUT` and `PATCH /webhooks/{id}` */
+export interface WebhookChanges extends Partial<WebhookInput> {
+  /** Where this switches the webhook on. */
+  waiting?: WaitingChoice;
+}
+
+/** `POST /webhooks/{id}/secret` */
+export interface RotateSecretInput {
+  /** How long the old secret goes on signing beside the new one, 0 to 168; default: not at all. */
+  overlap_hours?: number;
+}
+
+/** `POST /webhooks/{id}/filter/preview` */
+export interface FilterPreviewInput {
+  filter: Record<string, unknown>;
+  /** Only deliveries of this event, and its example. */
+  event?: string;
+}
+
+/** What a filter would have made of one event. */
+export interface FilterSample {
+  event: string;
+  /** The delivery whose data it is; null: it is the event's example. */
+  delivery_id: string | null;
+  matched: boolean;
+  data: unknown;
+}
+
+export interface FilterPreview {
+  matched: number;
+  of: number;
+  /** The newest first, examples last; 10 at most. */
+  samples: FilterSample[];
 }
 
 export interface SentRequest {
@@ -66,8 +190,14 @@ export interface Delivery {
   delivery_id: string;
   webhook_id: number;
   event: string;
+  /** null for tests, for events that are about no record, and for those of versions before 0.2. */
+  subject: Subject | null;
   status: DeliveryStatus;
+  state: DeliveryState;
+  /** Whether it was made again from the journal. */
+  replayed: boolean;
   tries: number;
+  first_attempt_at: string | null;
   next_attempt_at: string | null;
   created_at: string;
   finished_at: string | null;
@@ -109,5 +239,108 @@ export interface Pagination {
 
 export interface Page<T> {
   data: T[];
-  meta: { pagination: Pagination };
+  meta: {
+    pagination: Pagination;
+    /** Where a text was looked for: when the oldest delivery was made that was; null: there is none. */
+    searched_from?: string | null;
+  };
 }
+
+/** A page of a list that is read on by a cursor. */
+export interface CursorPage<T> {
+  data: T[];
+  meta: {
+    /** Of the next page; null: there is none. */
+    next_cursor: string | null;
+    total: number;
+    /** `total` is a lower bound: counting stops at 10,000. */
+    total_capped: boolean;
+    /** Where a text was looked for: when the oldest delivery was made that was; null: there is none. */
+    searched_from?: string | null;
+  };
+}
+
+/** What a receiver is posted; docs/contract-webhooks.md#envelope. */
+export interface Envelope {
+  id: string;
+  event: string;
+  created_at: string;
+  site: string;
+  data: Record<string, unknown>;
+}
+
+/** `GET /webhooks/journal` */
+export interface JournalPage {
+  data: Envelope[];
+  /** Of the next page; where `data` is empty, nothing has come since. */
+  next_cursor: string;
+}
+
+/** `GET /webhook-deliveries/causes` */
+export interface FailureCauses {
+  data: FailureCause[];
+  /** When the oldest delivery was made that was counted; null: there was none. */
+  meta: { searched_from: string | null };
+}
+
+/** One cause with which deliveries of a webhook are failing or failed. */
+export interface FailureCause {
+  cause: string;
+  webhook_id: number;
+  /** Deliveries that are failing or failed with it. */
+  count: number;
+  /** When the oldest and the newest of them were made. */
+  first_at: string;
+  last_at: string;
+}
+
+/** The filters of the log, as `POST /webhook-recoveries` and its preview take them. */
+export interface RecoveryFilter {
+  webhook?: number;
+  event?: string;
+  status?: DeliveryStatus;
+  state?: DeliveryState;
+  cause?: string;
+  subject_type?: SubjectType;
+  subject_id?: string;
+  /** RFC 3339. */
+  from?: string;
+  to?: string;
+  q?: string;
+  /** What another recovery was to send. */
+  recovery?: number;
+  /** At most 500: of rows, or as receivers know them. */
+  ids?: (number | string)[];
+}
+
+export const RECOVERY_STATES = ['running', 'paused', 'done', 'cancelled'] as const;
+export type RecoveryState = (typeof RECOVERY_STATES)[number];
+
+/** Failed deliveries that are sent again; docs/contract-webhooks.md#recoveries. */
+export interface Recovery {
+  id: number;
+  state: RecoveryState;
+  /** Deliveries that it is about. */
+  matching: number;
+  /** Those of them that were put into the queue so far. */
+  queued: number;
+  /** How the first attempt of each ended after that. */
+  sent: number;
+  failed: number;
+  created_at: string;
+  finished_at: string | null;
+}
+
+/** `POST /webhook-recoveries/preview` */
+export interface RecoveryPreview {
+  /** Starts exactly this, once, within a day. */
+  preview_id: string;
+  matching: number;
+  by_webhook: { webhook_id: number; count: number }[];
+  oldest_at: string | null;
+  /** The newest of them, 10 at most. */
+  sample: Delivery[];
+}
+
+/** `POST /webhook-recoveries`: one of the two. */
+export type RecoveryInput = { filter: RecoveryFilter } | { preview_id: string };

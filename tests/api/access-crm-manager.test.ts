@@ -1,10 +1,10 @@
 import { ADMIN_ACTIONS, adminActionId } from '../../shared/contracts/permissions';
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 
 jest.setTimeout(120_000);
 
-describeEach(databases(), 'access', (database) => {
+describeEach(oneDatabase(), 'access', (database) => {
   let site: Site;
 
   beforeAll(async () => {

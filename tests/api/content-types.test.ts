@@ -1,4 +1,4 @@
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import { send } from '../support/http';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
@@ -14,7 +14,7 @@ interface Heard {
   action: string;
 }
 
-describeEach(databases(), 'webhooks, deliveries and connections as content types', (database) => {
+describeEach(oneDatabase(), 'webhooks, deliveries and connections as content types', (database) => {
   let site: Site;
   let receiver: Receiver;
 
@@ -226,8 +226,11 @@ describeEach(databases(), 'webhooks, deliveries and connections as content types
       foreignKeys: await strapi.db.dialect.schemaInspector.getForeignKeys('switchboard_deliveries'),
       columns: Object.keys(await strapi.db.connection('switchboard_deliveries').columnInfo()),
     }));
-    // The host's inspector of PostgreSQL leaves the primary key's column out of other indexes.
+    // The host's inspector of PostgreSQL leaves the primary key's column out of other indexes, and has
+    // columns in the order of the table.
     const withoutId = (names: string[]): string[] => names.filter((name) => name !== 'id');
+    const known = (names: string[]): string[] =>
+      database === 'postgres' ? expect.arrayContaining(names) : names;
     const byName = Object.fromEntries(
       (indexes as { name: string; columns: string[] }[])
         .filter((one) => withoutId(one.columns).length > 0)
@@ -236,12 +239,18 @@ describeEach(databases(), 'webhooks, deliveries and connections as content types
     const leading = Object.values(byName).map((list) => list[0]);
     expect(leading.filter((name) => name === 'document_id')).toHaveLength(1);
     expect(byName).toMatchObject({
-      sb_delivery_due: ['webhook_id', 'due_at'],
-      sb_delivery_log: ['webhook_id', 'status'],
-      sb_delivery_new: ['webhook_id'],
+      sb_delivery_due: known(['webhook_id', 'due_at']),
+      sb_delivery_log: known(['webhook_id', 'status', 'is_test', 'error', 'created_at']),
+      sb_delivery_new: known(['webhook_id', 'created_at']),
+      sb_delivery_all: known(['status', 'is_test', 'error', 'created_at']),
+      sb_delivery_event: known(['event', 'status', 'is_test', 'created_at']),
+      sb_delivery_subject: known(['subject_type', 'subject_id', 'created_at']),
       sb_delivery_end: ['finished_at'],
+      // Of what waits alone; MySQL and MariaDB know no such index of the column itself.
+      sb_delivery_waiting: [database === 'mysql' ? 'webhook_id_if_due_at' : 'webhook_id', 'due_at'],
+      sb_delivery_line: [database === 'mysql' ? 'webhook_id_if_line' : 'webhook_id', 'line'],
     });
-    expect(Object.keys(byName)).toHaveLength(5);
+    expect(Object.keys(byName)).toHaveLength(10);
     expect(foreignKeys).toEqual([]);
     expect(columns).not.toContain('delivery_id');
     expect(columns).not.toContain('created_by_id');

@@ -1,8 +1,8 @@
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
 
-describeEach(databases(), 'modules', (database) => {
+describeEach(oneDatabase(), 'modules', (database) => {
   let site: Site;
   let other: Site;
   let log: EventLog;

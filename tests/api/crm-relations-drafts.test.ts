@@ -1,4 +1,4 @@
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import type { Site } from '../support/site';
 import { type EventLog, useWatchedSite } from './crm-helpers';
 import {
@@ -21,7 +21,7 @@ const SOURCES = {
 
 const ROOM_FROM_A_TO_B = ['contact.updated A fields.room', 'contact.updated B fields.room'];
 
-describeEach(databases(), 'a relation that is taken, with draft and publish', (database) => {
+describeEach(oneDatabase(), 'a relation that is taken, with draft and publish', (database) => {
   let site: Site;
   let log: EventLog;
   let world: World;

@@ -36,14 +36,16 @@ const startRaw = async (say: (socket: net.Socket) => void) => {
   };
 };
 
-describe('a receiver that misbehaves', () => {
+describe.each(['got', 'undici'])('with %s as the client, a receiver that misbehaves', (client) => {
   let site: Site;
   let receiver: Receiver;
 
   beforeAll(async () => {
     receiver = await startReceiver();
     site = await startSite({
-      options: { webhooks: { timeoutMs: TIMEOUT_MS, disableAfterFailures: 1000, pollSeconds: 1 } },
+      options: {
+        webhooks: { client, timeoutMs: TIMEOUT_MS, disableAfterFailures: 1000, pollSeconds: 1 },
+      },
     });
   }, 120_000);
   afterAll(async () => {
@@ -76,7 +78,7 @@ describe('a receiver that misbehaves', () => {
     ['closes before its answer', { close: 'before' }, 'closed'],
     ['closes in the middle of its answer', { status: 200, close: 'middle' }, 'closed'],
     ['says that it is broken', { status: 500, body: 'broken' }, 'http_500'],
-    ['says that it is gone', { status: 410 }, 'http_410'],
+    ['says that it knows of nothing there', { status: 404 }, 'http_404'],
   ])('and %s is a failure with its cause, within the deadline', async (_how, script, cause) => {
     const delivery = await deliverTo(script);
     expect(delivery).toMatchObject({ status: 'pending', tries: 1, error: cause });

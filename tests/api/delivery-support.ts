@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Delivery, TestResult, WebhookWithSecret } from '../../shared/contracts/webhooks';
 import type { DatabaseKind } from '../support/databases';
 import { type Received, type Receiver, type Script, startReceiver } from '../support/receiver';
@@ -178,4 +179,15 @@ export const arrivals = (receiver: Receiver): Map<string, Received[]> => {
     byId.set(id, [...(byId.get(id) ?? []), post]);
   }
   return byId;
+};
+
+/**
+ * All that a site has printed until now. What it prints reaches this process by a pipe, which may be
+ * behind what it answers.
+ */
+export const logSoFar = async (site: Site): Promise<string> => {
+  const mark = `the log up to ${randomUUID()}`;
+  await site.evaluate(({ strapi }, line) => void strapi.log.info(line), mark);
+  await waitFor(() => site.log().includes(mark), 30_000, 'the end of the log');
+  return site.log();
 };

@@ -1,7 +1,8 @@
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
+import { logSoFar } from './delivery-support';
 import { admin, createItem, createTill, levelOf, settled } from './pos-till';
 
 interface Heard {
@@ -16,7 +17,7 @@ const contact = (email: string) => ({
   params: { data: { email } },
 });
 
-describeEach(databases(), 'handlers of service_crm_webhook', (database) => {
+describeEach(oneDatabase(), 'handlers of service_crm_webhook', (database) => {
   let site: Site;
   let receiver: Receiver;
 
@@ -50,7 +51,9 @@ describeEach(databases(), 'handlers of service_crm_webhook', (database) => {
     await site.control('documents', contact('heard@example.test'));
     const [one] = await hears('contact.created', { email: 'heard@example.test' });
     expect(one!.inTransaction).toBe(false);
-    expect(site.log()).toContain('a handler of service_crm_webhook (breaking) failed: Error broke');
+    expect(await logSoFar(site)).toContain(
+      'a handler of service_crm_webhook (breaking) failed: Error broke'
+    );
   });
 
   it('hear nothing of a write that is rolled back', async () => {
@@ -141,7 +144,9 @@ describeEach(databases(), 'handlers of service_crm_webhook', (database) => {
     await call.catch((error: Error) => {
       throw new Error(`${kind} broke the write: ${error.message}`);
     });
-    expect(site.log()).toContain('the event "loyalty.wrong" of another plugin was not sent');
+    expect(await logSoFar(site)).toContain(
+      'the event "loyalty.wrong" of another plugin was not sent'
+    );
     expect((await heard()).filter(({ event }) => event === 'loyalty.wrong')).toEqual([]);
   });
 

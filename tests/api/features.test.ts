@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { createApiToken } from '../support/accounts';
-import { databases, describeEach, listTables, readEverything } from '../support/databases';
+import { describeEach, listTables, oneDatabase, readEverything } from '../support/databases';
 import { startFixture } from '../support/fixtures';
 import { ROOT, SITE_DIR } from '../support/paths';
 import { type Receiver, startReceiver } from '../support/receiver';
@@ -12,7 +12,17 @@ import { createTill } from './pos-till';
 const NEITHER = { crm: false, pos: false };
 const QUIET = { webhooks: { dispatch: false }, pos: { process: false } };
 const CRM_PATHS = ['contacts', 'tags', 'companies', 'deals', 'deal-stages', 'tasks', 'campaigns'];
-const POS_PATHS = ['connections', 'pos-events', 'items', 'locations', 'levels', 'stock-grid'];
+const POS_PATHS = [
+  'connections',
+  'pos-events',
+  'mapping-inbox',
+  'items',
+  'locations',
+  'levels',
+  'stock-grid',
+  'transfers',
+  'stocktakes',
+];
 const ROLE = 'switchboard-crm-manager';
 
 const ownTables = async (site: Site): Promise<string[]> =>
@@ -54,7 +64,7 @@ const grantsOfManager = (site: Site): Promise<string[]> =>
       .sort();
   }, ROLE);
 
-describeEach(databases(), 'a site that wants webhooks only', (database) => {
+describeEach(oneDatabase(), 'a site that wants webhooks only', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {
@@ -79,11 +89,21 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
       'switchboard_application_passwords',
       'switchboard_attempts',
       'switchboard_deliveries',
+      'switchboard_delivery_rollups',
+      'switchboard_delivery_totals',
       'switchboard_host_settings',
+      'switchboard_import_rejects',
+      'switchboard_imports',
+      'switchboard_journal',
+      'switchboard_journal_replays',
+      'switchboard_line_ends',
       'switchboard_manual_requests',
       'switchboard_messages',
+      'switchboard_recoveries',
+      'switchboard_recovery_items',
       'switchboard_site',
       'switchboard_subscriptions',
+      'switchboard_webhook_paces',
       'switchboard_webhooks',
     ]);
     const known = await site.evaluate(({ strapi }) => {
@@ -104,6 +124,7 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
       'events',
       'modules',
       'publisher',
+      'recoveries',
       'webhooks',
     ]);
   });
@@ -113,8 +134,10 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
     expect(await cronTasks(site)).toEqual([
       'switchboardClock',
       'switchboardManualRequests',
+      'switchboardRecoveries',
       'switchboardDeliveries',
       'switchboardHeldBack',
+      'switchboardRollups',
       'switchboardDeliveryRetention',
     ]);
   });
@@ -126,7 +149,7 @@ describeEach(databases(), 'a site that wants webhooks only', (database) => {
     }
     expect(await status(site, 'POST', '/api/fw-crm/v1/email/sendgrid', [])).toBe(404);
     expect(await status(site, 'POST', '/switchboard/contacts/import', {})).toBe(404);
-    for (const name of ['sale', 'refund', 'inventory', 'test'])
+    for (const name of ['sale', 'refund', 'inventory', 'batch', 'catalogue', 'test'])
       expect(await status(site, 'POST', `/api/service-pos/v1/${name}`, {})).toBe(404);
     for (const name of POS_PATHS) {
       expect(await status(site, 'GET', `/switchboard/${name}`)).toBe(404);
@@ -269,7 +292,7 @@ const hostRows = (site: Site): Promise<Record<string, unknown>> =>
     };
   });
 
-describeEach(databases(), 'a site that does without for a while', (database) => {
+describeEach(oneDatabase(), 'a site that does without for a while', (database) => {
   let site: Site;
   afterEach(() => site?.stop(), 60_000);
 

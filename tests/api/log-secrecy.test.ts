@@ -1,25 +1,27 @@
-import { databases, describeEach } from '../support/databases';
-import { type Receiver, startReceiver } from '../support/receiver';
-import { type Site, startSite } from '../support/site';
+import { describeEach, oneDatabase } from '../support/databases';
+import type { Receiver } from '../support/receiver';
+import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
-import { createWebhook, listDeliveries, send, testWebhook } from './delivery-support';
+import {
+  createWebhook,
+  listDeliveries,
+  logSoFar,
+  send,
+  testWebhook,
+  useSiteAndReceiver,
+} from './delivery-support';
 
 const CANARY = 'canary-4711';
 
 const rename = (site: Site, from: string, to: string) =>
   site.control('sql', { statement: `ALTER TABLE ${from} RENAME TO ${to}` });
 
-describeEach(databases(), 'the log of a site whose database refuses', (database) => {
+describeEach(oneDatabase(), 'the log of a site whose database refuses', (database) => {
   let site: Site;
   let receiver: Receiver;
-  beforeAll(async () => {
-    receiver = await startReceiver();
-    site = await startSite({ database, options: { webhooks: { pollSeconds: 1 } } });
-  }, 120_000);
-  afterAll(async () => {
-    await site?.stop();
-    await receiver?.close();
-  }, 60_000);
+  useSiteAndReceiver({ database, webhooks: { pollSeconds: 1 } }, (s, r) => {
+    [site, receiver] = [s, r];
+  });
 
   /** What the site printed while a table was away. */
   const logWithout = async (table: string, work: () => Promise<void>): Promise<string> => {
@@ -30,7 +32,7 @@ describeEach(databases(), 'the log of a site whose database refuses', (database)
     } finally {
       await rename(site, `${table}_away`, table);
     }
-    return site.log().slice(before);
+    return (await logSoFar(site)).slice(before);
   };
 
   it('holds no payload of a write whose delivery could not be stored', async () => {

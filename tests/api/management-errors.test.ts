@@ -21,7 +21,11 @@ beforeAll(async () => {
 afterAll(() => site?.stop());
 
 interface Refusal {
-  error: { name: string; message: string; details: { errors: { path: string[] }[] } };
+  error: {
+    name: string;
+    message: string;
+    details: { errors: { path: string[]; code?: string; values?: unknown }[] };
+  };
 }
 
 const refusal = async (method: string, path: string, body: unknown): Promise<Refusal['error']> => {
@@ -65,6 +69,53 @@ describe('several wrong fields are named together', () => {
       expect(named(error)).toEqual(['events', 'name', 'url']);
       expect(error.message).toContain('unknown event contact.exploded, deal.vanished');
     }
+  });
+
+  test('each with a code and what it names, for whoever says it in another language', async () => {
+    const codes = async (body: unknown): Promise<Record<string, unknown>> => {
+      const { details } = await refusal('PATCH', `${WEBHOOKS}/${id}`, body);
+      return Object.fromEntries(
+        details.errors.map(({ path, code, values }) => [path.join('.'), { code, values }])
+      );
+    };
+    expect(
+      await codes({
+        name: '',
+        url: 'http://10.0.0.1/',
+        events: ['contact.exploded'],
+        rate_per_second: 'fast',
+        concurrency: 1_000,
+        filter: { pattern: '(a+)+$' },
+      })
+    ).toEqual({
+      name: { code: 'empty', values: { minimum: 1 } },
+      url: { code: 'url_private' },
+      events: { code: 'events_unknown', values: { events: 'contact.exploded' } },
+      rate_per_second: { code: 'invalid' },
+      concurrency: { code: 'too_large', values: { maximum: 256 } },
+      filter: { code: 'filter_pattern', values: { pattern: '"(a+)+$"' } },
+    });
+    expect(
+      await codes({ name: 'a\nb', url: 'https://me:pw@receiver.invalid/', events: [] })
+    ).toEqual({
+      name: { code: 'control_characters' },
+      url: { code: 'url_credentials' },
+      events: { code: 'choose_one', values: { minimum: 1 } },
+    });
+    expect(await codes({ filter: { typo: 1 } })).toMatchObject({
+      filter: { code: 'filter_schema', values: { reason: expect.stringContaining('typo') } },
+    });
+    const { details } = await refusal('POST', WEBHOOKS, {});
+    expect(details.errors).toContainEqual(
+      expect.objectContaining({ path: ['name'], code: 'required' })
+    );
+  });
+
+  test('what cannot be done now has a code too', async () => {
+    const replayed = await site.request('POST', `${WEBHOOKS}/${id}/replay`, {
+      body: { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
+    });
+    expect([replayed.status, replayed.body.error.details]).toEqual([409, { code: 'no_journal' }]);
   });
 
   test('what is right changed nothing', async () => {

@@ -45,7 +45,22 @@ test.each([
   ['get', '/fw-crm/v1/webhooks/{id}/secret'],
   ['post', '/fw-crm/v1/webhooks/{id}/secret'],
   ['get', '/fw-crm/v1/webhooks/{id}/deliveries'],
+  ['get', '/fw-crm/v1/webhook-deliveries'],
+  ['get', '/fw-crm/v1/webhook-deliveries/causes'],
+  ['get', '/fw-crm/v1/webhook-deliveries/{id}'],
   ['post', '/fw-crm/v1/webhook-deliveries/{id}/retry'],
+  ['get', '/fw-crm/v1/webhooks/journal'],
+  ['post', '/fw-crm/v1/webhooks/{id}/replay'],
+  ['get', '/fw-crm/v1/metrics'],
+  ['get', '/fw-crm/v1/webhook-recoveries'],
+  ['post', '/fw-crm/v1/webhook-recoveries'],
+  ['post', '/fw-crm/v1/webhook-recoveries/preview'],
+  ['get', '/fw-crm/v1/webhook-recoveries/{id}'],
+  ['post', '/fw-crm/v1/webhook-recoveries/{id}/pause'],
+  ['post', '/fw-crm/v1/webhook-recoveries/{id}/resume'],
+  ['post', '/fw-crm/v1/webhook-recoveries/{id}/cancel'],
+  ['post', '/fw-crm/v1/webhook-deliveries/{id}/skip'],
+  ['post', '/fw-crm/v1/webhook-deliveries/{id}/release'],
 ])('%s %s is documented with its answer', (method, path) => {
   const found = operation(method, path);
   expect(found).toBeDefined();
@@ -59,5 +74,9 @@ test('the log documents its filters', () => {
   const names = operation('get', '/fw-crm/v1/webhooks/{id}/deliveries')?.parameters?.map(
     ({ name }) => name
   );
-  expect(names).toEqual(expect.arrayContaining(['id', 'page', 'per_page', 'status']));
+  expect(names).toEqual(expect.arrayContaining(['id', 'page', 'per_page', 'status', 'state', 'q']));
+  const all = operation('get', '/fw-crm/v1/webhook-deliveries')?.parameters;
+  expect(all?.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['webhook', 'subject_id', 'from', 'to', 'limit', 'cursor'])
+  );
 });

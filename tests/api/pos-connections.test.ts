@@ -1,9 +1,9 @@
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';
 import { admin, BASE, createItem, createTill, saleBody, type Till } from './pos-till';
 
-describeEach(databases(), 'a connection of a till', (database) => {
+describeEach(oneDatabase(), 'a connection of a till', (database) => {
   let site: Site;
 
   beforeAll(async () => {

@@ -1,6 +1,11 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type DatabaseKind, databases, describeEach, serverDatabases } from '../support/databases';
+import {
+  type DatabaseKind,
+  describeEach,
+  oneDatabase,
+  serverDatabases,
+} from '../support/databases';
 import { ROOT } from '../support/paths';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { createRedis, describeWithRedis, type RedisServer } from '../support/redis';
@@ -68,7 +73,7 @@ describe('a site without the packages', () => {
 });
 
 describeWithRedis('tickets on Redis', () => {
-  describeEach(databases(), 'a node', (database) => {
+  describeEach(oneDatabase(), 'a node', (database) => {
     let redis: RedisServer;
     let site: Site;
     let receiver: Receiver;

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
+  admin,
   allProcessed,
   createItem,
   createTill,
@@ -13,12 +14,13 @@ import {
   settled,
   type Till,
 } from './pos-till';
+import { logSoFar } from './delivery-support';
 
 jest.setTimeout(180_000);
 
 const PRODUCT = 'api::product.product';
 
-describeEach(databases(), 'a site with products of its own', (database) => {
+describeEach(oneDatabase(), 'a site with products of its own', (database) => {
   let site: Site;
   let till: Till;
 
@@ -61,6 +63,18 @@ describeEach(databases(), 'a site with products of its own', (database) => {
     expect(await stockOf('LAMP')).toBe(9);
     expect(await levelOf(site, 'LAMP')).toBe(9);
     expect((await rebuild(site)).differences).toEqual([]);
+  });
+
+  it('an item names the product that has its SKU, byte for byte', async () => {
+    const made = await product({ title: 'Vase', articleNumber: 'VASE', stock: 1 });
+    const { id } = await createItem(site, 'VASE');
+    expect((await admin(site, 'GET', `/items/${id}`)).product).toEqual({
+      content_type: PRODUCT,
+      document_id: made.documentId,
+      label: 'VASE',
+    });
+    const other = await createItem(site, 'vase');
+    expect((await admin(site, 'GET', `/items/${other.id}`)).product).toBeNull();
   });
 
   it('a sale that waits for a product applies once the product is created', async () => {
@@ -128,7 +142,7 @@ describeEach(databases(), 'a site with products of its own', (database) => {
     const groups = offered.body.data
       .filter(({ event }: { event: string }) => /^(pos|stock)\./.test(event))
       .map(({ group }: { group: string }) => group);
-    expect(groups).toEqual(Array(5).fill('Point of sale'));
+    expect(groups).toEqual(Array(7).fill('Point of sale'));
   });
 
   it('every admin route asks for its permission and names what is wrong', async () => {
@@ -198,7 +212,7 @@ describeEach(databases(), 'a site with products of its own', (database) => {
       expect(answer.text).not.toContain('"secret"');
     }
     await allProcessed(site);
-    expect(site.log()).not.toContain('pos_secret_');
+    expect(await logSoFar(site)).not.toContain('pos_secret_');
   });
 });
 

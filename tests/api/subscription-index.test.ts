@@ -99,6 +99,25 @@ describeEach(databases(), 'the index of subscriptions', (database) => {
     expect(await send(site, 'deal.lost')).toBe(1);
   });
 
+  it.each(['["deal.won"', '{"deal.won":1}', null])(
+    'takes what is no list (%s) for no events, at a write and at a boot',
+    async (events) => {
+      const { id } = await createWebhook(site, NOWHERE, { events: ['deal.won'] });
+      await site.control('sql', {
+        statement: 'UPDATE switchboard_webhooks SET events = ? WHERE id = ?',
+        bindings: [events, id],
+      });
+      expect(await send(site, 'deal.won')).toBe(0);
+      await site.restart();
+      expect(await indexed(id)).toEqual([]);
+      expect(await send(site, 'deal.won')).toBe(0);
+      const { status, body } = await site.request('GET', `/api/fw-crm/v1/webhooks/${id}`);
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ id, events: [] });
+      await removeWebhook(site, id);
+    }
+  );
+
   it('leaves nobody out, however many chose the same and however many are off', async () => {
     const { id } = await createWebhook(site, NOWHERE, { events: ['deal.lost'] });
     await copyWebhook(site, id, 1100);

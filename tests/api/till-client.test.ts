@@ -106,6 +106,43 @@ it('says what is wrong: the field, the scope, the key', async () => {
   expect(await refused(till.ping())).toMatchObject({ status: 401, code: 'revoked_key' });
 });
 
+it('sends many at once, tries one, asks what became of them, and downloads the catalogue', async () => {
+  await createItem(site, 'MANY', 10, { name: 'Many' });
+  const { credentials } = await connect({ scopes: ['sale:write', 'stock:read'] });
+  const till = createClient(credentials);
+  const record = (id: string, quantity: number) =>
+    saleBody([['MANY', quantity]], { external_id: id });
+  const text = JSON.stringify(record('m-2', 2)).replace(':', ' : ');
+  const batch = await till.batch([
+    { kind: 'sale', body: record('m-1', 1) },
+    { kind: 'sale', body: Buffer.from(text) },
+    { kind: 'sale', body: record('m-3', 0) },
+  ]);
+  expect(batch.status).toBe(200);
+  expect(batch.results.map(({ status }) => status)).toEqual([202, 202, 400]);
+  await allProcessed(site);
+  const { records } = await till.status(['m-2', 'm-3']);
+  expect(records).toMatchObject([{ state: 'applied' }, { state: 'unknown' }]);
+  const kept = await admin(site, 'GET', '/pos-events?external_id=m-2');
+  expect((await admin(site, 'GET', `/pos-events/${kept[0].id}`)).body).toBe(text);
+
+  expect(await till.validate('sale', record('m-4', 3))).toMatchObject({
+    state: 'applied',
+    movements: [{ sku: 'MANY', quantity: -3, quantity_after: 4 }],
+  });
+  const page = await till.catalogue({ limit: 1000 });
+  expect(page.items.find(({ sku }) => sku === 'MANY')).toMatchObject({
+    name: 'Many',
+    stock: [{ quantity: 7 }],
+  });
+  expect(await till.catalogue({ cursor: page.cursor })).toMatchObject({
+    items: [],
+    has_more: false,
+  });
+  expect(await refused(till.validate('refund', {}))).toMatchObject({ status: 403 });
+  expect(() => till.batch([{ kind: 'gift' as 'sale', body: {} }])).toThrow(TypeError);
+});
+
 it('sells with a clock that is an hour wrong', async () => {
   const { credentials } = await connect();
   const till = createClient({ ...credentials, now: () => Date.now() - 3_600_000 });

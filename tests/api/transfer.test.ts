@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Delivery, Page, Webhook } from '../../shared/contracts/webhooks';
-import { databases, describeEach } from '../support/databases';
+import { describeEach, oneDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { exportSite, importInto } from '../support/transfer';
@@ -13,7 +13,7 @@ import { admin, createItem, createTill, levelOf, saleBody, Till } from './pos-ti
 const API = '/api/fw-crm/v1';
 const OFF = /another site/;
 
-describeEach(databases(), 'a copy of a site', (database) => {
+describeEach(oneDatabase(), 'a copy of a site', (database) => {
   let folder: string;
   let archive: string;
   let original: Site;

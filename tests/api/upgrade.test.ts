@@ -213,6 +213,19 @@ describeEach(databases(), 'a database of an earlier version', (database) => {
       expect(again.body.tries).toBe(sent.tries + 1);
     });
 
+    it('keeps who has a record processed again, and who accepts a refund without its sale', async () => {
+      const { event_id: id } = notes.events.find(({ state }) => state === 'held')!;
+      const route = `/switchboard/pos-events/${id}`;
+      expect((await site.request('GET', route)).body.data.by_hand).toEqual([]);
+      for (const action of ['reprocess', 'accept-without-sale'])
+        expect((await site.request('POST', `${route}/${action}`)).status).toBe(200);
+      const kept = { made_by: expect.any(String), at: expect.any(String) };
+      expect((await site.request('GET', route)).body.data.by_hand).toEqual([
+        { action: 'reprocessed', ...kept },
+        { action: 'accepted_without_sale', ...kept },
+      ]);
+    });
+
     it('applies what had been accepted and waited', async () => {
       const pending = notes.events.filter(({ state }) => state === 'pending');
       expect(pending).not.toEqual([]);

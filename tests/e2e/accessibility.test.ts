@@ -2,14 +2,18 @@ import { AxeBuilder } from '@axe-core/playwright';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
+import { saleOf, sendRecord } from './support/till';
+import { waitFor } from '../support/wait';
 
 let site: Playground;
 let browser: Browser;
 let page: Page;
-const ids = { webhook: 0, delivery: 0, connection: 0, level: 0 };
+const ids = { webhook: 0, delivery: 0, connection: 0, event: 0, level: 0, item: 0 };
 
+const make = async (route: string, body: unknown) =>
+  (await site.admin('POST', `/switchboard${route}`, body)).body.data;
 const create = async (route: string, body: unknown): Promise<number> =>
-  (await site.admin('POST', `/switchboard${route}`, body)).body.data.id;
+  (await make(route, body)).id;
 
 beforeAll(async () => {
   site = await startPlayground();
@@ -24,13 +28,20 @@ beforeAll(async () => {
   await site.admin('POST', `/switchboard/webhooks/${ids.webhook}/test`, {});
   const log = await site.admin('GET', `/switchboard/webhooks/${ids.webhook}/deliveries`);
   ids.delivery = log.body.data[0].id;
-  ids.connection = await create('/connections', {
+  const till = await make('/connections', {
     name: 'Till',
     scopes: ['sale:write'],
-    mode: 'test',
+    mode: 'live',
     locations: [],
   });
-  await create('/items', { sku: 'CUP', opening: [{ quantity: 3 }] });
+  ids.connection = till.id;
+  expect(await sendRecord(site.url, till, 'sale', saleOf('A11Y-1', 'NOBODY-KNOWS', 1))).toBe(202);
+  const sold = await waitFor(async () => {
+    const route = `/switchboard/pos-events?state=needs_mapping&connection=${till.id}`;
+    return (await site.admin('GET', route)).body.data[0];
+  });
+  ids.event = sold.id;
+  ids.item = await create('/items', { sku: 'CUP', opening: [{ quantity: 3 }] });
   ids.level = (await site.admin('GET', '/switchboard/levels?sku=CUP')).body.data[0].id;
 }, 900_000);
 
@@ -40,6 +51,8 @@ afterAll(async () => {
 });
 
 const PAGES: [name: string, address: () => string][] = [
+  ['the overview', () => `${PLUGIN}/overview`],
+  ['the deliveries', () => `${PLUGIN}/deliveries?state=test`],
   ['the webhooks', () => `${PLUGIN}/webhooks`],
   ['a new webhook', () => `${PLUGIN}/webhooks/create`],
   ['a webhook and its log', () => `${PLUGIN}/webhooks/${ids.webhook}`],
@@ -49,7 +62,16 @@ const PAGES: [name: string, address: () => string][] = [
   ['a new connection', () => `${PLUGIN}/connections/create`],
   ['a connection', () => `${PLUGIN}/connections/${ids.connection}`],
   ['the POS events', () => `${PLUGIN}/events`],
+  ['what was refused', () => `${PLUGIN}/events?tab=refused`],
+  ['a record', () => `${PLUGIN}/events/${ids.event}`],
+  ['the days', () => `${PLUGIN}/days?group=item`],
   ['the stock', () => `${PLUGIN}/stock`],
+  ['an item', () => `${PLUGIN}/stock/items/${ids.item}`],
+  ['a count', () => `${PLUGIN}/stock/count`],
+  ['a check of all levels', () => `${PLUGIN}/stock/check`],
+  ['the transfers', () => `${PLUGIN}/stock/transfers`],
+  ['the unknown values', () => `${PLUGIN}/mapping`],
+  ['an import', () => `${PLUGIN}/imports`],
   ['an explained level', () => `${PLUGIN}/stock/levels/${ids.level}`],
   ['the modules', () => '/admin/settings/switchboard/modules'],
   ['the application passwords', () => '/admin/settings/switchboard/application-passwords'],

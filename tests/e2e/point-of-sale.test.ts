@@ -60,17 +60,18 @@ test('a sale of the till changes the number on the screen, and its explanation s
   expect(await sale('S-1', 'CUP-9', 3)).toBe(202);
   await expectText(cell, '17');
   await cell.click();
-  await expectText(page.getByRole('main'), /began with 20/);
+  await expectText(page.getByRole('main'), /20 to begin\s*−\s*3 sold\s*=\s*17/);
   await expectText(page.getByRole('grid'), /Sale[\s\S]*-3[\s\S]*17/);
 });
 
 test('an adjustment with its reason stands in the ledger', async () => {
   await page.getByRole('button', { name: 'Adjust' }).click();
-  await page.getByLabel('Change', { exact: false }).fill('-2');
+  await page.getByRole('textbox', { name: /^Change/ }).fill('-2');
+  await expectText(page.getByRole('dialog').getByRole('status'), '17 → 15');
   await page.getByLabel('Reason', { exact: false }).fill('breakage');
   await page.getByRole('button', { name: 'Save' }).click();
   await expectText(page.getByRole('grid'), /Adjustment[\s\S]*breakage/);
-  await expectText(page.getByRole('main'), 'added: 15 now');
+  await expectText(page.getByRole('main'), /−\s*2 breakage\s*=\s*15/);
 });
 
 test('an unknown SKU is mapped in place, and its stock follows', async () => {
@@ -85,10 +86,24 @@ test('an unknown SKU is mapped in place, and its stock follows', async () => {
   await expectText(page.getByRole('grid', { name: 'Stock movements' }), /NEW-1[\s\S]*-2/);
 });
 
-test('a refund that comes before its sale is seen as held, with the time that remains', async () => {
-  await record('refund', { external_id: 'R-1', sale_external_id: 'S-later' });
+/** Opens a refund of a sale that never came, once it is held. */
+const openHeld = async (id: string, more: Record<string, unknown>): Promise<void> => {
+  await record('refund', { external_id: id, sale_external_id: 'S-later', ...more });
   await page.goto(`${PLUGIN}/events`);
-  await expectText(page.getByRole('grid'), /R-1[\s\S]*Held/);
-  await page.getByRole('link', { name: 'R-1' }).click();
+  await expectText(page.getByRole('grid'), new RegExp(`${id}[\\s\\S]*Held`));
+  await page.getByRole('link', { name: id }).click();
+};
+
+test('a refund that comes before its sale is seen as held, with the time that remains', async () => {
+  await openHeld('R-1', { line_items: [{ sku: 'CUP-9', quantity: 1 }] });
   await expectText(page.getByRole('main'), /stops waiting for its sale: in 2\d hours/);
+});
+
+test('a refund without lines goes on waiting for its sale, and says so', async () => {
+  await openHeld('R-2', {});
+  await expectText(
+    page.getByRole('main'),
+    'This refund waits for its sale. It names no lines, so it waits until that comes.'
+  );
+  expect(await page.getByText('stops waiting').count()).toBe(0);
 });

@@ -8,7 +8,7 @@ const SETTINGS = '/admin/settings/switchboard';
 
 let site: Playground;
 let browser: Browser;
-const ids = { webhook: 0, delivery: 0, connection: 0, event: 0, level: 0 };
+const ids = { webhook: 0, delivery: 0, connection: 0, event: 0, level: 0, item: 0 };
 
 const create = async (route: string, body: unknown) =>
   (await site.admin('POST', `/switchboard${route}`, body)).body.data;
@@ -27,7 +27,7 @@ beforeAll(async () => {
   await create(`/webhooks/${ids.webhook}/test`, {});
   const log = await site.admin('GET', `/switchboard/webhooks/${ids.webhook}/deliveries`);
   ids.delivery = log.body.data[0].id;
-  await create('/items', { sku: 'CUP', opening: [{ quantity: 3 }] });
+  ids.item = (await create('/items', { sku: 'CUP', opening: [{ quantity: 3 }] })).id;
   ids.level = (await site.admin('GET', '/switchboard/levels?sku=CUP')).body.data[0].id;
   const till = await create('/connections', {
     name: 'Till of the roles',
@@ -46,6 +46,7 @@ beforeAll(async () => {
     'webhooks.read',
     'connections.read',
     'pos-events.read',
+    'sales.read',
     'stock.read',
   ]);
 }, 900_000);
@@ -66,6 +67,8 @@ interface Screen {
 }
 
 const SCREENS: readonly Screen[] = [
+  { name: 'the overview', address: () => `${PLUGIN}/overview`, controls: [] },
+  { name: 'the deliveries', address: () => `${PLUGIN}/deliveries`, controls: [] },
   {
     name: 'the webhooks',
     address: () => `${PLUGIN}/webhooks`,
@@ -120,6 +123,7 @@ const SCREENS: readonly Screen[] = [
     name: 'a connection',
     address: () => `${PLUGIN}/connections/${ids.connection}`,
     controls: [
+      ['button', /^Back to test mode$/],
       ['button', /^Rotate the secret$/],
       ['button', /^Revoke$/],
       ['button', /^Delete$/],
@@ -127,6 +131,8 @@ const SCREENS: readonly Screen[] = [
       ['button', /^Add a location$/],
     ],
   },
+  { name: 'the days', address: () => `${PLUGIN}/days`, controls: [] },
+  { name: 'what was refused', address: () => `${PLUGIN}/events?tab=refused`, controls: [] },
   { name: 'the POS events', address: () => `${PLUGIN}/events`, controls: [] },
   {
     name: 'an event that waits for a mapping',
@@ -142,12 +148,54 @@ const SCREENS: readonly Screen[] = [
     controls: [
       ['button', /^Add an item$/],
       ['button', /^Add a location$/],
+      ['link', /^Check all levels$/],
     ],
   },
   {
     name: 'an explained level',
     address: () => `${PLUGIN}/stock/levels/${ids.level}`,
-    controls: [['button', /^Adjust$/]],
+    controls: [
+      ['button', /^Adjust$/],
+      ['button', /^Low mark$/],
+    ],
+  },
+  {
+    name: 'an item',
+    address: () => `${PLUGIN}/stock/items/${ids.item}`,
+    controls: [
+      ['button', /^Archive$/],
+      ['button', /^Adjust CUP/],
+      ['button', /^Save$/],
+    ],
+  },
+  {
+    name: 'a count',
+    address: () => `${PLUGIN}/stock/count`,
+    controls: [['button', /^Preview$/]],
+    managersOnly: true,
+  },
+  {
+    name: 'a check of all levels',
+    address: () => `${PLUGIN}/stock/check`,
+    controls: [['button', /^Check$/]],
+    managersOnly: true,
+  },
+  {
+    name: 'the transfers',
+    address: () => `${PLUGIN}/stock/transfers`,
+    controls: [['button', /^Move$/]],
+  },
+  {
+    name: 'the unknown values',
+    address: () => `${PLUGIN}/mapping`,
+    controls: [['button', /^Map NOBODY-KNOWS/]],
+    managersOnly: true,
+  },
+  {
+    name: 'an import',
+    address: () => `${PLUGIN}/imports`,
+    controls: [['button', /^Choose a file$/]],
+    managersOnly: true,
   },
   {
     name: 'the modules',
@@ -197,10 +245,21 @@ const watchRefusals = (page: Page): string[] => {
   return refused;
 };
 
+const PAGES_OF_READERS = [
+  'Overview',
+  'Webhooks',
+  'Outgoing events',
+  'Connections',
+  'Days',
+  'Till records',
+  'Stock',
+];
+
 const menuEntry = (page: Page) => page.getByRole('link', { name: 'CRM', exact: true });
 
 /** Wherever a click or a key would change something. */
-const CHANGING = /^(add|adjust|create|delete|map|process|revoke|rotate|save|send|switch)\b/i;
+const CHANGING =
+  /^(add|adjust|archive|back to|create|delete|low|map|move|process|revoke|rotate|save|send|switch)\b/i;
 
 const offered = async (part: Locator): Promise<string[]> => {
   const found: string[] = [];
@@ -210,7 +269,7 @@ const offered = async (part: Locator): Promise<string[]> => {
       const name =
         (await one.getAttribute('aria-label')) ?? (await one.textContent()) ?? '(no name)';
       const readOnly = (await one.getAttribute('readonly')) !== null;
-      const isSearch = (await one.getAttribute('name')) === 'search';
+      const isSearch = /^(search|from|to)$/.test((await one.getAttribute('name')) ?? '');
       const changes =
         role === 'button' || role === 'link'
           ? CHANGING.test(name.trim())
@@ -235,8 +294,8 @@ describe.each(['Super Admin', 'CRM Manager'])('a %s', (role) => {
     for (const [kind, name] of screen.controls) {
       const control = part.getByRole(kind, { name }).first();
       await control.waitFor();
-      // Save waits for a change.
-      if (!/Save/.test(name.source)) expect(await control.isEnabled()).toBe(true);
+      // Save waits for a change, a preview for a location.
+      if (!/Save|Preview/.test(name.source)) expect(await control.isEnabled()).toBe(true);
     }
     expect(refused.filter((one) => one.includes('/switchboard/'))).toEqual([]);
   });
@@ -277,12 +336,12 @@ describe('a reader', () => {
     expect(await page.content()).not.toContain('whsec_');
   });
 
-  test('has the menu entry, with all four pages', async () => {
+  test('has the menu entry, with all of its pages', async () => {
     await page.goto(PLUGIN);
     await page.getByRole('heading', { level: 1 }).waitFor();
     expect(await menuEntry(page).count()).toBe(1);
     const nav = page.getByRole('navigation', { name: 'CRM' });
-    for (const name of ['Webhooks', 'Connections', 'Events', 'Stock']) {
+    for (const name of PAGES_OF_READERS) {
       expect(await nav.getByRole('link', { name, exact: true }).count()).toBe(1);
     }
   });
@@ -310,6 +369,7 @@ describe('an Editor, who was granted nothing here', () => {
     await page.goto('/admin');
     await page.getByRole('heading', { level: 1 }).first().waitFor();
     await page.waitForLoadState('networkidle');
+    expect(await page.getByText('What needs me').count()).toBe(0);
     expect(await page.getByText('Deliveries of the last 24 hours').count()).toBe(0);
     expect(await page.getByText('Tills', { exact: true }).count()).toBe(0);
   });

@@ -113,9 +113,61 @@ describe('a webhook whose every attempt fails', () => {
   test('is not said to send now what is tried in an hour', async () => {
     await page.goto(`${PLUGIN}/webhooks/${id}`);
     await page.getByRole('button', { name: 'Switch on', exact: true }).click();
+    const dialog = page.getByRole('alertdialog');
+    await expectText(dialog, /1 delivery/);
+    await dialog.getByRole('button', { name: /and send/ }).click();
     await page.getByText('What waits is sent at its next try').waitFor();
     await expectText(page.getByRole('grid', { name: 'Deliveries' }), /in 5\d minutes/);
     expect(await page.getByText('is sent now').count()).toBe(0);
+  });
+
+  test('asks what becomes of what waits when it is switched on in the list, too', async () => {
+    await site.admin('PUT', `/switchboard/webhooks/${id}`, { active: false });
+    await page.goto(`${PLUGIN}/webhooks`);
+    const toggle = page.getByRole('switch', { name: 'Collapsed: active' });
+    await toggle.click();
+    const dialog = page.getByRole('alertdialog');
+    await expectText(dialog, /1 delivery waits[\s\S]*The oldest is from/);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect((await webhookOf(id)).active).toBe(false);
+    await toggle.click();
+    await dialog.getByRole('button', { name: 'Switch on and send 1' }).click();
+    await page.getByText('What waits is sent at its next try').waitFor();
+    expect((await webhookOf(id)).active).toBe(true);
+    const waiting = await site.admin(
+      'GET',
+      `/switchboard/webhook-deliveries?webhook=${id}&state=failing`
+    );
+    expect(waiting.body.data).toHaveLength(1);
+  });
+
+  test('asks it when the form switches it on, and saves nothing without an answer', async () => {
+    await site.admin('PUT', `/switchboard/webhooks/${id}`, { active: false });
+    await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+    await page.getByRole('switch', { name: 'Active', exact: true }).click();
+    const save = page.getByRole('button', { name: 'Save', exact: true });
+    await save.click();
+    const dialog = page.getByRole('alertdialog');
+    await expectText(dialog, /1 delivery waits/);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect((await webhookOf(id)).active).toBe(false);
+    await save.click();
+    await dialog.getByRole('button', { name: 'Switch on and discard 1' }).click();
+    await page.getByText('What waited was discarded').waitFor();
+    expect((await webhookOf(id)).active).toBe(true);
+    const [ended] = (
+      await site.admin('GET', `/switchboard/webhook-deliveries?webhook=${id}&state=failed`)
+    ).body.data;
+    expect(ended.error).toBe('discarded');
+
+    // Nothing waits any more: nothing is asked.
+    await site.admin('PUT', `/switchboard/webhooks/${id}`, { active: false });
+    await page.goto(`${PLUGIN}/webhooks`);
+    await page.getByRole('switch', { name: 'Collapsed: active' }).click();
+    await waitFor(async () => (await webhookOf(id)).active === true);
+    expect(await dialog.count()).toBe(0);
   });
 });
 
@@ -175,7 +227,7 @@ describe('edits that are not saved', () => {
     await question.getByRole('button', { name: 'Cancel' }).click();
     expect(await page.getByLabel('SKU', { exact: false }).inputValue()).toBe('HALF');
     await page.keyboard.press('Escape');
-    await question.getByRole('button', { name: 'Confirm' }).click();
+    await question.getByRole('button', { name: 'Discard the changes' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 });
@@ -239,7 +291,10 @@ describe('a till in test mode', () => {
       const till = await createTill(`Credentials ${mode}`, mode);
       await page.goto(`${PLUGIN}/connections/${till.id}`);
       await page.getByRole('button', { name: 'Rotate the secret' }).click();
-      await page.getByRole('button', { name: 'Confirm' }).click();
+      await page
+        .getByRole('alertdialog')
+        .getByRole('button', { name: 'Rotate the secret' })
+        .click();
       const dialog = page.getByRole('dialog');
       await expectText(dialog, '/ping');
       const sales = await dialog.getByText('/service-pos/v1/sale').count();
@@ -251,12 +306,12 @@ describe('a till in test mode', () => {
   });
 });
 
-test('what was refused stands on the connection’s page, as the till was told', async () => {
+test('what was refused stands beside what was accepted, as the till was told', async () => {
   const till = await createTill('Refused', 'live');
   expect(await sendRecord(site.url, till, 'sale', { external_id: 'BAD-1' })).toBe(400);
   await page.goto(`${PLUGIN}/events?connection=${till.id}`);
   await expectText(main(), 'Every record that was accepted');
-  await page.getByRole('link', { name: 'What was refused' }).click();
+  await page.getByRole('tab', { name: 'Refused' }).click();
   await expectText(page.getByRole('grid', { name: 'Refused' }), /BAD-1[\s\S]*schema_invalid/);
 });
 
@@ -276,7 +331,7 @@ test('the filter for missing mappings finds records that are partly applied', as
   await page.getByRole('combobox', { name: 'Every state' }).click();
   await page.getByRole('option', { name: /^Needs mapping/ }).click();
   await page.waitForURL(/state=needs_mapping/);
-  await expectText(page.getByRole('grid', { name: 'Events' }), 'PARTLY-1');
+  await expectText(page.getByRole('grid', { name: 'Till records' }), 'PARTLY-1');
 });
 
 test('a connection shows its type, and is switched off and on by its owner', async () => {
@@ -286,7 +341,7 @@ test('a connection shows its type, and is switched off and on by its owner', asy
   await page.getByRole('button', { name: 'Switch off' }).click();
   const dialog = page.getByRole('alertdialog');
   await expectText(dialog, 'is refused until');
-  await dialog.getByRole('button', { name: 'Confirm' }).click();
+  await dialog.getByRole('button', { name: 'Switch off' }).click();
   await expectText(main(), 'This connection is switched off');
   expect(await sendRecord(site.url, till, 'sale', saleOf('OFF-1', 'X', 1))).toBe(401);
   await page.getByRole('button', { name: 'Switch on' }).click();
@@ -315,8 +370,11 @@ describe('on a screen of 390 pixels', () => {
     await page.goto(`${PLUGIN}/webhooks`);
     const nav = page.getByRole('navigation', { name: 'CRM' });
     for (const [name, path] of [
+      ['Overview', 'overview'],
+      ['Outgoing events', 'deliveries'],
       ['Connections', 'connections'],
-      ['Events', 'events'],
+      ['Days', 'days'],
+      ['Till records', 'events'],
       ['Stock', 'stock'],
       ['Webhooks', 'webhooks'],
     ] as const) {

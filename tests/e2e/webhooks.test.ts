@@ -1,6 +1,9 @@
 import crypto from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { type Received, type Receiver, startReceiver } from '../support/receiver';
+import { ROOT } from '../support/paths';
 import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 
@@ -105,7 +108,7 @@ test('rotation says that the old secret stops at once, and replaces it', async (
   await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
   await page.getByRole('button', { name: 'Rotate the secret' }).click();
   await expectText(page.getByRole('alertdialog'), 'stops working at once');
-  await page.getByRole('button', { name: 'Confirm' }).click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Rotate the secret' }).click();
   await page.getByText('The secret was replaced.').waitFor();
   expect(await secret()).not.toBe(before);
 });
@@ -133,6 +136,24 @@ test('what the server refuses stands beside its field', async () => {
   await page.getByRole('button', { name: 'Create', exact: true }).click();
   await expectText(page.getByRole('main'), /private network|refused/);
   expect(page.url()).toContain('/webhooks/create');
+});
+
+test.each(['de', 'fr'])('what the server refuses is said in the language %s', async (language) => {
+  const texts = JSON.parse(
+    fs.readFileSync(path.join(ROOT, `admin/src/translations/${language}.json`), 'utf8')
+  ) as Record<string, string>;
+  const reader = await signIn(browser, site, site.login);
+  await reader.evaluate(
+    (locale) => localStorage.setItem('strapi-admin-language', locale),
+    language
+  );
+  await reader.goto(`${PLUGIN}/webhooks/create`);
+  await reader.locator('input[name=name]').fill('Inside');
+  await reader.locator('input[name=url]').fill('https://me:secret@receiver.example/');
+  await reader.getByRole('radio', { name: texts['events.every'] }).click();
+  await reader.getByRole('button', { name: texts['webhook.create.submit'], exact: true }).click();
+  await expectText(reader.getByRole('main'), texts['error.code.url_credentials']!);
+  await reader.context().close();
 });
 
 test('an editor without the permission sees neither entry nor data, and the API says 403', async () => {

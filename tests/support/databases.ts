@@ -122,6 +122,15 @@ export const createDatabase = async (
   return name;
 };
 
+/** Columns that hold values of their own; the server takes none for those that it works out itself. */
+const columnsOf = async (name: string, table: string): Promise<string> => {
+  const found = await onMysql([
+    `SELECT column_name AS name FROM information_schema.columns WHERE table_schema = '${name}'
+       AND table_name = '${table}' AND extra NOT LIKE '%VIRTUAL GENERATED%' ORDER BY ordinal_position`,
+  ]);
+  return found.map((row) => `\`${String(row.name)}\``).join(', ');
+};
+
 /** What makes a copy of a database, run in an empty one; nothing where the database has its own way. */
 export const statementsOf = async (kind: DatabaseKind, name: string): Promise<string[]> => {
   if (kind !== 'mysql') return [];
@@ -129,7 +138,10 @@ export const statementsOf = async (kind: DatabaseKind, name: string): Promise<st
   for (const table of await listTables(kind, name)) {
     const [shown] = await onMysql([`SHOW CREATE TABLE \`${table}\``], name);
     statements.push(String(shown?.['Create Table']));
-    statements.push(`INSERT INTO \`${table}\` SELECT * FROM ${name}.\`${table}\``);
+    const columns = await columnsOf(name, table);
+    statements.push(
+      `INSERT INTO \`${table}\` (${columns}) SELECT ${columns} FROM ${name}.\`${table}\``
+    );
   }
   return statements;
 };
@@ -205,6 +217,18 @@ export const databases = (): DatabaseKind[] => {
 /** Those of `databases()` that two processes on two machines could share. */
 export const serverDatabases = (): ('postgres' | 'mysql')[] =>
   databases().filter((kind): kind is 'postgres' | 'mysql' => kind !== 'sqlite');
+
+/**
+ * One of `databases()`, by the name of the test's file: for what does not depend on the database,
+ * where a boot on each would be most of what the file costs. `TEST_EVERY_DATABASE=1` runs it on all.
+ */
+export const oneDatabase = (): DatabaseKind[] => {
+  const all = databases();
+  if (env.TEST_EVERY_DATABASE === '1') return all;
+  const file = path.basename(expect.getState().testPath ?? '');
+  const digest = crypto.createHash('sha256').update(file).digest();
+  return all.slice(digest.readUInt32BE(0) % all.length).slice(0, 1);
+};
 
 /** `describe.each` refuses an empty list; this skips, visibly, where there is nothing to run on. */
 export const describeEach = (

@@ -19,6 +19,8 @@ export interface Playground {
   log(): string;
   /** Ends it as Ctrl-C does, and keeps the data. Resolves with the exit code. */
   interrupt(signal?: NodeJS.Signals): Promise<number | null>;
+  /** `kill -9` of the site's process; the others end by themselves. */
+  killSite(): Promise<void>;
   /** Starts again on the same data and ports. */
   again(): Promise<Playground>;
   /** Ends it and removes the data. */
@@ -31,6 +33,13 @@ interface Where {
   receiverPort: number;
 }
 
+/** What `npm start` says once it is up. */
+interface Ready {
+  siteUrl: string;
+  receiverPage: string;
+  sitePid: number;
+}
+
 const boot = async (where: Where, env: Record<string, string>): Promise<Playground> => {
   const child: ChildProcess = fork(path.join(ROOT, 'scripts/start.mjs'), [], {
     cwd: ROOT,
@@ -39,6 +48,8 @@ const boot = async (where: Where, env: Record<string, string>): Promise<Playgrou
       PORT: String(where.port),
       RECEIVER_PORT: String(where.receiverPort),
       PLAYGROUND_DATA: where.dataFolder,
+      // Most tests count what they made themselves.
+      PLAYGROUND_SHOP: 'empty',
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -52,7 +63,7 @@ const boot = async (where: Where, env: Record<string, string>): Promise<Playgrou
   child.stdout?.on('data', collect);
   child.stderr?.on('data', collect);
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  const urls = await new Promise<{ siteUrl: string; receiverPage: string }>((resolve, reject) => {
+  const { sitePid, ...urls } = await new Promise<Ready>((resolve, reject) => {
     child.once('message', resolve as (message: unknown) => void);
     void ended.then((code) => reject(new Error(`npm start ended with ${code}:\n${output}`)));
   });
@@ -70,6 +81,10 @@ const boot = async (where: Where, env: Record<string, string>): Promise<Playgrou
     dataFolder: where.dataFolder,
     log: () => output,
     interrupt,
+    async killSite() {
+      process.kill(sitePid, 'SIGKILL');
+      await ended;
+    },
     async again() {
       await interrupt();
       return boot(where, env);

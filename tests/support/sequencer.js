@@ -4,7 +4,8 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 
 /** Files that take longest, longest first: one that began last would have the end to itself. */
 const LONG = [
-  ...['api/start-and-stop', 'api/input-edge', 'api/features', 'api/transfer'],
+  ...['api/crm-deadlocks', 'api/start-and-stop', 'api/input-edge', 'api/pos-silence'],
+  ...['api/worker', 'api/recoveries', 'api/scheduler-bullmq', 'api/boot', 'api/features'],
   ...['e2e/accessibility', 'e2e/roles'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
   ...['unit/docs/samples-compile', 'unit/docs/asyncapi'],

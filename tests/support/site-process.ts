@@ -69,7 +69,8 @@ const REACHES_THE_PROCESS = new RegExp(
     /\b(globalThis|prototype)\b/,
     /\bglobal\b(?!\.switchboardTestState)/,
     /\bprocess\b(?!\.(cpuUsage|memoryUsage|env|pid)\b)/,
-    /\brequire\b(?=[ \t]*\()(?!\(['"]node:(crypto|timers\/promises)['"]\))/,
+    // A compiler may have renamed it.
+    /\brequire\w*(?=[ \t]*\()(?!\(['"]node:(crypto|timers\/promises)['"]\))/,
   ]
     .map(({ source }) => source)
     .join('|')

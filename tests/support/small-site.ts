@@ -8,17 +8,42 @@ import { rowsOf } from '../../server/src/database/connection';
 import { ensureTables, type PlainTable } from '../../server/src/database/tables/plain-tables';
 import { loadSiteInstance } from '../../server/src/database/site-instance';
 import { registerHooks } from '../../server/src/hooks';
-import { connectionType, posEventTable, posWaitTable } from '../../server/src/pos/tables';
-import { itemTable, levelTable, locationTable, movementTable } from '../../server/src/stock/tables';
+import { purchasesTable } from '../../server/src/pos/customers/purchases-table';
+import { itemSalesTable, salesTable } from '../../server/src/pos/money/counted';
+import {
+  connectionType,
+  posClosingTable,
+  posEventTable,
+  posMappedLineTable,
+  posMappingTable,
+  posWaitTable,
+} from '../../server/src/pos/tables';
+import {
+  catalogueHeadTable,
+  catalogueTable,
+  changesTable,
+} from '../../server/src/stock/catalogue/tables';
+import {
+  documentTable,
+  itemTable,
+  levelTable,
+  locationTable,
+  movementTable,
+} from '../../server/src/stock/tables';
 import { createPublisher } from '../../server/src/webhooks/publishing/publisher';
 import {
   attemptsTable,
   deliveryTable,
   deliveryType,
+  lineEndsTable,
   messageType,
+  pacesTable,
   webhookTable,
   webhookType,
 } from '../../server/src/webhooks/tables';
+import { rollupsTable, totalsTable } from '../../server/src/webhooks/health/rollups';
+import { journalTable, replaysTable } from '../../server/src/webhooks/journal/tables';
+import { recoveriesTable, recoveryItemsTable } from '../../server/src/webhooks/recovering/tables';
 import { subscriptionsTable } from '../../server/src/webhooks/subscriptions/subscription-index';
 
 /** What of the host a delivery and a till's record need, in this process: no HTTP, no admin. */
@@ -129,12 +154,30 @@ const TABLES: readonly PlainTable[] = [
   webhookTable.besides!,
   subscriptionsTable,
   attemptsTable,
+  rollupsTable,
+  pacesTable,
+  lineEndsTable,
+  totalsTable,
+  journalTable,
+  replaysTable,
+  recoveriesTable,
+  recoveryItemsTable,
   posEventTable,
   posWaitTable,
+  posClosingTable,
+  salesTable,
+  itemSalesTable,
+  purchasesTable,
+  posMappingTable,
+  posMappedLineTable,
   itemTable,
   levelTable,
   locationTable,
   movementTable,
+  documentTable,
+  changesTable,
+  catalogueTable,
+  catalogueHeadTable,
   {
     tableName: 'strapi_core_store_settings',
     attributes: { id: { type: 'increments' }, key: { type: 'string' }, value: { type: 'text' } },

@@ -1,7 +1,6 @@
 import { Button, type ButtonProps, Dialog, IconButton } from '@strapi/design-system';
 import { ConfirmDialog } from '@strapi/strapi/admin';
 import { type ReactNode, useState } from 'react';
-import { useText } from '../utils/text';
 
 interface ConfirmButtonProps {
   label: string;
@@ -12,6 +11,8 @@ interface ConfirmButtonProps {
   compact?: boolean;
   variant?: ButtonProps['variant'];
   disabled?: boolean;
+  /** The verb of what will be done, where the label is not one. */
+  confirmLabel?: string;
   onConfirm(): Promise<unknown> | void;
 }
 
@@ -22,9 +23,9 @@ export const ConfirmButton = ({
   compact,
   variant = 'danger-light',
   disabled,
+  confirmLabel = label,
   onConfirm,
 }: ConfirmButtonProps) => {
-  const text = useText();
   const [open, setOpen] = useState(false);
   return (
     <Dialog.Root open={open} onOpenChange={setOpen}>
@@ -50,7 +51,7 @@ export const ConfirmButton = ({
               void onConfirm();
             }}
           >
-            {text('action.confirm')}
+            {confirmLabel}
           </Button>
         }
       >

@@ -14,6 +14,7 @@ import {
 import { CaretDown, CaretUp } from '@strapi/icons';
 import { EmptyDocuments } from '@strapi/icons/symbols';
 import type { ReactNode } from 'react';
+import { styled } from 'styled-components';
 import { useText } from '../utils/text';
 
 export interface Column<Row> {
@@ -25,6 +26,8 @@ export interface Column<Row> {
   /** A click into this cell does not open the row. */
   interactive?: boolean;
   sortable?: boolean;
+  /** Left out where there is little room: the row's own page says it too. */
+  wide?: boolean;
 }
 
 export interface Sorting {
@@ -42,6 +45,29 @@ interface DataTableProps<Row> {
   onSort?(sorting: Sorting): void;
   empty: { text: string; action?: ReactNode };
 }
+
+const WIDE = 'switchboard-wide';
+
+/** Beside the menus of a screen of 1024 pixels there is room for fewer columns, closer together. */
+const Fitting = styled.div`
+  @media (max-width: 1151px) {
+    .${WIDE} {
+      display: none;
+    }
+
+    th,
+    td {
+      padding-inline: ${({ theme }) => theme.spaces[2]};
+    }
+
+    /* Times and names take two lines there. */
+    td a,
+    td span,
+    td time {
+      white-space: normal;
+    }
+  }
+`;
 
 /** Bare words and numbers get the look of a table's text; anything else has one of its own. */
 const Cell = ({ content }: { content: ReactNode }) =>
@@ -73,49 +99,55 @@ export const DataTable = <Row,>({
     );
   }
   return (
-    <Table colCount={columns.length} rowCount={rows.length + 1} aria-label={label}>
-      <Thead>
-        <Tr>
-          {columns.map(({ id, label: heading, hiddenLabel, sortable }) => (
-            <Th key={id}>
-              {hiddenLabel ? (
-                <VisuallyHidden>{heading}</VisuallyHidden>
-              ) : (
-                <Typography variant="sigma" textColor="neutral600">
-                  {heading}
-                </Typography>
-              )}
-              {sortable && onSort && (
-                <IconButton
-                  label={text('table.sort', { column: heading })}
-                  variant="ghost"
-                  size="XS"
-                  onClick={() =>
-                    onSort({ by: id, descending: sorting?.by === id && !sorting.descending })
-                  }
-                >
-                  {sorting?.by === id && sorting.descending ? <CaretDown /> : <CaretUp />}
-                </IconButton>
-              )}
-            </Th>
-          ))}
-        </Tr>
-      </Thead>
-      <Tbody>
-        {rows.map((row) => (
-          <Tr
-            key={rowId(row)}
-            onClick={onOpen ? () => onOpen(row) : undefined}
-            style={{ cursor: onOpen ? 'pointer' : 'default' }}
-          >
-            {columns.map(({ id, cell, interactive }) => (
-              <Td key={id} onClick={interactive ? (event) => event.stopPropagation() : undefined}>
-                <Cell content={cell(row)} />
-              </Td>
+    <Fitting>
+      <Table colCount={columns.length} rowCount={rows.length + 1} aria-label={label}>
+        <Thead>
+          <Tr>
+            {columns.map(({ id, label: heading, hiddenLabel, sortable, wide }) => (
+              <Th key={id} className={wide ? WIDE : undefined}>
+                {hiddenLabel ? (
+                  <VisuallyHidden>{heading}</VisuallyHidden>
+                ) : (
+                  <Typography variant="sigma" textColor="neutral600">
+                    {heading}
+                  </Typography>
+                )}
+                {sortable && onSort && (
+                  <IconButton
+                    label={text('table.sort', { column: heading })}
+                    variant="ghost"
+                    size="XS"
+                    onClick={() =>
+                      onSort({ by: id, descending: sorting?.by === id && !sorting.descending })
+                    }
+                  >
+                    {sorting?.by === id && sorting.descending ? <CaretDown /> : <CaretUp />}
+                  </IconButton>
+                )}
+              </Th>
             ))}
           </Tr>
-        ))}
-      </Tbody>
-    </Table>
+        </Thead>
+        <Tbody>
+          {rows.map((row) => (
+            <Tr
+              key={rowId(row)}
+              onClick={onOpen ? () => onOpen(row) : undefined}
+              style={{ cursor: onOpen ? 'pointer' : 'default' }}
+            >
+              {columns.map(({ id, cell, interactive, wide }) => (
+                <Td
+                  key={id}
+                  className={wide ? WIDE : undefined}
+                  onClick={interactive ? (event) => event.stopPropagation() : undefined}
+                >
+                  <Cell content={cell(row)} />
+                </Td>
+              ))}
+            </Tr>
+          ))}
+        </Tbody>
+      </Table>
+    </Fitting>
   );
 };

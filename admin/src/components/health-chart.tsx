@@ -19,7 +19,8 @@ const Chart = styled.svg`
   }
 
   .failing {
-    fill: ${({ theme }) => theme.colors.danger200};
+    fill: ${({ theme }) => theme.colors.danger500};
+    fill-opacity: 0.45;
   }
 
   .waiting {

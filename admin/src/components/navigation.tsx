@@ -15,8 +15,8 @@ const address = (path: string): string => `/plugins/switchboard/${path}`;
 export const SideNavigation = ({ groups }: NavigationProps) => {
   const text = useText();
   return (
-    <SubNav.Main aria-label={text('nav.crm')}>
-      <SubNav.Header label={text('nav.crm')} />
+    <SubNav.Main aria-label={text('nav.plugin')}>
+      <SubNav.Header label={text('nav.plugin')} />
       <SubNav.Content>
         <SubNav.Sections>
           {groups.map(({ label, entries }) => (
@@ -53,7 +53,7 @@ export const TopNavigation = ({ groups }: NavigationProps) => {
   return (
     <Box
       tag="nav"
-      aria-label={text('nav.crm')}
+      aria-label={text('nav.plugin')}
       display={{ initial: 'block', medium: 'none' }}
       background="neutral0"
       borderColor="neutral150"

@@ -4,28 +4,55 @@ import { EmptyDocuments, EmptyPermissions } from '@strapi/icons/symbols';
 import { Page } from '@strapi/strapi/admin';
 import type { ReactNode } from 'react';
 import { statusOf } from '../utils/errors';
+import { useRefusals } from '../utils/refusals';
 import { type TextKey, useText } from '../utils/text';
 
+/** What stands where something was asked for that does not exist; there is nothing to do about it. */
+export const NotFound = () => {
+  const text = useText();
+  return (
+    <EmptyStateLayout icon={<EmptyDocuments width="16rem" />} content={text('error.notFound')} />
+  );
+};
+
 interface LoadedProps<T> {
-  query: { data?: T; error?: unknown; isLoading?: boolean; refetch(): unknown };
+  query: {
+    data?: T;
+    /** Of the question as it is now; `data` may be the answer to the one before. */
+    currentData?: T;
+    error?: unknown;
+    isLoading?: boolean;
+    refetch(): unknown;
+  };
   children(data: T): ReactNode;
 }
 
 /**
  * What a query gave: a loader, why there is nothing with a way to try again, or the content. Data
- * that is there stays on the screen while it is asked for again, also when that fails.
+ * that is there stays on the screen while it is asked for again, also when that fails; but what answers
+ * another question does not stay beneath one that failed.
  */
 export const Loaded = <T,>({ query, children }: LoadedProps<T>) => {
   const text = useText();
+  const { whole } = useRefusals();
   const status = statusOf(query.error);
-  if (query.data !== undefined && status !== 404) return <>{children(query.data)}</>;
+  const isStale = 'currentData' in query && query.currentData === undefined;
+  const answersThis = query.data !== undefined && !(query.error && isStale);
+  if (answersThis && status !== 404) return <>{children(query.data as T)}</>;
   if (!query.error) return <Page.Loading />;
   if (status === 403) return <Page.NoPermissions />;
+  if (status === 404) {
+    return (
+      <Box padding={6} role="alert">
+        <NotFound />
+      </Box>
+    );
+  }
   return (
     <Box padding={6} role="alert">
       <EmptyStateLayout
         icon={<EmptyPermissions width="16rem" />}
-        content={(query.error as { message?: string }).message ?? text('error.load')}
+        content={whole(query.error)}
         action={
           <Button
             variant="secondary"

@@ -10,59 +10,97 @@ import { openGroups } from '../navigation';
 import { AccessContext, permissionsFor, useGrants } from '../permissions';
 import { useModules } from '../services/settings';
 
+const OverviewPage = lazy(() => import('./overview/overview-page'));
+const DeliveriesPage = lazy(() => import('./deliveries/log-page'));
 const WebhookListPage = lazy(() => import('./webhooks/list-page'));
 const WebhookCreatePage = lazy(() => import('./webhooks/create-page'));
 const WebhookPage = lazy(() => import('./webhooks/webhook-page'));
 const ConnectionListPage = lazy(() => import('./connections/list-page'));
 const ConnectionCreatePage = lazy(() => import('./connections/create-page'));
 const ConnectionPage = lazy(() => import('./connections/connection-page'));
+const DaysPage = lazy(() => import('./days/days-page'));
 const EventListPage = lazy(() => import('./events/list-page'));
 const EventPage = lazy(() => import('./events/event-page'));
+const MappingPage = lazy(() => import('./mapping/mapping-page'));
 const StockPage = lazy(() => import('./stock/stock-page'));
+const ItemPage = lazy(() => import('./stock/item-page'));
+const CountPage = lazy(() => import('./stock/count-page'));
+const CheckPage = lazy(() => import('./stock/check-page'));
+const TransferPage = lazy(() => import('./stock/transfer-page'));
+const ImportPage = lazy(() => import('./imports/import-page'));
 const LevelPage = lazy(() => import('./stock/level-page'));
 
 interface PageRoute {
   path: string;
   page: ReactElement;
-  action: AdminAction;
+  /** Any of these opens it. */
+  actions: readonly AdminAction[];
   module?: ModuleId;
   feature?: FeatureId;
 }
 
 const ROUTES: readonly PageRoute[] = [
   {
+    path: 'overview',
+    page: <OverviewPage />,
+    actions: ['webhooks.read', 'connections.read', 'pos-events.read'],
+  },
+  {
+    path: 'deliveries',
+    page: <DeliveriesPage />,
+    actions: ['webhooks.read'],
+    module: 'webhooks',
+  },
+  {
     path: 'webhooks',
     page: <WebhookListPage />,
-    action: 'webhooks.read',
+    actions: ['webhooks.read'],
     module: 'webhooks',
   },
   {
     path: 'webhooks/create',
     page: <WebhookCreatePage />,
-    action: 'webhooks.create',
+    actions: ['webhooks.create'],
     module: 'webhooks',
   },
   {
     path: 'webhooks/:id',
     page: <WebhookPage />,
-    action: 'webhooks.read',
+    actions: ['webhooks.read'],
     module: 'webhooks',
   },
-  { path: 'connections', page: <ConnectionListPage />, action: 'connections.read', feature: 'pos' },
+  {
+    path: 'connections',
+    page: <ConnectionListPage />,
+    actions: ['connections.read'],
+    feature: 'pos',
+  },
   {
     path: 'connections/create',
     page: <ConnectionCreatePage />,
-    action: 'connections.manage',
+    actions: ['connections.manage'],
     feature: 'pos',
   },
-  { path: 'connections/:id', page: <ConnectionPage />, action: 'connections.read', feature: 'pos' },
-  { path: 'events', page: <EventListPage />, action: 'pos-events.read', feature: 'pos' },
-  { path: 'events/:id', page: <EventPage />, action: 'pos-events.read', feature: 'pos' },
-  { path: 'stock', page: <StockPage />, action: 'stock.read', feature: 'pos' },
-  { path: 'stock/levels/:id', page: <LevelPage />, action: 'stock.read', feature: 'pos' },
+  {
+    path: 'connections/:id',
+    page: <ConnectionPage />,
+    actions: ['connections.read'],
+    feature: 'pos',
+  },
+  { path: 'days', page: <DaysPage />, actions: ['sales.read'], feature: 'pos' },
+  { path: 'events', page: <EventListPage />, actions: ['pos-events.read'], feature: 'pos' },
+  { path: 'events/:id', page: <EventPage />, actions: ['pos-events.read'], feature: 'pos' },
+  { path: 'mapping', page: <MappingPage />, actions: ['mapping.manage'], feature: 'pos' },
+  { path: 'stock', page: <StockPage />, actions: ['stock.read'], feature: 'pos' },
+  { path: 'stock/items/:id', page: <ItemPage />, actions: ['stock.read'], feature: 'pos' },
+  { path: 'stock/count', page: <CountPage />, actions: ['stock.manage'], feature: 'pos' },
+  { path: 'stock/check', page: <CheckPage />, actions: ['stock.manage'], feature: 'pos' },
+  { path: 'stock/transfers', page: <TransferPage />, actions: ['stock.read'], feature: 'pos' },
+  { path: 'imports', page: <ImportPage />, actions: ['crm.import', 'stock.import'] },
+  { path: 'stock/levels/:id', page: <LevelPage />, actions: ['stock.read'], feature: 'pos' },
 ];
 
-/** The menu entry CRM: its navigation and its pages, each behind its own permission. */
+/** The plugin's menu entry: its navigation and its pages, each behind its own permission. */
 export const App = () => {
   const access = useGrants();
   const modules = useModules();
@@ -80,7 +118,7 @@ export const App = () => {
         <Suspense fallback={<Page.Loading />}>
           <Routes>
             <Route index element={<Navigate to={first.path} replace />} />
-            {ROUTES.map(({ path, page, action, module, feature }) => (
+            {ROUTES.map(({ path, page, actions, module, feature }) => (
               <Route
                 key={path}
                 path={path}
@@ -88,7 +126,7 @@ export const App = () => {
                   feature !== undefined && !features[feature] ? (
                     <FeatureOff />
                   ) : (
-                    <Page.Protect permissions={permissionsFor(action)}>
+                    <Page.Protect permissions={permissionsFor(...actions)}>
                       {module === undefined || enabled.has(module) ? page : <ModuleOff />}
                     </Page.Protect>
                   )

@@ -4,7 +4,9 @@ import type { Page } from '../../../shared/contracts/webhooks';
 export const api = adminApi.enhanceEndpoints({
   addTagTypes: [
     'SwitchboardWebhook',
+    'SwitchboardWebhookList',
     'SwitchboardDelivery',
+    'SwitchboardRecovery',
     'SwitchboardHealth',
     'SwitchboardModules',
     'SwitchboardPasswords',
@@ -18,7 +20,9 @@ export const api = adminApi.enhanceEndpoints({
 const PAGE_MAX = 100;
 
 /** `?a=1&b=2`, without what is empty. */
-export const queryString = (params: Record<string, string | number | undefined>): string => {
+export const queryString = (
+  params: Readonly<Record<string, string | number | undefined>>
+): string => {
   const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== '');
   const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
   return text === '' ? '' : `?${text}`;

@@ -3,6 +3,7 @@ import type {
   ConnectionInput,
   ConnectionRefusal,
   ConnectionWithSecret,
+  LoggedRefusal,
   PosEvent,
   PosEventDetail,
   PosEventKind,
@@ -17,6 +18,8 @@ export interface EventFilter {
   kind?: PosEventKind;
   connection?: number;
   externalId?: string;
+  /** Part of an id, an SKU or a customer, or an amount. */
+  q?: string;
   page?: number;
   perPage?: number;
 }
@@ -74,6 +77,14 @@ const posApi = api.injectEndpoints({
       transformResponse: ({ data }: One<ConnectionRefusal[]>) => data,
       providesTags: ['SwitchboardConnection'],
     }),
+    switchboardLoggedRefusals: build.query<
+      Page<LoggedRefusal>,
+      { connection: number | undefined; page: number; perPage: number }
+    >({
+      query: ({ perPage, ...filter }) =>
+        `/switchboard/pos-refusals${queryString({ ...filter, per_page: perPage })}`,
+      providesTags: ['SwitchboardConnection'],
+    }),
     switchboardPosEvents: build.query<Page<PosEvent>, EventFilter>({
       query: ({ states, externalId, perPage, ...filter }) =>
         `/switchboard/pos-events${queryString({
@@ -93,6 +104,16 @@ const posApi = api.injectEndpoints({
       query: (id) => ({ url: `/switchboard/pos-events/${id}/reprocess`, method: 'POST', data: {} }),
       invalidatesTags: ['SwitchboardEvent', 'SwitchboardStock'],
     }),
+    /** Has a held refund applied without its sale; 409 where it is not held any more. */
+    switchboardAcceptWithoutSale: build.mutation<PosEventDetail, number>({
+      query: (id) => ({
+        url: `/switchboard/pos-events/${id}/accept-without-sale`,
+        method: 'POST',
+        data: {},
+      }),
+      transformResponse: ({ data }: One<PosEventDetail>) => data,
+      invalidatesTags: ['SwitchboardEvent', 'SwitchboardStock'],
+    }),
   }),
 });
 
@@ -105,7 +126,9 @@ export const {
   useSwitchboardRotateConnectionMutation: useRotateConnection,
   useSwitchboardRevokeConnectionMutation: useRevokeConnection,
   useSwitchboardRefusalsQuery: useRefusals,
+  useSwitchboardLoggedRefusalsQuery: useLoggedRefusals,
   useSwitchboardPosEventsQuery: usePosEvents,
   useSwitchboardPosEventQuery: usePosEvent,
   useSwitchboardReprocessMutation: useReprocess,
+  useSwitchboardAcceptWithoutSaleMutation: useAcceptWithoutSale,
 } = posApi;

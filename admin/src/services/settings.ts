@@ -4,7 +4,7 @@ import type {
   CreatedApplicationPassword,
 } from '../../../shared/contracts/access';
 import type { ModuleId, ModulesAnswer } from '../../../shared/contracts/modules';
-import type { MappedType } from '../../../shared/contracts/overview';
+import type { MappedType, RecordTypes } from '../../../shared/contracts/overview';
 import { api } from './api';
 
 const settingsApi = api.injectEndpoints({
@@ -15,11 +15,20 @@ const settingsApi = api.injectEndpoints({
     }),
     switchboardSetModules: build.mutation<ModulesAnswer, Partial<Record<ModuleId, boolean>>>({
       query: (data) => ({ url: '/switchboard/modules', method: 'PUT', data }),
-      invalidatesTags: ['SwitchboardModules', 'SwitchboardWebhook', 'SwitchboardHealth'],
+      invalidatesTags: [
+        'SwitchboardModules',
+        'SwitchboardWebhook',
+        'SwitchboardWebhookList',
+        'SwitchboardHealth',
+      ],
     }),
     switchboardMappedTypes: build.query<MappedType[], void>({
       query: () => '/switchboard/mapped-types',
       transformResponse: ({ data }: { data: MappedType[] }) => data,
+    }),
+    switchboardRecordTypes: build.query<RecordTypes, void>({
+      query: () => '/switchboard/record-types',
+      transformResponse: ({ data }: { data: RecordTypes }) => data,
     }),
     switchboardPasswords: build.query<ApplicationPassword[], void>({
       query: () => '/switchboard/application-passwords',
@@ -45,6 +54,7 @@ export const {
   useSwitchboardModulesQuery: useModules,
   useSwitchboardSetModulesMutation: useSetModules,
   useSwitchboardMappedTypesQuery: useMappedTypes,
+  useSwitchboardRecordTypesQuery: useRecordTypes,
   useSwitchboardPasswordsQuery: usePasswords,
   useSwitchboardCreatePasswordMutation: useCreatePassword,
   useSwitchboardRevokePasswordMutation: useRevokePassword,

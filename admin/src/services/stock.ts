@@ -3,6 +3,7 @@ import type {
   Item,
   ItemInput,
   Level,
+  LevelExplanation,
   Location,
   LocationInput,
   Movement,
@@ -15,11 +16,22 @@ export interface GridFilter {
   search?: string;
   page?: number;
   perPage?: number;
+  /** `sku`, `name` or `total`; after a minus the other way round. */
+  sort?: string;
+  low?: 'true';
+  negative?: 'true';
 }
 
-export interface LevelFilter extends GridFilter {
+export interface LevelFilter extends Pick<GridFilter, 'search' | 'page' | 'perPage'> {
   sku?: string;
   location?: string;
+}
+
+/** The movements whose sum one term of a level's explanation is. */
+export interface TermFilter {
+  type?: string;
+  reason?: string;
+  rest?: 'true';
 }
 
 const stockApi = api.injectEndpoints({
@@ -71,10 +83,15 @@ const stockApi = api.injectEndpoints({
     }),
     switchboardMovements: build.query<
       Page<Movement>,
-      { levelId: number; page: number; perPage: number }
+      { levelId: number; page: number; perPage: number } & TermFilter
     >({
-      query: ({ levelId, page, perPage }) =>
-        `/switchboard/levels/${levelId}/movements${queryString({ page, per_page: perPage })}`,
+      query: ({ levelId, perPage, ...filter }) =>
+        `/switchboard/levels/${levelId}/movements${queryString({ ...filter, per_page: perPage })}`,
+      providesTags: ['SwitchboardStock'],
+    }),
+    switchboardExplanation: build.query<LevelExplanation, number>({
+      query: (id) => `/switchboard/levels/${id}/explanation`,
+      transformResponse: ({ data }: One<LevelExplanation>) => data,
       providesTags: ['SwitchboardStock'],
     }),
   }),
@@ -90,4 +107,5 @@ export const {
   useLazySwitchboardAllLevelsQuery: useAllLevels,
   useSwitchboardLevelQuery: useLevel,
   useSwitchboardMovementsQuery: useMovements,
+  useSwitchboardExplanationQuery: useExplanation,
 } = stockApi;

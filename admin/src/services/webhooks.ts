@@ -1,32 +1,74 @@
-import type { HealthReport } from '../../../shared/contracts/overview';
+import type { DeliveryFigures, HealthReport } from '../../../shared/contracts/overview';
 import type {
   CatalogueEvent,
+  CursorPage,
   Delivery,
-  DeliveryStatus,
+  FailureCauses,
+  FilterPreview,
+  FilterPreviewInput,
+  JournalPage,
+  ManagedWebhook,
+  Recovery,
+  RecoveryFilter,
+  RecoveryPreview,
+  WebhookChanges,
   Page,
   TestResult,
-  Webhook,
   WebhookInput,
   WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
-import { api, everyPage, type One, queryString } from './api';
+import { api, type One, queryString } from './api';
 
-export interface DeliveryFilter {
-  webhookId: number;
-  status?: DeliveryStatus;
+/** The log's filters as the routes take them; docs/contract-webhooks.md#the-log-of-deliveries. */
+export interface LogFilter {
+  webhook?: number;
   event?: string;
+  /** One, or several with commas between them. */
+  state?: string;
+  cause?: string;
+  subject_type?: string;
+  subject_id?: string;
+  from?: string;
+  to?: string;
+  q?: string;
+  /** What this recovery was to send. */
+  recovery?: number;
+}
+
+export interface LogPage extends LogFilter {
+  cursor?: string;
+  limit?: number;
+}
+
+export interface WebhookListFilter {
+  q?: string;
+  sort?: string;
   page?: number;
   perPage?: number;
+}
+
+export interface FiguresFilter {
+  webhook?: number;
+  from: string;
+  to: string;
+}
+
+/** What a replay is asked for; docs/management-api.md#replaying. */
+export interface ReplayRange {
+  id: number;
+  from: string;
+  to: string;
+  events?: string[];
 }
 
 const oneWebhook = (id: number) => ({ type: 'SwitchboardWebhook' as const, id });
 
 const webhooksApi = api.injectEndpoints({
   endpoints: (build) => ({
-    switchboardWebhooks: build.query<Webhook[], void>({
-      queryFn: (_argument, _api, _extra, baseQuery) =>
-        everyPage(baseQuery, '/switchboard/webhooks'),
-      providesTags: ['SwitchboardWebhook'],
+    switchboardWebhookPage: build.query<Page<ManagedWebhook>, WebhookListFilter>({
+      query: ({ perPage, ...filter }) =>
+        `/switchboard/webhooks${queryString({ ...filter, per_page: perPage })}`,
+      providesTags: ['SwitchboardWebhookList'],
     }),
     switchboardWebhook: build.query<WebhookWithSecret, number>({
       query: (id) => `/switchboard/webhooks/${id}`,
@@ -36,30 +78,39 @@ const webhooksApi = api.injectEndpoints({
     switchboardCreateWebhook: build.mutation<WebhookWithSecret, WebhookInput>({
       query: (data) => ({ url: '/switchboard/webhooks', method: 'POST', data }),
       transformResponse: ({ data }: One<WebhookWithSecret>) => data,
-      invalidatesTags: ['SwitchboardWebhook', 'SwitchboardHealth'],
+      invalidatesTags: ['SwitchboardWebhook', 'SwitchboardWebhookList', 'SwitchboardHealth'],
     }),
-    switchboardUpdateWebhook: build.mutation<Webhook, { id: number } & Partial<WebhookInput>>({
+    switchboardUpdateWebhook: build.mutation<ManagedWebhook, { id: number } & WebhookChanges>({
       query: ({ id, ...data }) => ({ url: `/switchboard/webhooks/${id}`, method: 'PUT', data }),
-      transformResponse: ({ data }: One<Webhook>) => data,
-      invalidatesTags: ['SwitchboardWebhook', 'SwitchboardDelivery', 'SwitchboardHealth'],
+      transformResponse: ({ data }: One<ManagedWebhook>) => data,
+      invalidatesTags: [
+        'SwitchboardWebhook',
+        'SwitchboardWebhookList',
+        'SwitchboardDelivery',
+        'SwitchboardHealth',
+      ],
     }),
     switchboardDeleteWebhook: build.mutation<unknown, number>({
       query: (id) => ({ url: `/switchboard/webhooks/${id}`, method: 'DELETE' }),
-      invalidatesTags: ['SwitchboardHealth'],
-      // The list alone: whoever still shows the deleted one must not ask for it again.
-      async onQueryStarted(id, { dispatch, queryFulfilled }) {
-        await queryFulfilled.catch(() => undefined);
-        dispatch(
-          webhooksApi.util.updateQueryData('switchboardWebhooks', undefined, (list) =>
-            list.filter((webhook) => webhook.id !== id)
-          )
-        );
-      },
+      // The lists alone: whoever still shows the deleted one must not ask for it again.
+      invalidatesTags: ['SwitchboardWebhookList', 'SwitchboardHealth'],
     }),
-    switchboardRotateSecret: build.mutation<{ secret: string }, number>({
-      query: (id) => ({ url: `/switchboard/webhooks/${id}/secret`, method: 'POST', data: {} }),
+    switchboardRotateSecret: build.mutation<{ secret: string }, { id: number; hours: number }>({
+      query: ({ id, hours }) => ({
+        url: `/switchboard/webhooks/${id}/secret`,
+        method: 'POST',
+        data: { overlap_hours: hours },
+      }),
       transformResponse: ({ data }: One<{ secret: string }>) => data,
-      invalidatesTags: (_result, _error, id) => [oneWebhook(id)],
+      invalidatesTags: (_result, _error, { id }) => [oneWebhook(id)],
+    }),
+    switchboardPreviewFilter: build.mutation<FilterPreview, FilterPreviewInput & { id: number }>({
+      query: ({ id, ...data }) => ({
+        url: `/switchboard/webhooks/${id}/filter/preview`,
+        method: 'POST',
+        data,
+      }),
+      transformResponse: ({ data }: One<FilterPreview>) => data,
     }),
     switchboardTestWebhook: build.mutation<TestResult, { id: number; event?: string }>({
       query: ({ id, event }) => ({
@@ -75,17 +126,15 @@ const webhooksApi = api.injectEndpoints({
       transformResponse: ({ data }: One<CatalogueEvent[]>) => data,
       providesTags: ['SwitchboardModules'],
     }),
-    switchboardDeliveries: build.query<Page<Delivery>, DeliveryFilter>({
-      query: ({ webhookId, status, event, page = 1, perPage = 50 }) =>
-        `/switchboard/webhooks/${webhookId}/deliveries${queryString({
-          status,
-          event,
-          page,
-          per_page: perPage,
-        })}`,
+    switchboardLog: build.query<CursorPage<Delivery>, LogPage>({
+      query: (page) => `/switchboard/webhook-deliveries${queryString({ ...page })}`,
       providesTags: ['SwitchboardDelivery'],
     }),
-    switchboardDelivery: build.query<Delivery, number>({
+    switchboardCauses: build.query<FailureCauses, LogFilter>({
+      query: (filter) => `/switchboard/webhook-deliveries/causes${queryString({ ...filter })}`,
+      providesTags: ['SwitchboardDelivery'],
+    }),
+    switchboardDelivery: build.query<Delivery, number | string>({
       query: (id) => `/switchboard/webhook-deliveries/${id}`,
       transformResponse: ({ data }: One<Delivery>) => data,
       providesTags: ['SwitchboardDelivery'],
@@ -97,27 +146,112 @@ const webhooksApi = api.injectEndpoints({
         data: {},
       }),
       transformResponse: ({ data }: One<Delivery>) => data,
-      invalidatesTags: ['SwitchboardDelivery', 'SwitchboardHealth', 'SwitchboardWebhook'],
+      invalidatesTags: [
+        'SwitchboardDelivery',
+        'SwitchboardHealth',
+        'SwitchboardWebhook',
+        'SwitchboardWebhookList',
+      ],
+    }),
+    switchboardEndWait: build.mutation<Delivery, { id: number; action: 'skip' | 'release' }>({
+      query: ({ id, action }) => ({
+        url: `/switchboard/webhook-deliveries/${id}/${action}`,
+        method: 'POST',
+        data: {},
+      }),
+      transformResponse: ({ data }: One<Delivery>) => data,
+      invalidatesTags: ['SwitchboardDelivery', 'SwitchboardHealth'],
+    }),
+    switchboardRecoveries: build.query<Page<Recovery>, void>({
+      query: () => '/switchboard/webhook-recoveries?per_page=5',
+      providesTags: ['SwitchboardRecovery'],
+    }),
+    switchboardPreviewRecovery: build.mutation<RecoveryPreview, RecoveryFilter>({
+      query: (filter) => ({
+        url: '/switchboard/webhook-recoveries/preview',
+        method: 'POST',
+        data: { filter },
+      }),
+      transformResponse: ({ data }: One<RecoveryPreview>) => data,
+    }),
+    switchboardStartRecovery: build.mutation<Recovery, string>({
+      query: (preview_id) => ({
+        url: '/switchboard/webhook-recoveries',
+        method: 'POST',
+        data: { preview_id },
+      }),
+      transformResponse: ({ data }: One<Recovery>) => data,
+      invalidatesTags: ['SwitchboardRecovery', 'SwitchboardDelivery', 'SwitchboardHealth'],
+    }),
+    switchboardSteerRecovery: build.mutation<
+      Recovery,
+      { id: number; action: 'pause' | 'resume' | 'cancel' }
+    >({
+      query: ({ id, action }) => ({
+        url: `/switchboard/webhook-recoveries/${id}/${action}`,
+        method: 'POST',
+        data: {},
+      }),
+      transformResponse: ({ data }: One<Recovery>) => data,
+      invalidatesTags: ['SwitchboardRecovery', 'SwitchboardDelivery', 'SwitchboardHealth'],
+    }),
+    switchboardJournal: build.query<JournalPage, { after: string; limit: number }>({
+      query: (page) => `/switchboard/webhooks/journal${queryString(page)}`,
+      providesTags: ['SwitchboardDelivery'],
+    }),
+    switchboardPreviewReplay: build.mutation<{ matching: number }, ReplayRange>({
+      query: ({ id, ...range }) => ({
+        url: `/switchboard/webhooks/${id}/replay`,
+        method: 'POST',
+        data: { ...range, dry_run: true },
+      }),
+      transformResponse: ({ data }: One<{ matching: number }>) => data,
+    }),
+    switchboardReplay: build.mutation<Recovery, ReplayRange>({
+      query: ({ id, ...data }) => ({
+        url: `/switchboard/webhooks/${id}/replay`,
+        method: 'POST',
+        data,
+      }),
+      transformResponse: ({ data }: One<Recovery>) => data,
+      invalidatesTags: ['SwitchboardRecovery', 'SwitchboardDelivery', 'SwitchboardHealth'],
     }),
     switchboardHealth: build.query<HealthReport, void>({
       query: () => '/switchboard/webhooks-health',
       transformResponse: ({ data }: One<HealthReport>) => data,
       providesTags: ['SwitchboardHealth'],
     }),
+    switchboardFigures: build.query<DeliveryFigures, FiguresFilter>({
+      query: (filter) => `/switchboard/delivery-figures${queryString({ ...filter })}`,
+      transformResponse: ({ data }: One<DeliveryFigures>) => data,
+      providesTags: ['SwitchboardHealth'],
+    }),
   }),
 });
 
 export const {
-  useSwitchboardWebhooksQuery: useWebhooks,
+  useSwitchboardWebhookPageQuery: useWebhookPage,
   useSwitchboardWebhookQuery: useWebhook,
+  useLazySwitchboardWebhookQuery: useLookUpWebhook,
   useSwitchboardCreateWebhookMutation: useCreateWebhook,
   useSwitchboardUpdateWebhookMutation: useUpdateWebhook,
   useSwitchboardDeleteWebhookMutation: useDeleteWebhook,
   useSwitchboardRotateSecretMutation: useRotateSecret,
   useSwitchboardTestWebhookMutation: useTestWebhook,
   useSwitchboardEventsQuery: useCatalogue,
-  useSwitchboardDeliveriesQuery: useDeliveries,
+  useSwitchboardLogQuery: useLog,
+  useSwitchboardCausesQuery: useCauses,
   useSwitchboardDeliveryQuery: useDelivery,
   useSwitchboardRetryDeliveryMutation: useRetryDelivery,
+  useSwitchboardEndWaitMutation: useEndWait,
+  useSwitchboardRecoveriesQuery: useRecoveries,
+  useSwitchboardPreviewRecoveryMutation: usePreviewRecovery,
+  useSwitchboardStartRecoveryMutation: useStartRecovery,
+  useSwitchboardSteerRecoveryMutation: useSteerRecovery,
+  useSwitchboardJournalQuery: useJournal,
+  useSwitchboardPreviewReplayMutation: usePreviewReplay,
+  useSwitchboardReplayMutation: useReplay,
   useSwitchboardHealthQuery: useHealth,
+  useSwitchboardFiguresQuery: useFigures,
+  useSwitchboardPreviewFilterMutation: usePreviewFilter,
 } = webhooksApi;

@@ -1,7 +1,7 @@
 import { Flex, Typography } from '@strapi/design-system';
 import { Widget } from '@strapi/strapi/admin';
 import { HealthChart, HealthCountsLine } from '../components/health-chart';
-import { useHealth, useWebhooks } from '../services/webhooks';
+import { useHealth } from '../services/webhooks';
 import { statusOf } from '../utils/errors';
 import { useText } from '../utils/text';
 
@@ -10,14 +10,13 @@ const REFRESH_MS = 30_000;
 export const DeliveriesWidget = () => {
   const text = useText();
   const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
-  const webhooks = useWebhooks();
   if (health.isLoading) return <Widget.Loading />;
   if (statusOf(health.error) === 404) {
     return <Widget.NoData>{text('modules.webhooksOff')}</Widget.NoData>;
   }
   if (!health.data) return <Widget.Error />;
-  const { totals, buckets } = health.data;
-  const off = (webhooks.data ?? []).filter(({ disabled_reason: reason }) => reason !== null).length;
+  const { totals, buckets, webhooks } = health.data;
+  const off = webhooks.filter(({ disabled_reason: reason }) => reason !== null).length;
   if (totals.sent + totals.failed + totals.pending === 0 && off === 0) {
     return <Widget.NoData>{text('widget.deliveries.empty')}</Widget.NoData>;
   }

@@ -20,6 +20,8 @@ const LABELS: Readonly<Record<AdminAction, ActionLabel>> = {
   'webhooks.update': label('Webhooks', 'Change, test, rotate the secret, send again'),
   'webhooks.delete': label('Webhooks', 'Delete'),
   'webhooks.reveal': label('Webhooks', 'Reveal signing secrets'),
+  'journal.read': label('Webhooks', 'Read the journal: every event with its data'),
+  'metrics.read': label('Operations', 'Read metrics'),
   'crm.read': label('CRM', 'Read records through the API'),
   'crm.write': label('CRM', 'Change records through the API'),
   'crm.import': label('CRM', 'Import contacts'),
@@ -29,8 +31,11 @@ const LABELS: Readonly<Record<AdminAction, ActionLabel>> = {
   'connections.manage': label('Point of sale', 'Create, change and revoke connections'),
   'pos-events.read': label('Point of sale', 'See events'),
   'pos-events.manage': label('Point of sale', 'Reprocess events and map what is unknown'),
+  'sales.read': label('Point of sale', 'See takings'),
+  'mapping.manage': label('Point of sale', 'Map unknown SKUs, barcodes and locations'),
   'stock.read': label('Stock', 'See items, locations, levels and movements'),
-  'stock.manage': label('Stock', 'Change items and locations, adjust levels'),
+  'stock.manage': label('Stock', 'Change items and locations, adjust levels, move and count stock'),
+  'stock.import': label('Stock', 'Import items'),
 };
 
 interface PermissionService {

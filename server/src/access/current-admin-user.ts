@@ -49,3 +49,11 @@ export const requireAdminUser = (ctx: Context): AdminUser => {
   if (!user) throw new errors.UnauthorizedError();
   return user;
 };
+
+/** Who is behind a request, as lists show it; null where nobody of the admin is. */
+export const nameOfAdminUser = (ctx: Context): string | null => {
+  const user = currentAdminUser(ctx);
+  if (!user) return null;
+  const name = [user.firstname, user.lastname].filter(Boolean).join(' ').trim();
+  return name || user.username || user.email;
+};

@@ -1,4 +1,5 @@
 import { z } from '@strapi/utils';
+import { isSupportedCountry } from 'libphonenumber-js';
 import { parseCidrList } from '../net/address';
 
 const positive = (maximum: number) => z.number().int().min(1).max(maximum);
@@ -12,6 +13,8 @@ const cidrList = z.array(z.string()).superRefine((list, context) => {
 });
 
 const webhooks = z.strictObject({
+  /** The library that posts; `undici` is one that the site installs. */
+  client: z.enum(['got', 'undici']).default('got'),
   /** Attempts under way at once on this node. */
   concurrency: positive(1000).default(64),
   /** Attempts under way at once to one webhook on this node. */
@@ -26,6 +29,8 @@ const webhooks = z.strictObject({
   /** A webhook none of whose attempts succeeded for so long is switched off; fractions are allowed. */
   disableAfterFailingHours: z.number().positive().max(8760).default(24),
   logDays: positive(3650).default(30),
+  /** How long each published event is kept, whoever asked for it; 0: none is. */
+  journalDays: z.number().int().min(0).max(3650).default(0),
   allowPrivateNetworks: z.union([z.boolean(), cidrList]).default(false),
   /** Whether this node sends; `false`: another one does. */
   dispatch: z.boolean().default(true),
@@ -33,6 +38,14 @@ const webhooks = z.strictObject({
   /** Who is told by e-mail that a webhook was switched off; nobody where it is absent. */
   notifyEmail: z.email().optional(),
 });
+
+const isTimeZone = (name: string): boolean => {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: name }));
+  } catch {
+    return false;
+  }
+};
 
 const pos = z.strictObject({
   ratePerMinute: positive(1_000_000).default(300),
@@ -42,6 +55,16 @@ const pos = z.strictObject({
   refundGraceHours: z.number().min(0).max(8760).default(24),
   /** Whether this node applies accepted records; `false`: another one does. */
   process: z.boolean().default(true),
+  /** The shop's time zone (IANA), by which days of sales begin; the server's where it is absent. */
+  timeZone: z
+    .string()
+    .refine(isTimeZone, 'must be the name of a time zone, such as Europe/London')
+    .optional(),
+  /** The country (ISO 3166) whose phone numbers customers give without a prefix. */
+  country: z
+    .string()
+    .refine(isSupportedCountry, 'must be an ISO 3166 country code, such as GB')
+    .optional(),
 });
 
 const redis = z.union(
@@ -107,6 +130,11 @@ const stock = z.strictObject({
   sku: z.string().min(1),
   gtin: z.string().min(1).optional(),
   quantity: z.string().min(1).optional(),
+  /** What the catalogue of tills says of an item; `price` is in major units. */
+  name: z.string().min(1).optional(),
+  price: z.string().min(1).optional(),
+  /** The name of an attribute, or a code that holds for all products. */
+  currency: z.string().min(1).optional(),
 });
 
 /** The kinds of CRM object that a site may map its own content type to. */

@@ -11,7 +11,11 @@ import {
 } from './email/providers';
 import { leaveProviderPostsUnread } from './email/providers/raw-body';
 import { seenEventsTable } from './email/providers/seen-events';
-import { contactImports, importRoutes, leaveImportsUnread } from './import/controller';
+import { contactImports, importRoutes } from './import/controller';
+import { startFillingPhones, stopFillingPhones } from './customers/fill-phone-index';
+import { keepPhoneIndex, phonesTable } from './customers/phone-index';
+import { createCustomersService } from './customers/customers-service';
+import { adminPurchaseRoutes, contactPurchases, purchaseRoutes } from './customers/purchases';
 import { createContactImport } from './import/import-service';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
@@ -23,21 +27,25 @@ import { keepDerivedColumns, refuseTakenEmails } from './contact-integrity';
 export const crm: Feature = {
   option: 'crm',
   contentTypes,
-  tables: [unpublishedTable, emailLockTable, seenEventsTable],
+  tables: [unpublishedTable, emailLockTable, seenEventsTable, phonesTable],
   controllers: {
     ...controllers,
     'email-webhooks': emailWebhooks,
     'contact-imports': contactImports,
+    'contact-purchases': contactPurchases,
   },
   services: {
     sources: createSources,
     email: createEmailService,
     'contact-import': createContactImport,
+    customers: createCustomersService,
   },
-  routes: { crm: [...crmRoutes, ...emailWebhookRoutes], admin: importRoutes },
+  routes: {
+    crm: [...crmRoutes, ...purchaseRoutes, ...emailWebhookRoutes],
+    admin: [...importRoutes, ...adminPurchaseRoutes],
+  },
   register({ strapi }) {
     checkProviderKeys(strapi);
-    strapi.server.use(leaveImportsUnread as Parameters<typeof strapi.server.use>[0]);
     strapi.server.use(leaveProviderPostsUnread(strapi) as Parameters<typeof strapi.server.use>[0]);
     getHook(strapi, 'service_crm_webhook_events').register(function crmEvents(map) {
       return { ...map, ...CRM_EVENTS };
@@ -48,6 +56,9 @@ export const crm: Feature = {
     refuseTakenEmails(strapi);
     keepDerivedColumns(strapi);
     sourcesOf(strapi).start();
+    keepPhoneIndex(strapi);
+    await startFillingPhones(strapi);
     scheduleForgetting(strapi);
   },
+  stop: ({ strapi }) => stopFillingPhones(strapi),
 };

@@ -22,6 +22,13 @@ export const table = (strapi: Core.Strapi, executor: Executor, name: string): Kn
   return builder.on('query-error', dropStatement);
 };
 
+/** A query over the rows of another one of ours; like `table`, its errors do not hold its values. */
+export const fromQuery = (executor: Executor, query: Knex.QueryBuilder): Knex.QueryBuilder =>
+  (executor as Knex)
+    .queryBuilder()
+    .from(query.clone().as('found'))
+    .on('query-error', dropStatement);
+
 /** The rows of a raw statement's answer, which each driver gives in a shape of its own. */
 export const rowsOf = <T>(answer: unknown): T[] => {
   if (!Array.isArray(answer)) return (answer as { rows: T[] }).rows;

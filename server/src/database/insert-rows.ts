@@ -1,9 +1,7 @@
 import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
 import { createTimeSlice } from '../runtime/event-loop';
-import { type Executor, rawStatement } from './connection';
-import type { SqlValue } from './dialects';
-import { qualified } from './dialects/types';
+import type { Executor } from './connection';
+import { getDialect, type InsertedRow, type InsertTarget } from './dialects';
 import { bytesOf, inParts, statementSize } from './statement-size';
 
 const INSERT_CHUNK = 100;
@@ -26,35 +24,25 @@ export const inStatements = async <T>(
   }
 };
 
-/**
- * Inserts rows, all of the same columns, in statements of bounded size. Written by hand: for SQLite
- * the query builder makes of many rows a union that is slow to read.
- */
+/** Inserts rows, all of the same columns, in statements of bounded size. */
 export const insertRows = (
   strapi: Core.Strapi,
   executor: Executor,
   tableName: string,
-  rows: readonly Readonly<Record<string, SqlValue>>[]
+  rows: readonly InsertedRow[]
 ): Promise<void> => {
-  const names = Object.keys(rows[0] ?? {});
-  const tuple = `(${names.map(() => '?').join(', ')})`;
-  const name = qualified({ name: tableName, schema: strapi.db.getSchemaName() });
+  const dialect = getDialect(strapi);
+  const target: InsertTarget = {
+    name: tableName,
+    schema: strapi.db.getSchemaName(),
+    columns: Object.keys(rows[0] ?? {}),
+  };
   return inStatements(
     strapi,
     executor,
     rows,
     INSERT_CHUNK,
     (row) => row,
-    async (part) => {
-      await rawStatement(
-        executor,
-        `INSERT INTO ?? (${names.map(() => '??').join(', ')}) VALUES ${part.map(() => tuple).join(', ')}`,
-        [
-          name,
-          ...names,
-          ...part.flatMap((row) => names.map((column) => row[column] ?? null)),
-        ] as Knex.RawBinding[]
-      );
-    }
+    (part) => dialect.insert(executor, target, part)
   );
 };

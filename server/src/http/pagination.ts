@@ -23,6 +23,9 @@ export const pageQuery = {
   per_page: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT),
 };
 
+/** `limit` of a query string, of lists that are read on by a cursor. */
+export const limitQuery = { limit: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT) };
+
 export interface PageRequest {
   page: number;
   per_page: number;

@@ -1,26 +1,34 @@
 import { errors, z } from '@strapi/utils';
+import type { CodedRefusal } from '../../../shared/contracts/refusals';
+import { codeOf, type Refusal } from '../runtime/refusal';
+import { coded, codeOfIssue } from './issue-codes';
 
-/** What is wrong with one field, as the host's error format has it. */
-interface FieldIssue {
+/** What is wrong with one field, as the host's error format has it, coded where it can be. */
+interface FieldIssue extends Partial<CodedRefusal> {
   path: string[];
   message: string;
   name: 'ValidationError';
 }
 
-const issue = (path: string[], message: string): FieldIssue => ({
+const issue = (path: string[], message: string, code?: CodedRefusal): FieldIssue => ({
   path,
   message,
   name: 'ValidationError',
+  ...(code && codeOf(code)),
 });
 
 const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
   issues.flatMap((found) => {
     const path = found.path.map(String);
-    if (found.code !== 'unrecognized_keys') return [issue(path, found.message)];
-    return found.keys.map((key) => issue([...path, key], 'is no field'));
+    const code = codeOfIssue(found);
+    if (found.code !== 'unrecognized_keys') return [issue(path, found.message, code)];
+    return found.keys.map((key) => issue([...path, key], 'is no field', code));
   });
 
-const refusal = (issues: readonly FieldIssue[]): errors.ValidationError => {
+/** A missing field and a wrong one have the same code of zod; what was given tells them apart. */
+const PARSING = { reportInput: true } as const;
+
+const refused = (issues: readonly FieldIssue[]): errors.ValidationError => {
   const message = issues
     .map(({ path, message: rule }) => `${path.length > 0 ? path.join('.') : 'body'}: ${rule}`)
     .join('; ');
@@ -33,14 +41,14 @@ const refusal = (issues: readonly FieldIssue[]): errors.ValidationError => {
  * field by its path.
  */
 export const parseInput = <S extends z.ZodType>(schema: S, input: unknown): z.infer<S> => {
-  const result = schema.safeParse(input ?? {});
+  const result = schema.safeParse(input ?? {}, PARSING);
   if (result.success) return result.data;
-  throw refusal(issuesOf(result.error));
+  throw refused(issuesOf(result.error));
 };
 
 /** What no schema can say of a field, because it takes the database or the network to know. */
 export type FieldRules<T> = {
-  [K in keyof T]?: (value: NonNullable<T[K]>) => Promise<string | null>;
+  [K in keyof T]?: (value: NonNullable<T[K]>) => Promise<Refusal | null>;
 };
 
 /**
@@ -53,33 +61,38 @@ export const parseWithRules = async <S extends z.ZodObject>(
   input: unknown,
   rules: FieldRules<z.infer<S>>
 ): Promise<z.infer<S>> => {
-  const result = schema.safeParse(input ?? {});
+  const result = schema.safeParse(input ?? {}, PARSING);
   const issues = result.success ? [] : issuesOf(result.error);
   const given: Readonly<Record<string, unknown>> = z
     .record(z.string(), z.unknown())
     .safeParse(input).success
     ? (input as Record<string, unknown>)
     : {};
-  const asked = Object.entries<((value: never) => Promise<string | null>) | undefined>(rules);
+  const asked = Object.entries<((value: never) => Promise<Refusal | null>) | undefined>(rules);
   for (const [key, rule] of asked) {
     const field = (schema.shape as Record<string, z.ZodType>)[key]?.safeParse(given[key]);
     if (!rule || !field?.success || field.data === undefined || field.data === null) continue;
-    const message = await rule(field.data as never);
-    if (message !== null) issues.push(issue([key], message));
+    const wrong = await rule(field.data as never);
+    if (wrong) issues.push(issue([key], wrong.message, wrong));
   }
   if (result.success && issues.length === 0) return result.data;
-  throw refusal(issues);
+  throw refused(issues);
 };
 
-/** A 400 about one field, for rules that a schema cannot express. */
-export const fieldError = (path: string, message: string): errors.ValidationError =>
-  refusal([issue(path.split('.'), message)]);
+/** What is wrong with a field; coded where a screen may have to say it. */
+export type FieldProblem = { path: string; message: string } & Partial<CodedRefusal>;
 
 /** A 400 that names several fields. */
-export const fieldErrors = (
-  found: readonly { path: string; message: string }[]
-): errors.ValidationError =>
-  refusal(found.map(({ path, message }) => issue(path.split('.'), message)));
+export const fieldErrors = (found: readonly FieldProblem[]): errors.ValidationError =>
+  refused(
+    found.map(({ path, message, code, values }) =>
+      issue(path.split('.'), message, code && { code, values })
+    )
+  );
+
+/** A 400 about one field, for rules that a schema cannot express. */
+export const fieldError = (path: string, wrong: string | Refusal): errors.ValidationError =>
+  fieldErrors([{ path, ...(typeof wrong === 'string' ? { message: wrong } : wrong) }]);
 
 /** Whatever ends a line, or means something to a terminal instead of to a reader. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
@@ -88,10 +101,11 @@ const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 export const labelText = (maximum = 255) =>
   z
     .string()
-    .refine((text) => !CONTROL.test(text), {
-      message: 'must not contain line breaks or other control characters',
-    })
-    .refine((text) => !/\p{Surrogate}/u.test(text), { message: 'must be valid text' })
+    .refine(
+      (text) => !CONTROL.test(text),
+      coded('must not contain line breaks or other control characters', 'control_characters')
+    )
+    .refine((text) => !/\p{Surrogate}/u.test(text), coded('must be valid text', 'invalid'))
     .trim()
     .min(1)
     .max(maximum);

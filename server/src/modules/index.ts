@@ -14,6 +14,7 @@ import { type Executor, table } from '../database/connection';
 import { inRetriedTransaction } from '../database/errors/retry';
 import type { Feature } from '../feature';
 import { parseInput } from '../http/validation';
+import { codeOf } from '../runtime/refusal';
 
 const NAMES: Readonly<Record<ModuleId, string>> = {
   webhooks: 'Webhooks',
@@ -124,7 +125,8 @@ const moduleEnabled = async (
 ): Promise<boolean> => {
   if (await getModules(strapi).isEnabled(config.module)) return true;
   throw new errors.NotFoundError(
-    `The module ${NAMES[config.module]} is switched off. A CRM manager can switch it on in the CRM modules settings.`
+    `The module ${NAMES[config.module]} is switched off. A CRM manager can switch it on in the CRM modules settings.`,
+    codeOf({ code: 'module_off', values: { module: config.module } })
   );
 };
 

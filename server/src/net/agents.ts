@@ -1,6 +1,7 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
+import { ADDRESS_ATTEMPT_MS, IDLE_MS } from './transport';
 
 export interface AgentPair {
   http: HttpAgent;
@@ -15,11 +16,6 @@ export interface Agents {
   fresh: AgentPair;
   destroy(): void;
 }
-
-/** How long an idle connection is kept. */
-const IDLE_MS = 30_000;
-/** Node's 250 ms gives up on receivers that are merely far away when a name has several addresses. */
-const ADDRESS_ATTEMPT_MS = 1000;
 
 /** Agents of our own, so that no other code's sockets are used and every connect asks `lookup`. */
 export function createAgents(lookup: LookupFunction, maxSockets: number): Agents {

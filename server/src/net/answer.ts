@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type { Answer } from './attempt-outcome';
 
 /** docs/receivers.md#what-to-answer: what is kept of an answer's body. */
@@ -32,6 +31,13 @@ export function createInformationalLimit(): (told: Informational) => boolean {
   };
 }
 
+/** The head of an answer. */
+export interface AnswerHead {
+  status: number;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
 /** An answer that is being read. */
 export interface AnswerReader {
   /** Keeps a chunk; true once there is more than is kept and reading should stop. */
@@ -40,7 +46,7 @@ export interface AnswerReader {
 }
 
 /** Collects an answer up to the cap, so that memory does not follow what the receiver sends. */
-export function createAnswerReader(response: IncomingMessage): AnswerReader {
+export function createAnswerReader({ status, headers }: AnswerHead): AnswerReader {
   const chunks: Buffer[] = [];
   let room = MAX_ANSWER_BYTES;
   let truncated = false;
@@ -56,8 +62,8 @@ export function createAnswerReader(response: IncomingMessage): AnswerReader {
       return truncated;
     },
     read: () => ({
-      status: response.statusCode ?? 0,
-      headers: readHeaders(response),
+      status,
+      headers: readHeaders(headers),
       body: decodeText(Buffer.concat(chunks), truncated),
       truncated,
     }),
@@ -73,8 +79,8 @@ function decodeText(bytes: Buffer, truncated: boolean): string {
   return withoutNul(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true }));
 }
 
-function readHeaders(response: IncomingMessage): Record<string, string> {
-  const kept = Object.entries(response.headers).slice(0, MAX_HEADERS);
+function readHeaders(headers: AnswerHead['headers']): Record<string, string> {
+  const kept = Object.entries(headers).slice(0, MAX_HEADERS);
   return Object.fromEntries(
     kept.map(([name, value]) => {
       const text = Array.isArray(value) ? value.join(', ') : String(value);

@@ -21,6 +21,8 @@ const CAUSE_BY_CODE: Record<string, FailureCause> = {
   ECONNRESET: 'closed',
   ECONNABORTED: 'closed',
   EPIPE: 'closed',
+  ERR_CLOSED_EARLY: 'closed',
+  ERR_INVALID_ANSWER: 'invalid_response',
   EPROTO: 'tls',
   HOSTNAME_MISMATCH: 'tls',
   ERR_INVALID_CHAR: 'invalid_request',

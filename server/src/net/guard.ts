@@ -2,21 +2,22 @@ import { isIP, type LookupFunction } from 'node:net';
 import { type AddressJudgement, type CidrList, isLocalName, judgeAddress } from './address';
 import { createHostResolver } from './resolve-host';
 import type { ResolvedAddress, ResolveHost } from './resolved-address';
+import type { RefusalCode } from '../../../shared/contracts/refusals';
 
 /** What the guard thinks of a URL; `reason` is a sentence that is safe to show the owner. */
 export type GuardVerdict =
   | { verdict: 'allowed' }
   /** Not a URL that can be posted to at all. */
-  | { verdict: 'invalid'; reason: string }
+  | { verdict: 'invalid'; reason: string; code: RefusalCode }
   /** It leads, or might lead, to an address that is not public. */
-  | { verdict: 'refused'; reason: string }
+  | { verdict: 'refused'; reason: string; code: RefusalCode }
   /** The name has no address now. Saving accepts that, delivery fails with `dns`. */
   | { verdict: 'unresolvable'; reason: string };
 
 /** A URL judged by everything but DNS. */
 export type UrlInspection =
   | { verdict: 'allowed'; url: URL; localAllowed: boolean }
-  | { verdict: 'invalid' | 'refused'; reason: string };
+  | { verdict: 'invalid' | 'refused'; reason: string; code: RefusalCode };
 
 export interface AddressGuard {
   /** For saving: the whole judgement, DNS included. Never rejects. */
@@ -86,11 +87,13 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
 
   const inspectUrl = async (text: string): Promise<UrlInspection> => {
     const url = parseUrl(text);
-    if (typeof url === 'string') return { verdict: 'invalid', reason: url };
+    if (!(url instanceof URL)) return { verdict: 'invalid', ...url };
     const localAllowed = await isLocalAllowed();
     if (!localAllowed) {
       const judgement = judgeHost(url);
-      if (!judgement.ok) return { verdict: 'refused', reason: refusedHost(judgement.reason) };
+      if (!judgement.ok) {
+        return { verdict: 'refused', reason: refusedHost(judgement.reason), code: 'url_private' };
+      }
     }
     return { verdict: 'allowed', url, localAllowed };
   };
@@ -103,7 +106,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     try {
       return areAllPublic(await resolve(inspection.url.hostname))
         ? { verdict: 'allowed' }
-        : { verdict: 'refused', reason: BLOCKED_NAME };
+        : { verdict: 'refused', reason: BLOCKED_NAME, code: 'url_private' };
     } catch {
       return { verdict: 'unresolvable', reason: UNRESOLVABLE };
     }
@@ -120,17 +123,22 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
 }
 
 /** The URL, or a sentence that says what is wrong with it. */
-function parseUrl(text: unknown): URL | string {
-  if (typeof text !== 'string' || !URL.canParse(text)) return 'The address is not a valid URL.';
+function parseUrl(text: unknown): URL | { reason: string; code: RefusalCode } {
+  if (typeof text !== 'string' || !URL.canParse(text)) {
+    return { reason: 'The address is not a valid URL.', code: 'url_invalid' };
+  }
   const url = new URL(text);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    return 'The address must start with https:// or http://.';
+    return { reason: 'The address must start with https:// or http://.', code: 'url_scheme' };
   }
   // Credentials in a URL end up in logs, and `https://good.example@10.0.0.1/` misleads a reader.
   if (url.username !== '' || url.password !== '') {
-    return 'The address must not contain a user name or password.';
+    return {
+      reason: 'The address must not contain a user name or password.',
+      code: 'url_credentials',
+    };
   }
-  return url.hostname === '' ? 'The address has no host.' : url;
+  return url.hostname === '' ? { reason: 'The address has no host.', code: 'url_invalid' } : url;
 }
 
 /** Node connects to a literal without asking any lookup. The URL parser has unified the spelling. */

@@ -1,8 +1,4 @@
-import type { IncomingMessage } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import type { Duplex } from 'node:stream';
-import type { Got, Request } from 'got';
-import { createAgents, type AgentPair } from './agents';
 import {
   type AnswerReader,
   createAnswerReader,
@@ -11,8 +7,10 @@ import {
 } from './answer';
 import { failureMessage, type AttemptOutcome, type FailureCause } from './attempt-outcome';
 import { describeError, isHangUp } from './failure';
+import { openGot } from './got-transport';
 import type { AddressGuard } from './guard';
 import { prepareHeaders } from './request-headers';
+import type { JudgedRequest, OpenTransport, Sending, Transport } from './transport';
 
 export interface HttpPost {
   url: string;
@@ -34,28 +32,27 @@ export interface HttpClientOptions {
   timeoutMs: number;
   /** Connections to one host and port; at least the number of simultaneous posts. 64 by default. */
   maxSocketsPerHost?: number;
+  /** The library that posts; got by default. */
+  transport?: OpenTransport;
 }
 
 /** What an attempt needs from the client around it. */
 interface Sender {
-  got: Got;
+  transport: Transport;
   guard: AddressGuard;
-  /** Connections made while local addresses were allowed are not for requests that are not. */
-  agentsFor(localAllowed: boolean): { pooled: AgentPair; fresh: AgentPair };
 }
 
 /**
  * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded addresses, one deadline, no redirect followed, nothing inflated, an answer
- * read to 20,000 bytes.
+ * read to 20,000 bytes, whatever library posts.
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
-  const { guard, timeoutMs, maxSocketsPerHost = 64 } = options;
-  const guarded = createAgents(guard.lookups.guarded, maxSocketsPerHost);
-  const open = createAgents(guard.lookups.open, maxSocketsPerHost);
-  const agentsFor = (localAllowed: boolean) => (localAllowed ? open : guarded);
+  const { guard, timeoutMs, maxSocketsPerHost = 64, transport: open = openGot } = options;
   const running = new Set<Attempt>();
-  // At once: compiling got's modules would hold the event loop in the middle of the first attempts.
-  const sender: Promise<Sender> = loadGot().then((got) => ({ got, guard, agentsFor }));
+  // At once: compiling a client's modules would hold the event loop in the middle of the first attempts.
+  const sender: Promise<Sender> = open({ lookups: guard.lookups, maxSocketsPerHost }).then(
+    (transport) => ({ transport, guard })
+  );
   // Whoever posts hears of it.
   sender.catch(() => {});
   let closed = false;
@@ -74,30 +71,12 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     close() {
       closed = true;
       for (const attempt of running) attempt.fail('aborted');
-      guarded.destroy();
-      open.destroy();
+      sender.then(
+        ({ transport }) => transport.close(),
+        () => {}
+      );
     },
   };
-}
-
-/**
- * got is ESM only, hence `import`. Everything that a single request need not say is said
- * here: each option costs time on every request. It is used as a stream, which is a third faster
- * than its promises and lets the answer be cut off.
- */
-async function loadGot(): Promise<Got> {
-  const { got } = await import('got');
-  return got.extend({
-    method: 'POST',
-    isStream: true,
-    retry: { limit: 0 },
-    followRedirect: false,
-    decompress: false,
-    throwHttpErrors: false,
-    // Set, so that NODE_TLS_REJECT_UNAUTHORIZED=0 somewhere on the site does not reach receivers.
-    https: { rejectUnauthorized: true },
-    headers: { 'user-agent': 'Switchboard' },
-  });
 }
 
 /** One request on its way; the first thing to settle it wins, the rest is ignored. */
@@ -107,7 +86,7 @@ class Attempt {
   private readonly outcome: Promise<AttemptOutcome>;
   private resolve: (outcome: AttemptOutcome) => void = () => undefined;
   private settled = false;
-  private stream: Request | undefined;
+  private sending: Sending | undefined;
   private answer: AnswerReader | undefined;
   private readonly isTooMuch = createInformationalLimit();
 
@@ -143,7 +122,7 @@ class Attempt {
     if (typeof body !== 'string' && !Buffer.isBuffer(body)) {
       return this.fail('invalid_request', 'The request body is neither text nor bytes.');
     }
-    const { got, guard, agentsFor } = await sender;
+    const { transport, guard } = await sender;
     const inspection = await guard.inspectUrl(url);
     if (inspection.verdict !== 'allowed') {
       // A refused literal and a refused name read the same in the log.
@@ -151,42 +130,39 @@ class Attempt {
         ? this.fail('blocked_address')
         : this.fail('invalid_request', inspection.reason);
     }
+    // got takes it for the name of a socket file.
+    if (inspection.url.hostname === 'unix') return this.fail('invalid_request');
 
-    const { pooled, fresh } = agentsFor(inspection.localAllowed);
     const { headers } = prepared;
-    const send = (agent: AgentPair): Request =>
-      got(inspection.url.href, { agent, headers, body }) as unknown as Request;
-    if (!this.settled) this.listen(send(pooled), () => this.listen(send(fresh)));
+    const { localAllowed } = inspection;
+    if (!this.settled) {
+      this.send(transport, { url: inspection.url, headers, body, localAllowed, fresh: false });
+    }
   }
 
-  private listen(stream: Request, sendAgain?: () => void): void {
-    this.stream = stream;
-    stream.once('response', (response: IncomingMessage) => {
-      this.answer = createAnswerReader(response);
+  private send(transport: Transport, request: JudgedRequest): void {
+    this.sending = transport.send(request, {
+      informational: (told) => this.informed(told),
+      head: (head) => (this.answer = createAnswerReader(head)),
+      data: (chunk) => {
+        if (this.answer?.push(chunk)) this.finish();
+      },
+      end: () => this.finish(),
+      error: (error, wasReused) => {
+        if (this.settled) return;
+        // A receiver may close an idle connection at the moment we use it. That is no failure of the
+        // receiver; a delivery that arrives twice by this has the same id both times.
+        const wasIdle = wasReused && !this.answer && isHangUp(error);
+        if (wasIdle && !request.fresh) this.send(transport, { ...request, fresh: true });
+        else this.failWith(error);
+      },
     });
-    stream.on('information', (told: Informational) => {
-      if (!this.settled && this.isTooMuch(told)) {
-        this.fail('invalid_response', 'The receiver sent informational answers without end.');
-      }
-    });
-    stream.on('data', (chunk: Buffer) => {
-      if (this.answer?.push(chunk)) this.finish();
-    });
-    stream.once('end', () => this.finish());
-    // 101: the socket has left the request, nobody else would close it.
-    stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
-      socket.destroy();
-      this.fail('invalid_response');
-    });
-    // Not `once`: what follows the first error, or our own destroying, must find a listener.
-    stream.on('error', (error) => {
-      if (stream !== this.stream || this.settled) return;
-      // A receiver may close an idle connection at the moment we use it. That is no failure of the
-      // receiver; a delivery that arrives twice by this has the same id both times.
-      const wasIdle = stream.reusedSocket === true && !this.answer && isHangUp(error);
-      if (wasIdle && sendAgain) sendAgain();
-      else this.failWith(error);
-    });
+  }
+
+  private informed(told: Informational): void {
+    if (!this.settled && this.isTooMuch(told)) {
+      this.fail('invalid_response', 'The receiver sent informational answers without end.');
+    }
   }
 
   private finish(): void {
@@ -200,6 +176,6 @@ class Attempt {
     this.settled = true;
     clearTimeout(this.deadline);
     this.resolve(describe(Math.round(performance.now() - this.startedAt)));
-    this.stream?.destroy();
+    this.sending?.destroy();
   }
 }

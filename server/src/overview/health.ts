@@ -8,91 +8,46 @@ import type {
   WebhookHealth,
 } from '../../../shared/contracts/overview';
 import { currentExecutor, type Executor, table } from '../database/connection';
+import { createTimeSlice, nextTurn } from '../runtime/event-loop';
 import { isoTime } from '../runtime/iso-time';
-import { DELIVERIES_TABLE, type DeliveryRow, WEBHOOKS_TABLE } from '../webhooks/tables';
+import { countPending, type Pending } from '../webhooks/delivering/store/pending';
+import { rollupsSince } from '../webhooks/health/fill-rollups';
+import { readEndedByHour, readRollups, type Rollup } from '../webhooks/health/rollups';
+import { toHealth } from '../webhooks/health/webhook-health';
+import { HOUR_MS } from '../webhooks/rules/hours';
+import {
+  DELIVERIES_TABLE,
+  type DeliveryRow,
+  type WebhookRow,
+  WEBHOOKS_TABLE,
+} from '../webhooks/tables';
+import { responseOf } from './response';
 
-export const HOURS = 24;
+const HOURS = 24;
 const BUCKETS = 12;
-const BUCKET_MS = (HOURS * 3_600_000) / BUCKETS;
-/** Older deliveries of the same day are left out of a chart rather than slow the site down. */
-export const NEWEST_COUNTED = 100_000;
-/** A page of the admin shows at most this many webhooks' last answers. */
+const BUCKET_MS = (HOURS * HOUR_MS) / BUCKETS;
+/** A page of the admin shows at most this many webhooks. */
 const WEBHOOKS_SHOWN = 1000;
+
+/** Webhooks whose hours are read with one statement; SQLite answers it within the turn. */
+const READ_AT_ONCE = 200;
 
 /** How far back an answer is looked for where the newest deliveries were not tried yet. */
 const NEWEST_SEARCHED = 1000;
 
 const none = (): HealthCounts => ({ pending: 0, failing: 0, sent: 0, failed: 0 });
 
-/** Where each bar of the chart begins, oldest first; epoch milliseconds. */
-export const bucketStarts = (now: number): number[] =>
-  Array.from({ length: BUCKETS }, (_unused, index) => now - (BUCKETS - index) * BUCKET_MS);
-
 /**
- * The smallest id in `[low, high + 1]` whose row was made at `time` or later. Ids grow with time, so
- * a bisection over the primary key needs no index on the time.
+ * Where each bar of the chart begins, oldest first; epoch milliseconds. Figures are kept by the hour,
+ * so the last bar ends with the hour that has begun.
  */
-export const firstIdSince = async (
-  createdAt: (id: number) => Promise<number | null>,
-  time: number,
-  low: number,
-  high: number
-): Promise<number> => {
-  let [from, to] = [low, high + 1];
-  while (from < to) {
-    const middle = Math.floor((from + to) / 2);
-    const at = await createdAt(middle);
-    if (at !== null && at < time) from = middle + 1;
-    else to = middle;
-  }
-  return from;
+export const bucketStarts = (now: number): number[] => {
+  const end = Math.ceil(now / HOUR_MS) * HOUR_MS;
+  return Array.from({ length: BUCKETS }, (_unused, index) => end - (BUCKETS - index) * BUCKET_MS);
 };
 
 const deliveries = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
   table(strapi, executor, DELIVERIES_TABLE);
-
-const idRange = async (strapi: Core.Strapi, executor: Executor): Promise<[number, number]> => {
-  const [row] = (await deliveries(strapi, executor).min({ low: 'id' }).max({ high: 'id' })) as {
-    low: number | null;
-    high: number | null;
-  }[];
-  return [Number(row?.low ?? 1), Number(row?.high ?? 0)];
-};
-
-interface CountRow {
-  webhook_id: number;
-  status: keyof HealthCounts;
-  bucket: number | string;
-  n: number | string;
-}
-
-/**
- * How many deliveries each webhook has in each bar and status. The first question reads ids and
- * statuses only, which `sb_delivery_log` holds: no row is visited. Which of the pending ones were
- * tried is not in it, so only their rows are looked at, and only where there are any.
- */
-const countByBucket = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  starts: readonly number[]
-): Promise<CountRow[]> => {
-  const bounds = starts.slice(1);
-  const bucket = bounds.map(() => 'when id < ? then ?').join(' ');
-  const values = bounds.flatMap((id, index) => [id, index]);
-  const counted = (): Knex.QueryBuilder =>
-    deliveries(strapi, executor)
-      .select('webhook_id', 'status')
-      .select(executor.raw(`case ${bucket} else ? end as bucket`, [...values, starts.length - 1]))
-      .count({ n: '*' })
-      .where('id', '>=', starts[0] ?? 0)
-      .groupBy('webhook_id', 'status', 'bucket');
-  const rows = (await counted()) as unknown as CountRow[];
-  if (!rows.some(({ status }) => status === 'pending')) return rows;
-  const tried = (await counted()
-    .where({ status: 'pending' })
-    .where('tries', '>', 0)) as unknown as CountRow[];
-  return [...rows, ...tried.map((row) => ({ ...row, status: 'failing' as const }))];
-};
 
 type AnswerRow = Pick<
   DeliveryRow,
@@ -111,6 +66,7 @@ const newestTried = async (
     deliveries(strapi, executor)
       .select(ANSWER_COLUMNS)
       .where({ webhook_id: webhookId })
+      .orderBy('created_at', 'desc')
       .orderBy('id', 'desc');
   const row = (await newest().first()) as AnswerRow | undefined;
   if (!row || Number(row.tries) > 0) return row;
@@ -118,6 +74,7 @@ const newestTried = async (
     .select('*')
     .from(newest().limit(NEWEST_SEARCHED).as('newest'))
     .where('tries', '>', 0)
+    .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .first()) as AnswerRow | undefined;
 };
@@ -139,52 +96,111 @@ const lastAnswer = async (
     : null;
 };
 
-/** Deliveries queued in the last 24 hours, by webhook and by bar of the chart. */
-export const readHealth = async (strapi: Core.Strapi, now: number): Promise<HealthReport> => {
-  const executor = await currentExecutor(strapi);
-  const [lowest, high] = await idRange(strapi, executor);
-  const low = Math.max(lowest, high - NEWEST_COUNTED + 1);
-  const createdAt = async (id: number): Promise<number | null> => {
-    const row = (await deliveries(strapi, executor)
-      .select('created_at')
-      .where('id', '>=', id)
-      .orderBy('id')
-      .first()) as Pick<DeliveryRow, 'created_at'> | undefined;
-    return row ? Number(row.created_at) : null;
-  };
+/** Counts for a chart: bars of the last 24 hours, and their sum. */
+interface Chart {
+  counts: HealthCounts;
+  buckets: HealthBucket[];
+}
 
-  const times = bucketStarts(now);
-  const ids: number[] = [];
-  for (const time of times) ids.push(await firstIdSince(createdAt, time, ids.at(-1) ?? low, high));
-  const first = await createdAt(low);
-  const complete = low === lowest || (first !== null && first < (times[0] ?? 0));
+const createChart = (starts: readonly number[]): Chart => ({
+  counts: none(),
+  buckets: starts.map((from) => ({ from: isoTime(from), ...none() })),
+});
 
-  const empty = (): HealthBucket[] => times.map((from) => ({ from: isoTime(from), ...none() }));
-  const rows = (await table(strapi, executor, WEBHOOKS_TABLE)
-    .select('id')
-    .orderBy('id')
-    .limit(WEBHOOKS_SHOWN)) as { id: number }[];
-  const webhooks = new Map<number, WebhookHealth>();
-  for (const { id } of rows) {
-    const last = await lastAnswer(strapi, executor, id);
-    webhooks.set(Number(id), { webhook_id: Number(id), ...none(), buckets: empty(), last });
+const barAt = ({ buckets }: Chart, starts: readonly number[], hour: number) =>
+  buckets[Math.floor((hour - (starts[0] ?? 0)) / BUCKET_MS)];
+
+const addEnded = (
+  chart: Chart,
+  starts: readonly number[],
+  { hour, ended }: Pick<Rollup, 'hour' | 'ended'>
+): void => {
+  for (const counts of [chart.counts, barAt(chart, starts, hour)]) {
+    if (!counts) continue;
+    counts.sent += ended.sent;
+    counts.failed += ended.failed;
   }
+};
 
-  const report: HealthReport = {
-    since: isoTime(complete ? (times[0] ?? now) : (first ?? now)),
-    complete,
-    totals: none(),
-    buckets: empty(),
-    webhooks: [...webhooks.values()],
-  };
-  for (const row of high > 0 ? await countByBucket(strapi, executor, ids) : []) {
-    const webhook = webhooks.get(Number(row.webhook_id));
-    // A row of a webhook that was deleted just now: its log is on its way out.
-    if (!webhook) continue;
-    const index = Number(row.bucket);
-    for (const counts of [webhook, webhook.buckets[index], report.totals, report.buckets[index]]) {
-      if (counts) counts[row.status] += Number(row.n);
+/** What is not finished counts whenever it was made; only what was made lately has a bar. */
+const addPending = (chart: Chart, starts: readonly number[], { hours }: Pending): void => {
+  for (const { hour, waiting, failing } of hours) {
+    for (const counts of [chart.counts, barAt(chart, starts, hour)]) {
+      if (!counts) continue;
+      counts.pending += waiting + failing;
+      counts.failing += failing;
     }
   }
-  return report;
+};
+
+const rollupsByWebhook = async (
+  strapi: Core.Strapi,
+  rows: readonly WebhookRow[],
+  since: number
+): Promise<Map<number, Rollup[]>> => {
+  const found = new Map<number, Rollup[]>();
+  for (let at = 0; at < rows.length; at += READ_AT_ONCE) {
+    const part = rows.slice(at, at + READ_AT_ONCE).map(({ id }) => Number(id));
+    const range = { from: part.at(0) ?? 0, to: part.at(-1) ?? 0 };
+    for (const rollup of await readRollups(strapi, range, since)) {
+      const own = found.get(rollup.webhookId);
+      if (own) own.push(rollup);
+      else found.set(rollup.webhookId, [rollup]);
+    }
+    await nextTurn();
+  }
+  return found;
+};
+
+/**
+ * How webhooks did in the last 24 hours, by bar of the chart, and what is not finished now. Reads
+ * hourly rollups and a bounded number of rows that wait: what it costs does not follow the log.
+ */
+export const readHealth = async (strapi: Core.Strapi, now: number): Promise<HealthReport> => {
+  const executor = await currentExecutor(strapi);
+  const starts = bucketStarts(now);
+  const since = starts[0] ?? now;
+  const rows = (await table(strapi, executor, WEBHOOKS_TABLE)
+    .orderBy('id')
+    .limit(WEBHOOKS_SHOWN + 1)) as WebhookRow[];
+  const isCapped = rows.length > WEBHOOKS_SHOWN;
+  rows.splice(WEBHOOKS_SHOWN);
+  const rollups = await rollupsByWebhook(strapi, rows, since);
+  const pending = await countPending(strapi, 'all');
+
+  const webhooks: WebhookHealth[] = [];
+  const slice = createTimeSlice();
+  for (const row of rows) {
+    if (slice.isOver()) await slice.next();
+    const id = Number(row.id);
+    const chart = createChart(starts);
+    const own = rollups.get(id) ?? [];
+    const unfinished = pending.get(id);
+    for (const rollup of own) addEnded(chart, starts, rollup);
+    if (unfinished) addPending(chart, starts, unfinished);
+    webhooks.push({
+      webhook_id: id,
+      name: row.name,
+      disabled_reason: row.disabled_reason,
+      ordering: row.ordering ?? 'none',
+      health: toHealth(strapi, row, unfinished),
+      ...chart.counts,
+      buckets: chart.buckets,
+      response: responseOf(own),
+      last: await lastAnswer(strapi, executor, id),
+    });
+  }
+
+  const all = createChart(starts);
+  for (const hour of await readEndedByHour(strapi, since)) addEnded(all, starts, hour);
+  for (const unfinished of pending.values()) addPending(all, starts, unfinished);
+  const reached = await rollupsSince(strapi);
+  return {
+    since: isoTime(Math.max(since, reached)),
+    complete: reached === 0,
+    totals: all.counts,
+    buckets: all.buckets,
+    webhooks,
+    webhooks_capped: isCapped,
+  };
 };

@@ -3,10 +3,13 @@ import type { Context } from 'koa';
 import type { HealthReport } from '../../../shared/contracts/overview';
 import { adminPolicies } from '../access/admin-policies';
 import { getOptions } from '../config';
+import { getClock } from '../database/clock';
 import { requireModule } from '../modules';
 import type { Feature } from '../feature';
+import { parseInput } from '../http/validation';
+import { figuresQuery, readFigures } from './figures';
 import { readHealth } from './health';
-import { mappedTypes } from './mapped-types';
+import { mappedTypes, recordTypes } from './mapped-types';
 
 /** Several screens and widgets ask at once; they may share an answer for this long, in milliseconds. */
 const SHARED_FOR_MS = 2000;
@@ -17,12 +20,18 @@ const controller = ({ strapi }: { strapi: Core.Strapi }) => {
     async health(ctx: Context) {
       const at = Date.now();
       if (!latest || at - latest.at > SHARED_FOR_MS) {
-        latest = { at, report: readHealth(strapi, at) };
+        latest = { at, report: readHealth(strapi, getClock(strapi).now()) };
         latest.report.catch(() => {
           latest = undefined;
         });
       }
       ctx.body = { data: await latest.report };
+    },
+    async figures(ctx: Context) {
+      ctx.body = { data: await readFigures(strapi, parseInput(figuresQuery, ctx.query)) };
+    },
+    async recordTypes(ctx: Context) {
+      ctx.body = { data: recordTypes(getOptions(strapi)) };
     },
     async mappedTypes(ctx: Context) {
       ctx.body = { data: mappedTypes(getOptions(strapi)) };
@@ -40,6 +49,19 @@ export const overview: Feature = {
         path: '/webhooks-health',
         handler: 'overview.health',
         config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
+      },
+      {
+        method: 'GET',
+        path: '/delivery-figures',
+        handler: 'overview.figures',
+        config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
+      },
+      {
+        method: 'GET',
+        path: '/record-types',
+        handler: 'overview.recordTypes',
+        // Names of types alone; panels beside entries ask, for readers of webhooks or of contacts.
+        config: { policies: ['admin::isAuthenticatedAdmin'] },
       },
       {
         method: 'GET',

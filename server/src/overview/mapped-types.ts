@@ -1,4 +1,5 @@
-import type { MappedType } from '../../../shared/contracts/overview';
+import type { MappedType, RecordTypes } from '../../../shared/contracts/overview';
+import { SUBJECT_TYPES } from '../../../shared/contracts/webhooks';
 import type { Options } from '../config/schema';
 
 const fieldsOf = (fields: Readonly<Record<string, unknown>>): MappedType['fields'] =>
@@ -51,3 +52,14 @@ const listed = ({ sources, forms, stock }: ReturnType<typeof effective>): Mapped
 
 /** Which content types of the site stand for the plugin's own, as its options say; read-only. */
 export const mappedTypes = (options: Options): MappedType[] => listed(effective(options));
+
+/** Where the records are that events are about: the site's own types, or the plugin's. */
+export const recordTypes = ({ features, sources }: Options): RecordTypes =>
+  features.crm
+    ? Object.fromEntries(
+        SUBJECT_TYPES.map((type) => [
+          type,
+          sources[type]?.contentType ?? `plugin::switchboard.${type}`,
+        ])
+      )
+    : {};

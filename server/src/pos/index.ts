@@ -1,41 +1,63 @@
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
+import { offerMetrics } from '../observability/metric-sources';
 import { onItemsKnown } from '../stock/newly-known';
 import { settleArrivedConnections } from './processing/arrivals';
 import { createConnectionsService } from './admin/connections-service';
 import { controllers, openGate } from './admin/controllers';
+import { createMappingInboxService } from './mapping/inbox-service';
 import { createPosEventsService } from './admin/events-service';
 import { declarePosEvents } from './processing/pos-event-publishing';
+import { recordMetrics } from './processing/metrics';
+import { createPurchasesService } from './customers/purchases-service';
+import { purchasesTable } from './customers/purchases-table';
 import { startProcessing, stopProcessing } from './processing/processor';
 import { getRecordStore } from './processing/record-store';
 import { createRawBodyMiddleware } from './intake/raw-body';
 import { getRefusals } from './intake/refusals';
+import { posRefusalTable } from './intake/refusals-table';
 import { routes } from './admin/routes';
 import {
   CONNECTION,
   CONNECTIONS_TABLE,
   connectionTable,
   connectionType,
+  posClosingTable,
   posEventTable,
-  posRefusalTable,
+  posMappedLineTable,
+  posMappingTable,
   posWaitTable,
 } from './tables';
-import { wakeForItems } from './processing/waits';
+import { itemSalesTable, salesTable } from './money/counted';
+import { renewOldWaits, wakeForItems } from './processing/waits';
 
 export const pos: Feature = {
   option: 'pos',
   contentTypes: { 'pos-connection': connectionType },
   internalTables: [connectionTable],
-  tables: [posEventTable, posWaitTable, posRefusalTable],
+  tables: [
+    posEventTable,
+    posWaitTable,
+    posMappingTable,
+    posMappedLineTable,
+    posRefusalTable,
+    posClosingTable,
+    salesTable,
+    itemSalesTable,
+    purchasesTable,
+  ],
   services: {
     'pos-connections': createConnectionsService,
     'pos-events': createPosEventsService,
+    'pos-purchases': createPurchasesService,
+    'mapping-inbox': createMappingInboxService,
   },
   controllers,
   routes,
   register({ strapi }) {
     strapi.server.use(createRawBodyMiddleware(strapi));
     declarePosEvents(strapi);
+    offerMetrics(strapi, recordMetrics);
     prepareInternalTypes(strapi, ['pos-connection']);
     followInternalRows(strapi, CONNECTION, CONNECTIONS_TABLE);
   },
@@ -46,6 +68,7 @@ export const pos: Feature = {
     getRefusals(strapi);
     onItemsKnown(strapi, (names) => wakeForItems(strapi, names));
     openGate(strapi);
+    await renewOldWaits(strapi);
     startProcessing(strapi);
   },
   stop: ({ strapi }) => stopProcessing(strapi),

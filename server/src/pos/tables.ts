@@ -1,21 +1,24 @@
-import type { ConnectionType } from '../../../shared/contracts/pos';
+import type { ConnectionType, CustomerRule, MappingKind } from '../../../shared/contracts/pos';
 import type { InternalTable } from '../database/tables/internal-tables';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
 import type { Big } from '../stock/tables';
-import type { ConnectionMode, EventState, RecordKind } from './rules/states';
+import type { ConnectionMode, EventKind, EventState } from './rules/states';
 
 export const CONNECTION = 'plugin::switchboard.pos-connection';
 export const CONNECTIONS_TABLE = 'switchboard_connections';
 export const POS_EVENTS_TABLE = 'switchboard_pos_events';
 export const POS_WAITS_TABLE = 'switchboard_pos_waits';
-export const POS_REFUSALS_TABLE = 'switchboard_pos_refusals';
+export const POS_MAPPINGS_TABLE = 'switchboard_pos_mappings';
+export const POS_MAPPED_LINES_TABLE = 'switchboard_pos_mapped_lines';
+export const POS_CLOSINGS_TABLE = 'switchboard_pos_closings';
 
 /**
  * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the
  * column `group_name`, because the other is a word of SQL. A deleted connection keeps its row
  * (`deleted_at`): its events and their ids outlive it. `origin_id` is the id that the row had where
- * it was made, see `arrivals.ts`.
+ * it was made, see `arrivals.ts`. `watched_from` is when it was last made live or switched on, and
+ * `silent_since` how old its silence was when it was told (silence/silent-tills.ts).
  */
 export const connectionType = internalType({
   singularName: 'pos-connection',
@@ -33,6 +36,12 @@ export const connectionType = internalType({
     group: { type: 'text', columnName: 'group_name' },
     group_digest: { type: 'string', private: true },
     locations: jsonText(),
+    customers: { type: 'string' },
+    country: { type: 'string' },
+    expected_every_minutes: { type: 'integer' },
+    open_hours: jsonText(),
+    watched_from: epoch(),
+    silent_since: epoch(),
     active: { type: 'boolean', default: true },
     disabled_reason: { type: 'text' },
     revoked_at: epoch(),
@@ -70,7 +79,13 @@ export const connectionTable: InternalTable = {
  * `items` is JSON: for each line the item it was found to be, or null. `location_id` is where the
  * record's goods are (for a refund: where it names); `only_location_id` the connection's only one.
  * `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
- * what (stock/rules/sale-left): null until it was worked out.
+ * what (stock/rules/sale-left): null until it was worked out. `accepted_at` is when its owner said that
+ * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
+ * when (admin/by-hand.ts), null until somebody did. `ignored` is JSON: the lines that a
+ * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch
+ * milliseconds, null in rows of earlier versions until they were counted; `counted` is what the sales
+ * figures have of a live sale or refund (money/counted.ts), null while they have nothing; `money_left`
+ * what a sale's refunds have left of its money (rules/refund-money), null where that takes another look.
  */
 export const posEventTable: PlainTable = {
   tableName: POS_EVENTS_TABLE,
@@ -87,6 +102,7 @@ export const posEventTable: PlainTable = {
     settled_flags: { type: 'text' },
     payload_mismatch: { type: 'boolean' },
     occurred_at: { type: 'string' },
+    occurred_ms: { type: 'biginteger' },
     effective_at: { type: 'biginteger' },
     received_at: { type: 'biginteger' },
     processed_at: { type: 'biginteger' },
@@ -94,55 +110,145 @@ export const posEventTable: PlainTable = {
     location_id: { type: 'integer' },
     only_location_id: { type: 'integer' },
     items: { type: 'text' },
+    ignored: { type: 'text' },
     stale: { type: 'text' },
     simulated: { type: 'text' },
     took: { type: 'biginteger' },
     refunded: { type: 'text' },
+    counted: { type: 'text' },
+    money_left: { type: 'text' },
     body: { type: 'text' },
     body_digest: { type: 'string' },
     tries: { type: 'integer' },
     error: { type: 'text' },
+    accepted_at: { type: 'biginteger' },
+    by_hand: { type: 'text' },
     due_at: { type: 'biginteger' },
     owner: { type: 'string' },
   },
   indexes: [
     { name: 'sb_event_external', columns: ['connection_id', 'external_digest'], type: 'unique' },
     { name: 'sb_event_due', columns: ['connection_id', 'due_at'] },
+    { name: 'sb_event_waiting', columns: ['connection_id', 'due_at'], present: 'due_at' },
     { name: 'sb_event_family', columns: ['family_digest'] },
     { name: 'sb_event_id_find', columns: ['external_digest'] },
     { name: 'sb_event_state', columns: ['state', 'id'] },
     { name: 'sb_event_log', columns: ['connection_id', 'id'] },
+    { name: 'sb_event_occurred', columns: ['connection_id', 'occurred_ms'] },
   ],
 };
 
-/** What lines wait for: digests of SKUs, GTINs, and of a connection's location references. */
+/**
+ * What lines wait for: digests of SKUs, GTINs, and of a connection's location references.
+ * `inbox_digest` says which row of the mapping inbox they are in, if in any, `at` when the record was
+ * received; `kind` is null in rows of versions before the inbox.
+ */
 export const posWaitTable: PlainTable = {
   tableName: POS_WAITS_TABLE,
   attributes: {
     id: { type: 'increments' },
     event_id: { type: 'integer' },
     digest: { type: 'string' },
+    kind: { type: 'string' },
+    value: { type: 'text' },
+    inbox_digest: { type: 'string' },
+    connection_id: { type: 'integer' },
+    pieces: { type: 'biginteger' },
+    at: { type: 'biginteger' },
   },
   indexes: [
     { name: 'sb_wait_digest', columns: ['digest'] },
     { name: 'sb_wait_event', columns: ['event_id'] },
+    { name: 'sb_wait_inbox', columns: ['inbox_digest'] },
   ],
 };
 
-/** The latest requests of each connection's key that were refused; at most `REFUSALS_KEPT` each. */
-export const posRefusalTable: PlainTable = {
-  tableName: POS_REFUSALS_TABLE,
+/**
+ * Closings beside their events: the range that each counts (epoch milliseconds, `to_at` not included)
+ * and, as JSON, how it compared with the records when it was last looked at. `due_at` says that records
+ * of its range were processed since (epoch milliseconds, when it is to be compared again).
+ */
+export const posClosingTable: PlainTable = {
+  tableName: POS_CLOSINGS_TABLE,
   attributes: {
     id: { type: 'increments' },
+    event_id: { type: 'integer' },
     connection_id: { type: 'integer' },
-    at: { type: 'biginteger' },
-    kind: { type: 'string' },
-    code: { type: 'string' },
-    message: { type: 'text' },
-    external_id: { type: 'text' },
+    mode: { type: 'string' },
+    from_at: { type: 'biginteger' },
+    to_at: { type: 'biginteger' },
+    result: { type: 'text' },
+    due_at: { type: 'biginteger' },
   },
-  indexes: [{ name: 'sb_refusal_latest', columns: ['connection_id', 'at'] }],
+  indexes: [
+    { name: 'sb_closing_due', columns: ['due_at'] },
+    { name: 'sb_closing_range', columns: ['connection_id', 'to_at'] },
+    { name: 'sb_closing_event', columns: ['event_id'], type: 'unique' },
+  ],
 };
+
+/**
+ * What the owner said of values that tills send and the site does not know. `active_digest` is that of
+ * the value while the mapping holds: one value has one mapping. One without an item and a location
+ * ignores the lines. `made_item` is set where the item was made by it, `revived_item` where it was archived
+ * and is back because of it.
+ */
+export const posMappingTable: PlainTable = {
+  tableName: POS_MAPPINGS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    kind: { type: 'string' },
+    value: { type: 'text' },
+    active_digest: { type: 'string' },
+    connection_id: { type: 'integer' },
+    item_id: { type: 'integer' },
+    location_id: { type: 'integer' },
+    made_item: { type: 'boolean' },
+    revived_item: { type: 'boolean' },
+    made_by: { type: 'text' },
+    created_at: { type: 'biginteger' },
+    undone_at: { type: 'biginteger' },
+  },
+  indexes: [
+    { name: 'sb_mapping_value', columns: ['active_digest'], type: 'unique' },
+    { name: 'sb_mapping_item', columns: ['item_id'] },
+  ],
+};
+
+/**
+ * Which lines a mapping decided, so that it can be undone. `line` is `WHOLE_RECORD` where it decided
+ * the record's location, or where it is every line of the item that the mapping made.
+ */
+export const posMappedLineTable: PlainTable = {
+  tableName: POS_MAPPED_LINES_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    mapping_id: { type: 'integer' },
+    event_id: { type: 'integer' },
+    line: { type: 'integer' },
+  },
+  indexes: [
+    { name: 'sb_mapped_mapping', columns: ['mapping_id'] },
+    { name: 'sb_mapped_event', columns: ['event_id'] },
+  ],
+};
+
+export const WHOLE_RECORD = -1;
+
+export interface PosMappingRow {
+  id: number;
+  kind: MappingKind;
+  value: string;
+  active_digest: string | null;
+  connection_id: number | null;
+  item_id: number | null;
+  location_id: number | null;
+  made_item: boolean | number | null;
+  revived_item: boolean | number | null;
+  made_by: string | null;
+  created_at: Big;
+  undone_at: Big | null;
+}
 
 export interface ConnectionRow {
   id: number;
@@ -157,6 +263,12 @@ export interface ConnectionRow {
   group_name: string | null;
   group_digest: string | null;
   locations: string;
+  customers: CustomerRule | null;
+  country: string | null;
+  expected_every_minutes: number | null;
+  open_hours: string | null;
+  watched_from: Big | null;
+  silent_since: Big | null;
   active: boolean | number;
   disabled_reason: string | null;
   site_instance: string | null;
@@ -174,7 +286,7 @@ export interface ConnectionRow {
 export interface PosEventRow {
   id: number;
   connection_id: number;
-  kind: RecordKind;
+  kind: EventKind;
   external_id: string;
   external_digest: string;
   family_digest: string | null;
@@ -184,6 +296,7 @@ export interface PosEventRow {
   settled_flags: string;
   payload_mismatch: boolean | number;
   occurred_at: string;
+  occurred_ms: Big | null;
   effective_at: Big;
   received_at: Big;
   processed_at: Big | null;
@@ -191,26 +304,32 @@ export interface PosEventRow {
   location_id: number | null;
   only_location_id: number | null;
   items: string | null;
+  ignored: string | null;
   stale: string;
   simulated: string | null;
   took: Big | null;
   refunded: string | null;
+  counted: string | null;
+  money_left: string | null;
   body: string;
   body_digest: string;
   tries: number;
   error: string | null;
+  accepted_at: Big | null;
+  by_hand: string | null;
   due_at: Big | null;
   owner: string | null;
 }
 
-export interface PosRefusalRow {
+export interface PosClosingRow {
   id: number;
+  event_id: number;
   connection_id: number;
-  at: Big;
-  kind: RecordKind | 'ping';
-  code: string;
-  message: string;
-  external_id: string | null;
+  mode: ConnectionMode;
+  from_at: Big;
+  to_at: Big;
+  result: string;
+  due_at: Big | null;
 }
 
 /** One entry of a connection's `locations`. */

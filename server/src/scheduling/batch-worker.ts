@@ -1,4 +1,5 @@
 import { createFaultLog } from '../database/errors/fault-log';
+import { createTimeSlice } from '../runtime/event-loop';
 import { createRecorder } from './recorder';
 import { createSignal } from './signal';
 import { STOP_MARGIN_MS, stopWithin } from './stop-within';
@@ -30,6 +31,8 @@ export interface BatchWorkerOptions<L extends Lease> {
 
 /** Groups that may have a turn at once: their rows share batches, so more of them wait for each other. */
 const TURNS_AT_ONCE = 8;
+/** When to look whether something of a group is due, of which fewer rows were brought than asked for. */
+const LOOK_AGAIN_MS = 100;
 /** How long a turn waits for the batches before it lets others have one, in milliseconds. */
 const BATCH_WAIT_MS = 500;
 
@@ -71,15 +74,15 @@ export const createBatchWorker = <L extends Lease>(
     },
   });
 
-  const claim = async (group: number): Promise<number | null> => {
+  /** @returns whether more of the group may be due: it takes its turn again after the other groups. */
+  const claim = async (group: number): Promise<boolean> => {
     claiming += 1;
     try {
       const leases = await store.claim(group, claimAtOnce);
       options.onClaimed?.(leases);
       for (const lease of leases) batches.add(lease);
       batches.start();
-      // More of the group may be due: it takes its turn again after the other groups.
-      return leases.length < claimAtOnce ? null : store.now();
+      return leases.length >= claimAtOnce;
     } finally {
       claiming -= 1;
       settleIdle();
@@ -90,12 +93,22 @@ export const createBatchWorker = <L extends Lease>(
     pollMs: options.pollMs,
     now: () => store.now(),
     dueTimes: () => store.dueTimes(),
-    work: (group) => (stopping || batches.isFull() ? null : claim(group)),
+    async work(groups) {
+      const slice = createTimeSlice();
+      let isMoreDue = false;
+      for (const group of groups) {
+        if (stopping || batches.isFull()) break;
+        if (await claim(group)) isMoreDue = true;
+        if (slice.isOver()) await slice.next();
+      }
+      // What somebody holds locked is passed over: only a look tells that nothing more is due.
+      return store.now() + (isMoreDue ? 0 : LOOK_AGAIN_MS);
+    },
     async takeTurn(group, turn) {
       while (!stopping && !turn.isOver()) {
         const seen = done.count();
         // What other groups have brought goes first: claimed ahead, it would only wait under its lease.
-        if (!batches.isBusy() && (await claim(group)) === null) return null;
+        if (!batches.isBusy() && !(await claim(group))) return null;
         if (batches.isBusy() && !(await done.since(seen, BATCH_WAIT_MS))) break;
       }
       return store.now();

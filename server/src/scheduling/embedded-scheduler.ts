@@ -1,6 +1,5 @@
 import type { Detached } from '../database/connection';
 import { createFaultLog } from '../database/errors/fault-log';
-import { createTimeSlice } from '../runtime/event-loop';
 import type { GroupHandler, Scheduler, WorkerLog } from './types';
 
 const RETRY_AFTER_ERROR_MS = 1000;
@@ -14,13 +13,14 @@ const sleep = (milliseconds: number): Promise<void> =>
   });
 
 export interface Loop {
-  announce(at: number): void;
+  /** @param group the one that may have work; any by default */
+  announce(at: number, group?: number | null): void;
   stop(): Promise<void>;
 }
 
 /**
  * Looks for due groups of one kind: when somebody announces work, when the next known work is due,
- * and every `pollMs` while work waits.
+ * and every `pollMs` while work waits. A group that is announced by name is worked on at once.
  */
 export const createLoop = (
   name: string,
@@ -34,14 +34,25 @@ export const createLoop = (
   let lookAgain = false;
   let timer: NodeJS.Timeout | undefined;
   let wakesAt = Number.POSITIVE_INFINITY;
+  /** The earliest time that was announced during a look, which may have asked for due times before. */
+  let announcedFor = Number.POSITIVE_INFINITY;
+  /** Groups that were announced by name since the last look; null: any may have work. */
+  let announced: Set<number> | null = new Set();
 
   const sleepUntil = (time: number): void => {
     clearTimeout(timer);
     if (stopped) return;
     const delay = Math.min(Math.max(time - handler.now(), 1), handler.pollMs);
     wakesAt = time;
-    timer = setTimeout(look, delay);
+    timer = setTimeout(() => look(null), delay);
     timer.unref();
+  };
+
+  /** Until that time or the earliest that was announced meanwhile, unless it looks before. */
+  const sleepUntilAnnounced = (time: number): void => {
+    const next = Math.min(time, announcedFor);
+    announcedFor = Number.POSITIVE_INFINITY;
+    if (next < wakesAt) sleepUntil(next);
   };
 
   /** The group that has waited longest first, so that what a node can do at once is shared in turn. */
@@ -49,20 +60,20 @@ export const createLoop = (
     const due = await handler.dueTimes();
     const at = handler.now();
     let next = Number.POSITIVE_INFINITY;
-    const slice = createTimeSlice();
     const inOrder = [...due].sort((a, b) => a[1] - b[1]);
     const first = inOrder.find(([, time]) => time > at);
     if (first) next = first[1];
     const dueNow = inOrder.filter(([, time]) => time <= at).map(([group]) => group);
-    if (handler.workOn) await handler.workOn(dueNow);
-    for (const group of handler.workOn ? [] : dueNow) {
-      if (stopped) return;
-      const again = await handler.work(group);
-      if (again !== null) next = Math.min(next, again);
-      if (slice.isOver()) await slice.next();
-    }
+    const again = dueNow.length > 0 ? await handler.work(dueNow) : null;
+    if (again !== null) next = Math.min(next, again);
     handler.looked?.(due);
-    if (next !== Number.POSITIVE_INFINITY) sleepUntil(next);
+    sleepUntilAnnounced(next);
+  };
+
+  /** Who has just committed work knows where it is: nothing else has to be asked for. */
+  const workOnNamed = async (groups: ReadonlySet<number>): Promise<void> => {
+    const again = await handler.work([...groups]);
+    sleepUntilAnnounced(again ?? Number.POSITIVE_INFINITY);
   };
 
   const lookUntilQuiet = async (): Promise<void> => {
@@ -70,7 +81,9 @@ export const createLoop = (
       do {
         lookAgain = false;
         const started = performance.now();
-        await workOnDue();
+        const named = announced;
+        announced = new Set();
+        await (named ? workOnNamed(named) : workOnDue());
         const took = performance.now() - started;
         // Over thousands of groups a look is dear: half of the time belongs to what was claimed.
         if (lookAgain && took > LONG_LOOK_MS) await sleep(Math.min(took, LONGEST_REST_MS));
@@ -83,9 +96,12 @@ export const createLoop = (
     }
   };
 
-  function look(): void {
+  function look(group: number | null): void {
     if (stopped) return;
-    wakesAt = Number.POSITIVE_INFINITY;
+    if (group === null) {
+      wakesAt = Number.POSITIVE_INFINITY;
+      announced = null;
+    } else announced?.add(group);
     if (looking) {
       lookAgain = true;
       return;
@@ -96,9 +112,9 @@ export const createLoop = (
   }
 
   return {
-    announce(at) {
-      // A look that is under way may have asked for due times before this one was there.
-      if (looking || at <= handler.now()) look();
+    announce(at, group = null) {
+      if (at <= handler.now()) look(group);
+      else if (looking) announcedFor = Math.min(announcedFor, at);
       else if (at < wakesAt) sleepUntil(at);
     },
     stop() {
@@ -117,7 +133,7 @@ export const createLoop = (
 export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Scheduler => {
   const loops = new Map<string, Loop>();
   return {
-    announce: (kind, _group, at) => loops.get(kind)?.announce(at),
+    announce: (kind, group, at) => loops.get(kind)?.announce(at, group),
     serve(kind, handler) {
       loops.set(kind, createLoop(kind, handler, log, detached));
     },

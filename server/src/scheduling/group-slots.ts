@@ -1,12 +1,30 @@
-import type { Lease } from './types';
+import type { GroupLimits, Lease } from './types';
 
 interface Group<L> {
   running: number;
   /** How many may run now: halved by a failure, raised by a success, never over the cap. */
   limit: number;
+  cap: number;
+  /** Whether rows may be claimed before there is a slot for them. */
+  ahead: boolean;
+  /** The most that `limit` may be, since a time, for a group that was asked to go slower. */
+  slowed: { to: number; at: number } | null;
   /** In the order they were due. */
   waiting: L[];
+  /** How long one row takes, in milliseconds: the last ones count most. null: none has ended yet. */
+  tookMs: number | null;
 }
+
+/**
+ * Rows are claimed ahead for so long, in milliseconds: where rows take 5 ms a claim of as many as
+ * there are slots would be used up before the next one is there.
+ */
+const AHEAD_MS = 50;
+/** How much the latest row counts towards how long one takes. */
+const LATEST = 0.2;
+
+/** A group that was asked to go slower may do twice as much after each of these without another such answer. */
+const SLOW_FOR_MS = 60_000;
 
 const byDue = (a: Lease, b: Lease): number => a.dueAt - b.dueAt || a.id - b.id;
 
@@ -24,9 +42,16 @@ export class GroupSlots<L extends Lease> {
 
   private waiting = 0;
 
+  /** Rows that claims under way may bring. */
+  private reserved = 0;
+
   constructor(
     private readonly nodeCap: number,
-    private readonly groupCap: number
+    private readonly groupCap: number,
+    /** Milliseconds of a clock that only goes forward. */
+    private readonly now: () => number = () => performance.now(),
+    /** What a group has of its own, as it is now. */
+    private readonly limitsOf: (id: number) => GroupLimits = () => ({})
   ) {}
 
   /** Rows running or waiting for a slot. */
@@ -48,11 +73,18 @@ export class GroupSlots<L extends Lease> {
   }
 
   private of(id: number): Group<L> {
+    const { cap: own, ahead = true } = this.limitsOf(id);
+    const cap = own ?? this.groupCap;
     let group = this.groups.get(id);
     if (!group) {
-      group = { running: 0, limit: this.groupCap, waiting: [] };
+      group = { running: 0, limit: cap, cap, ahead, slowed: null, waiting: [], tookMs: null };
       this.groups.set(id, group);
     }
+    if (group.cap !== cap) {
+      group.limit = group.limit === group.cap ? cap : Math.min(group.limit, cap);
+      group.cap = cap;
+    }
+    group.ahead = ahead;
     return group;
   }
 
@@ -60,27 +92,62 @@ export class GroupSlots<L extends Lease> {
     if (group.waiting.length > 0 && group.running < group.limit) this.ready.add(id);
   }
 
+  /**
+   * How many rows a group should have waiting beside those that run: as many as it has slots, and more
+   * where they are quick. A group that fails gets none in advance: each would sit through its lease.
+   */
+  private aheadOf({ limit, cap, ahead, tookMs }: Group<L>): number {
+    if (limit < cap || !ahead) return 0;
+    if (tookMs === null) return cap;
+    const used = Math.ceil((cap * AHEAD_MS) / Math.max(tookMs, 1));
+    return Math.max(cap, Math.min(used, this.nodeCap));
+  }
+
   /** Whether so few rows of the group are left that the next ones should be claimed now. */
   wantsMore(id: number): boolean {
     const group = this.of(id);
-    return group.waiting.length === 0 || group.waiting.length < group.limit / 2;
+    const wanted = Math.max(group.limit, this.aheadOf(group));
+    return group.waiting.length === 0 || group.waiting.length < wanted / 2;
+  }
+
+  /** Whether only the cap of the node keeps the group from having more rows. */
+  isCrowdedOut(id: number): boolean {
+    const { limit, running, waiting } = this.of(id);
+    return running + waiting.length < limit && this.roomFor(id) === 0;
   }
 
   /**
-   * How many rows of a group to claim: its free slots and as many again, so that a slot that
+   * How many more rows may be claimed of all groups: twice what may run at once in all, because
+   * what is claimed waits for its lease to end where the process is killed.
+   */
+  get room(): number {
+    return Math.max(0, 2 * this.nodeCap - this.busy - this.reserved);
+  }
+
+  /** Whether a claim may bring so many rows that it is worth its statement. */
+  get hasMuchRoom(): boolean {
+    return this.room >= this.nodeCap / 2;
+  }
+
+  /** Keeps room for what a claim may bring; given back with a negative number once it has ended. */
+  reserve(rows: number): void {
+    this.reserved += rows;
+  }
+
+  /**
+   * How many rows of a group to claim: its free slots and some ahead, so that a slot that
    * empties finds the next row waiting instead of waiting for a claim. None while enough wait.
    * @param planned rows that are about to be claimed of other groups
    */
   roomFor(id: number, planned = 0): number {
     if (!this.wantsMore(id)) return 0;
     const group = this.of(id);
-    // A group that fails gets no rows in advance: each would sit through its lease. Nor does any
-    // where many wait already: thousands of groups would fill the memory with rows.
-    const mayWait = group.limit === this.groupCap && this.waiting + planned < 4 * this.nodeCap;
+    // Where many rows wait already, of whatever group, none is added but for slots that are free.
+    const ahead = this.waiting + planned < this.nodeCap ? this.aheadOf(group) : 0;
     const left = Math.max(0, this.nodeCap - this.running - planned);
-    const free = Math.min(group.limit - group.running, left);
-    const ahead = mayWait ? this.groupCap : 0;
-    return Math.max(0, Math.min(free + ahead, this.nodeCap) - group.waiting.length);
+    const free = Math.max(0, Math.min(group.limit - group.running, left));
+    const wanted = free + ahead - group.waiting.length;
+    return Math.max(0, Math.min(wanted, this.room - planned));
   }
 
   /** How many more rows the group has slots for, apart from the cap of the node. */
@@ -119,14 +186,36 @@ export class GroupSlots<L extends Lease> {
     return undefined;
   }
 
-  /** @param healthy what the row said about its group; null: nothing, it was not worked on. */
-  finish(id: number, healthy: boolean | null): void {
+  /** How many of a group may run at most now. */
+  private capOf(group: Group<L>): number {
+    if (!group.slowed) return group.cap;
+    const { to, at } = group.slowed;
+    const cap = to * 2 ** Math.floor((this.now() - at) / SLOW_FOR_MS);
+    if (cap < group.cap) return cap;
+    group.slowed = null;
+    return group.cap;
+  }
+
+  /** The group asked to go slower: half as much as until now, and more only when some time has passed. */
+  slow(id: number): void {
     const group = this.of(id);
+    group.slowed = { to: Math.max(1, Math.floor(group.limit / 2)), at: this.now() };
+  }
+
+  /**
+   * @param healthy what the row said about its group; null: nothing, it was not worked on
+   * @param tookMs how long it held its slot, where that says something about the next ones
+   */
+  finish(id: number, healthy: boolean | null, tookMs?: number): void {
+    const group = this.of(id);
+    if (tookMs !== undefined) {
+      group.tookMs = group.tookMs === null ? tookMs : group.tookMs * (1 - LATEST) + tookMs * LATEST;
+    }
     group.running -= 1;
     this.running -= 1;
     if (healthy !== null) {
       group.limit = healthy
-        ? Math.min(this.groupCap, group.limit * 2)
+        ? Math.min(this.capOf(group), group.limit * 2)
         : Math.max(1, Math.floor(group.limit / 2));
     }
     this.offer(id, group);
@@ -142,7 +231,8 @@ export class GroupSlots<L extends Lease> {
   /** Forgets groups that are idle and have nothing due, so that the map stays as small as the site. */
   forgetExcept(due: ReadonlyMap<number, number>): void {
     for (const [id, group] of this.groups) {
-      if (group.running === 0 && group.waiting.length === 0 && !due.has(id)) this.groups.delete(id);
+      const isIdle = group.running === 0 && group.waiting.length === 0 && !due.has(id);
+      if (isIdle && this.capOf(group) === group.cap) this.groups.delete(id);
     }
   }
 }

@@ -11,7 +11,7 @@ const LAG_MS = 2000;
  * The least time between two recordings. A commit is the dearest part of a row; a busy node pays it
  * for all that ended meanwhile together. The first outcome after a pause is recorded at once.
  */
-const GATHER_MS = 25;
+const GATHER_MS = 50;
 /** Pauses between tries while the database is away. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4000;
@@ -32,9 +32,12 @@ export interface RecorderOptions<Outcome> {
 
 /** Gathers what came of rows and has it recorded in batches, one after the other. */
 export interface Recorder<Outcome> {
-  add(outcome: Outcome): void;
+  /** @param awaited whether other work waits for it to be recorded */
+  add(outcome: Outcome, awaited?: boolean): void;
   /** Starts recording what has gathered, if it does not already. */
   start(): void;
+  /** Nothing is under way that could keep an outcome company: what is awaited is recorded at once. */
+  expectNoMore(): void;
   isBusy(): boolean;
   /** So much waits, or for so long, that no more work should be started; `onDone` tells when it may. */
   isFull(): boolean;
@@ -61,11 +64,26 @@ export const createRecorder = <Outcome>({
   let recording = false;
   let wasFull = false;
   let hurrying = false;
+  let isAwaited = false;
+  /** Ends the pause in which outcomes gather. */
+  let endPause: (() => void) | null = null;
+  let isAlone = false;
   let last = Number.NEGATIVE_INFINITY;
 
   const gather = async (): Promise<void> => {
     const pause = last + GATHER_MS - now();
-    if (pause > 0 && backlog.length < RECORD_AT_ONCE && !hurrying) await sleep(pause);
+    if (pause > 0 && backlog.length < RECORD_AT_ONCE && !hurrying && !isAlone) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, pause);
+        endPause = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      endPause = null;
+    }
+    isAwaited = false;
+    isAlone = false;
     last = now();
   };
 
@@ -107,7 +125,15 @@ export const createRecorder = <Outcome>({
   };
 
   return {
-    add: (outcome) => void backlog.push({ outcome, since: now() }),
+    add(outcome, awaited = false) {
+      backlog.push({ outcome, since: now() });
+      isAwaited ||= awaited;
+    },
+    expectNoMore() {
+      if (!isAwaited) return;
+      isAlone = true;
+      endPause?.();
+    },
     start() {
       if (!recording && backlog.length > 0) void recordAll();
     },

@@ -18,6 +18,11 @@ export interface SlotTurnsOptions<L extends Lease> {
 
 export interface SlotTurns<L extends Lease> {
   takeTurn: GroupHandler['takeTurn'];
+  /**
+   * A row was not worked on, perhaps because its group is off: a turn of the group ends, because only
+   * what is due tells whether to go on.
+   */
+  unworked(group: number): void;
   /** A row is done, and its outcome is still to be recorded. */
   unrecorded(lease: L): void;
   recorded(lease: L): void;
@@ -41,9 +46,12 @@ const CLAIM_AT_ONCE = 64;
 const SLOT_WAIT_MS = 100;
 /** The same where the whole node is busy: then another one may take the group. */
 const NODE_WAIT_MS = 500;
+/** Each claim has a connection of the site's pool, which recording and the site's requests need, too. */
+const CLAIMS_AT_ONCE = 4;
 /**
- * The least time between two claims of a turn, unless half of the slots are free: a claim is a
- * transaction, so slots that empty one by one are filled together.
+ * The least time between a claim of this node and the next one of a turn that has claimed before,
+ * unless half of its slots are free: a claim is a transaction, so slots that empty one by one are
+ * filled together. A turn's first claim waits for nobody: many turns wait for a slot of a full node.
  */
 const GATHER_MS = 10;
 /** When a group is looked at again whose cap other nodes have used up: none of them says when it may go on. */
@@ -72,6 +80,8 @@ export const createSlotTurns = <L extends Lease>({
 }: SlotTurnsOptions<L>): SlotTurns<L> => {
   /** Groups that have a turn now, each with what wakes it. */
   const turns = new Map<number, Signal>();
+  /** Groups that have a turn, and whose rows are not to be worked on. */
+  const off = new Set<number>();
   /** Groups whose last turn ended although more of them was due. */
   const unfinished = new Set<number>();
   const ofTurns = new WeakSet<L>();
@@ -80,13 +90,17 @@ export const createSlotTurns = <L extends Lease>({
   const node = createSignal();
   /** Slots that claims under way are about to fill. */
   let reserved = 0;
+  let claims = 0;
+  /** When rows were claimed last, of whatever group, on a clock that only goes forward. */
+  let claimedAt = Number.NEGATIVE_INFINITY;
 
-  const isNodeBusy = (): boolean => isHeldUp() || slots.busy + reserved >= concurrency;
+  const slotsFor = (group: number): number =>
+    Math.max(0, Math.min(slots.freeFor(group), concurrency - slots.busy - reserved, CLAIM_AT_ONCE));
 
-  const roomFor = (group: number): number =>
-    isNodeBusy()
-      ? 0
-      : Math.min(slots.freeFor(group), concurrency - slots.busy - reserved, CLAIM_AT_ONCE);
+  const isNodeBusy = (): boolean =>
+    isHeldUp() || claims >= CLAIMS_AT_ONCE || slots.busy + reserved >= concurrency;
+
+  const roomFor = (group: number): number => (isNodeBusy() ? 0 : slotsFor(group));
 
   const claim = async (
     group: number,
@@ -94,6 +108,8 @@ export const createSlotTurns = <L extends Lease>({
   ): Promise<{ isDrained: boolean; isFull: boolean }> => {
     let answer = { isDrained: false, isFull: false };
     reserved += room;
+    claims += 1;
+    claimedAt = performance.now();
     try {
       await take(async () => {
         const except = [...(done.get(group) ?? [])];
@@ -105,11 +121,13 @@ export const createSlotTurns = <L extends Lease>({
       });
     } finally {
       reserved -= room;
+      claims -= 1;
+      node.give();
     }
     return answer;
   };
 
-  const gather = async (group: number, claimedAt: number): Promise<void> => {
+  const gather = async (group: number): Promise<void> => {
     const pause = claimedAt + GATHER_MS - performance.now();
     if (pause > 0 && roomFor(group) < concurrencyPerGroup / 2) await sleep(pause);
   };
@@ -117,22 +135,23 @@ export const createSlotTurns = <L extends Lease>({
   return {
     async takeTurn(group, turn) {
       const signal = createSignal();
-      let claimedAt = Number.NEGATIVE_INFINITY;
+      let hasClaimed = false;
       turns.set(group, signal);
+      off.delete(group);
       unfinished.add(group);
       try {
         while (!isStopping() && !turn.isOver()) {
-          await gather(group, claimedAt);
+          if (hasClaimed) await gather(group);
           const seen = { group: signal.count(), node: node.count() };
           const room = roomFor(group);
           const { isDrained, isFull } =
             room > 0 ? await claim(group, room) : { isDrained: false, isFull: true };
-          if (room > 0) claimedAt = performance.now();
-          if (isDrained) {
+          hasClaimed ||= room > 0;
+          if (isDrained || off.has(group)) {
             unfinished.delete(group);
             return null;
           }
-          if (!isFull && roomFor(group) === 0) turn.share();
+          if (!isFull && slotsFor(group) === 0) turn.share();
           if (!isFull) continue;
           // A busy node leaves the group to others at once; a group at its cap is for nobody now.
           if (isNodeBusy()) {
@@ -144,7 +163,13 @@ export const createSlotTurns = <L extends Lease>({
         return store.now();
       } finally {
         turns.delete(group);
+        off.delete(group);
       }
+    },
+
+    unworked(group) {
+      if (turns.has(group)) off.add(group);
+      unfinished.delete(group);
     },
 
     unrecorded({ group, id }) {

@@ -27,15 +27,11 @@ export interface GroupHandler {
   /** When each group's next work is due; groups with nothing to do are absent. */
   dueTimes(): Promise<ReadonlyMap<number, number>>;
   /**
-   * Works on a group whose work is due.
-   * @returns when to look at it again; null where it will be announced, or only its due time counts.
+   * Works on groups whose work is due, the one first that has waited longest, or that were announced
+   * by name.
+   * @returns when to look at them again; null where it will be announced, or only due times count.
    */
-  work(group: number): Promise<number | null> | number | null;
-  /**
-   * Works on several groups whose work is due, the one first that has waited longest. Instead of
-   * `work`, where groups are cheaper to begin together.
-   */
-  workOn?(groups: readonly number[]): Promise<void>;
+  work(groups: readonly number[]): Promise<number | null>;
   /**
    * Works on a group for a while, beside other groups and nodes that do the same: until nothing of it
    * is due, nothing more fits, or the turn is over. What it began may go on after that.
@@ -75,6 +71,16 @@ export interface GroupRoom {
   limit: number;
 }
 
+/** What a group has of its own that the worker's caps do not say. */
+export interface GroupLimits {
+  /** How many of it may be under way at once; as of any group where it has none. */
+  cap?: number | null;
+  /** false: rows are claimed for slots that are free, and none in advance. */
+  ahead?: boolean;
+  /** true: a claim of it may take a while, so it is made by itself and keeps no other group waiting. */
+  alone?: boolean;
+}
+
 /** What a worker needs of a store; times are of the store's clock. */
 export interface WorkStore<L extends Lease> {
   now(): number;
@@ -105,6 +111,8 @@ export interface CappedClaim<L extends Lease> {
 export interface CappedWorkStore<L extends Lease> extends WorkStore<L> {
   /** As `claim`, of several groups at once, so much of each as it says. */
   claimGroups(groups: readonly GroupRoom[]): Promise<L[]>;
+  /** Prolongs leases, each only while it still holds. */
+  renew(leases: readonly L[]): Promise<void>;
   /** As `claim`, but no more than the cap leaves. */
   claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<L>>;
 }

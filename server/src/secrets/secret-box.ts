@@ -1,5 +1,6 @@
 import { errors } from '@strapi/utils';
 import type { Core } from '@strapi/strapi';
+import { codeOf } from '../runtime/refusal';
 
 interface HostEncryption {
   encrypt(value: string): string | null;
@@ -23,7 +24,10 @@ export const hasEncryptionKey = (strapi: Core.Strapi): boolean =>
 export const seal = (strapi: Core.Strapi, secret: string): string => {
   const sealed = hasEncryptionKey(strapi) ? host(strapi).encrypt(secret) : null;
   if (sealed === null) {
-    throw new errors.ApplicationError(`Secrets cannot be stored: ${MISSING_KEY_HELP}.`);
+    throw new errors.ApplicationError(
+      `Secrets cannot be stored: ${MISSING_KEY_HELP}.`,
+      codeOf({ code: 'no_encryption_key' })
+    );
   }
   return sealed;
 };
@@ -36,4 +40,28 @@ export const unseal = (strapi: Core.Strapi, sealed: string): string | null => {
   } catch {
     return null;
   }
+};
+
+/** So many secrets are kept open at once, and none for longer. */
+const KEPT = 1000;
+const KEPT_MS = 1000;
+
+const kept = new WeakMap<Core.Strapi, Map<string, string | null>>();
+
+/**
+ * `unseal` for those who need the same secrets again and again: to open one costs more than to sign with it.
+ * They are known by what they are sealed as, so one that was rotated is another one.
+ */
+export const unsealOften = (strapi: Core.Strapi, sealed: string): string | null => {
+  let opened = kept.get(strapi);
+  const known = opened?.get(sealed);
+  if (known !== undefined) return known;
+  const secret = unseal(strapi, sealed);
+  if (!opened || opened.size >= KEPT) {
+    opened = new Map();
+    kept.set(strapi, opened);
+    setTimeout(() => kept.delete(strapi), KEPT_MS).unref();
+  }
+  opened.set(sealed, secret);
+  return secret;
 };

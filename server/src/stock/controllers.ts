@@ -1,19 +1,34 @@
 import type { Core } from '@strapi/strapi';
+import type { ItemDetail } from '../../../shared/contracts/stock';
+import { nameOfAdminUser } from '../access/current-admin-user';
 import type { ControllerFactory } from '../http/controller';
 import { idFromPath, parseInput } from '../http/validation';
 import {
   adjustInput,
   createItemInput,
   createLocationInput,
+  itemsQuery,
+  gridQuery,
+  levelMovementsQuery,
   levelsQuery,
   listQuery,
   movementsQuery,
   rebuildInput,
+  stocktakeInput,
+  transferInput,
   updateItemInput,
+  updateLevelInput,
   updateLocationInput,
 } from './inputs';
+import { startLevelCheck } from './check-levels';
+import type { StocktakesService } from './by-hand/stocktakes-service';
+import type { StockTransfersService } from './by-hand/transfers-service';
+import type { StockExplanationService } from './explanation-service';
 import type { StockGridService } from './grid';
+import { answerUpload } from '../imports/upload';
+import type { ItemImport } from './import/item-import';
 import type { ItemsService } from './items-service';
+import { linkedProduct } from './linked-product';
 import type { LevelsService } from './levels-service';
 import type { RebuildService } from './rebuild';
 
@@ -23,12 +38,18 @@ const service = <S>(strapi: Core.Strapi, name: string): S =>
 const itemsOf = (strapi: Core.Strapi) => service<ItemsService>(strapi, 'stock-items');
 const levelsOf = (strapi: Core.Strapi) => service<LevelsService>(strapi, 'stock-levels');
 
+const stocktakesOf = (strapi: Core.Strapi) => service<StocktakesService>(strapi, 'stocktakes');
+const transfersOf = (strapi: Core.Strapi) =>
+  service<StockTransfersService>(strapi, 'stock-transfers');
+
 const items: ControllerFactory = ({ strapi }) => ({
   async find(ctx) {
-    ctx.body = await itemsOf(strapi).listItems(parseInput(listQuery, ctx.query));
+    ctx.body = await itemsOf(strapi).listItems(parseInput(itemsQuery, ctx.query));
   },
   async findOne(ctx) {
-    ctx.body = { data: await itemsOf(strapi).getItem(idFromPath(ctx.params.id, 'Item')) };
+    const item = await itemsOf(strapi).getItem(idFromPath(ctx.params.id, 'Item'));
+    const data: ItemDetail = { ...item, product: await linkedProduct(strapi, item.sku) };
+    ctx.body = { data };
   },
   async create(ctx) {
     const input = parseInput(createItemInput, ctx.request.body);
@@ -40,10 +61,25 @@ const items: ControllerFactory = ({ strapi }) => ({
     const input = parseInput(updateItemInput, ctx.request.body);
     ctx.body = { data: await itemsOf(strapi).updateItem(id, input) };
   },
+  async import(ctx) {
+    const items = service<ItemImport>(strapi, 'item-import');
+    await answerUpload(strapi, ctx, 'items', (file, options) => items.run(file, options));
+  },
+  async delete(ctx) {
+    await itemsOf(strapi).archiveItem(idFromPath(ctx.params.id, 'Item'));
+    ctx.status = 204;
+  },
   async adjust(ctx) {
     const id = idFromPath(ctx.params.id, 'Item');
     const input = parseInput(adjustInput, ctx.request.body);
-    ctx.body = { data: await levelsOf(strapi).adjust(id, input) };
+    if (input.preview) {
+      ctx.body = { data: await stocktakesOf(strapi).preview(id, input) };
+      return;
+    }
+    const madeBy = nameOfAdminUser(ctx);
+    if (input.counted !== undefined) await stocktakesOf(strapi).setTo(id, input, madeBy);
+    else await levelsOf(strapi).adjust(id, input, madeBy);
+    ctx.body = { data: await levelsOf(strapi).at(id, input.location) };
     ctx.status = 201;
   },
 });
@@ -51,6 +87,9 @@ const items: ControllerFactory = ({ strapi }) => ({
 const locations: ControllerFactory = ({ strapi }) => ({
   async find(ctx) {
     ctx.body = await itemsOf(strapi).listLocations(parseInput(listQuery, ctx.query));
+  },
+  async findOne(ctx) {
+    ctx.body = { data: await itemsOf(strapi).getLocation(idFromPath(ctx.params.id, 'Location')) };
   },
   async create(ctx) {
     const input = parseInput(createLocationInput, ctx.request.body);
@@ -71,13 +110,27 @@ const levels: ControllerFactory = ({ strapi }) => ({
   async findOne(ctx) {
     ctx.body = { data: await levelsOf(strapi).get(idFromPath(ctx.params.id, 'Level')) };
   },
+  async update(ctx) {
+    const id = idFromPath(ctx.params.id, 'Level');
+    const input = parseInput(updateLevelInput, ctx.request.body);
+    ctx.body = { data: await levelsOf(strapi).update(id, input) };
+  },
   async movements(ctx) {
     const id = idFromPath(ctx.params.id, 'Level');
-    ctx.body = await levelsOf(strapi).movements(id, parseInput(movementsQuery, ctx.query));
+    ctx.body = await levelsOf(strapi).movements(id, parseInput(levelMovementsQuery, ctx.query));
+  },
+  async explain(ctx) {
+    const explanations = service<StockExplanationService>(strapi, 'stock-explanations');
+    ctx.body = { data: await explanations.explain(idFromPath(ctx.params.id, 'Level')) };
   },
   async grid(ctx) {
     const grid = service<StockGridService>(strapi, 'stock-grid');
-    ctx.body = await grid.list(parseInput(listQuery, ctx.query));
+    ctx.body = await grid.list(parseInput(gridQuery, ctx.query));
+  },
+  async check(ctx) {
+    const { mend } = parseInput(rebuildInput, ctx.request.body);
+    ctx.body = { data: await startLevelCheck(strapi, { mend, madeBy: nameOfAdminUser(ctx) }) };
+    ctx.status = 202;
   },
   async rebuild(ctx) {
     const input = parseInput(rebuildInput, ctx.request.body);
@@ -86,8 +139,39 @@ const levels: ControllerFactory = ({ strapi }) => ({
   },
 });
 
+const transfers: ControllerFactory = ({ strapi }) => ({
+  async find(ctx) {
+    ctx.body = await transfersOf(strapi).list(parseInput(movementsQuery, ctx.query));
+  },
+  async findOne(ctx) {
+    ctx.body = { data: await transfersOf(strapi).get(idFromPath(ctx.params.id, 'Transfer')) };
+  },
+  async create(ctx) {
+    const input = parseInput(transferInput, ctx.request.body);
+    const made = await transfersOf(strapi).transfer(input, nameOfAdminUser(ctx));
+    ctx.body = { data: made };
+    ctx.status = made.duplicate ? 200 : 201;
+  },
+});
+
+const stocktakes: ControllerFactory = ({ strapi }) => ({
+  async find(ctx) {
+    ctx.body = await stocktakesOf(strapi).list(parseInput(movementsQuery, ctx.query));
+  },
+  async findOne(ctx) {
+    ctx.body = { data: await stocktakesOf(strapi).get(idFromPath(ctx.params.id, 'Stocktake')) };
+  },
+  async create(ctx) {
+    const input = parseInput(stocktakeInput, ctx.request.body);
+    ctx.body = { data: await stocktakesOf(strapi).stocktake(input, nameOfAdminUser(ctx)) };
+    ctx.status = input.preview ? 200 : 201;
+  },
+});
+
 export const controllers = {
   'stock-items': items,
   'stock-locations': locations,
   'stock-levels': levels,
+  'stock-transfers': transfers,
+  stocktakes,
 };

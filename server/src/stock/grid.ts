@@ -2,22 +2,25 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { StockGridRow } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, table } from '../database/connection';
+import { currentExecutor, type Executor } from '../database/connection';
 import { isoTimeOrNull } from '../runtime/iso-time';
 import { readPage } from '../http/pagination';
-import type { ListQuery } from './inputs';
+import type { GridQuery } from './inputs';
 import { matchItems } from './items-service';
 import { summaryOf } from './serialize';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE, LOCATIONS_TABLE } from './tables';
 
 /** The shelves as a table: an item a row, with what each of its locations holds. */
 export interface StockGridService {
-  /** A page of items, in the order they were made. */
-  list(query: ListQuery): Promise<Page<StockGridRow>>;
+  /** A page of items, with all their locations. */
+  list(query: GridQuery): Promise<Page<StockGridRow>>;
 }
 
 type GridItem = Pick<ItemRow, 'id' | 'sku' | 'gtin' | 'name' | 'low_at'>;
-type GridLevel = Pick<LevelRow, 'id' | 'item_id' | 'location_id' | 'quantity' | 'count_at'> & {
+type GridLevel = Pick<
+  LevelRow,
+  'id' | 'item_id' | 'location_id' | 'quantity' | 'count_at' | 'low_at'
+> & {
   location_code: string;
   location_name: string;
 };
@@ -25,6 +28,7 @@ type GridLevel = Pick<LevelRow, 'id' | 'item_id' | 'location_id' | 'quantity' | 
 const toGridRow = (item: GridItem, levels: readonly GridLevel[]): StockGridRow => {
   const lowAt = Number(item.low_at ?? 0);
   const quantities = levels.map(({ quantity }) => Number(quantity));
+  const isLow = ({ quantity, low_at: own }: GridLevel) => Number(quantity) <= Number(own ?? lowAt);
   return {
     id: Number(item.id),
     sku: item.sku,
@@ -32,12 +36,14 @@ const toGridRow = (item: GridItem, levels: readonly GridLevel[]): StockGridRow =
     name: item.name,
     low_at: lowAt,
     total: quantities.reduce((sum, quantity) => sum + quantity, 0),
-    low: quantities.some((quantity) => quantity <= lowAt),
+    low: levels.some(isLow),
     negative: quantities.some((quantity) => quantity < 0),
     levels: levels.map((level) => ({
       id: Number(level.id),
       location: summaryOf(level),
       quantity: Number(level.quantity),
+      low_at: level.low_at === null ? null : Number(level.low_at),
+      low: isLow(level),
       last_counted_at: isoTimeOrNull(level.count_at),
     })),
   };
@@ -51,18 +57,49 @@ export const createStockGridService = ({ strapi }: { strapi: Core.Strapi }): Sto
   const levelsOf = async (executor: Executor, items: readonly number[]): Promise<GridLevel[]> =>
     (await (executor as Knex)(`${named(LEVELS_TABLE)} as l`)
       .join(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
-      .select('l.id', 'l.item_id', 'l.location_id', 'l.quantity', 'l.count_at')
+      .select('l.id', 'l.item_id', 'l.location_id', 'l.quantity', 'l.count_at', 'l.low_at')
       .select('p.code as location_code', 'p.name as location_name')
       .whereIn('l.item_id', [...items])
       .orderBy('l.location_id')) as GridLevel[];
 
+  /** A total is worked out for all items only where they are sorted by it. */
+  const order = (executor: Executor, query: Knex.QueryBuilder, sort: string): void => {
+    const direction = sort.startsWith('-') ? 'desc' : 'asc';
+    const by = sort.replace('-', '');
+    if (by === 'total') {
+      const totals = (executor as Knex)(named(LEVELS_TABLE))
+        .select('item_id')
+        .sum({ total: 'quantity' })
+        .groupBy('item_id')
+        .as('t');
+      query.leftJoin(totals, 't.item_id', 'i.id').orderBy('t.total', direction);
+    } else if (by !== 'id') {
+      query.orderBy(`i.${by}`, direction);
+    }
+    query.orderBy('i.id', by === 'id' ? direction : 'asc');
+  };
+
   return {
-    async list({ search, ...request }) {
+    async list({ search, sort, low, negative, ...request }) {
       const executor = await currentExecutor(strapi);
-      const query: Knex.QueryBuilder = table(strapi, executor, ITEMS_TABLE)
-        .select('id', 'sku', 'gtin', 'name', 'low_at')
-        .orderBy('id');
-      matchItems(query, search, ['sku', 'gtin', 'name']);
+      const query: Knex.QueryBuilder = (executor as Knex)(`${named(ITEMS_TABLE)} as i`)
+        .select('i.id', 'i.sku', 'i.gtin', 'i.name', 'i.low_at')
+        .whereNull('i.archived_at');
+      matchItems(query, search, ['i.sku', 'i.gtin', 'i.name']);
+      const holding = (is: boolean, rule: (level: Knex.QueryBuilder) => Knex.QueryBuilder) => {
+        const levels = rule(
+          (executor as Knex)(`${named(LEVELS_TABLE)} as w`).select('w.item_id')
+        ).whereRaw('?? = ??', ['w.item_id', 'i.id']);
+        if (is) query.whereExists(levels);
+        else query.whereNotExists(levels);
+      };
+      if (low !== undefined) {
+        holding(low, (level) =>
+          level.whereRaw('?? <= COALESCE(??, ??, 0)', ['w.quantity', 'w.low_at', 'i.low_at'])
+        );
+      }
+      if (negative !== undefined) holding(negative, (level) => level.where('w.quantity', '<', 0));
+      order(executor, query, sort);
       const { rows, meta } = await readPage<GridItem>(executor, query, request);
       const levels = await levelsOf(
         executor,

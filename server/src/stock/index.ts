@@ -1,6 +1,15 @@
 import type { Feature } from '../feature';
+import { offerStockTools } from './assistant-tools';
 import { controllers } from './controllers';
+import { createStocktakesService } from './by-hand/stocktakes-service';
+import { createStockTransfersService } from './by-hand/transfers-service';
+import { createStockExplanationService } from './explanation-service';
 import { createStockGridService } from './grid';
+import { keepNumbering } from './catalogue/keep-numbering';
+import { markUnnumbered } from './catalogue/numbering';
+import { catalogueHeadTable, catalogueTable, changesTable } from './catalogue/tables';
+import { watchCatalogueProducts } from './catalogue/watch-products';
+import { createItemImport } from './import/item-import';
 import { createItemsService } from './items-service';
 import { notifyItemsKnown } from './newly-known';
 import { createLevelsService } from './levels-service';
@@ -9,25 +18,42 @@ import { checkProductMapping, watchProducts } from './product-mapping';
 import { createRebuildService } from './rebuild';
 import { routes } from './routes';
 import { declareStockEvents } from './stock-events';
-import { itemTable, levelTable, locationTable, movementTable } from './tables';
+import { documentTable, itemTable, levelTable, locationTable, movementTable } from './tables';
 
 export const stock: Feature = {
   option: 'pos',
-  tables: [itemTable, locationTable, levelTable, movementTable],
+  tables: [
+    itemTable,
+    locationTable,
+    levelTable,
+    movementTable,
+    documentTable,
+    changesTable,
+    catalogueTable,
+    catalogueHeadTable,
+  ],
   services: {
     'stock-items': createItemsService,
     'stock-levels': createLevelsService,
     'stock-grid': createStockGridService,
+    'stock-transfers': createStockTransfersService,
+    stocktakes: createStocktakesService,
+    'item-import': createItemImport,
+    'stock-explanations': createStockExplanationService,
     'stock-rebuild': createRebuildService,
   },
   controllers,
   routes,
   register({ strapi }) {
     declareStockEvents(strapi);
+    offerStockTools(strapi);
   },
   async bootstrap({ strapi }) {
     checkProductMapping(strapi);
     await ensureDefaultLocation(strapi);
+    await markUnnumbered(strapi);
+    watchCatalogueProducts(strapi);
+    keepNumbering(strapi);
     watchProducts(strapi, (products) => notifyItemsKnown(strapi, products));
   },
 };

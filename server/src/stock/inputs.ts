@@ -1,6 +1,8 @@
 import { z } from '@strapi/utils';
 import { pageQuery } from '../http/pagination';
 import { parseOccurredAt } from './rules/occurred-at';
+import type { RefusalCode } from '../../../shared/contracts/refusals';
+import { coded } from '../http/issue-codes';
 import { labelText } from '../http/validation';
 
 /** zod schemas of the stock's admin routes. */
@@ -15,9 +17,15 @@ export const identifier = z
   .string()
   .min(1)
   .max(256)
-  .refine((text) => [...text].length <= 128, { message: 'must have at most 128 characters' })
-  .refine((text) => PLAIN.test(text), { message: 'must not contain control characters' })
-  .refine((text) => !LONE_SURROGATE.test(text), { message: 'must be valid Unicode' });
+  .refine(
+    (text) => [...text].length <= 128,
+    coded('must have at most 128 characters', 'too_long', { maximum: 128 })
+  )
+  .refine(
+    (text) => PLAIN.test(text),
+    coded('must not contain control characters', 'control_characters')
+  )
+  .refine((text) => !LONE_SURROGATE.test(text), coded('must be valid Unicode', 'invalid'));
 
 const name = labelText();
 
@@ -26,6 +34,9 @@ const quantity = z.number().int().min(-LARGEST).max(LARGEST);
 
 /** A location's id, or its code. */
 export const locationName = z.union([z.number().int().min(1).max(2_147_483_647), identifier]);
+
+/** An item's id, or its SKU. */
+export const itemName = z.union([z.number().int().min(1).max(2_147_483_647), identifier]);
 
 export const createLocationInput = z.object({ name, code: identifier });
 export const updateLocationInput = z.object({
@@ -49,30 +60,102 @@ export const updateItemInput = z.object({
   gtin: identifier.nullable().optional(),
   name: name.nullable().optional(),
   low_at: quantity.optional(),
+  /** Brings an archived item back; archiving is a DELETE. */
+  archived: z.literal(false).optional(),
 });
 
-export const adjustInput = z.object({
-  location: locationName.optional(),
-  quantity: quantity.refine((value) => value !== 0, { message: 'must not be 0' }),
-  reason: z
-    .string()
-    .max(1000)
-    .refine((text) => !LONE_SURROGATE.test(text) && !text.includes('\u0000'), {
-      message: 'must be valid text',
-    })
-    .optional(),
-  occurred_at: z
-    .string()
-    .transform((text, context) => {
-      const time = parseOccurredAt(text);
-      if (time.ok) return time.epochMs;
-      context.addIssue({ code: 'custom', message: time.rule });
-      return z.NEVER;
-    })
-    .optional(),
+const reason = z
+  .string()
+  .max(1000)
+  .refine(
+    (text) => !LONE_SURROGATE.test(text) && !text.includes('\u0000'),
+    coded('must be valid text', 'invalid')
+  );
+
+/** ISO 8601 with an offset, as epoch ms. */
+const moment = z.string().transform((text, context) => {
+  const time = parseOccurredAt(text);
+  if (time.ok) return time.epochMs;
+  context.addIssue({ code: 'custom', ...coded(time.rule, 'time') });
+  return z.NEVER;
 });
+
+const counted = z.number().int().min(0).max(LARGEST);
+
+export const adjustInput = z
+  .object({
+    location: locationName.optional(),
+    quantity: quantity.refine((value) => value !== 0, coded('must not be 0', 'zero')).optional(),
+    counted: counted.optional(),
+    reason: reason.optional(),
+    occurred_at: moment.optional(),
+    preview: z.boolean().default(false),
+  })
+  .superRefine((input, context) => {
+    const wrong = (message: string, code: RefusalCode) =>
+      context.addIssue({ code: 'custom', path: ['quantity'], ...coded(message, code) });
+    if (input.quantity === undefined && input.counted === undefined) {
+      wrong('is required', 'required');
+    }
+    if (input.quantity !== undefined && input.counted !== undefined) {
+      wrong('cannot stand beside counted', 'invalid');
+    }
+  });
+
+export const transferInput = z.object({
+  external_id: identifier.optional(),
+  from: locationName,
+  to: locationName,
+  occurred_at: moment.optional(),
+  lines: z
+    .array(
+      z.object({
+        item: itemName,
+        quantity: z.number().int().min(1).max(LARGEST),
+        reason: reason.optional(),
+      })
+    )
+    .min(1)
+    .max(1000),
+});
+
+export const stocktakeInput = z.object({
+  location: locationName,
+  occurred_at: moment.optional(),
+  counts: z
+    .array(z.object({ item: itemName, quantity: counted, reason: reason.optional() }))
+    .min(1)
+    .max(1000),
+  preview: z.boolean().default(false),
+});
+
+/** null: the level goes by its item's low mark again. */
+export const updateLevelInput = z.object({ low_at: quantity.nullable() });
 
 export const listQuery = z.object({ ...pageQuery, search: z.string().max(256).optional() });
+
+const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
+
+/** Of the stock grid; a minus before it: the other way round. */
+export const GRID_SORTS = ['id', 'sku', 'name', 'total'] as const;
+
+export const gridQuery = listQuery.extend({
+  sort: z
+    .string()
+    .regex(new RegExp(`^-?(${GRID_SORTS.join('|')})$`), {
+      message: `must be one of ${GRID_SORTS.join(', ')}, or one of them after a minus`,
+    })
+    .default('id'),
+  low: flag.optional(),
+  negative: flag.optional(),
+});
+
+export const itemsQuery = listQuery.extend({
+  archived: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .default(false),
+});
 
 export const levelsQuery = z.object({
   ...pageQuery,
@@ -88,6 +171,13 @@ export const levelsQuery = z.object({
 
 export const movementsQuery = z.object({ ...pageQuery });
 
+/** `type`, `reason` and `rest` as a term of the level's explanation has them. */
+export const levelMovementsQuery = movementsQuery.extend({
+  type: z.enum(['opening', 'sale', 'refund', 'adjustment', 'transfer', 'count']).optional(),
+  reason: z.string().max(1000).optional(),
+  rest: flag.optional(),
+});
+
 export const rebuildInput = z.object({ mend: z.boolean().default(false) });
 
 export type CreateItem = z.infer<typeof createItemInput>;
@@ -95,5 +185,11 @@ export type UpdateItem = z.infer<typeof updateItemInput>;
 export type CreateLocation = z.infer<typeof createLocationInput>;
 export type UpdateLocation = z.infer<typeof updateLocationInput>;
 export type Adjust = z.infer<typeof adjustInput>;
+export type TransferInput = z.infer<typeof transferInput>;
+export type StocktakeInput = z.infer<typeof stocktakeInput>;
+export type UpdateLevel = z.infer<typeof updateLevelInput>;
+export type GridQuery = z.infer<typeof gridQuery>;
+export type LevelMovementsQuery = z.infer<typeof levelMovementsQuery>;
 export type LevelsQuery = z.infer<typeof levelsQuery>;
 export type ListQuery = z.infer<typeof listQuery>;
+export type ItemsQuery = z.infer<typeof itemsQuery>;

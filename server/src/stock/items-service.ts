@@ -6,8 +6,9 @@ import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { inUniqueTransaction } from '../database/errors/duplicate';
 import { type PageRequest, readPage } from '../http/pagination';
-import { fieldError, fieldErrors } from '../http/validation';
-import type { CreateItem, CreateLocation, ListQuery, UpdateItem, UpdateLocation } from './inputs';
+import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
+import { markChanged } from './catalogue/changes';
+import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation } from './inputs';
 import { gtinDigest, skuDigest } from './items';
 import { notifyItemsKnown } from './newly-known';
 import { defaultLocation, locationDigest, locationFromInput } from './locations';
@@ -19,24 +20,29 @@ import {
   type LocationRow,
   LOCATIONS_TABLE,
 } from './tables';
+import { refusal } from '../runtime/refusal';
 
 /** Keeps items and locations. Unknown ids are a NotFoundError (404). */
 export interface ItemsService {
-  listItems(query: ListQuery): Promise<Page<Item>>;
+  /** Without those that are archived, or these alone. */
+  listItems(query: ItemsQuery): Promise<Page<Item>>;
   getItem(id: number): Promise<Item>;
   /** Lines that wait for the item apply by themselves. */
   createItem(input: CreateItem): Promise<Item>;
+  /** Brings an archived item back where it says so; lines that wait for it apply by themselves. */
   updateItem(id: number, input: UpdateItem): Promise<Item>;
+  /** Its levels and movements stay; records that name it from now on wait for a mapping. */
+  archiveItem(id: number): Promise<void>;
   listLocations(query: PageRequest): Promise<Page<Location>>;
+  getLocation(id: number): Promise<Location>;
   createLocation(input: CreateLocation): Promise<Location>;
   updateLocation(id: number, input: UpdateLocation): Promise<Location>;
 }
 
 /** `%` and `_` of a search mean themselves. */
-const likePattern = (search: string): string =>
-  `%${search.toLowerCase().replace(/[!%_]/g, '!$&')}%`;
+const likePattern = (search: string): string => `%${search.replace(/[!%_]/g, '!$&')}%`;
 
-const TAKEN = 'is taken already';
+const TAKEN = refusal('is taken already', 'taken');
 
 /** Keeps the rows of a query that hold the search in one of these columns; without one, all. */
 export const matchItems = (
@@ -47,7 +53,8 @@ export const matchItems = (
   if (!search) return;
   const like = likePattern(search);
   query.where((any) => {
-    for (const column of columns) any.orWhereRaw("LOWER(??) LIKE ? ESCAPE '!'", [column, like]);
+    for (const column of columns)
+      any.orWhereRaw("LOWER(??) LIKE LOWER(?) ESCAPE '!'", [column, like]);
   });
 };
 
@@ -85,15 +92,15 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
     id: number | null,
     { sku, gtin }: { sku?: string; gtin?: string | null }
   ): Promise<void> => {
-    const wrong: { path: string; message: string }[] = [];
+    const wrong: FieldProblem[] = [];
     if (
       sku !== undefined &&
       (await isTaken(items(trx).where({ sku_digest: skuDigest(sku) }), id))
     ) {
-      wrong.push({ path: 'sku', message: TAKEN });
+      wrong.push({ path: 'sku', ...TAKEN });
     }
     if (gtin && (await isTaken(items(trx).where({ gtin_digest: gtinDigest(gtin) }), id))) {
-      wrong.push({ path: 'gtin', message: TAKEN });
+      wrong.push({ path: 'gtin', ...TAKEN });
     }
     if (wrong.length > 0) throw fieldErrors(wrong);
   };
@@ -115,9 +122,11 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
   });
 
   return {
-    async listItems({ search, ...request }) {
+    async listItems({ search, archived, ...request }) {
       const executor = await currentExecutor(strapi);
-      const query = items(executor);
+      const query = archived
+        ? items(executor).whereNotNull('archived_at')
+        : items(executor).whereNull('archived_at');
       matchItems(query, search, ['sku', 'gtin', 'name']);
       return page<ItemRow, Item>(query, executor, request, toItem);
     },
@@ -146,7 +155,8 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
         for (const [index, { location: named, quantity }] of opening.entries()) {
           const field = `opening.${index}.location`;
           const location = await locationFromInput(strapi, trx, named, field);
-          if (places.has(location.id)) throw fieldError(field, 'is named twice');
+          if (places.has(location.id))
+            throw fieldError(field, refusal('is named twice', 'named_twice'));
           places.add(location.id);
           await table(strapi, trx, LEVELS_TABLE).insert({
             item_id: row.id,
@@ -166,11 +176,12 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
             updated_at: at,
           });
         }
+        await markChanged(strapi, trx, [Number(row.id)]);
         await notifyItemsKnown(strapi, [{ sku, gtin: gtin ?? null }]);
         return toItem(row);
       }),
 
-    updateItem: (id, { sku, gtin, name, low_at }) =>
+    updateItem: (id, { sku, gtin, name, low_at, archived }) =>
       inUniqueTransaction(strapi, async ({ trx }) => {
         await find(items, trx, id, 'Item');
         await checkNames(trx, id, { sku, gtin });
@@ -181,16 +192,34 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
             ...(gtin !== undefined && gtinColumns(gtin)),
             ...(name !== undefined && { name }),
             ...(low_at !== undefined && { low_at }),
+            ...(archived === false && { archived_at: null }),
             updated_at: Date.now(),
           });
         const row = await find<ItemRow>(items, trx, id, 'Item');
+        await markChanged(strapi, trx, [id]);
         await notifyItemsKnown(strapi, [{ sku: row.sku, gtin: row.gtin }]);
         return toItem(row);
+      }),
+
+    archiveItem: (id) =>
+      inUniqueTransaction(strapi, async ({ trx }) => {
+        await find(items, trx, id, 'Item');
+        const at = Date.now();
+        await items(trx)
+          .where({ id })
+          .whereNull('archived_at')
+          .update({ archived_at: at, updated_at: at });
+        await markChanged(strapi, trx, [id]);
       }),
 
     async listLocations(request) {
       const executor = await currentExecutor(strapi);
       return page<LocationRow, Location>(locations(executor), executor, request, toLocation);
+    },
+
+    async getLocation(id) {
+      const executor = await currentExecutor(strapi);
+      return toLocation(await find<LocationRow>(locations, executor, id, 'Location'));
     },
 
     createLocation: ({ name, code }) =>

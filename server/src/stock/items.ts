@@ -1,9 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
+import { fieldError } from '../http/validation';
+import { markChanged } from './catalogue/changes';
 import { digestOf } from './digest';
 import { defaultLocation } from './locations';
 import { findProducts, type MappedProduct } from './product-mapping';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
+import { refusal } from '../runtime/refusal';
 
 /** GTIN-8, -12, -13 and -14 of one article differ in leading zeros only. */
 export const gtinDigest = (gtin: string): string =>
@@ -11,13 +14,31 @@ export const gtinDigest = (gtin: string): string =>
 
 export const skuDigest = (sku: string): string => digestOf(`sku:${sku}`);
 
+/**
+ * The item that a client names by id or by SKU, archived ones too.
+ * @throws ValidationError (400) that names the field where there is no such item
+ */
+export const itemFromInput = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  named: number | string,
+  field: string
+): Promise<ItemRow> => {
+  const where = typeof named === 'number' ? { id: named } : { sku_digest: skuDigest(named) };
+  const row = (await table(strapi, executor, ITEMS_TABLE).where(where).first()) as
+    ItemRow | undefined;
+  if (!row)
+    throw fieldError(field, refusal(`there is no item ${named}`, 'no_item', { name: named }));
+  return row;
+};
+
 /** What a line names: at least one of the two. */
 export interface ItemName {
   sku: string | null;
   gtin: string | null;
 }
 
-/** Finds an item's id by what a line names; the SKU is looked up first. null: not known. */
+/** Finds an item's id by what a line names; the SKU is looked up first. null: not known, or archived. */
 export type ItemLookup = (name: ItemName) => number | null;
 
 const rowsByDigest = async (
@@ -31,18 +52,22 @@ const rowsByDigest = async (
     rows.push(
       ...((await table(strapi, executor, ITEMS_TABLE)
         .select('*')
-        .whereIn(column, digests.slice(start, start + 500))) as ItemRow[])
+        .whereIn(column, digests.slice(start, start + 500))
+        .whereNull('archived_at')) as ItemRow[])
     );
   }
   return rows;
 };
 
-/** An item for a product of the site's own, with what the site says it has as the opening. */
+/**
+ * An item for a product of the site's own, with what the site says it has as the opening.
+ * @returns null where the item was archived: its product does not bring it back
+ */
 const adopt = async (
   strapi: Core.Strapi,
   executor: Executor,
   product: MappedProduct
-): Promise<number> => {
+): Promise<number | null> => {
   const at = Date.now();
   const digest = skuDigest(product.sku);
   await table(strapi, executor, ITEMS_TABLE)
@@ -61,6 +86,7 @@ const adopt = async (
   const item = (await table(strapi, executor, ITEMS_TABLE)
     .where({ sku_digest: digest })
     .first()) as ItemRow;
+  if (item.archived_at !== null) return null;
   const location = await defaultLocation(strapi, executor);
   await table(strapi, executor, LEVELS_TABLE)
     .insert({
@@ -72,6 +98,7 @@ const adopt = async (
     })
     .onConflict(['item_id', 'location_id'])
     .ignore();
+  await markChanged(strapi, executor, [Number(item.id)]);
   return Number(item.id);
 };
 
@@ -114,6 +141,7 @@ export const lookUpItems = async (
   if (products.length === 0) return lookup;
   for (const product of products) {
     const id = await adopt(strapi, executor, product);
+    if (id === null) continue;
     bySku.set(skuDigest(product.sku), id);
     if (product.gtin !== null) byGtin.set(gtinDigest(product.gtin), id);
   }

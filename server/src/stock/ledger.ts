@@ -2,6 +2,8 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
+import { markChanged } from './catalogue/changes';
+import { moving } from './fold-level';
 import { type LevelChange, lockLevels, type Place, placeKey, readLevels } from './levels';
 import {
   applyCount,
@@ -24,6 +26,10 @@ export interface AskedEntry extends Place {
   /** The POS event it belongs to; null for the owner's own adjustments. */
   eventId: number | null;
   note: string | null;
+  /** The transfer or stocktake it belongs to. */
+  documentId?: number;
+  /** Who made it by hand. */
+  madeBy?: string | null;
 }
 
 export interface AskedMove extends AskedEntry {
@@ -33,7 +39,8 @@ export interface AskedMove extends AskedEntry {
 
 export interface AskedCounting extends AskedEntry {
   line: number;
-  eventId: number;
+  /** Orders counts of the very same time; the POS event's id if left out. */
+  seq?: number;
 }
 
 /** A line of the ledger as it was written, or would be. */
@@ -48,6 +55,8 @@ export interface LedgerLine extends Place {
   seq: number | null;
   line: number | null;
   note: string | null;
+  documentId?: number;
+  madeBy?: string | null;
 }
 
 /**
@@ -79,6 +88,8 @@ interface Held {
 
 const numberOrNull = (value: number | string | null): number | null =>
   value === null ? null : Number(value);
+
+const seqOf = ({ seq, eventId }: AskedCounting): number => seq ?? eventId ?? 0;
 
 const stateOf = (row: LevelRow): LevelState => ({
   quantity: Number(row.quantity),
@@ -134,12 +145,12 @@ export const createLedger = (
   const movedAfter = async (ids: readonly number[], time: number): Promise<Map<number, number>> => {
     const sums = new Map<number, number>();
     for (let start = 0; start < ids.length; start += 200) {
-      const query = table(strapi, trx, MOVEMENTS_TABLE)
+      // Of quantities: what a count covered has no effect, and moves again once that count is undone.
+      const query = moving(table(strapi, trx, MOVEMENTS_TABLE))
         .select('level_id')
-        .sum({ moved: 'effect' })
+        .sum({ moved: 'quantity' })
         .whereIn('level_id', ids.slice(start, start + 200))
         .where('at', '>', time)
-        .whereNot('type', 'count')
         .groupBy('level_id');
       const rows = (await (simulate ? query : readLatest(strapi, query))) as {
         level_id: number;
@@ -170,6 +181,8 @@ export const createLedger = (
       reason: line.reason,
       note: line.note,
       event_id: line.eventId,
+      document_id: line.documentId ?? null,
+      made_by: line.madeBy ?? null,
       created_at: createdAt,
     }));
     for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
@@ -221,27 +234,28 @@ export const createLedger = (
       }
     },
 
-    move({ item, location, at: time, quantity, type, reason, eventId, note }) {
-      const level = at({ item, location });
+    move({ reason, ...asked }) {
+      const level = at(asked);
+      const { at: time, quantity } = asked;
       const step = applyMovement(level.state, { time, quantity, reason });
-      const base = { item, location, type, at: time, quantity, eventId, note };
-      return append(level, step, { ...base, seq: null, line: null });
+      return append(level, step, { ...asked, seq: null, line: null });
     },
 
     async count(asked) {
       const time = asked[0]?.at ?? 0;
       const fresh = asked.filter((one) =>
-        isLatestCount(at(one).state, { time, seq: one.eventId, line: one.line })
+        isLatestCount(at(one).state, { time, seq: seqOf(one), line: one.line })
       );
       const ids = fresh.flatMap((one) => at(one).row?.id ?? []);
       const sums = await movedAfter(ids, time);
-      return asked.map(({ item, location, quantity, eventId, line, note }) => {
-        const level = at({ item, location });
+      return asked.map((one) => {
+        const level = at(one);
+        const { quantity, line } = one;
+        const seq = seqOf(one);
         const after = (sums.get(Number(level.row?.id)) ?? 0) + sumPending(level, time);
-        const step = applyCount(level.state, { time, seq: eventId, line, quantity }, after);
+        const step = applyCount(level.state, { time, seq, line, quantity }, after);
         level.acceptedCountAt = Math.max(level.acceptedCountAt ?? time, time);
-        const base = { item, location, type: 'count' as const, at: time, quantity };
-        return append(level, step, { ...base, eventId, seq: eventId, line, note });
+        return append(level, step, { ...one, type: 'count', seq });
       });
     },
 
@@ -257,6 +271,11 @@ export const createLedger = (
         return [{ ...place, levelId: row.id, before, after: state.quantity }];
       });
       pending.length = 0;
+      await markChanged(
+        strapi,
+        trx,
+        changes.map(({ item }) => item)
+      );
       await writeThrough(strapi, trx, changes);
       return changes;
     },

@@ -4,10 +4,12 @@ import type { Knex } from 'knex';
 import type { Level, Movement } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
+import { firstOrNotFound } from '../database/errors/first-or-not-found';
 import { withTransientRetry } from '../database/errors/retry';
-import { type PageRequest, readPage } from '../http/pagination';
-import { fieldError } from '../http/validation';
-import type { Adjust, LevelsQuery } from './inputs';
+import { readPage } from '../http/pagination';
+import { timeOf } from './by-hand/documents';
+import type { Adjust, LevelMovementsQuery, LevelsQuery, UpdateLevel } from './inputs';
+import { movementsOfTerm } from './explained-movements';
 import { matchItems } from './items-service';
 import { skuDigest } from './items';
 import { getPublisher } from '../webhooks/publishing/publisher';
@@ -17,6 +19,7 @@ import { locationDigest, locationFromInput } from './locations';
 import { type JoinedLevel, toLevel, toMovement } from './serialize';
 import {
   ITEMS_TABLE,
+  type LevelRow,
   LEVELS_TABLE,
   LOCATIONS_TABLE,
   type MovementRow,
@@ -27,10 +30,14 @@ import {
 export interface LevelsService {
   list(query: LevelsQuery): Promise<Page<Level>>;
   get(id: number): Promise<Level>;
-  /** Newest first. */
-  movements(levelId: number, page: PageRequest): Promise<Page<Movement>>;
-  /** Appends a relative adjustment and returns the level after it. */
-  adjust(itemId: number, input: Adjust): Promise<Level>;
+  /** Newest first; with a `type`, those alone whose sum that term of the explanation is. */
+  movements(levelId: number, query: LevelMovementsQuery): Promise<Page<Movement>>;
+  /** The level of an item at a location, by id or code; at the default one if it is left out. */
+  at(itemId: number, location: number | string | undefined): Promise<Level>;
+  /** Sets the level's own low mark. */
+  update(id: number, input: UpdateLevel): Promise<Level>;
+  /** Appends a relative adjustment. @param madeBy  who makes it */
+  adjust(itemId: number, input: Adjust, madeBy: string | null): Promise<void>;
 }
 
 export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): LevelsService => {
@@ -80,23 +87,37 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
 
     get: (id) => one({ 'l.id': id }),
 
-    async movements(levelId, request) {
-      await one({ 'l.id': levelId });
+    async movements(levelId, { type, reason, rest, ...request }) {
       const executor = await currentExecutor(strapi);
-      const query = table(strapi, executor, MOVEMENTS_TABLE)
-        .where({ level_id: levelId })
-        .select('*')
-        .orderBy('id', 'desc');
+      const level = await firstOrNotFound<LevelRow>(
+        table(strapi, executor, LEVELS_TABLE).where({ id: levelId }),
+        'Level'
+      );
+      const all = table(strapi, executor, MOVEMENTS_TABLE).where({ level_id: levelId });
+      const { query } =
+        type === undefined
+          ? { query: all }
+          : await movementsOfTerm(strapi, executor, level, { type, reason, rest });
+      query.select('*').orderBy('id', 'desc');
       const { rows, meta } = await readPage<MovementRow>(executor, query, request);
       return { data: rows.map(toMovement), meta };
     },
 
-    async adjust(itemId, { location: wanted, quantity, reason, occurred_at: occurredAt }) {
-      const now = Date.now();
-      if (occurredAt !== undefined && occurredAt > now) {
-        throw fieldError('occurred_at', 'must not lie in the future');
-      }
-      return withTransientRetry(() =>
+    async at(itemId, wanted) {
+      const executor = await currentExecutor(strapi);
+      const location = await locationFromInput(strapi, executor, wanted, 'location');
+      return one({ 'l.item_id': itemId, 'l.location_id': Number(location.id) });
+    },
+
+    update: (id, { low_at: lowAt }) =>
+      inTransaction(strapi, async ({ trx }) => {
+        await one({ 'l.id': id });
+        await table(strapi, trx, LEVELS_TABLE).where({ id }).update({ low_at: lowAt });
+        return one({ 'l.id': id });
+      }),
+
+    async adjust(itemId, { location: wanted, quantity = 0, reason, occurred_at: at }, madeBy) {
+      await withTransientRetry(() =>
         inTransaction(strapi, async ({ trx }) => {
           const item = await table(strapi, trx, ITEMS_TABLE).where({ id: itemId }).first();
           if (!item) throw new errors.NotFoundError('Item not found');
@@ -107,15 +128,15 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
           ledger.move({
             ...place,
             type: 'adjustment',
-            at: occurredAt ?? now,
+            at: timeOf(at),
             quantity,
             reason: null,
             eventId: null,
             note: reason ?? null,
+            madeBy,
           });
           const changes = await ledger.flush();
           await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
-          return one({ 'l.item_id': place.item, 'l.location_id': place.location });
         })
       );
     },

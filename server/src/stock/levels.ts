@@ -95,3 +95,13 @@ export interface LevelChange extends Place {
   before: number;
   after: number;
 }
+
+/** One change a level, in the order in which the levels first changed; none where it is as before. */
+export const mergeChanges = (changes: readonly LevelChange[]): LevelChange[] => {
+  const merged = new Map<number, LevelChange>();
+  for (const change of changes) {
+    const { before } = merged.get(change.levelId) ?? change;
+    merged.set(change.levelId, { ...change, before });
+  }
+  return [...merged.values()].filter(({ before, after }) => before !== after);
+};

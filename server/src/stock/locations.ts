@@ -3,6 +3,7 @@ import { currentExecutor, type Executor, table } from '../database/connection';
 import { fieldError } from '../http/validation';
 import { digestOf } from './digest';
 import { type LocationRow, LOCATIONS_TABLE } from './tables';
+import { type Refusal, refusal } from '../runtime/refusal';
 
 export const locationDigest = (code: string): string => digestOf(`location:${code}`);
 
@@ -51,8 +52,8 @@ export const locationNamed = async (
 };
 
 /** What is said of a location that a client named and that there is none of. */
-export const noLocation = (named: number | string | undefined): string =>
-  `there is no location ${named}`;
+export const noLocation = (named: number | string | undefined): Refusal =>
+  refusal(`there is no location ${named}`, 'no_location', { name: named ?? '' });
 
 /** @throws ValidationError (400) that names the field where there is no such location. */
 export const locationFromInput = async (

@@ -3,6 +3,7 @@ import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import type { LevelChange } from './levels';
+import { isCurrencyCode } from './product-facts';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
 
 /** A product of the site's own, as the `stock` option maps it. */
@@ -46,15 +47,18 @@ export const checkProductMapping = (strapi: Core.Strapi): void => {
         `there is no content type ${mapping.contentType}. Possible: ${possible.join(', ') || 'none'}.`
     );
   }
-  for (const part of ['sku', 'gtin', 'quantity'] as const) {
-    const name = mapping[part];
+  const options = getOptions(strapi).stock;
+  for (const part of ['sku', 'gtin', 'quantity', 'name', 'price', 'currency'] as const) {
+    const name = options?.[part];
     if (name === undefined) continue;
     const attribute = type.attributes[name];
-    const fits = attribute && (part !== 'quantity' || NUMERIC.has(attribute.type));
+    if (part === 'currency' && !attribute && isCurrencyCode(name)) continue;
+    const isNumber = part === 'quantity' || part === 'price';
+    const fits = attribute && (!isNumber || NUMERIC.has(attribute.type));
     if (fits) continue;
     throw new Error(
       `The options of the plugin switchboard (config/plugins) are wrong:\n  switchboard.stock.${part}: ` +
-        `${mapping.contentType} has no ${part === 'quantity' ? 'numeric ' : ''}attribute ${name}. ` +
+        `${mapping.contentType} has no ${isNumber ? 'numeric ' : ''}attribute ${name}. ` +
         `Possible: ${Object.keys(type.attributes).join(', ')}.`
     );
   }

@@ -1,9 +1,10 @@
 import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
 import type { RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
-import { type Executor, inTransaction, table } from '../database/connection';
+import { inTransaction, table } from '../database/connection';
 import { withTransientRetry } from '../database/errors/retry';
-import { type LevelState, openLevel, STANDING_REASONS } from './rules/fold';
+import { markChanged } from './catalogue/changes';
+import { foldInDatabase } from './fold-level';
+import type { LevelState } from './rules/fold';
 import { writeThrough } from './product-mapping';
 import {
   type ItemRow,
@@ -12,42 +13,9 @@ import {
   LEVELS_TABLE,
   type LocationRow,
   LOCATIONS_TABLE,
-  type MovementRow,
-  MOVEMENTS_TABLE,
 } from './tables';
 
 const LEVELS_AT_ONCE = 50;
-
-/** The fold of `rules/fold.ts`, asked of the database, so that a million movements cost no memory. */
-const foldInDatabase = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  level: LevelRow
-): Promise<LevelState> => {
-  const movements = (): Knex.QueryBuilder =>
-    table(strapi, trx, MOVEMENTS_TABLE).where({ level_id: level.id });
-  const last = (await movements()
-    .where({ type: 'count' })
-    .orderBy([
-      { column: 'at', order: 'desc' },
-      { column: 'seq', order: 'desc' },
-      { column: 'line', order: 'desc' },
-    ])
-    .first()) as MovementRow | undefined;
-  const moved = movements()
-    .whereNot({ type: 'count' })
-    .andWhere((any) => {
-      any.whereNull('reason').orWhereNotIn('reason', [...STANDING_REASONS]);
-    });
-  if (last) moved.andWhere('at', '>', Number(last.at));
-  const [sum] = (await moved.sum({ moved: 'quantity' })) as { moved: number | string | null }[];
-  const after = Number(sum?.moved ?? 0);
-  if (!last) return openLevel(Number(level.opening) + after);
-  return {
-    quantity: Number(last.quantity) + after,
-    lastCount: { time: Number(last.at), seq: Number(last.seq), line: Number(last.line) },
-  };
-};
 
 interface Finding {
   level: LevelRow;
@@ -86,6 +54,11 @@ const compareBatch = async (
           updated_at: Date.now(),
         });
     }
+    await markChanged(
+      strapi,
+      trx,
+      findings.map(({ level }) => Number(level.item_id))
+    );
     await writeThrough(
       strapi,
       trx,
@@ -103,8 +76,9 @@ const compareBatch = async (
 const describe = async (
   strapi: Core.Strapi,
   findings: readonly Finding[]
-): Promise<RebuildDifference[]> =>
-  inTransaction(strapi, async ({ trx }) => {
+): Promise<RebuildDifference[]> => {
+  if (findings.length === 0) return [];
+  return inTransaction(strapi, async ({ trx }) => {
     const differences: RebuildDifference[] = [];
     for (const { level, should } of findings) {
       const item = (await table(strapi, trx, ITEMS_TABLE).where({ id: level.item_id }).first()) as
@@ -122,30 +96,39 @@ const describe = async (
     }
     return differences;
   });
+};
+
+export interface RebuildOptions {
+  /** Whether the stored levels are set right. */
+  mend?: boolean;
+  /** Is told after each batch, in turn: how many levels were in it, and which of them differ. */
+  onBatch?(levels: number, differences: readonly RebuildDifference[]): Promise<void>;
+}
 
 export interface RebuildService {
   /**
    * Works every level out anew from the ledger and reports where the stored one differs; there
    * should be no difference, ever. A few levels at a time, each batch in a short transaction.
-   * @param mend  whether the stored levels are set right
    */
-  rebuild(options?: { mend?: boolean }): Promise<RebuildReport>;
+  rebuild(options?: RebuildOptions): Promise<RebuildReport>;
 }
 
 export const createRebuildService = ({ strapi }: { strapi: Core.Strapi }): RebuildService => ({
-  async rebuild({ mend = false } = {}) {
+  async rebuild({ mend = false, onBatch } = {}) {
     let levels = 0;
     let afterId = 0;
-    const findings: Finding[] = [];
+    const differences: RebuildDifference[] = [];
     for (;;) {
       const from = afterId;
       const batch = await withTransientRetry(() => compareBatch(strapi, from, mend));
       levels += batch.rows.length;
-      findings.push(...batch.findings);
+      const found = await describe(strapi, batch.findings);
+      differences.push(...found);
+      await onBatch?.(batch.rows.length, found);
       const last = batch.rows.at(-1);
       if (!last || batch.rows.length < LEVELS_AT_ONCE) break;
       afterId = Number(last.id);
     }
-    return { levels, differences: await describe(strapi, findings), mended: mend };
+    return { levels, differences, mended: mend };
   },
 });

@@ -23,6 +23,7 @@ export const toItem = (row: ItemRow): Item => ({
   gtin: row.gtin,
   name: row.name,
   low_at: Number(row.low_at ?? 0),
+  archived_at: isoTimeOrNull(row.archived_at ?? null),
   created_at: isoTime(Number(row.created_at)),
   updated_at: isoTime(Number(row.updated_at)),
 });
@@ -50,6 +51,7 @@ export const toLevel = (row: JoinedLevel): Level => ({
   location: summaryOf(row),
   quantity: Number(row.quantity),
   opening: Number(row.opening),
+  low_at: row.low_at === null ? null : Number(row.low_at),
   last_counted_at: isoTimeOrNull(row.count_at),
 });
 
@@ -64,5 +66,8 @@ export const toMovement = (row: MovementRow): Movement => ({
   quantity_after: Number(row.quantity_after),
   note: row.note,
   event_id: row.event_id === null ? null : Number(row.event_id),
+  document_id: row.document_id === null ? null : Number(row.document_id),
+  made_by: row.made_by,
+  undone: Boolean(row.undone),
   created_at: isoTime(Number(row.created_at)),
 });

@@ -3,7 +3,14 @@ import { type Executor, table } from '../database/connection';
 import { type EventMap, getHook } from '../hooks';
 import { type EventToPublish, getPublisher } from '../webhooks/publishing/publisher';
 import type { LevelChange } from './levels';
-import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from './tables';
+import {
+  type ItemRow,
+  ITEMS_TABLE,
+  type LevelRow,
+  LEVELS_TABLE,
+  type LocationRow,
+  LOCATIONS_TABLE,
+} from './tables';
 
 const GROUP = 'Point of sale';
 
@@ -92,9 +99,20 @@ export const stockChangeEvents = async (
       .whereIn('id', ids.slice(start, start + 500))) as ItemRow[];
     for (const row of rows) items.set(Number(row.id), row);
   }
+  const marks = new Map<number, number>();
+  for (let start = 0; start < changes.length; start += 500) {
+    const levels = (await table(strapi, trx, LEVELS_TABLE)
+      .select('id', 'low_at')
+      .whereNotNull('low_at')
+      .whereIn(
+        'id',
+        changes.slice(start, start + 500).map(({ levelId }) => levelId)
+      )) as Pick<LevelRow, 'id' | 'low_at'>[];
+    for (const { id, low_at: mark } of levels) marks.set(Number(id), Number(mark));
+  }
   const places = (await table(strapi, trx, LOCATIONS_TABLE).select('*')) as LocationRow[];
   const locations = new Map(places.map((row) => [Number(row.id), row]));
-  return changes.flatMap(({ item: itemId, location: locationId, before, after }) => {
+  return changes.flatMap(({ item: itemId, location: locationId, levelId, before, after }) => {
     const item = items.get(itemId);
     const location = locations.get(locationId);
     if (!item || !location) return [];
@@ -104,7 +122,7 @@ export const stockChangeEvents = async (
       quantity: after,
       previous_quantity: before,
     };
-    const lowAt = Number(item.low_at ?? 0);
+    const lowAt = marks.get(Number(levelId)) ?? Number(item.low_at ?? 0);
     const events: EventToPublish[] = [];
     if (heard.has('stock.changed')) events.push({ event: 'stock.changed', data });
     if (heard.has('stock.low') && after <= lowAt && before > lowAt) {

@@ -1,11 +1,16 @@
 import type { PlainTable } from '../database/tables/plain-tables';
+import type { MovementType } from './rules/fold';
 
 export const ITEMS_TABLE = 'switchboard_items';
 export const LOCATIONS_TABLE = 'switchboard_locations';
 export const LEVELS_TABLE = 'switchboard_levels';
 export const MOVEMENTS_TABLE = 'switchboard_movements';
+export const DOCUMENTS_TABLE = 'switchboard_stock_documents';
 
-/** Columns named `*_digest` hold `digestOf(…)`: equal only if byte-equal, whatever the collation. */
+/**
+ * An archived item (`archived_at`) keeps its levels and movements, and is found by no record.
+ * Columns named `*_digest` hold `digestOf(…)`: equal only if byte-equal, whatever the collation.
+ */
 export const itemTable: PlainTable = {
   tableName: ITEMS_TABLE,
   attributes: {
@@ -16,6 +21,7 @@ export const itemTable: PlainTable = {
     gtin_digest: { type: 'string' },
     name: { type: 'text' },
     low_at: { type: 'biginteger' },
+    archived_at: { type: 'biginteger' },
     created_at: { type: 'biginteger' },
     updated_at: { type: 'biginteger' },
   },
@@ -42,7 +48,7 @@ export const locationTable: PlainTable = {
 /**
  * `count_*` is the count that `quantity` starts from (applied); `accepted_count_at` the newest one
  * that was accepted, queued ones too; `test_count_at` the same among test-mode records, which
- * never make a live count stale.
+ * never make a live count stale. `low_at` is the level's own low mark; null: its item's.
  */
 export const levelTable: PlainTable = {
   tableName: LEVELS_TABLE,
@@ -57,6 +63,7 @@ export const levelTable: PlainTable = {
     count_line: { type: 'integer' },
     accepted_count_at: { type: 'biginteger' },
     test_count_at: { type: 'biginteger' },
+    low_at: { type: 'biginteger' },
     updated_at: { type: 'biginteger' },
   },
   indexes: [
@@ -65,7 +72,11 @@ export const levelTable: PlainTable = {
   ],
 };
 
-/** Append-only. `at` is the effective time, `seq` and `line` order counts of the very same time. */
+/**
+ * Append-only. `at` is the effective time, `seq` and `line` order counts of the very same time.
+ * `document_id` is the transfer or stocktake it belongs to, `made_by` who made it by hand. `undone`
+ * is set where a count's line was taken back: no level starts from it any more.
+ */
 export const movementTable: PlainTable = {
   tableName: MOVEMENTS_TABLE,
   attributes: {
@@ -81,6 +92,9 @@ export const movementTable: PlainTable = {
     reason: { type: 'string' },
     note: { type: 'text' },
     event_id: { type: 'integer' },
+    document_id: { type: 'integer' },
+    made_by: { type: 'text' },
+    undone: { type: 'boolean' },
     created_at: { type: 'biginteger' },
   },
   indexes: [
@@ -88,8 +102,44 @@ export const movementTable: PlainTable = {
     { name: 'sb_movement_type', columns: ['level_id', 'type', 'at'] },
     { name: 'sb_movement_log', columns: ['level_id', 'id'] },
     { name: 'sb_movement_event', columns: ['event_id'] },
+    { name: 'sb_movement_document', columns: ['document_id'] },
   ],
 };
+
+/**
+ * Transfers and stocktakes that were made by hand; their lines are movements. `location_id` is where a
+ * transfer takes from, or what was counted; `external_digest` makes an external id unique.
+ */
+export const documentTable: PlainTable = {
+  tableName: DOCUMENTS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    kind: { type: 'string' },
+    external_id: { type: 'text' },
+    external_digest: { type: 'string' },
+    at: { type: 'biginteger' },
+    location_id: { type: 'integer' },
+    to_location_id: { type: 'integer' },
+    made_by: { type: 'text' },
+    created_at: { type: 'biginteger' },
+  },
+  indexes: [
+    { name: 'sb_document_external', columns: ['external_digest'], type: 'unique' },
+    { name: 'sb_document_kind', columns: ['kind', 'id'] },
+  ],
+};
+
+export interface DocumentRow {
+  id: number;
+  kind: 'transfer' | 'stocktake';
+  external_id: string | null;
+  external_digest: string;
+  at: Big;
+  location_id: number;
+  to_location_id: number | null;
+  made_by: string | null;
+  created_at: Big;
+}
 
 /** PostgreSQL and MySQL hand `biginteger` columns out as text. */
 export type Big = number | string;
@@ -102,6 +152,7 @@ export interface ItemRow {
   gtin_digest: string | null;
   name: string | null;
   low_at: Big;
+  archived_at: Big | null;
   created_at: Big;
   updated_at: Big;
 }
@@ -127,13 +178,14 @@ export interface LevelRow {
   count_line: number | null;
   accepted_count_at: Big | null;
   test_count_at: Big | null;
+  low_at: Big | null;
   updated_at: Big;
 }
 
 export interface MovementRow {
   id: number;
   level_id: number;
-  type: 'sale' | 'refund' | 'adjustment' | 'count';
+  type: MovementType;
   at: Big;
   seq: Big | null;
   line: number | null;
@@ -143,5 +195,8 @@ export interface MovementRow {
   reason: string | null;
   note: string | null;
   event_id: number | null;
+  document_id: number | null;
+  made_by: string | null;
+  undone: boolean | number | null;
   created_at: Big;
 }

@@ -20,7 +20,12 @@ export const claimedLine = (lease: LeasedDelivery): string =>
 /** Why a delivery that was claimed is not sent now. */
 export const unsentLine = (
   lease: LeasedDelivery,
-  why: 'no time left' | 'webhook deleted' | 'webhook switched off' | 'module switched off'
+  why:
+    | 'no time left'
+    | 'webhook deleted'
+    | 'webhook switched off'
+    | 'webhook paused'
+    | 'module switched off'
 ): string => `${nameOf(lease)} not sent: ${why}`;
 
 export const startedLine = (id: string, { id: webhook }: WebhookRow, manual: boolean): string =>

@@ -1,12 +1,23 @@
+import { getOptions } from '../config';
 import { getClock } from '../database/clock';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import { registerHooks } from '../hooks';
 import type { Feature } from '../feature';
+import { loadUndici } from '../net/undici-package';
+import { offerMetrics } from '../observability/metric-sources';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { settleArrivedWebhooks } from './delivering/arrivals';
+import { prepareRollups } from './health/fill-rollups';
+import { webhookMetrics } from './health/metrics';
+import { rollupsTable, totalsTable } from './health/rollups';
+import { prepareNumbering } from './journal/numbering';
+import { journalTable, replaysTable } from './journal/tables';
 import { manualRequestsTable } from './delivering/by-hand/requests-table';
+import { offerWebhookTools } from './managing/assistant-tools';
 import { controllers } from './managing/controllers';
 import { createDeliveriesService } from './managing/deliveries-service';
+import { createRecoveriesService } from './managing/recoveries-service';
+import { recoveriesTable, recoveryItemsTable } from './recovering/tables';
 import { createEventsService, sendForPlugin } from './publishing/events-service';
 import { createPublisher, prepareTelling } from './publishing/publisher';
 import { routes } from './managing/routes';
@@ -16,7 +27,9 @@ import {
   attemptsTable,
   deliveryTable,
   deliveryType,
+  lineEndsTable,
   messageType,
+  pacesTable,
   WEBHOOK,
   webhookTable,
   WEBHOOKS_TABLE,
@@ -30,10 +43,23 @@ let giveUpAnnouncing: (() => void) | undefined;
 export const webhooks: Feature = {
   contentTypes: { webhook: webhookType, message: messageType, delivery: deliveryType },
   internalTables: [webhookTable, deliveryTable],
-  tables: [attemptsTable, manualRequestsTable, subscriptionsTable],
+  tables: [
+    attemptsTable,
+    manualRequestsTable,
+    subscriptionsTable,
+    rollupsTable,
+    pacesTable,
+    lineEndsTable,
+    totalsTable,
+    journalTable,
+    replaysTable,
+    recoveriesTable,
+    recoveryItemsTable,
+  ],
   services: {
     webhooks: createWebhooksService,
     deliveries: createDeliveriesService,
+    recoveries: createRecoveriesService,
     publisher: createPublisher,
     events: createEventsService,
   },
@@ -42,13 +68,18 @@ export const webhooks: Feature = {
   register({ strapi }) {
     registerHooks(strapi, (event, data) => sendForPlugin(strapi, event, data));
     prepareTelling(strapi);
+    offerMetrics(strapi, webhookMetrics);
+    offerWebhookTools(strapi);
     prepareInternalTypes(strapi, ['webhook', 'message', 'delivery']);
     followInternalRows(strapi, WEBHOOK, WEBHOOKS_TABLE);
     keepSubscriptionIndex(strapi);
   },
   async bootstrap({ strapi }) {
+    if (getOptions(strapi).webhooks.client === 'undici') await loadUndici();
     await getClock(strapi).sync();
     await settleArrivedWebhooks(strapi);
+    await prepareRollups(strapi);
+    await prepareNumbering(strapi);
     if (!hasEncryptionKey(strapi)) {
       strapi.log.error(`switchboard: secrets cannot be stored: ${MISSING_KEY_HELP}.`);
     }

@@ -1,6 +1,8 @@
+import type { SubjectType, WebhookOrdering } from '../../../shared/contracts/webhooks';
 import type { InternalTable } from '../database/tables/internal-tables';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
+import type { WebhookPayload } from '../../../shared/contracts/webhooks';
 
 export const WEBHOOK = 'plugin::switchboard.webhook';
 export const WEBHOOKS_TABLE = 'switchboard_webhooks';
@@ -8,11 +10,16 @@ export const DELIVERIES_TABLE = 'switchboard_deliveries';
 export const MESSAGE = 'plugin::switchboard.message';
 export const MESSAGES_TABLE = 'switchboard_messages';
 export const ATTEMPTS_TABLE = 'switchboard_attempts';
+export const PACES_TABLE = 'switchboard_webhook_paces';
+export const LINE_ENDS_TABLE = 'switchboard_line_ends';
 export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
- * `secret` is encrypted with the host's key. `origin_id` is the id that the row had where it was
- * made: an import gives rows ids of their own, and so it is known to be one.
+ * `secret` is encrypted with the host's key, and so is `previous_secret`, with which posts are signed
+ * too until a time, where somebody rotated with an overlap. `payload` is null where it is full,
+ * `ordering` and `filter` where there is none, `rate_per_second` and `concurrency` where no own one is. `failing_since` and the counts are what it may be switched off for:
+ * they begin anew when it is switched on. `origin_id` is the id that the row had where it was made: an
+ * import gives rows ids of their own, and so it is known to be one.
  */
 export const webhookType = internalType({
   singularName: 'webhook',
@@ -31,6 +38,13 @@ export const webhookType = internalType({
     failed_attempts: { type: 'integer', default: 0 },
     failing_since: epoch(),
     updated_at: now(),
+    payload: { type: 'string' },
+    filter: jsonText(),
+    rate_per_second: { type: 'float' },
+    concurrency: { type: 'integer' },
+    ordering: { type: 'string' },
+    previous_secret: { type: 'text', private: true },
+    previous_secret_until: epoch(),
     origin_id: { type: 'integer', private: true },
   },
 });
@@ -57,6 +71,8 @@ export const messageType = internalType({
  * column `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the
  * site is shown. `attempts` has those of versions before 0.2, the newest last; since then each is a row
  * of `switchboard_attempts`. `body` is what is sent, or null where it shares a message with others.
+ * `error` is null as long as nothing was tried: so the log tells apart what waits and what fails. The
+ * `subject_…` are null in rows of versions before 0.2.
  *
  * `webhook` is the same column as `webhook_id`, seen as a relation: so an import maps it to the id
  * that the webhook was given; `message` likewise. They are virtual, for a foreign key would lock the
@@ -95,17 +111,29 @@ export const deliveryType = internalType({
     event: { type: 'string' },
     state: { type: 'string', columnName: 'status' },
     tries: { type: 'integer' },
+    extra_tries: { type: 'integer' },
     is_test: { type: 'boolean' },
     next_attempt_at: epoch(),
     finished_at: epoch(),
     error: { type: 'string' },
+    subject_type: { type: 'string' },
+    subject_id: { type: 'string' },
+    subject_label: { type: 'string' },
     url: { type: 'text' },
+    replayed: { type: 'boolean' },
     body: { type: 'text' },
     attempts: jsonText(),
   },
+  // Of the log (docs/decisions/0019-the-log-goes-by-a-few-indexes.md), and of its retention.
   indexes: [
-    { name: 'sb_delivery_log', columns: ['webhook_id', 'status', 'id'] },
-    { name: 'sb_delivery_new', columns: ['webhook_id', 'id'] },
+    { name: 'sb_delivery_new', columns: ['webhook_id', 'created_at', 'id'] },
+    {
+      name: 'sb_delivery_log',
+      columns: ['webhook_id', 'status', 'is_test', 'error', 'created_at', 'id'],
+    },
+    { name: 'sb_delivery_all', columns: ['status', 'is_test', 'error', 'created_at', 'id'] },
+    { name: 'sb_delivery_event', columns: ['event', 'status', 'is_test', 'created_at', 'id'] },
+    { name: 'sb_delivery_subject', columns: ['subject_type', 'subject_id', 'created_at', 'id'] },
     { name: 'sb_delivery_end', columns: ['finished_at'] },
   ],
 });
@@ -113,15 +141,24 @@ export const deliveryType = internalType({
 /**
  * What the queue keeps with a delivery (`database/leases/leased-rows.ts`). No attributes of the content
  * type, so that no transfer carries them: a row that was imported is due for nobody, here or
- * anywhere, and so is never sent by itself.
+ * anywhere, and so is never sent by itself. `paused_ms` is by how much its receiver has put it off.
+ * `line` is the record whose deliveries go one after the other (`delivering/store/lines.ts`), null where
+ * none do and once the delivery has ended; with `released_at` later ones do not wait for it.
  */
 const deliveryQueueColumns: PlainTable = {
   tableName: DELIVERIES_TABLE,
   attributes: {
     due_at: { type: 'biginteger' },
     owner: { type: 'string' },
+    paused_ms: { type: 'biginteger' },
+    line: { type: 'string' },
+    released_at: { type: 'biginteger' },
   },
-  indexes: [{ name: 'sb_delivery_due', columns: ['webhook_id', 'due_at'] }],
+  indexes: [
+    { name: 'sb_delivery_due', columns: ['webhook_id', 'due_at'] },
+    { name: 'sb_delivery_waiting', columns: ['webhook_id', 'due_at'], present: 'due_at' },
+    { name: 'sb_delivery_line', columns: ['webhook_id', 'line', 'id'], present: 'line' },
+  ],
 };
 
 /**
@@ -151,13 +188,50 @@ export const attemptsTable: PlainTable = {
 /**
  * What of a webhook is in the index of subscriptions (`subscriptions/subscription-index.ts`): its own
  * id, once it is there, and the events it had then. No attributes: what an import brings is not there.
+ * Nor is its health (`health/`), which is about attempts from here: whether there was one, and when the
+ * first one after the last success failed; `alarmed_at`: when somebody was told that it fails.
+ * `answered_rotation` is the `previous_secret_until` of the rotation since which a post was answered 2xx:
+ * of another rotation it says nothing, so none has to reset it.
  */
-const webhookIndexColumns: PlainTable = {
+const webhookOwnColumns: PlainTable = {
   tableName: WEBHOOKS_TABLE,
   attributes: {
     indexed_id: { type: 'integer' },
     indexed_events: { type: 'text' },
+    attempted: { type: 'boolean' },
+    unwell_since: { type: 'biginteger' },
+    alarmed_at: { type: 'biginteger' },
+    paused_until: { type: 'biginteger' },
+    answered_rotation: { type: 'biginteger' },
   },
+};
+
+/**
+ * One row for each webhook that has a rate or an order: whoever claims of it holds this row, so claims
+ * follow one another. `free_at` is when its rate allows the next attempt, in microseconds since 1970.
+ */
+export const pacesTable: PlainTable = {
+  tableName: PACES_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    webhook_id: { type: 'integer' },
+    free_at: { type: 'biginteger' },
+  },
+  indexes: [{ name: 'sb_pace_webhook', columns: ['webhook_id'], type: 'unique' }],
+};
+
+/**
+ * Lines of a webhook in which a delivery has ended, for the next claim to let the one after it go. A
+ * row lives until that claim.
+ */
+export const lineEndsTable: PlainTable = {
+  tableName: LINE_ENDS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    webhook_id: { type: 'integer' },
+    line: { type: 'string' },
+  },
+  indexes: [{ name: 'sb_line_end_webhook', columns: ['webhook_id', 'id'] }],
 };
 
 export const webhookTable: InternalTable = {
@@ -166,7 +240,7 @@ export const webhookTable: InternalTable = {
   renamed: {},
   added: { document_id: { type: 'string' }, origin_id: { type: 'integer' } },
   filled: { origin_id: null },
-  besides: webhookIndexColumns,
+  besides: webhookOwnColumns,
 };
 
 export const deliveryTable: InternalTable = {
@@ -185,7 +259,8 @@ export interface WebhookRow {
   document_id: string;
   name: string;
   url: string;
-  events: string;
+  /** null: somebody else made the row, and left them out. */
+  events: string | null;
   active: boolean | number;
   secret: string;
   disabled_reason: string | null;
@@ -194,6 +269,21 @@ export interface WebhookRow {
   /** Since the last attempt that succeeded; null in rows of version 0.1. */
   failed_attempts: number | null;
   failing_since: number | string | null;
+  payload: WebhookPayload | null;
+  /** JSON Schema as text. */
+  filter: string | null;
+  rate_per_second: number | string | null;
+  concurrency: number | string | null;
+  ordering: WebhookOrdering | null;
+  previous_secret: string | null;
+  previous_secret_until: number | string | null;
+  answered_rotation: number | string | null;
+  /** null, too: no attempt was made. */
+  attempted: boolean | number | null;
+  unwell_since: number | string | null;
+  alarmed_at: number | string | null;
+  /** Nothing is sent before; its receiver asked for it. */
+  paused_until: number | string | null;
   site_instance: string | null;
   origin_id: number | null;
   created_at: number | string;
@@ -209,18 +299,28 @@ export interface DeliveryRow {
   event: string;
   status: 'pending' | 'sent' | 'failed';
   tries: number;
+  /** Of `tries`, those by hand that used up nothing of the schedule; null: none. */
+  extra_tries: number | null;
   is_test: boolean | number;
   due_at: number | string | null;
   owner: string | null;
+  paused_ms: number | string | null;
+  line: string | null;
+  released_at: number | string | null;
   next_attempt_at: number | string | null;
   created_at: number | string;
   finished_at: number | string | null;
   error: string | null;
+  subject_type: SubjectType | null;
+  subject_id: string | null;
+  subject_label: string | null;
   url: string;
   /** null: it is made of the message. */
   body: string | null;
   message_id: number | string | null;
   attempts: string;
+  /** null, too: it is no event of the journal that was sent later. */
+  replayed: boolean | number | null;
   site_instance: string | null;
 }
 

@@ -1,4 +1,5 @@
 import crypto from 'node:crypto';
+import path from 'node:path';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
 import { type Answer, send } from '../../support/http';
 import { startPlayground as start } from '../../support/playground';
@@ -20,6 +21,12 @@ export interface Playground {
   createUser(role: string): Promise<Login>;
   /** Makes a role that may do only this; actions of the plugin, such as `webhooks.read`. */
   createRole(name: string, actions: readonly AdminAction[]): Promise<void>;
+  /** Its SQLite database. */
+  readonly databaseFile: string;
+  /** `kill -9` of the site's process. */
+  kill(): Promise<void>;
+  /** Starts again on the same data and port, after a kill. */
+  again(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -27,7 +34,7 @@ export interface Playground {
 export const startPlayground = async (
   webhooks: Record<string, unknown> = {}
 ): Promise<Playground> => {
-  const running = await start({ SWITCHBOARD_WEBHOOKS: JSON.stringify(webhooks) });
+  let running = await start({ SWITCHBOARD_WEBHOOKS: JSON.stringify(webhooks) });
   const { siteUrl: url, login } = running;
   const post = (route: string, body: unknown) =>
     send<{ data: Record<string, string> }>({ method: 'POST', url: `${url}${route}`, body });
@@ -64,6 +71,11 @@ export const startPlayground = async (
       }));
       await admin('PUT', `/admin/roles/${id}/permissions`, { permissions });
     },
-    stop: running.stop,
+    databaseFile: path.join(running.dataFolder, 'data.db'),
+    kill: () => running.killSite(),
+    async again() {
+      running = await running.again();
+    },
+    stop: () => running.stop(),
   };
 };

@@ -7,6 +7,7 @@ module.exports = ({ env }) => ({
   app: { keys: ['test-key-one', 'test-key-two'] },
   dirs: { public: env('SITE_PUBLIC_DIR', './public') },
   ...(env('SITE_PROXY') && { proxy: env.json('SITE_PROXY') }),
+  mcp: { enabled: env.bool('SITE_MCP', false) },
   cron: { enabled: env.bool('CRON_ENABLED', true) },
   logger: {
     // `http` is the host's own default.

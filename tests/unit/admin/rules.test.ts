@@ -16,12 +16,16 @@ describe('the navigation', () => {
 
   test('has nothing of a part that the site does without', () => {
     const granted = ['webhooks.read', 'connections.read', 'pos-events.read', 'stock.read'];
-    expect(paths(granted, ['webhooks'], { crm: true, pos: false })).toEqual(['webhooks']);
-    expect(paths(granted, ['webhooks'], { crm: false, pos: true })).toHaveLength(4);
+    expect(paths(granted, ['webhooks'], { crm: true, pos: false })).toEqual([
+      'overview',
+      'webhooks',
+      'deliveries',
+    ]);
+    expect(paths(granted, ['webhooks'], { crm: false, pos: true })).toHaveLength(6);
   });
 
   test('has no webhooks while their module is off', () => {
-    expect(paths(['webhooks.read', 'stock.read'], [])).toEqual(['stock']);
+    expect(paths(['webhooks.read', 'stock.read'], [])).toEqual(['overview', 'stock']);
   });
 });
 

@@ -25,3 +25,9 @@ describe.each(['de', 'fr'])('%s', (language) => {
     expect(different).toEqual([]);
   });
 });
+
+test('French has no punctuation that could begin a line', () => {
+  const apart = / [:;!?»](?=\s|$|[.,)])|« /;
+  const texts = read('fr');
+  expect(Object.keys(texts).filter((key) => apart.test(texts[key]!))).toEqual([]);
+});

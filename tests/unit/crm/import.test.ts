@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { readHeader, readRow } from '../../../server/src/crm/import/columns';
-import { type CsvRecord, readCsv } from '../../../server/src/crm/import/read-csv';
+import { type CsvRecord, readCsv } from '../../../server/src/imports/read-csv';
 
 const records = async (text: string, chunk = 7): Promise<CsvRecord[]> => {
   const bytes = Buffer.from(text);

@@ -107,15 +107,16 @@ it('one that fails says why, when it is due again, and that its webhook is switc
   expect((await linesOfSending(/recorded/)).slice(3)).toEqual([
     'switchboard: delivery ID: attempt ended after N ms: http_500, status 500',
     'switchboard: delivery ID recorded: pending after 1 attempt, due again at TIME',
+    // Not of this level: who reads the warning knows the webhook by the name that he gave it.
+    `switchboard: webhook 3 (${CANARY} name): Attempts fail since TIME: http_500.`,
   ]);
-  await site.connection('switchboard_deliveries').update({ due_at: 1 });
+  await site.connection('switchboard_deliveries').update({ due_at: 1, next_attempt_at: 1 });
   expect(await linesOfSending(/switched off/)).toEqual([
     'switchboard: delivery ID claimed for attempt 2, lease until TIME',
     'switchboard: delivery ID: attempt started, to webhook 3',
     'switchboard: delivery ID: attempt ended after N ms: http_500, status 500',
     'switchboard: delivery ID recorded: failed after 2 attempts',
     'switchboard: webhook 3 switched off: what waits for it stays queued',
-    // Not of this level: who reads the warning knows the webhook by the name that he gave it.
     `switchboard: webhook 3 (${CANARY} name): Switched off after 1 failed deliveries in a row.`,
   ]);
 });

@@ -1,7 +1,9 @@
 import { type AsyncAPIDocumentInterface, type MessageInterface, Parser } from '@asyncapi/parser';
 import Ajv from 'ajv';
 import type { EventDeclaration, EventMap } from '../../../server/src/hooks';
+import { REPLAYED } from '../../../server/src/webhooks/rules/request-headers';
 import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/signature';
+import { thin } from '../../../server/src/webhooks/rules/thin';
 import { catalogue } from './support/catalogue';
 import { readDocument } from './support/markdown';
 
@@ -40,7 +42,7 @@ const complaints = (schema: object, value: unknown): string[] => {
 };
 
 interface PayloadSchema {
-  properties: { event: { const: string }; data: { properties: object } };
+  properties: { event: { const: string }; data: { anyOf: [{ properties: object }, object] } };
 }
 
 const payloadSchema = (message: MessageInterface): PayloadSchema =>
@@ -100,7 +102,7 @@ describe('docs/asyncapi.json, read by the parser of the AsyncAPI initiative', ()
       const declared = schema as { properties?: object };
       expect(properties.event.const).toBe(event);
       expect(Object.keys(declared.properties ?? {}).length).toBeGreaterThan(0);
-      expect(Object.keys(properties.data.properties)).toEqual(
+      expect(Object.keys(properties.data.anyOf[0].properties)).toEqual(
         Object.keys(declared.properties ?? {})
       );
     }
@@ -117,19 +119,37 @@ describe('docs/asyncapi.json, read by the parser of the AsyncAPI initiative', ()
     }
   });
 
-  it('declares the headers that a delivery is signed with, and no other', () => {
-    const headers = signatureHeaders({
+  it('takes what a webhook with a thin payload is sent, and no other lack', () => {
+    for (const [event, { example }] of Object.entries(events)) {
+      const schema = payloadSchema(messageOf(event));
+      const payload = messageOf(event).examples().all()[0]!.payload() as { data: unknown };
+      expect([event, complaints(schema, { ...payload, data: thin(example) })]).toEqual([event, []]);
+    }
+    const { data, ...rest } = messageOf('contact.created').examples().all()[0]!.payload() as {
+      data: object;
+    };
+    const wrong = { ...rest, data: { ...data, id: 17 } };
+    expect(complaints(payloadSchema(messageOf('contact.created')), wrong)).not.toEqual([]);
+  });
+
+  it('declares the headers that a delivery is signed with, that of a replay, and no other', () => {
+    const parts = {
       secret: generateSecret(),
       deliveryId: '0192d4c1-7a3e-7c11-9d55-1f2e3d4c5b6a',
       event: 'ping',
       timestamp: 1_772_373_900,
       body: '{}',
-    });
+    };
+    const headers = signatureHeaders(parts);
+    const whileReplaced = signatureHeaders({ ...parts, previousSecret: generateSecret() });
     for (const message of sent()) {
       const declared = message.headers()!.json() as { properties: object; required: string[] };
-      expect(Object.keys(declared.properties)).toEqual(Object.keys(headers));
+      expect(Object.keys(declared.properties).sort()).toEqual(
+        [...Object.keys(whileReplaced), ...Object.keys(REPLAYED)].sort()
+      );
       expect(declared.required).toEqual(Object.keys(headers));
       expect(complaints(declared, headers)).toEqual([]);
+      expect(complaints(declared, { ...whileReplaced, ...REPLAYED })).toEqual([]);
     }
   });
 });

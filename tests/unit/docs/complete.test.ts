@@ -3,6 +3,7 @@ import { optionsSchema } from '../../../server/src/config/schema';
 import { registerHooks } from '../../../server/src/hooks';
 import { FAILURE_CAUSES } from '../../../server/src/net/attempt-outcome';
 import { crmRoutes } from '../../../server/src/crm/resources/routes';
+import { observability } from '../../../server/src/observability';
 import { routes as webhookRoutes } from '../../../server/src/webhooks/managing/routes';
 import { readDocument } from './support/markdown';
 
@@ -69,9 +70,11 @@ describe('docs/management-api.md', () => {
       .filter(([method = '']) => /^`?[A-Z]+`?$/.test(method))
       .map(([method = '', path = '']) => `${method} ${path}`.replaceAll('`', ''))
   );
-  const served = [...(webhookRoutes.crm ?? []), ...crmRoutes].map(
-    ({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`
-  );
+  const served = [
+    ...(webhookRoutes.crm ?? []),
+    ...(observability.routes?.crm ?? []),
+    ...crmRoutes,
+  ].map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
 
   it.each([...new Set(served)])('has %s', (route) => {
     expect([...table]).toContain(route);
@@ -81,7 +84,7 @@ describe('docs/management-api.md', () => {
     expect([...table].filter((route) => !served.includes(route))).toEqual([]);
   });
 
-  it.each(ADMIN_ACTIONS.filter((action) => /^(webhooks|crm)\./.test(action)))(
+  it.each(ADMIN_ACTIONS.filter((action) => /^(webhooks|journal|metrics|crm)\./.test(action)))(
     'says what needs %s',
     (action) => {
       expect(names('docs/management-api.md', action)).toBe(true);

@@ -1,4 +1,4 @@
-import { bucketStarts, firstIdSince } from '../../../server/src/overview/health';
+import { bucketStarts } from '../../../server/src/overview/health';
 import { mappedTypes } from '../../../server/src/overview/mapped-types';
 import { parseOptions } from '../../../server/src/config/schema';
 
@@ -12,40 +12,10 @@ test('the chart covers the last 24 hours in twelve bars', () => {
   expect(starts[11]).toBe(now - 2 * HOUR);
 });
 
-describe('the first delivery since a time', () => {
-  /** Rows made at `id * 10`; some ids were deleted. */
-  const rows = [5, 6, 9, 10, 11, 40, 41];
-  let probes = 0;
-  const createdAt = async (id: number): Promise<number | null> => {
-    probes += 1;
-    const next = rows.find((row) => row >= id);
-    return next === undefined ? null : next * 10;
-  };
-
-  test.each([
-    [0, 5],
-    [60, 6],
-    [61, 7],
-    [400, 12],
-    [410, 41],
-    [411, 42],
-  ])('at %i it begins with id %i or a gap before its row', async (time, expected) => {
-    expect(await firstIdSince(createdAt, time, 5, 41)).toBe(expected);
-  });
-
-  test('is found in about twenty look-ups among a million', async () => {
-    probes = 0;
-    await firstIdSince(
-      async (id) => {
-        probes += 1;
-        return id;
-      },
-      765_432,
-      1,
-      1_000_000
-    );
-    expect(probes).toBeLessThanOrEqual(21);
-  });
+test('it ends with the hour that has begun, for figures are kept by the hour', () => {
+  const starts = bucketStarts(Date.UTC(2026, 0, 2, 10, 20));
+  expect(starts[11]).toBe(Date.UTC(2026, 0, 2, 9));
+  expect(starts[0]).toBe(Date.UTC(2026, 0, 1, 11));
 });
 
 test('mapped types say which fields are computed', () => {

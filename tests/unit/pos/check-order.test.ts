@@ -8,7 +8,7 @@ import { keyDigest } from '../../../server/src/pos/intake/connection-lookup';
 import { createRawBodyMiddleware } from '../../../server/src/pos/intake/raw-body';
 import { signBody } from '../../../server/src/pos/rules/signature';
 import { ERROR_CODES, ERROR_STATUS, type ErrorCode } from '../../../server/src/pos/rules/states';
-import { posRefusalTable } from '../../../server/src/pos/tables';
+import { posRefusalTable } from '../../../server/src/pos/intake/refusals-table';
 import { skuDigest } from '../../../server/src/stock/items';
 import { ensureDefaultLocation } from '../../../server/src/stock/locations';
 import { type SmallSite, startSmallSite } from '../../support/small-site';

@@ -24,6 +24,7 @@ const refund = (fields: Partial<GroupRefund> = {}): GroupRefund => ({
   namedLocation: 'none',
   onlyLocation: 2,
   graceOver: false,
+  accepted: false,
   ...fields,
 });
 const settleOne = (sales: GroupSale[], fields: Partial<GroupRefund> = {}) => {
@@ -87,6 +88,21 @@ describe('a refund whose sale was never seen', () => {
     const outcome = settleOne([], { graceOver: true });
     expect(outcome).toMatchObject({ status: 'held', saleNeverSeen: true });
     expect(settledFlags(outcome)).toEqual(['sale_never_seen']);
+  });
+
+  it('stands alone at once where its owner accepts it, without lines as one that moves nothing', () => {
+    expect(settleOne([], { lines, accepted: true })).toEqual(
+      settleOne([], { lines, graceOver: true })
+    );
+    const bare = settleOne([], { accepted: true });
+    expect(bare).toMatchObject({ status: 'standalone', shares: [] });
+    expect(stateOfRefund('live', bare, 0)).toBe('applied');
+    for (const own of [lines, null]) {
+      const fields = { lines: own };
+      expect(settleOne([sale(1, 1)], { ...fields, accepted: true })).toEqual(
+        settleOne([sale(1, 1)], fields)
+      );
+    }
   });
 
   it('is capped by its sale if that comes after all, and no longer marked', () => {

@@ -91,6 +91,32 @@ describe('slots', () => {
     expect(slots.roomFor(1)).toBe(1);
   });
 
+  it('of a quick group have more rows claimed in advance, of a slow one as many as it has slots', () => {
+    const roomAfter = (tookMs: number): number => {
+      const slots = new GroupSlots(64, 16);
+      slots.add(rows(1, 1));
+      takeAll(slots);
+      slots.finish(1, true, tookMs);
+      return slots.roomFor(1);
+    };
+    expect(roomAfter(5)).toBe(16 + 64);
+    expect(roomAfter(25)).toBe(16 + 32);
+    expect(roomAfter(500)).toBe(16 + 16);
+  });
+
+  it('never have more rows claimed than twice the cap of the node, claims under way included', () => {
+    const slots = new GroupSlots(10, 10);
+    slots.reserve(15);
+    expect(slots.roomFor(1)).toBe(5);
+    slots.reserve(-15);
+    slots.add(rows(1, 20));
+    takeAll(slots);
+    expect(slots.room).toBe(0);
+    expect(slots.roomFor(2)).toBe(0);
+    slots.finish(1, true);
+    expect(slots.room).toBe(1);
+  });
+
   it('go to the row that has been due longest, whenever it was claimed', () => {
     const slots = new GroupSlots(64, 16);
     slots.add(rows(1, 2, 50));
@@ -189,5 +215,64 @@ describe('slots', () => {
         }
       )
     );
+  });
+});
+
+describe('a group that asks to go slower', () => {
+  let now = 0;
+  const open = () => {
+    now = 0;
+    const slots = new GroupSlots<Lease>(64, 16, () => now);
+    slots.add(rows(1, 200));
+    return slots;
+  };
+  const asked = (slots: GroupSlots<Lease>) => {
+    slots.slow(1);
+    slots.finish(1, false);
+  };
+  /** How many run at once by now, while all that ends succeeds. */
+  const running = (slots: GroupSlots<Lease>): number => {
+    let most = takeAll(slots).length;
+    for (let round = 0; round < 5; round += 1) {
+      for (let ended = 0; ended < most; ended += 1) slots.finish(1, true);
+      most = takeAll(slots).length;
+    }
+    return most;
+  };
+
+  it('does half as much, and twice as much again with each minute that passes', () => {
+    const slots = open();
+    const began = takeAll(slots).length;
+    asked(slots);
+    asked(slots);
+    for (let ended = 2; ended < began; ended += 1) slots.finish(1, true);
+    expect(running(slots)).toBe(4);
+    for (let ended = 0; ended < 4; ended += 1) slots.finish(1, true);
+    now = 59_999;
+    expect(running(slots)).toBe(4);
+    for (let ended = 0; ended < 4; ended += 1) slots.finish(1, true);
+    now = 60_000;
+    expect(running(slots)).toBe(8);
+    for (let ended = 0; ended < 8; ended += 1) slots.finish(1, true);
+    now = 120_000;
+    expect(running(slots)).toBe(16);
+  });
+
+  it('never comes to a stop, and is not forgotten while it is idle', () => {
+    const slots = open();
+    const began = takeAll(slots).length;
+    for (let ended = 0; ended < began; ended += 1) asked(slots);
+    slots.dropWaiting();
+    slots.forgetExcept(new Map());
+    slots.add(rows(1, 100));
+    expect(running(slots)).toBe(1);
+  });
+
+  it('may do all that its cap allows where it only failed', () => {
+    const slots = open();
+    const began = takeAll(slots).length;
+    slots.finish(1, false);
+    for (let ended = 1; ended < began; ended += 1) slots.finish(1, true);
+    expect(running(slots)).toBe(16);
   });
 });

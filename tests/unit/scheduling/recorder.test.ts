@@ -15,6 +15,7 @@ const slowRecorder = () => {
   return {
     recorder,
     done,
+    recordings: () => ends.length,
     pass: (milliseconds: number) => {
       time += milliseconds;
     },
@@ -57,6 +58,35 @@ describe('a recorder', () => {
     expect(recorder.isFull()).toBe(true);
     await endRecording();
     expect(recorder.isFull()).toBe(false);
+  });
+
+  it('gathers for a while after a recording, unless an outcome is awaited and nothing else comes', async () => {
+    const { recorder, recordings, endRecording } = slowRecorder();
+    const settled = async (): Promise<number> => {
+      for (let tick = 0; tick < 10; tick += 1) await Promise.resolve();
+      return recordings();
+    };
+    recorder.add(1);
+    recorder.start();
+    await endRecording();
+    recorder.add(2);
+    recorder.start();
+    recorder.expectNoMore();
+    expect(await settled()).toBe(0);
+    recorder.add(3, true);
+    expect(await settled()).toBe(0);
+    recorder.expectNoMore();
+    expect(await settled()).toBe(1);
+    // What ends while that is recorded has no pause to end, and goes right after it.
+    recorder.add(4, true);
+    recorder.expectNoMore();
+    await endRecording();
+    expect(await settled()).toBe(1);
+    await endRecording();
+    recorder.add(5);
+    recorder.start();
+    expect(await settled()).toBe(0);
+    recorder.hurry();
   });
 
   it('is full with a thousand outcomes', () => {

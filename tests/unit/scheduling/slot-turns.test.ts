@@ -5,7 +5,12 @@ import { createMemoryStore, type MemoryStore } from './support/memory-store';
 const sleep = (milliseconds: number) =>
   new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
-const open = (queue: MemoryStore, attemptMs: number, changes: { concurrency?: number } = {}) => {
+interface Changes {
+  concurrency?: number;
+  perform?(lease: Lease): Promise<Lease | null>;
+}
+
+const open = (queue: MemoryStore, attemptMs: number, changes: Changes = {}) => {
   const announced: (number | null)[] = [];
   let now = 0;
   let most = 0;
@@ -17,6 +22,8 @@ const open = (queue: MemoryStore, attemptMs: number, changes: { concurrency?: nu
     concurrency: 64,
     concurrencyPerGroup: 4,
     reserveMs: 1000,
+    renewMs: 2500,
+    longestMs: 15_000,
     pollMs: 10_000,
     announce: (group) => announced.push(group),
     healthy: () => true,
@@ -79,6 +86,20 @@ describe('a turn', () => {
     await worker.stop();
   });
 
+  it('of a group that is not to be worked on ends, and leaves it to whoever looks for what is due', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 8);
+    const { worker } = open(queue, 0, {
+      async perform(lease) {
+        await queue.release([lease]);
+        return null;
+      },
+    });
+    expect(await worker.takeTurn(1, forMs(300))).toBeNull();
+    expect(queue.claimed.length).toBeLessThanOrEqual(8);
+    await worker.stop();
+  });
+
   it('counts what other nodes hold', async () => {
     const queue = createMemoryStore();
     queue.put(1, 8);
@@ -96,6 +117,33 @@ describe('a turn', () => {
     await worker.takeTurn(1, forMs(100));
     expect(shares).toBeGreaterThan(0);
     expect(most()).toBe(2);
+    await worker.stop();
+  });
+
+  it('of one of many groups on a full node fills several slots at once', async () => {
+    const queue = createMemoryStore();
+    const groups = Array.from({ length: 40 }, (_none, index) => index + 1);
+    for (const group of groups) queue.put(group, 50);
+    const { worker } = open(queue, 3, { concurrency: 16 });
+    await Promise.all(groups.map((group) => worker.takeTurn(group, forMs(20_000))));
+    expect(queue.claimed).toHaveLength(2000);
+    expect(queue.calls.claim).toBeLessThan(1000);
+    await worker.stop();
+  });
+
+  it('that begins on a full node has the next slot that empties', async () => {
+    const queue = createMemoryStore();
+    const groups = Array.from({ length: 40 }, (_none, index) => index + 1);
+    for (const group of groups) queue.put(group, 200);
+    const { worker } = open(queue, 20, { concurrency: 16 });
+    const turns = groups.map((group) => worker.takeTurn(group, forMs(1000)));
+    await sleep(200);
+    queue.put(99, 1);
+    const before = queue.claimed.length;
+    expect(await worker.takeTurn(99, forMs(5000))).toBeNull();
+    const at = queue.claimed.findIndex(({ group }) => group === 99);
+    expect(at - before).toBeLessThan(200);
+    await Promise.all(turns);
     await worker.stop();
   });
 

@@ -23,7 +23,8 @@ const until = async (probe: () => boolean, timeout = 8000): Promise<void> => {
 };
 
 interface Worker {
-  wake(): void;
+  /** @param group the one that was just committed to; any by default */
+  wake(group?: number | null): void;
   stop(): Promise<void>;
 }
 
@@ -38,7 +39,8 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
   const performed: number[] = [];
   const log = { error: (line: string) => void errors.push(line) };
   const scheduler = createEmbeddedScheduler(log, (work) => work());
-  const announce = (group: number | null) => scheduler.announce('work', group, queue.now());
+  const announce = (group: number | null, at = queue.now()) =>
+    scheduler.announce('work', group, at);
   scheduler.serve(
     'work',
     createSlotWorker<Lease, Outcome>({
@@ -49,6 +51,8 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
       concurrency: 8,
       concurrencyPerGroup: 4,
       reserveMs: 1000,
+      renewMs: 2500,
+      longestMs: 15_000,
       pollMs: 10_000,
       announce,
       healthy: ({ ok }) => ok,
@@ -63,7 +67,7 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
       ...changes,
     })
   );
-  const worker: Worker = { wake: () => announce(null), stop: () => scheduler.stop() };
+  const worker: Worker = { wake: (group = null) => announce(group), stop: () => scheduler.stop() };
   workers.push(worker);
   return { worker, errors, batches, performed };
 };
@@ -106,6 +110,19 @@ describe('many groups with little to do each', () => {
 });
 
 describe('waking', () => {
+  it('is not needed for what a claim passed over, because somebody held it locked', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 20);
+    const claim = queue.claim.bind(queue);
+    queue.claim = (group, limit) => claim(group, Math.min(limit, 3));
+    const { worker } = start(queue);
+    worker.wake(1);
+    await until(() => open(queue).length === 0);
+    const looks = queue.calls.dueTimes;
+    await sleep(300);
+    expect(queue.calls.dueTimes - looks).toBeLessThanOrEqual(1);
+  });
+
   it('a thousand times in one tick looks for work once', async () => {
     const queue = createMemoryStore();
     const { worker } = start(queue);
@@ -167,6 +184,104 @@ describe('waking', () => {
     worker.wake();
     await until(() => open(queue).length === 0, 3000);
     expect(errors.join()).toContain('the database is away');
+  });
+});
+
+describe('a group that is known to have more', () => {
+  it('is claimed of without asking what is due, ahead but within twice what may run', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 400);
+    let ended = 0;
+    let mostHeld = 0;
+    const { worker } = start(queue, {
+      async perform(claimed) {
+        mostHeld = Math.max(mostHeld, queue.claimed.length - ended);
+        await sleep(1);
+        ended += 1;
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => open(queue).length === 0);
+    expect(queue.claimed).toHaveLength(400);
+    expect(queue.calls.dueTimes).toBeLessThan(10);
+    // Eight may run at once, four of the group.
+    expect(mostHeld).toBeGreaterThan(8);
+    expect(mostHeld).toBeLessThanOrEqual(16);
+  });
+
+  it('because it was announced by name is not asked about either, and keeps the timers of others', async () => {
+    const queue = createMemoryStore();
+    const later = Date.now() + 150;
+    queue.put(2, 1, later);
+    const { worker, performed } = start(queue);
+    worker.wake();
+    await until(() => queue.calls.dueTimes === 1);
+    queue.put(1, 1);
+    worker.wake(1);
+    await until(() => performed.length === 1);
+    expect(queue.calls.dueTimes).toBe(1);
+    await until(() => performed.length === 2);
+    expect(Date.now()).toBeGreaterThanOrEqual(later);
+    expect(queue.calls.dueTimes).toBeGreaterThan(1);
+  });
+
+  const oneByOne: Partial<SlotWorkerOptions<Lease, Outcome>> = {
+    concurrency: 1,
+    concurrencyPerGroup: 1,
+    perform: async (claimed) => ({ claimed, ok: true }),
+  };
+
+  it('goes on where rows end sooner than the claims that brought them', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 30);
+    const { worker } = start(queue, oneByOne);
+    worker.wake();
+    await until(() => open(queue).length === 0);
+  });
+
+  it('goes on where more was committed and announced while it was being claimed of', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 2);
+    const claim = queue.claim.bind(queue);
+    queue.claim = async (group, limit) => {
+      const rows = await claim(group, limit);
+      if (rows.length === 0 && queue.rows.length === 2) {
+        queue.put(1, 3);
+        worker.wake(1);
+        await sleep(20);
+      }
+      return rows;
+    };
+    const { worker } = start(queue, oneByOne);
+    worker.wake();
+    await until(() => queue.rows.length === 5 && open(queue).length === 0);
+  });
+
+  it('is left alone where its rows are not worked on, until it is due again', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 50);
+    let isOff = true;
+    const dueTimes = queue.dueTimes.bind(queue);
+    queue.dueTimes = async () => (isOff && queue.calls.claim > 0 ? new Map() : dueTimes());
+    const { worker, performed } = start(queue, {
+      async perform(claimed) {
+        if (isOff) {
+          await queue.release([claimed]);
+          return null;
+        }
+        performed.push(claimed.id);
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => queue.calls.release > 0);
+    await sleep(100);
+    expect(queue.calls.claim).toBeLessThan(10);
+    isOff = false;
+    worker.wake();
+    await until(() => open(queue).length === 0);
+    expect(new Set(performed).size).toBe(50);
   });
 });
 
@@ -454,5 +569,58 @@ describe('rows of a group that fails', () => {
     await until(() => tried.length >= 30);
     const first = tried.filter((id) => id === 1).length;
     expect(first).toBeGreaterThanOrEqual(2);
+  });
+});
+
+describe('groups that are claimed of by themselves', () => {
+  const ALONE = new Set([1, 2, 3]);
+  const limitsOf = (group: number) => ({ alone: ALONE.has(group) });
+
+  it('keep no other group waiting, and neither do several of them', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 1, 1);
+    queue.put(2, 1, 2);
+    queue.put(7, 3, 3);
+    queue.put(8, 3, 4);
+    const claim = queue.claim.bind(queue);
+    let letGo = (): void => {};
+    const gone = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    queue.claim = async (group, limit) => {
+      if (ALONE.has(group)) await gone;
+      return claim(group, limit);
+    };
+    const { worker, performed } = start(queue, { limitsOf, concurrency: 32 });
+    worker.wake();
+    await until(() => open(queue).length === 2);
+    expect(open(queue).map(({ group }) => group)).toEqual([1, 2]);
+    queue.put(8, 1);
+    worker.wake(8);
+    await until(() => performed.length === 7);
+    letGo();
+    await until(() => open(queue).length === 0);
+    expect(performed).toHaveLength(9);
+  });
+
+  it('cost the others nothing where a claim of theirs fails, and are claimed of again', async () => {
+    const queue = createMemoryStore();
+    queue.put(7, 2, 1);
+    queue.put(1, 2, 2);
+    queue.put(8, 2, 3);
+    const claim = queue.claim.bind(queue);
+    let failures = 1;
+    queue.claim = async (group, limit) => {
+      if (group === 1 && failures > 0) {
+        failures -= 1;
+        throw new Error('the row is locked');
+      }
+      return claim(group, limit);
+    };
+    const { worker, performed, errors } = start(queue, { limitsOf });
+    worker.wake();
+    await until(() => open(queue).length === 0);
+    expect(performed.slice(0, 4).sort()).toEqual([1, 2, 5, 6]);
+    expect(errors).toHaveLength(1);
   });
 });

@@ -96,6 +96,10 @@ describe('stock does not depend on the order of arrival', () => {
               Number(opening)
             );
             expect(explained).toBe(Number(quantity));
+            const { terms, series, ...said } = await site.explain(id);
+            expect(said.quantity).toBe(Number(quantity));
+            expect(terms.reduce((sum, term) => sum + term.quantity, 0)).toBe(said.quantity);
+            expect(series.at(-1)?.quantity).toBe(said.quantity);
           }
           for (const { type, quantity, effect, reason } of movements) {
             // A line without effect always says why; one with an effect moved all it was asked.

@@ -52,6 +52,26 @@ describe('the till client', () => {
     }
   });
 
+  it('closes a shift with what it believes', async () => {
+    const closed = { ok: true, event_id: 9, state: 'differs', duplicate: false, differences: [] };
+    service.replies.push({ status: 202, body: { ...closed, missing: ['b'] } });
+    const sums = { count: 1, total: 5 };
+    const closing = {
+      external_id: 'shift-1',
+      occurred_at: '2026-03-01T20:00:00Z',
+      from: '2026-03-01T08:00:00Z',
+      to: '2026-03-01T20:00:00Z',
+      totals: [{ currency: 'GBP', sales: sums, refunds: { count: 0, total: 0 } }],
+      external_ids: ['a', 'b'],
+    };
+    expect(await tillWith().closing(closing)).toMatchObject({ status: 202, missing: ['b'] });
+    expect(service.received[0]?.path).toBe('/closing');
+    expect(JSON.parse(service.received[0]?.body ?? '')).toEqual(closing);
+    expect(() => tillWith().batch([{ kind: 'closing' as 'sale', body: closing }])).toThrow(
+      TypeError
+    );
+  });
+
   it('pings with the key alone', async () => {
     service.replies.push({ status: 200, body: { ok: true, connection: 'Till 1', mode: 'test' } });
     expect(await tillWith().ping()).toMatchObject({ connection: 'Till 1', mode: 'test' });
@@ -140,6 +160,24 @@ describe('the till client', () => {
       code: 'timestamp_outside_window',
     });
     expect(service.received).toHaveLength(5);
+  });
+
+  it('corrects its clock once where several requests are told of it', async () => {
+    const now = () => 1_772_370_300_000;
+    const server = 1_772_371_300;
+    service.respond = ({ headers }) => {
+      const skew = Number(headers['x-pos-timestamp']) - server;
+      if (skew === 0) return { status: 202, body: { ok: true, event_id: 1 } };
+      return {
+        status: 401,
+        body: refusal('timestamp_outside_window', { skew_seconds: skew }),
+      };
+    };
+    const till = tillWith({ now });
+    await Promise.all(['a', 'b', 'c'].map((id) => till.sale(saleOf(id))));
+    expect(timestamps().slice(3)).toEqual(Array(3).fill(String(server)));
+    await till.sale(saleOf('d'));
+    expect(service.received).toHaveLength(7);
   });
 
   it.each([

@@ -53,6 +53,25 @@ describe('the offline till', () => {
     expect(await online.pending()).toEqual([]);
   });
 
+  it('keeps a closing behind the sales it speaks of', async () => {
+    const till = tillWith();
+    await till.sale(saleOf('1'));
+    await till.closing('{"external_id":"shift"}');
+    expect(await till.pending()).toEqual(['000000000001.sale.json', '000000000002.closing.json']);
+    expect(await till.flush()).toMatchObject({ sent: 2, remaining: 0 });
+    expect(service.received.map((one) => one.path)).toEqual(['/sale', '/closing']);
+  });
+
+  it('keeps the bytes it was given, whatever its caller does with them', async () => {
+    const till = tillWith();
+    const bytes = Buffer.from('{"external_id":"a"}');
+    const kept = till.sale(bytes);
+    bytes.fill(0);
+    await kept;
+    await till.flush();
+    expect(service.ids).toEqual(['a']);
+  });
+
   it('sends a record that comes while it idles at once', async () => {
     const till = tillWith().run();
     await new Promise((resolve) => setTimeout(resolve, 30));

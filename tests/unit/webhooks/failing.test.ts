@@ -11,6 +11,15 @@ const LIMITS = { failures: 1000, failingHours: 24 };
 const failed = (at: number): CountedAttempt => ({ ok: false, ended: null, at });
 const sent = (at: number): CountedAttempt => ({ ok: true, ended: 'sent', at });
 
+describe('a webhook whose receiver says that it is gone', () => {
+  it('is switched off by the first attempt that hears it, whatever came beside it', () => {
+    const gone: CountedAttempt = { ok: false, ended: 'failed', isGone: true, at: 2 };
+    const { after, reason } = continueFailing(FRESH, [sent(1), gone, sent(3)], LIMITS);
+    expect(reason).toContain('410');
+    expect(after).toEqual(FRESH);
+  });
+});
+
 describe('a webhook none of whose attempts succeed', () => {
   it('is switched off after the hours, not a moment before', () => {
     const many = Array.from({ length: 30 }, (_one, index) => failed(1000 + index));

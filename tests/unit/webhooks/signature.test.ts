@@ -35,6 +35,35 @@ describe('a new secret', () => {
   });
 });
 
+describe('signatures while a secret is replaced', () => {
+  it('are accepted with the new secret and with the one before, by both packages and by hand', () => {
+    fc.assert(
+      fc.property(anySecret, anySecret, anyBody, (secret, previousSecret, body) => {
+        const timestamp = now();
+        const headers = signatureHeaders({
+          ...{ secret, previousSecret, timestamp, body },
+          ...{ deliveryId: 'd-1', event: 'contact.created' },
+        });
+        for (const key of [secret, previousSecret]) {
+          expect(() => new StandardWebhook(key).verify(body, headers)).not.toThrow();
+          expect(() => new SvixWebhook(key).verify(body, headers)).not.toThrow();
+        }
+        expect(verifyPost(secret, headers, Buffer.from(body), timestamp)).toBe(true);
+        expect(headers['X-Service-Signature-Previous']).toBe(
+          serviceSignature(previousSecret, timestamp, body)
+        );
+      }),
+      { numRuns: 20 }
+    );
+  });
+
+  it('have nothing of an older secret otherwise', () => {
+    const headers = signed(generateSecret(), '{}');
+    expect(headers).not.toHaveProperty('X-Service-Signature-Previous');
+    expect(headers['webhook-signature']).not.toContain(' ');
+  });
+});
+
 describe('signatures', () => {
   it('match vectors computed with openssl', () => {
     // printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac "$secret", and

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { optionsSchema } from '../../../server/src/config/schema';
-import { afterAttempt, type DeliveryState } from '../../../server/src/webhooks/rules/transition';
+import {
+  afterAttempt,
+  afterPause,
+  type DeliveryState,
+} from '../../../server/src/webhooks/rules/transition';
 
 const schedule = optionsSchema.parse({}).webhooks.retryScheduleSeconds;
 const NEW: DeliveryState = { status: 'pending', tries: 0 };
@@ -37,6 +41,71 @@ describe('a pending delivery', () => {
 
   it('is failed by its first failure where there is no schedule, as a test is', () => {
     expect(afterAttempt(NEW, false, [], 5)).toMatchObject({ status: 'failed', tries: 1 });
+  });
+});
+
+describe('a pending delivery that is sent again by hand', () => {
+  it('keeps its schedule where that fails, however often', () => {
+    let state: DeliveryState = afterAttempt(NEW, false, schedule, 1000);
+    for (let time = 2; time <= 9; time += 1) {
+      const next = afterAttempt(state, false, schedule, 2000, 61_000);
+      expect(next).toMatchObject({ status: 'pending', tries: time, nextAttemptAt: 61_000 });
+      state = next;
+    }
+    expect(afterAttempt(state, false, schedule, 61_000)).toMatchObject({
+      ...{ status: 'pending', tries: 10, nextAttemptAt: 61_000 + 300_000 },
+    });
+  });
+
+  it('has seven tries by the schedule all the same', () => {
+    let state: DeliveryState = NEW;
+    for (let at = 0; at < 6; at += 1) {
+      state = afterAttempt(state, false, schedule, 1000);
+      state = afterAttempt(state, false, schedule, 1000, 2000);
+    }
+    expect(state).toMatchObject({ status: 'pending', tries: 12 });
+    expect(afterAttempt(state, false, schedule, 2000)).toMatchObject({
+      ...{ status: 'failed', tries: 13, counts: 'failed' },
+    });
+  });
+
+  it('has had the try that was due by then, which does not come on top', () => {
+    const next = afterAttempt({ status: 'pending', tries: 1 }, false, schedule, 5000, 4000);
+    expect(next).toMatchObject({ status: 'pending', tries: 2, nextAttemptAt: 305_000 });
+  });
+
+  it('is sent by a success', () => {
+    const next = afterAttempt({ status: 'pending', tries: 1 }, true, schedule, 5000, 9000);
+    expect(next).toMatchObject({ status: 'sent', tries: 2, nextAttemptAt: null, counts: 'sent' });
+  });
+});
+
+describe('a delivery whose receiver asked for a pause', () => {
+  const HOUR_MS = 3_600_000;
+  const waiting = { ...NEW, pausedMs: 0, nextAttemptAt: 1000 };
+
+  it('is what it was, due when the pause ends', () => {
+    expect(afterPause(waiting, 61_000, 1000)).toEqual({
+      ...{ status: 'pending', tries: 0, nextAttemptAt: 61_000, pausedMs: 60_000, counts: null },
+    });
+  });
+
+  it('is due no earlier than it was', () => {
+    const next = afterPause({ ...waiting, nextAttemptAt: 900_000 }, 61_000, 1000);
+    expect(next?.nextAttemptAt).toBe(900_000);
+  });
+
+  it('stays finished where it was', () => {
+    const failed = { status: 'failed', tries: 7, pausedMs: 0, nextAttemptAt: null } as const;
+    expect(afterPause(failed, 61_000, 1000)).toMatchObject({
+      ...{ status: 'failed', tries: 7, nextAttemptAt: null, counts: null },
+    });
+  });
+
+  it('is put off by three days in all', () => {
+    const before = { ...waiting, pausedMs: 71 * HOUR_MS };
+    expect(afterPause(before, HOUR_MS, 0)).toMatchObject({ pausedMs: HOUR_MS });
+    expect(afterPause(before, HOUR_MS + 1, 0)).toBeNull();
   });
 });
 

@@ -27,7 +27,7 @@ export const ClockSkew = ({ seconds }: { seconds: number | null }) => {
   const n = Math.abs(seconds);
   if (n < NOTABLE_SKEW_SECONDS) return <Typography>{text('connection.skew.fine')}</Typography>;
   return (
-    <Typography textColor="warning700">
+    <Typography textColor="neutral800">
       {text(seconds > 0 ? 'connection.skew.ahead' : 'connection.skew.behind', { n })}
     </Typography>
   );

@@ -14,6 +14,7 @@ import { Check } from '@strapi/icons';
 import {
   type Connection,
   CONNECTION_TYPES,
+  type ConnectionInput,
   type ConnectionMode,
   type ConnectionScope,
   type ConnectionType,
@@ -23,12 +24,19 @@ import { EditForm } from '../../components/edit-form';
 import type { Problems, Saved } from '../../utils/errors';
 import { type Translate, useText } from '../../utils/text';
 import { LocationMap, type MappedLocation } from './location-map';
+import { SilenceFields, silenceProblems, type SilenceValues } from './silence-fields';
 
-const SCOPES: readonly ConnectionScope[] = ['sale:write', 'refund:write', 'inventory:write'];
+const SCOPES: readonly ConnectionScope[] = [
+  'sale:write',
+  'refund:write',
+  'inventory:write',
+  'stock:read',
+  'closing:write',
+];
 const MODES: readonly ConnectionMode[] = ['test', 'live'];
 
 /** What is entered; a location that was not chosen yet is null. */
-export interface ConnectionValues {
+export interface ConnectionValues extends SilenceValues {
   name: string;
   type: ConnectionType;
   scopes: ConnectionScope[];
@@ -37,10 +45,9 @@ export interface ConnectionValues {
   locations: MappedLocation[];
 }
 
-/** What is sent: every location is chosen. */
-export type ConnectionChanges = Omit<ConnectionValues, 'locations'> & {
-  locations: { ref: string; location: number }[];
-};
+/** What is sent: every location is chosen, and no hours are null. */
+export type ConnectionChanges = Omit<ConnectionValues, 'locations' | 'open_hours'> &
+  Required<Pick<ConnectionInput, 'locations' | 'open_hours'>>;
 
 export const BLANK_CONNECTION: ConnectionValues = {
   name: '',
@@ -49,6 +56,8 @@ export const BLANK_CONNECTION: ConnectionValues = {
   mode: 'test',
   group: null,
   locations: [],
+  expected_every_minutes: null,
+  open_hours: [],
 };
 
 export const valuesOf = ({
@@ -58,6 +67,7 @@ export const valuesOf = ({
   mode,
   group,
   locations,
+  ...connection
 }: Connection): ConnectionValues => ({
   name,
   type,
@@ -65,6 +75,8 @@ export const valuesOf = ({
   mode,
   group,
   locations: locations.map(({ ref, location }) => ({ ref, location: location.id })),
+  expected_every_minutes: connection.expected_every_minutes,
+  open_hours: connection.open_hours ?? [],
 });
 
 const problemsOf = (values: ConnectionValues, text: Translate): Problems => ({
@@ -73,13 +85,19 @@ const problemsOf = (values: ConnectionValues, text: Translate): Problems => ({
   ...(values.locations.some(({ ref, location }) => ref.trim() === '' || location === null) && {
     locations: text('form.locations'),
   }),
+  ...silenceProblems(values, text),
 });
 
-const toSend = <V extends Partial<ConnectionValues>>({ locations, ...rest }: V) =>
+const toSend = <V extends Partial<ConnectionValues>>({
+  locations,
+  open_hours: hours,
+  ...rest
+}: V) =>
   ({
     ...rest,
     ...(rest.name !== undefined && { name: rest.name.trim() }),
     ...(rest.group !== undefined && { group: rest.group || null }),
+    ...(hours && { open_hours: hours.length > 0 ? hours : null }),
     ...(locations && {
       locations: locations.flatMap(({ ref, location }) =>
         location === null ? [] : [{ ref, location }]
@@ -225,6 +243,7 @@ export const ConnectionForm = ({
                 onChange={(locations) => set('locations', locations)}
               />
             </Grid.Item>
+            <SilenceFields values={values} errors={errors} disabled={disabled} set={set} />
           </Grid.Root>
         </Panel>
       )}

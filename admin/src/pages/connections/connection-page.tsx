@@ -1,123 +1,32 @@
-import { Button, Flex, LinkButton, Typography } from '@strapi/design-system';
-import { ArrowsCounterClockwise, Cross, Lock, Play, Trash } from '@strapi/icons';
+import { Flex, LinkButton, Typography } from '@strapi/design-system';
 import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
-import { useState } from 'react';
-import { Link, useNavigate, useParams } from 'react-router-dom';
+import { Link, useParams } from 'react-router-dom';
 import type { Connection } from '../../../../shared/contracts/pos';
-import { ConfirmButton } from '../../components/confirm-button';
 import { CopyButton } from '../../components/copy-button';
 import { DefinitionList } from '../../components/definition-list';
+import { useReason } from '../../components/disabled-reason';
 import { Panel } from '../../components/panel';
 import { Loaded } from '../../components/page-states';
 import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
-import {
-  useConnection,
-  useDeleteConnection,
-  useRevokeConnection,
-  useRotateConnection,
-  useUpdateConnection,
-} from '../../services/pos';
-import { useOutcome, useSaved } from '../../utils/errors';
+import { useConnection, useUpdateConnection } from '../../services/pos';
+import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
+import { Actions } from './actions';
 import { ClockSkew, ConnectionBadge } from './badges';
+import { Closings } from './closings';
 import { ConnectionForm, valuesOf } from './connection-form';
-import { Credentials } from './credentials';
+import { Expectation } from './expectation';
 import { Refusals } from './refusals';
-import { TestSummary } from './test-summary';
+import { Takings } from './takings';
 
 const REFRESH_MS = 10_000;
 const LIST = '/plugins/switchboard/connections';
 
-/** The way out of test mode. */
-const GoLive = ({ connection: { id, name } }: { connection: Connection }) => {
-  const text = useText();
-  const outcome = useOutcome();
-  const [update] = useUpdateConnection();
-  return (
-    <ConfirmButton
-      icon={<Play />}
-      variant="success-light"
-      label={text('connection.goLive')}
-      question={
-        <Flex direction="column" gap={2}>
-          <TestSummary connectionId={id} />
-          <Typography textAlign="center">{text('connection.goLive.question', { name })}</Typography>
-        </Flex>
-      }
-      onConfirm={() =>
-        update({ id, mode: 'live' }).then((done) => outcome(done, 'connection.live'))
-      }
-    />
-  );
-};
-
-const Actions = ({ connection }: { connection: Connection }) => {
-  const text = useText();
-  const navigate = useNavigate();
-  const outcome = useOutcome();
-  const [secret, setSecret] = useState<string>();
-  const [rotate] = useRotateConnection();
-  const [revoke] = useRevokeConnection();
-  const [remove] = useDeleteConnection();
-  const { id, name } = connection;
-  const [update] = useUpdateConnection();
-  const onActive = (active: boolean) =>
-    update({ id, active }).then((done) =>
-      outcome(done, active ? 'connection.switchedOn' : 'connection.switchedOff')
-    );
-  return (
-    <Flex gap={2} wrap="wrap">
-      {!connection.revoked_at && connection.active && (
-        <ConfirmButton
-          icon={<Lock />}
-          label={text('action.switchOff')}
-          question={text('connection.switchOff.question', { name })}
-          onConfirm={() => onActive(false)}
-        />
-      )}
-      {!connection.revoked_at && !connection.active && (
-        <Button variant="success-light" startIcon={<Play />} onClick={() => void onActive(true)}>
-          {text('banner.switchOn')}
-        </Button>
-      )}
-      {!connection.revoked_at && connection.mode === 'test' && <GoLive connection={connection} />}
-      {!connection.revoked_at && (
-        <>
-          <ConfirmButton
-            icon={<ArrowsCounterClockwise />}
-            label={text('connection.rotate')}
-            question={text('connection.rotate.question')}
-            onConfirm={async () => setSecret(outcome(await rotate(id))?.secret)}
-          />
-          <ConfirmButton
-            icon={<Cross />}
-            label={text('connection.revoke')}
-            question={text('connection.revoke.question', { name })}
-            onConfirm={() => revoke(id).then((done) => outcome(done, 'connection.revokedNow'))}
-          />
-        </>
-      )}
-      <ConfirmButton
-        icon={<Trash />}
-        label={text('action.delete')}
-        question={text('connection.delete.question', { name })}
-        onConfirm={async () => {
-          const done = await remove(id);
-          outcome(done, 'connection.deleted');
-          if (!('error' in done)) navigate(LIST);
-        }}
-      />
-      {secret && (
-        <Credentials connection={connection} secret={secret} onDone={() => setSecret(undefined)} />
-      )}
-    </Flex>
-  );
-};
-
 const Content = ({ connection }: { connection: Connection }) => {
   const text = useText();
   const savedOr = useSaved();
+  const say = useReason();
   const { can } = useAccess();
   const [update] = useUpdateConnection();
   const {
@@ -156,9 +65,9 @@ const Content = ({ connection }: { connection: Connection }) => {
             }
           >
             {!connection.active && (
-              <Typography role="status" textColor="warning700">
+              <Typography role="status" textColor="neutral800">
                 {offBecause
-                  ? text('connection.off.because', { reason: offBecause })
+                  ? text('connection.off.because', { reason: say(offBecause) })
                   : text('connection.off.hint')}
               </Typography>
             )}
@@ -169,6 +78,10 @@ const Content = ({ connection }: { connection: Connection }) => {
                 [
                   text('connection.seen'),
                   seen ? <Time key="seen" at={seen} both /> : text('connection.neverSeen'),
+                ],
+                [
+                  text('connection.expectation'),
+                  <Expectation key="when" connection={connection} />,
                 ],
                 [
                   text('connection.skew'),
@@ -197,6 +110,8 @@ const Content = ({ connection }: { connection: Connection }) => {
               ]}
             />
           </Panel>
+          {can('sales.read') && <Takings connectionId={id} />}
+          {can('pos-events.read') && <Closings connectionId={id} />}
           <ConnectionForm
             key={id}
             initial={valuesOf(connection)}

@@ -1,5 +1,10 @@
 import { Typography } from '@strapi/design-system';
-import { type ConnectionRefusal, REFUSALS_KEPT } from '../../../../shared/contracts/pos';
+import {
+  type ConnectionRefusal,
+  type PosEventKind,
+  RECORD_KINDS,
+  REFUSALS_KEPT,
+} from '../../../../shared/contracts/pos';
 import { type Column, DataTable } from '../../components/data-table';
 import { Panel } from '../../components/panel';
 import { Loaded } from '../../components/page-states';
@@ -9,16 +14,18 @@ import { useText } from '../../utils/text';
 
 const REFRESH_MS = 10_000;
 
-/** The till's latest requests that were not accepted, each as its till was told. */
-export const Refusals = ({ connectionId }: { connectionId: number }) => {
+const isRecord = (kind: ConnectionRefusal['kind']): kind is PosEventKind =>
+  (RECORD_KINDS as readonly string[]).includes(kind);
+
+/** When a request was refused, what it was and what its till was told. */
+export const useRefusalColumns = <Row extends ConnectionRefusal>(): Column<Row>[] => {
   const text = useText();
-  const refusals = useRefusals(connectionId, { pollingInterval: REFRESH_MS });
-  const columns: Column<ConnectionRefusal>[] = [
+  return [
     { id: 'at', label: text('refusal.at'), cell: ({ at }) => <Time at={at} both /> },
     {
       id: 'kind',
       label: text('event.kind'),
-      cell: ({ kind }) => (kind === 'ping' ? text('refusal.ping') : text(`event.kind.${kind}`)),
+      cell: ({ kind }) => (isRecord(kind) ? text(`event.kind.${kind}`) : text(`refusal.${kind}`)),
     },
     {
       id: 'external',
@@ -40,6 +47,13 @@ export const Refusals = ({ connectionId }: { connectionId: number }) => {
       ),
     },
   ];
+};
+
+/** The till's latest requests that were not accepted, each as its till was told. */
+export const Refusals = ({ connectionId }: { connectionId: number }) => {
+  const text = useText();
+  const refusals = useRefusals(connectionId, { pollingInterval: REFRESH_MS });
+  const columns = useRefusalColumns<ConnectionRefusal>();
   return (
     <div id="refusals">
       <Panel title={text('refusal.title')}>

@@ -10,6 +10,7 @@ import {
 import { Blocker, Form } from '@strapi/strapi/admin';
 import type { PosEventDetail } from '../../../../shared/contracts/pos';
 import { Panel } from '../../components/panel';
+import { RowLink } from '../../components/row-link';
 import { useAccess } from '../../permissions';
 import { useConnection, useUpdateConnection } from '../../services/pos';
 import { useCreateItem, useLocations } from '../../services/stock';
@@ -131,6 +132,10 @@ const reasonOf = ({ sku, location_ref: ref }: Waiting) => {
   return sku !== undefined ? ('event.map.sku' as const) : ('event.map.gtin' as const);
 };
 
+/** A location is mapped right here as well; test mode parks nothing that the inbox could show. */
+const offersInbox = ({ mode }: PosEventDetail, { location_ref: ref }: Waiting): boolean =>
+  mode === 'live' && ref === undefined;
+
 const NOTHING: { answers: Record<string, Answer> } = { answers: {} };
 
 /** What an event waits for, each with the way to give it right here. */
@@ -162,13 +167,22 @@ export const WaitingPanel = ({ event }: { event: PosEventDetail }) => {
                 );
               return (
                 <Flex key={key} direction="column" alignItems="start" gap={2}>
-                  <Typography textColor="warning700">
+                  <Typography textColor="neutral800">
                     {text(reasonOf(waiting), {
                       sku: waiting.sku,
                       gtin: waiting.gtin,
                       ref: waiting.location_ref,
                     })}
                   </Typography>
+                  {can('mapping.manage') && offersInbox(event, waiting) && (
+                    <RowLink
+                      to={`/plugins/switchboard/mapping?_q=${encodeURIComponent(
+                        waiting.sku ?? waiting.gtin ?? ''
+                      )}`}
+                    >
+                      {text('event.map.inbox')}
+                    </RowLink>
+                  )}
                   {!mayMap(waiting) && (
                     <Typography textColor="neutral600">{text('event.map.ask')}</Typography>
                   )}

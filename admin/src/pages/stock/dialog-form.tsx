@@ -4,6 +4,7 @@ import {
   Dialog,
   Field,
   Flex,
+  IconButton,
   Modal,
   TextInput,
 } from '@strapi/design-system';
@@ -12,6 +13,7 @@ import { type ReactNode, useRef, useState } from 'react';
 import { EditForm } from '../../components/edit-form';
 import { type Problems, type Saved } from '../../utils/errors';
 import { useText } from '../../utils/text';
+import { isWhole } from '../../utils/whole';
 
 export interface DialogField {
   name: string;
@@ -22,19 +24,42 @@ export interface DialogField {
   whole?: boolean;
 }
 
+type Values = Record<string, string>;
+
 interface DialogFormProps {
   label: string;
   icon: ReactNode;
   variant?: ButtonProps['variant'];
-  fields: readonly DialogField[];
-  onSubmit(values: Record<string, string>): Promise<Saved>;
+  /** An icon alone, for rows of a table. */
+  compact?: boolean;
+  /** They may depend on what is entered; each then has its place in `initial`. */
+  fields: readonly DialogField[] | ((values: Values) => readonly DialogField[]);
+  initial?: Values;
+  /** Stands above the fields. */
+  before?(values: Values, set: (name: string, value: string) => void): ReactNode;
+  /** Stands below them: what would come of it. */
+  after?(values: Values): ReactNode;
+  onSubmit(values: Values): Promise<Saved>;
 }
 
-const isWhole = (text: string): boolean => /^[+-]?\d{1,10}$/.test(text.trim());
-
 /** A button that opens a short form; what the server objects to stands beside its field. */
-export const DialogForm = ({ label, icon, variant, fields, onSubmit }: DialogFormProps) => {
+export const DialogForm = ({
+  label,
+  icon,
+  variant,
+  compact,
+  fields: given,
+  initial: begin = {},
+  before,
+  after,
+  onSubmit,
+}: DialogFormProps) => {
   const text = useText();
+  const fieldsOf = typeof given === 'function' ? given : () => given;
+  const initial: Values = {
+    ...Object.fromEntries(fieldsOf(begin).map(({ name }) => [name, ''])),
+    ...begin,
+  };
   const [open, setOpen] = useState(false);
   const [asking, setAsking] = useState(false);
   // No state: Escape may follow a key before anything is drawn again.
@@ -51,9 +76,9 @@ export const DialogForm = ({ label, icon, variant, fields, onSubmit }: DialogFor
     else close();
   };
 
-  const problemsOf = (values: Record<string, string>): Problems =>
+  const problemsOf = (values: Values): Problems =>
     Object.fromEntries(
-      fields.flatMap(({ name, required, whole }) => {
+      fieldsOf(values).flatMap(({ name, required, whole }) => {
         const value = (values[name] ?? '').trim();
         if (required && value === '') return [[name, text('form.required')]];
         return whole && value !== '' && !isWhole(value) ? [[name, text('form.whole')]] : [];
@@ -63,13 +88,19 @@ export const DialogForm = ({ label, icon, variant, fields, onSubmit }: DialogFor
   return (
     <Modal.Root open={open} onOpenChange={change}>
       <Modal.Trigger>
-        <Button variant={variant} startIcon={icon}>
-          {label}
-        </Button>
+        {compact ? (
+          <IconButton label={label} variant="ghost">
+            {icon}
+          </IconButton>
+        ) : (
+          <Button variant={variant} startIcon={icon}>
+            {label}
+          </Button>
+        )}
       </Modal.Trigger>
       <Modal.Content aria-describedby={undefined}>
-        <EditForm<Record<string, string>>
-          initial={Object.fromEntries(fields.map(({ name }) => [name, '']))}
+        <EditForm<Values>
+          initial={initial}
           problemsOf={problemsOf}
           onSave={async (values) => {
             const done = await onSubmit(values);
@@ -77,49 +108,63 @@ export const DialogForm = ({ label, icon, variant, fields, onSubmit }: DialogFor
             return done;
           }}
         >
-          {({ values, errors, saving, set }) => (
-            <>
-              <Modal.Header closeLabel={text('action.close')}>
-                <Modal.Title>{label}</Modal.Title>
-              </Modal.Header>
-              <Modal.Body>
-                <Flex direction="column" alignItems="stretch" gap={4}>
-                  {fields.map(({ name, label: heading, hint, required }) => (
-                    <Field.Root
-                      key={name}
-                      name={name}
-                      hint={hint}
-                      error={errors[name]}
-                      required={required}
-                    >
-                      <Field.Label>{heading}</Field.Label>
-                      <TextInput
-                        value={values[name] ?? ''}
-                        onChange={({ currentTarget: { value } }) => {
-                          const all = { ...values, [name]: value };
-                          entered.current = Object.values(all).some((one) => one !== '');
-                          set(name, value);
-                        }}
-                      />
-                      <Field.Hint />
-                      <Field.Error />
-                    </Field.Root>
-                  ))}
-                </Flex>
-              </Modal.Body>
-              <Modal.Footer>
-                <Button variant="tertiary" onClick={() => change(false)}>
-                  {text('action.close')}
-                </Button>
-                <Button type="submit" loading={saving}>
-                  {text('action.save')}
-                </Button>
-              </Modal.Footer>
-            </>
-          )}
+          {({ values, errors, saving, set }) => {
+            const enter = (name: string, value: string): void => {
+              entered.current = Object.entries({ ...values, [name]: value }).some(
+                ([field, one]) => one !== (initial[field] ?? '')
+              );
+              set(name, value);
+            };
+            return (
+              <>
+                <Modal.Header closeLabel={text('action.close')}>
+                  <Modal.Title>{label}</Modal.Title>
+                </Modal.Header>
+                <Modal.Body>
+                  <Flex direction="column" alignItems="stretch" gap={4}>
+                    {before?.(values, enter)}
+                    {fieldsOf(values).map(({ name, label: heading, hint, required }) => (
+                      <Field.Root
+                        key={name}
+                        name={name}
+                        hint={hint}
+                        error={errors[name]}
+                        required={required}
+                      >
+                        <Field.Label>{heading}</Field.Label>
+                        <TextInput
+                          value={values[name] ?? ''}
+                          onChange={({ currentTarget: { value } }) => enter(name, value)}
+                        />
+                        <Field.Hint />
+                        <Field.Error />
+                      </Field.Root>
+                    ))}
+                    {after?.(values)}
+                  </Flex>
+                </Modal.Body>
+                <Modal.Footer>
+                  <Button variant="tertiary" onClick={() => change(false)}>
+                    {text('action.close')}
+                  </Button>
+                  <Button type="submit" loading={saving}>
+                    {text('action.save')}
+                  </Button>
+                </Modal.Footer>
+              </>
+            );
+          }}
         </EditForm>
         <Dialog.Root open={asking} onOpenChange={setAsking}>
-          <ConfirmDialog onConfirm={close}>{text('form.unsaved')}</ConfirmDialog>
+          <ConfirmDialog
+            endAction={
+              <Button fullWidth variant="danger-light" onClick={close}>
+                {text('form.leave')}
+              </Button>
+            }
+          >
+            {text('form.unsaved')}
+          </ConfirmDialog>
         </Dialog.Root>
       </Modal.Content>
     </Modal.Root>

@@ -1,11 +1,13 @@
-import { Button, Flex, Link as DesignLink, Typography } from '@strapi/design-system';
+import { Button, Flex, Link as DesignLink, LinkButton, Typography } from '@strapi/design-system';
 import { Download } from '@strapi/icons';
 import { Layouts, Page, SearchInput, useQueryParams } from '@strapi/strapi/admin';
 import { Link } from 'react-router-dom';
 import type { Location, StockGridRow } from '../../../../shared/contracts/stock';
 import { type Column, DataTable } from '../../components/data-table';
+import { Filter } from '../../components/filter';
 import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
+import { RowLink } from '../../components/row-link';
 import { useAccess } from '../../permissions';
 import { useAllLevels, useLocations, useStockGrid } from '../../services/stock';
 import { download, toCsv } from '../../utils/csv';
@@ -13,11 +15,17 @@ import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { CreateItemButton } from './create-item';
 import { CreateLocationButton } from './create-location';
+import { LevelMark } from './level-mark';
 
 const REFRESH_MS = 5000;
+const ONLY = ['low', 'negative'] as const;
 
 interface StockQuery {
   _q?: string;
+  /** `sku`, `name` or `total`; after a minus the other way round. */
+  sort?: string;
+  /** Only these: `low` or `negative`. */
+  only?: string;
   page?: string;
   pageSize?: string;
 }
@@ -32,17 +40,20 @@ const QuantityLink = ({
   const text = useText();
   const { sku } = row;
   return (
-    <DesignLink
-      tag={Link}
-      to={`levels/${level.id}`}
-      aria-label={text('stock.levelOf', {
-        sku,
-        location: level.location.name,
-        quantity: level.quantity,
-      })}
-    >
-      {String(level.quantity)}
-    </DesignLink>
+    <Flex gap={2}>
+      <DesignLink
+        tag={Link}
+        to={`levels/${level.id}`}
+        aria-label={text('stock.levelOf', {
+          sku,
+          location: level.location.name,
+          quantity: level.quantity,
+        })}
+      >
+        {String(level.quantity)}
+      </DesignLink>
+      <LevelMark level={level} />
+    </Flex>
   );
 };
 
@@ -53,9 +64,15 @@ const useColumns = (locations: readonly Location[]): Column<StockGridRow>[] => {
     {
       id: 'sku',
       label: text('stock.item.sku'),
-      cell: ({ sku }) => <Typography fontWeight="bold">{sku}</Typography>,
+      sortable: true,
+      cell: ({ id, sku }) => <RowLink to={`items/${id}`}>{sku}</RowLink>,
     },
-    { id: 'name', label: text('stock.item.name'), cell: ({ name }) => name ?? '–' },
+    {
+      id: 'name',
+      label: text('stock.item.name'),
+      sortable: true,
+      cell: ({ name }) => name ?? '–',
+    },
     { id: 'gtin', label: text('stock.item.gtin'), cell: ({ gtin }) => gtin ?? '–' },
     ...locations.map(({ id, name }): Column<StockGridRow> => ({
       id: `location-${id}`,
@@ -69,9 +86,33 @@ const useColumns = (locations: readonly Location[]): Column<StockGridRow>[] => {
     {
       id: 'total',
       label: text('stock.total'),
+      sortable: true,
       cell: ({ total }) => <Typography fontWeight="bold">{total}</Typography>,
     },
   ];
+};
+
+/** Where counts and transfers are made, and levels checked. */
+const ByHandLinks = () => {
+  const text = useText();
+  const { can } = useAccess();
+  return (
+    <>
+      {can('stock.manage') && (
+        <LinkButton tag={Link} variant="tertiary" to="count">
+          {text('count.title')}
+        </LinkButton>
+      )}
+      <LinkButton tag={Link} variant="tertiary" to="transfers">
+        {text('transfer.title')}
+      </LinkButton>
+      {can('stock.manage') && (
+        <LinkButton tag={Link} variant="tertiary" to="check">
+          {text('check.title')}
+        </LinkButton>
+      )}
+    </>
+  );
 };
 
 const ExportButton = ({ search }: { search?: string }) => {
@@ -119,11 +160,19 @@ const ExportButton = ({ search }: { search?: string }) => {
 const StockPage = () => {
   const text = useText();
   const { can } = useAccess();
-  const [{ query }] = useQueryParams<StockQuery>();
+  const [{ query }, setQuery] = useQueryParams<StockQuery>();
   const search = query._q || undefined;
+  const { sort = '', only } = query;
   const locations = useLocations();
   const grid = useStockGrid(
-    { search, page: Number(query.page ?? 1), perPage: Number(query.pageSize ?? 50) },
+    {
+      search,
+      ...(sort && { sort }),
+      ...(only === 'low' && { low: 'true' as const }),
+      ...(only === 'negative' && { negative: 'true' as const }),
+      page: Number(query.page ?? 1),
+      perPage: Number(query.pageSize ?? 50),
+    },
     { pollingInterval: REFRESH_MS }
   );
   const columns = useColumns(locations.data ?? []);
@@ -143,8 +192,27 @@ const StockPage = () => {
         }
       />
       <Layouts.Action
-        startActions={<SearchInput label={text('stock.search')} trackedEvent={null} />}
-        endActions={<ExportButton search={search} />}
+        startActions={
+          <Flex gap={2} wrap="wrap">
+            <SearchInput label={text('stock.search')} trackedEvent={null} />
+            <Filter
+              label="stock.filter"
+              value={only}
+              options={ONLY.map((one) => [one, text(`stock.filter.${one}`)])}
+              onChange={(chosen) =>
+                chosen === undefined
+                  ? setQuery({ only: '' }, 'remove')
+                  : setQuery({ only: chosen, page: '1' })
+              }
+            />
+          </Flex>
+        }
+        endActions={
+          <Flex gap={2} wrap="wrap">
+            <ByHandLinks />
+            <ExportButton search={search} />
+          </Flex>
+        }
       />
       <Layouts.Content>
         <Loaded query={grid}>
@@ -155,7 +223,11 @@ const StockPage = () => {
                 columns={columns}
                 rows={data}
                 rowId={({ id }) => id}
-                empty={{ text: text(search ? 'table.noMatch' : 'stock.empty') }}
+                sorting={{ by: sort.replace('-', ''), descending: sort.startsWith('-') }}
+                onSort={({ by, descending }) =>
+                  setQuery({ sort: descending ? `-${by}` : by, page: '1' })
+                }
+                empty={{ text: text(search || only ? 'table.noMatch' : 'stock.empty') }}
               />
               {data.length > 0 && <Pager pagination={meta.pagination} />}
             </>

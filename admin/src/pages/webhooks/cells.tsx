@@ -1,6 +1,6 @@
 import { Box, Flex, Typography } from '@strapi/design-system';
 import type { LastAnswer, WebhookHealth } from '../../../../shared/contracts/overview';
-import type { DeliveryStatus } from '../../../../shared/contracts/webhooks';
+import type { DeliveryState, Health } from '../../../../shared/contracts/webhooks';
 import { HealthChart } from '../../components/health-chart';
 import { Pill } from '../../components/pill';
 import { Time } from '../../components/time';
@@ -35,20 +35,68 @@ export const HealthCell = ({ health }: { health: WebhookHealth | undefined }) =>
     </Box>
   ) : null;
 
-const VARIANTS = { pending: 'warning', sent: 'success', failed: 'danger' } as const;
+const STATE_VARIANTS = {
+  waiting: 'warning',
+  failing: 'danger',
+  failed: 'danger',
+  sent: 'success',
+  test: 'neutral',
+} as const;
 
-interface DeliveryStatusProps {
-  status: DeliveryStatus;
-  tries: number;
+export const DeliveryStateBadge = ({ state }: { state: DeliveryState }) => {
+  const text = useText();
+  return <Pill variant={STATE_VARIANTS[state]}>{text(`delivery.state.${state}`)}</Pill>;
+};
+
+const HEALTH_VARIANTS = {
+  healthy: 'success',
+  failing: 'danger',
+  paused: 'warning',
+  off: 'neutral',
+  new: 'primary',
+} as const;
+
+interface HealthBadgeProps {
+  health: Health;
+  /** With how many deliveries wait and fail. */
+  counts?: boolean;
 }
 
-/** Pending tells two stories: never tried, and tried in vain so far. */
-export const DeliveryStatusBadge = ({ status, tries }: DeliveryStatusProps) => {
+/** How a webhook does, and since or until when. */
+export const HealthBadge = ({ health, counts }: HealthBadgeProps) => {
   const text = useText();
-  if (status === 'pending' && tries > 0) {
-    return <Pill variant="danger">{text('delivery.status.failing')}</Pill>;
-  }
-  return <Pill variant={VARIANTS[status]}>{text(`delivery.status.${status}`)}</Pill>;
+  const { state, failing_since: since, paused_until: until, waiting, failing } = health;
+  return (
+    <Flex gap={2} wrap="wrap">
+      <Pill variant={HEALTH_VARIANTS[state]}>{text(`health.state.${state}`)}</Pill>
+      {state === 'failing' && since && (
+        <Typography variant="pi" textColor="neutral600">
+          {text('health.since')} <Time at={since} variant="pi" textColor="neutral600" />
+        </Typography>
+      )}
+      {state === 'paused' && until && (
+        <Typography variant="pi" textColor="neutral600">
+          {text('health.until')} <Time at={until} variant="pi" textColor="neutral600" />
+        </Typography>
+      )}
+      {counts && waiting > 0 && (
+        <Typography variant="pi" textColor="neutral800">
+          {text('health.waiting', { n: waiting })}
+        </Typography>
+      )}
+      {counts && failing > 0 && (
+        <Typography variant="pi" textColor="danger600">
+          {text('health.failing.short', { n: failing })}
+        </Typography>
+      )}
+    </Flex>
+  );
+};
+
+/** In the words of a state: pending tells two stories, never tried and tried in vain so far. */
+const stateOfAnswer = ({ status, tries }: LastAnswer): DeliveryState => {
+  if (status !== 'pending') return status;
+  return tries > 0 ? 'failing' : 'waiting';
 };
 
 export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {
@@ -57,7 +105,7 @@ export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {
   if (!last) return <Typography textColor="neutral600">{text('webhook.never')}</Typography>;
   return (
     <Flex direction="column" alignItems="start" gap={1}>
-      <DeliveryStatusBadge status={last.status} tries={last.tries} />
+      <DeliveryStateBadge state={stateOfAnswer(last)} />
       <Typography variant="pi" textColor="neutral600">
         {last.error ? cause.short(last.error) : <Time at={last.at} variant="pi" />}
       </Typography>

@@ -7,9 +7,19 @@ import { useAccess } from '../../permissions';
 import { useCreateWebhook } from '../../services/webhooks';
 import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
-import { WebhookForm } from './webhook-form';
+import { WebhookForm, type WebhookValues } from './webhook-form';
 
-const BLANK = { name: '', url: '', events: [], active: true };
+const BLANK: WebhookValues = {
+  name: '',
+  url: '',
+  events: [],
+  active: true,
+  payload: 'full',
+  filter: null,
+  rate_per_second: null,
+  concurrency: null,
+  ordering: 'none',
+};
 const LIST = '/plugins/switchboard/webhooks';
 
 const WebhookCreatePage = () => {

@@ -13,16 +13,20 @@ import type { CatalogueEvent } from '../../../../shared/contracts/webhooks';
 import { Loaded } from '../../components/page-states';
 import { useCatalogue } from '../../services/webhooks';
 import { useText } from '../../utils/text';
+import { useEventText } from './event-text';
 
 /** Events by group, in the catalogue's order; those that match the search. */
 export const groupEvents = (
   events: readonly CatalogueEvent[],
-  search: string
+  search: string,
+  nameOf: (event: CatalogueEvent) => string = ({ label }) => label
 ): Map<string, CatalogueEvent[]> => {
   const wanted = search.trim().toLowerCase();
   const groups = new Map<string, CatalogueEvent[]>();
   for (const one of events) {
-    const words = [one.event, one.label, one.group, one.description ?? ''].join(' ').toLowerCase();
+    const words = [one.event, one.label, nameOf(one), one.group, one.description ?? '']
+      .join(' ')
+      .toLowerCase();
     if (words.includes(wanted)) groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
   }
   return groups;
@@ -46,6 +50,7 @@ interface GroupProps extends EventPickerProps {
 }
 
 const Group = ({ name, events, chosen, disabled, onChange }: GroupProps) => {
+  const eventText = useEventText();
   const names = events.map(({ event }) => event);
   const count = names.filter((event) => chosen.includes(event)).length;
   const state = count === names.length || (count > 0 && ('indeterminate' as const));
@@ -57,7 +62,7 @@ const Group = ({ name, events, chosen, disabled, onChange }: GroupProps) => {
           disabled={disabled}
           onCheckedChange={() => onChange(toggle(chosen, names, count < names.length))}
         >
-          <Typography fontWeight="bold">{name}</Typography>
+          <Typography fontWeight="bold">{eventText.group(name)}</Typography>
         </Checkbox>
       </Flex>
       <Grid.Root gap={3} paddingTop={3}>
@@ -70,7 +75,7 @@ const Group = ({ name, events, chosen, disabled, onChange }: GroupProps) => {
               title={description ?? undefined}
             >
               <Flex direction="column" alignItems="start">
-                <Typography>{label}</Typography>
+                <Typography>{eventText.label({ event, label })}</Typography>
                 <Typography variant="pi" textColor="neutral600">
                   {event}
                 </Typography>
@@ -86,6 +91,7 @@ const Group = ({ name, events, chosen, disabled, onChange }: GroupProps) => {
 /** The choice of events: every one and those added later, or some, by group and with a search. */
 export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerProps) => {
   const text = useText();
+  const eventText = useEventText();
   const catalogue = useCatalogue();
   const [search, setSearch] = useState('');
   // What was picked comes back when "every event" was only tried.
@@ -112,7 +118,7 @@ export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerPr
         {!every && (
           <Loaded query={catalogue}>
             {(events) => {
-              const groups = groupEvents(events, search);
+              const groups = groupEvents(events, search, eventText.label);
               const known = new Set(events.map(({ event }) => event));
               const away = picked.filter((name) => !known.has(name));
               return (
@@ -141,7 +147,7 @@ export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerPr
                     <Typography textColor="neutral600">{text('table.noMatch')}</Typography>
                   )}
                   {away.length > 0 && (
-                    <Typography textColor="warning700">
+                    <Typography textColor="neutral800">
                       {text('events.away', { names: away.join(', ') })}
                     </Typography>
                   )}

@@ -1,51 +1,30 @@
-import { Flex, LinkButton, Tag, Typography } from '@strapi/design-system';
+import { Box, Flex, LinkButton, Tag, Typography } from '@strapi/design-system';
 import { Plus, Trash } from '@strapi/icons';
 import { Layouts, Page, SearchInput, useQueryParams } from '@strapi/strapi/admin';
 import { useMemo } from 'react';
 import { Link, useNavigate } from 'react-router-dom';
 import type { WebhookHealth } from '../../../../shared/contracts/overview';
-import type { Webhook } from '../../../../shared/contracts/webhooks';
+import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
 import { ConfirmSwitch } from '../../components/confirm-switch';
-import { type Column, DataTable, type Sorting } from '../../components/data-table';
+import { type Column, DataTable } from '../../components/data-table';
 import { RowLink } from '../../components/row-link';
 import { Loaded } from '../../components/page-states';
-import { pageOf, Pager } from '../../components/pager';
+import { Pager } from '../../components/pager';
 import { useAccess } from '../../permissions';
 import {
   useDeleteWebhook,
   useHealth,
   useUpdateWebhook,
-  useWebhooks,
+  useWebhookPage,
 } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
-import { EventTags, HealthCell, LastAnswerCell } from './cells';
+import { EventTags, HealthBadge, HealthCell, LastAnswerCell } from './cells';
+import { useWaitingChoice } from './switching-on';
 
 const REFRESH_MS = 10_000;
-
-const sortValue = (webhook: Webhook, by: string): string | number => {
-  if (by === 'active') return webhook.active ? 0 : 1;
-  return by === 'url' ? webhook.url : webhook.name.toLocaleLowerCase();
-};
-
-/** Those that match the search, in the order asked for. */
-export const arrange = (
-  webhooks: readonly Webhook[],
-  search: string,
-  { by, descending }: Sorting
-): Webhook[] => {
-  const wanted = search.trim().toLocaleLowerCase();
-  const matches = webhooks.filter(({ name, url, events }) =>
-    [name, url, ...events].some((field) => field.toLocaleLowerCase().includes(wanted))
-  );
-  const sign = descending ? -1 : 1;
-  return matches.sort((a, b) => {
-    const [left, right] = [sortValue(a, by), sortValue(b, by)];
-    if (left === right) return a.id - b.id;
-    return left < right ? -sign : sign;
-  });
-};
+const PER_PAGE = 20;
 
 interface ListQuery {
   _q?: string;
@@ -54,38 +33,44 @@ interface ListQuery {
   pageSize?: string;
 }
 
-const useColumns = (health: ReadonlyMap<number, WebhookHealth>): Column<Webhook>[] => {
+/** @param onSwitch switches a webhook on, or off after it was confirmed */
+const useColumns = (
+  health: ReadonlyMap<number, WebhookHealth>,
+  onSwitch: (webhook: number, active: boolean) => Promise<void>
+): Column<ManagedWebhook>[] => {
   const text = useText();
   const { can } = useAccess();
   const outcome = useOutcome();
-  const [update] = useUpdateWebhook();
   const [remove] = useDeleteWebhook();
   return [
     {
       id: 'name',
       label: text('webhook.name'),
       sortable: true,
-      cell: ({ id, name }) => <RowLink to={String(id)}>{name}</RowLink>,
+      cell: ({ id, name, url }) => (
+        <Box maxWidth="28rem">
+          <RowLink to={String(id)}>{name}</RowLink>
+          <Typography variant="pi" textColor="neutral600" ellipsis tag="div" title={url}>
+            {url}
+          </Typography>
+        </Box>
+      ),
     },
     {
-      id: 'url',
-      label: text('webhook.url'),
-      sortable: true,
-      cell: ({ url }) => (
-        <Typography textColor="neutral800" ellipsis maxWidth="28rem" tag="div" title={url}>
-          {url}
-        </Typography>
+      id: 'health',
+      label: text('webhook.health'),
+      cell: ({ id, health: own }) => (
+        <Flex direction="column" alignItems="start" gap={2}>
+          <HealthBadge health={own} counts />
+          <HealthCell health={health.get(id)} />
+        </Flex>
       ),
     },
     {
       id: 'events',
+      wide: true,
       label: text('webhook.events'),
       cell: ({ events }) => <EventTags events={events} />,
-    },
-    {
-      id: 'health',
-      label: text('health.title'),
-      cell: ({ id }) => <HealthCell health={health.get(id)} />,
     },
     {
       id: 'last',
@@ -103,11 +88,7 @@ const useColumns = (health: ReadonlyMap<number, WebhookHealth>): Column<Webhook>
           question={text('webhook.switchOff.question', { name })}
           checked={active}
           disabled={!can('webhooks.update')}
-          onChange={(checked) =>
-            update({ id, active: checked }).then((done) =>
-              outcome(done, checked ? 'banner.on' : 'webhook.switchedOff')
-            )
-          }
+          onChange={(checked) => onSwitch(id, checked)}
           onLabel={text('webhook.on')}
           offLabel={text('webhook.off')}
         />
@@ -132,19 +113,43 @@ const useColumns = (health: ReadonlyMap<number, WebhookHealth>): Column<Webhook>
   ];
 };
 
+/** Switches webhooks from their list. `question` is what it may ask before. */
+const useSwitch = () => {
+  const outcome = useOutcome();
+  const [update] = useUpdateWebhook();
+  const { ask, question } = useWaitingChoice();
+  const onSwitch = async (id: number, active: boolean): Promise<void> => {
+    const waiting = active ? await ask(id) : undefined;
+    if (waiting === null) return;
+    const switchedOn = waiting === 'discard' ? 'banner.discarded' : 'banner.on';
+    outcome(await update({ id, active, waiting }), active ? switchedOn : 'webhook.switchedOff');
+  };
+  return { onSwitch, question };
+};
+
 const WebhookListPage = () => {
   const text = useText();
   const navigate = useNavigate();
   const { can } = useAccess();
   const [{ query }, setQuery] = useQueryParams<ListQuery>();
-  const webhooks = useWebhooks(undefined, { pollingInterval: REFRESH_MS });
+  const sort = query.sort ?? 'name:asc';
+  const webhooks = useWebhookPage(
+    {
+      q: query._q?.trim() || undefined,
+      sort,
+      page: Number(query.page ?? 1),
+      perPage: Number(query.pageSize ?? PER_PAGE),
+    },
+    { pollingInterval: REFRESH_MS }
+  );
   const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
   const byId = useMemo(
     () => new Map((health.data?.webhooks ?? []).map((one) => [one.webhook_id, one])),
     [health.data]
   );
-  const columns = useColumns(byId);
-  const [by = 'name', direction] = (query.sort ?? 'name:asc').split(':');
+  const { onSwitch, question } = useSwitch();
+  const columns = useColumns(byId, onSwitch);
+  const [by = 'name', direction] = sort.split(':');
   const sorting = { by, descending: direction === 'desc' };
 
   const create = can('webhooks.create') && (
@@ -174,35 +179,29 @@ const WebhookListPage = () => {
       />
       <Layouts.Content>
         <Loaded query={webhooks}>
-          {(all) => {
-            const { rows, pagination } = pageOf(
-              arrange(all, query._q ?? '', sorting),
-              Number(query.page ?? 1),
-              Number(query.pageSize ?? 20)
-            );
-            return (
-              <>
-                <DataTable
-                  label={text('nav.webhooks')}
-                  columns={columns}
-                  rows={rows}
-                  rowId={({ id }) => id}
-                  onOpen={({ id }) => navigate(String(id))}
-                  sorting={sorting}
-                  onSort={(next) =>
-                    setQuery({ sort: `${next.by}:${next.descending ? 'desc' : 'asc'}` })
-                  }
-                  empty={
-                    all.length === 0
-                      ? { text: text('webhook.empty'), action: create }
-                      : { text: text('table.noMatch') }
-                  }
-                />
-                {all.length > 0 && <Pager pagination={pagination} />}
-              </>
-            );
-          }}
+          {({ data, meta }) => (
+            <>
+              <DataTable
+                label={text('nav.webhooks')}
+                columns={columns}
+                rows={data}
+                rowId={({ id }) => id}
+                onOpen={({ id }) => navigate(String(id))}
+                sorting={sorting}
+                onSort={(next) =>
+                  setQuery({ sort: `${next.by}:${next.descending ? 'desc' : 'asc'}` })
+                }
+                empty={
+                  query._q
+                    ? { text: text('table.noMatch') }
+                    : { text: text('webhook.empty'), action: create }
+                }
+              />
+              {meta.pagination.total > 0 && <Pager pagination={meta.pagination} />}
+            </>
+          )}
         </Loaded>
+        {question}
       </Layouts.Content>
     </Page.Main>
   );

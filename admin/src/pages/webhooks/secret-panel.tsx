@@ -1,21 +1,78 @@
-import { Button, Field, Flex, TextInput, Typography } from '@strapi/design-system';
+import {
+  Button,
+  Field,
+  Flex,
+  SingleSelect,
+  SingleSelectOption,
+  TextInput,
+  Typography,
+} from '@strapi/design-system';
 import { ArrowsCounterClockwise, Eye, EyeStriked } from '@strapi/icons';
 import { useState } from 'react';
-import type { WebhookWithSecret } from '../../../../shared/contracts/webhooks';
+import type { ManagedWebhook, WebhookWithSecret } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
 import { CopyButton } from '../../components/copy-button';
 import { Panel } from '../../components/panel';
 import { ShownOnce } from '../../components/shown-once';
+import { Time, useNow } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useRotateSecret } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
+
+/** How long the old secret may go on signing, in hours; longer is refused by the server. */
+const OVERLAPS = [0, 1, 24, 168] as const;
+
+interface RotateQuestionProps {
+  hours: number;
+  onChange(hours: number): void;
+}
+
+const RotateQuestion = ({ hours, onChange }: RotateQuestionProps) => {
+  const text = useText();
+  return (
+    <Flex direction="column" alignItems="stretch" gap={4} width="100%">
+      <Typography>
+        {hours === 0 ? text('secret.rotate.question') : text('secret.rotate.overlap', { n: hours })}
+      </Typography>
+      <Field.Root name="overlap">
+        <Field.Label>{text('secret.overlap')}</Field.Label>
+        <SingleSelect value={String(hours)} onChange={(value) => onChange(Number(value))}>
+          {OVERLAPS.map((n) => (
+            <SingleSelectOption key={n} value={String(n)}>
+              {text(n === 0 ? 'secret.overlap.none' : 'secret.overlap.hours', { n })}
+            </SingleSelectOption>
+          ))}
+        </SingleSelect>
+      </Field.Root>
+    </Flex>
+  );
+};
+
+/** Until when both secrets sign, and whether the receiver has taken anything since. */
+const Overlap = ({ webhook }: { webhook: ManagedWebhook }) => {
+  const text = useText();
+  const now = useNow();
+  const { previous_secret_until: until, answered_since_rotation: answered } = webhook;
+  if (!until || Date.parse(until) <= now) return null;
+  return (
+    <Flex role="status" direction="column" alignItems="start" gap={1}>
+      <Typography>
+        {text('secret.previous')} <Time at={until} both />
+      </Typography>
+      <Typography textColor={answered ? 'success700' : 'neutral800'}>
+        {text(answered ? 'secret.answered' : 'secret.unanswered')}
+      </Typography>
+    </Flex>
+  );
+};
 
 export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
   const text = useText();
   const outcome = useOutcome();
   const { can } = useAccess();
   const [shown, setShown] = useState(false);
+  const [hours, setHours] = useState(0);
   const [replaced, setReplaced] = useState<string>();
   const [rotate, { isLoading }] = useRotateSecret();
   const { id, secret } = webhook;
@@ -27,10 +84,10 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
           <ConfirmButton
             icon={<ArrowsCounterClockwise />}
             label={text('secret.rotate')}
-            question={text('secret.rotate.question')}
+            question={<RotateQuestion hours={hours} onChange={setHours} />}
             disabled={isLoading}
             onConfirm={async () => {
-              const rotated = outcome(await rotate(id), 'secret.rotated');
+              const rotated = outcome(await rotate({ id, hours }), 'secret.rotated');
               // Whoever may not look it up again gets it now, to hand it to the receiver.
               if (!can('webhooks.reveal')) setReplaced(rotated?.secret);
             }}
@@ -38,6 +95,7 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
         )
       }
     >
+      <Overlap webhook={webhook} />
       {secret === undefined && (
         <Typography textColor="neutral600">{text('secret.hidden')}</Typography>
       )}

@@ -1,22 +1,32 @@
 import { Button, Flex, Typography } from '@strapi/design-system';
-import type { Webhook } from '../../../../shared/contracts/webhooks';
+import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
+import { knownReason, useReason } from '../../components/disabled-reason';
 import { useAbsoluteTime } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useUpdateWebhook } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
+import { useWaitingChoice } from './switching-on';
 
 /** Says that the webhook sends nothing, since when and why, and switches it on again. */
-export const SwitchOffBanner = ({ webhook }: { webhook: Webhook }) => {
+export const SwitchOffBanner = ({ webhook }: { webhook: ManagedWebhook }) => {
   const text = useText();
   const absolute = useAbsoluteTime();
   const outcome = useOutcome();
+  const say = useReason();
   const { can } = useAccess();
   const [update, { isLoading }] = useUpdateWebhook();
+  const { ask, question } = useWaitingChoice();
   if (webhook.active) return null;
+  const switchOn = async (): Promise<void> => {
+    const waiting = await ask(webhook.id);
+    if (waiting === null) return;
+    const done = await update({ id: webhook.id, active: true, waiting });
+    outcome(done, waiting === 'discard' ? 'banner.discarded' : 'banner.on');
+  };
   const { disabled_at: at, disabled_reason: reason } = webhook;
-  const failures = /after (\d+) failed/.exec(reason ?? '')?.[1];
-  const why = failures ? text('banner.reason', { n: Number(failures) }) : (reason ?? '');
+  const hasFailed = knownReason(reason ?? '')?.key === 'banner.reason';
+  const why = say(reason ?? '');
   return (
     <Flex
       role="status"
@@ -34,20 +44,15 @@ export const SwitchOffBanner = ({ webhook }: { webhook: Webhook }) => {
         </Typography>
         <Typography textColor="neutral800">
           {reason && (at ? text('banner.why', { reason: why, at: absolute(at) }) : `${why}.`)}{' '}
-          {failures && text('banner.mend')} {text('banner.inactive.hint')}
+          {hasFailed && text('banner.mend')} {text('banner.inactive.hint')}
         </Typography>
       </Flex>
       {can('webhooks.update') && (
-        <Button
-          variant="secondary"
-          loading={isLoading}
-          onClick={() =>
-            void update({ id: webhook.id, active: true }).then((done) => outcome(done, 'banner.on'))
-          }
-        >
+        <Button variant="secondary" loading={isLoading} onClick={() => void switchOn()}>
           {text('banner.switchOn')}
         </Button>
       )}
+      {question}
     </Flex>
   );
 };

@@ -1,31 +1,25 @@
-import {
-  Button,
-  Field,
-  Flex,
-  SingleSelect,
-  SingleSelectOption,
-  Typography,
-} from '@strapi/design-system';
+import { Button, Combobox, ComboboxOption, Field, Flex, Typography } from '@strapi/design-system';
 import { CheckCircle, CrossCircle, PaperPlane } from '@strapi/icons';
 import { useQueryParams } from '@strapi/strapi/admin';
 import { useState } from 'react';
-import type { TestResult } from '../../../../shared/contracts/webhooks';
+import type { ManagedWebhook, TestResult } from '../../../../shared/contracts/webhooks';
 import { CodeBlock, prettyJson } from '../../components/code-block';
 import { Panel } from '../../components/panel';
-import { useCatalogue, useDeliveries, useTestWebhook } from '../../services/webhooks';
+import { useCatalogue, useDelivery, useTestWebhook } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
+import { useLookedAtRecovery } from '../deliveries/recovery-dialog';
 import { useCause } from './causes';
+import { useEventText } from './event-text';
 
 const PING = 'ping';
 
 /** What the receiver answered, found again in the log by the test's delivery id. */
-const Result = ({ webhookId, result }: { webhookId: number; result: TestResult }) => {
+const Result = ({ result }: { result: TestResult }) => {
   const text = useText();
   const cause = useCause();
   const [, setQuery] = useQueryParams<{ delivery?: string }>();
-  const log = useDeliveries({ webhookId });
-  const delivery = log.data?.data.find((one) => one.delivery_id === result.delivery_id);
+  const { data: delivery } = useDelivery(result.delivery_id);
   const status = result.response_code;
   return (
     <Flex direction="column" alignItems="stretch" gap={3} role="status" aria-live="polite">
@@ -61,30 +55,55 @@ const Result = ({ webhookId, result }: { webhookId: number; result: TestResult }
   );
 };
 
+/** The receiver answers again: what it refused need not wait for its next try. */
+const SendFailing = ({ webhook: { id, health } }: { webhook: ManagedWebhook }) => {
+  const text = useText();
+  const { look, isLooking, dialog } = useLookedAtRecovery();
+  const n = health.failing;
+  return (
+    <Flex role="status" gap={4} wrap="wrap">
+      <Typography>{text('test.failing', { n })}</Typography>
+      <Button
+        startIcon={<PaperPlane />}
+        loading={isLooking}
+        onClick={() => look({ webhook: id, state: 'failing' })}
+      >
+        {text('missed.send', { n })}
+      </Button>
+      {dialog}
+    </Flex>
+  );
+};
+
 /** Send a test: a ping or an event's example, and the receiver's answer on the screen. */
-export const TestPanel = ({ webhookId }: { webhookId: number }) => {
+export const TestPanel = ({ webhook }: { webhook: ManagedWebhook }) => {
   const text = useText();
   const outcome = useOutcome();
   const catalogue = useCatalogue();
+  const eventText = useEventText();
   const [event, setEvent] = useState(PING);
   const [result, setResult] = useState<TestResult>();
   const [send, { isLoading }] = useTestWebhook();
   const onSend = async (): Promise<void> => {
-    setResult(outcome(await send({ id: webhookId, event: event === PING ? undefined : event })));
+    setResult(outcome(await send({ id: webhook.id, event: event === PING ? undefined : event })));
   };
   return (
     <Panel title={text('test.title')}>
       <Flex gap={2} alignItems="end" wrap="wrap">
-        <Field.Root name="test-event" minWidth="28rem">
+        <Field.Root name="test-event" flex="1" maxWidth="48rem">
           <Field.Label>{text('test.event')}</Field.Label>
-          <SingleSelect value={event} onChange={(value) => setEvent(String(value))}>
-            <SingleSelectOption value={PING}>{PING}</SingleSelectOption>
+          <Combobox
+            value={event}
+            clearLabel={text('action.clear')}
+            onChange={(value) => setEvent(value === undefined ? PING : String(value))}
+          >
+            <ComboboxOption value={PING}>{PING}</ComboboxOption>
             {(catalogue.data ?? []).map((one) => (
-              <SingleSelectOption key={one.event} value={one.event}>
-                {`${one.event} – ${one.label}`}
-              </SingleSelectOption>
+              <ComboboxOption key={one.event} value={one.event}>
+                {`${one.event} – ${eventText.label(one)}`}
+              </ComboboxOption>
             ))}
-          </SingleSelect>
+          </Combobox>
         </Field.Root>
         <Button
           size="L"
@@ -95,7 +114,10 @@ export const TestPanel = ({ webhookId }: { webhookId: number }) => {
           {text('test.send')}
         </Button>
       </Flex>
-      {result && <Result webhookId={webhookId} result={result} />}
+      {result && <Result result={result} />}
+      {result?.ok && webhook.active && webhook.health.failing > 0 && (
+        <SendFailing webhook={webhook} />
+      )}
     </Panel>
   );
 };

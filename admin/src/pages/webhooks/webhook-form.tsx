@@ -1,25 +1,60 @@
-import { Button, Field, Flex, Grid, Switch, TextInput } from '@strapi/design-system';
+import { Button, Field, Flex, Grid, Radio, Switch, TextInput } from '@strapi/design-system';
 import { Check } from '@strapi/icons';
-import type { WebhookInput } from '../../../../shared/contracts/webhooks';
+import {
+  CONCURRENCY_LIMITS,
+  RATE_LIMITS,
+  type WebhookInput,
+} from '../../../../shared/contracts/webhooks';
 import { Panel } from '../../components/panel';
 import { EditForm } from '../../components/edit-form';
 import type { Saved } from '../../utils/errors';
 import { type TextKey, useText } from '../../utils/text';
 import { EventPicker } from './event-picker';
+import { FilterEditor } from './filter-editor';
+import { parseFilter } from './filter-conditions';
 
-export type WebhookValues = Required<WebhookInput>;
+export type WebhookValues = Required<
+  Pick<
+    WebhookInput,
+    | 'name'
+    | 'url'
+    | 'events'
+    | 'active'
+    | 'payload'
+    | 'filter'
+    | 'rate_per_second'
+    | 'concurrency'
+    | 'ordering'
+  >
+>;
+
+/** As the form edits them: the filter as somebody types it, empty for none. */
+type FormValues = Omit<WebhookValues, 'filter'> & { filter: string };
+
+const asText = ({ filter, ...rest }: WebhookValues): FormValues => ({
+  ...rest,
+  filter: filter === null ? '' : JSON.stringify(filter, null, 2),
+});
+
+const asValues = <V extends Partial<FormValues>>(values: V) =>
+  (values.filter === undefined
+    ? values
+    : { ...values, filter: parseFilter(values.filter) ?? null }) as {
+    [K in keyof V]: K extends 'filter' ? WebhookValues['filter'] : V[K];
+  };
 
 /** What the form can tell without the server, which judges the rest (addresses, names of events). */
-export const problemsOf = (values: WebhookInput): Partial<Record<keyof WebhookInput, TextKey>> => {
-  const problems: Partial<Record<keyof WebhookInput, TextKey>> = {};
+const problemsOf = (values: FormValues): Partial<Record<keyof FormValues, TextKey>> => {
+  const problems: Partial<Record<keyof FormValues, TextKey>> = {};
   if (values.name.trim() === '') problems.name = 'form.required';
   if (values.url.trim() === '') problems.url = 'form.required';
   else if (!/^https?:\/\/[^\s/]+/i.test(values.url.trim())) problems.url = 'form.url';
   if (values.events.length === 0) problems.events = 'form.events';
+  if (parseFilter(values.filter) === undefined) problems.filter = 'filter.notJson';
   return problems;
 };
 
-const trimmed = <V extends Partial<WebhookValues>>(values: V): V => ({
+const trimmed = <V extends Partial<FormValues>>(values: V): V => ({
   ...values,
   ...(values.name !== undefined && { name: values.name.trim() }),
   ...(values.url !== undefined && { url: values.url.trim() }),
@@ -29,6 +64,8 @@ interface WebhookFormProps {
   initial: WebhookValues;
   disabled?: boolean;
   submitLabel: string;
+  /** Whose recent events a filter can be tried on. */
+  webhookId?: number;
   /** A new webhook is saved as it is; a known one only with changes. */
   isNew?: boolean;
   onSave(values: WebhookValues, changed: Partial<WebhookValues>): Promise<Saved>;
@@ -39,18 +76,19 @@ export const WebhookForm = ({
   disabled,
   submitLabel,
   isNew,
+  webhookId,
   onSave,
 }: WebhookFormProps) => {
   const text = useText();
   return (
-    <EditForm<WebhookValues>
-      initial={initial}
+    <EditForm<FormValues>
+      initial={asText(initial)}
       problemsOf={(values) =>
         Object.fromEntries(
           Object.entries(problemsOf(values)).map(([field, key]) => [field, text(key)])
         )
       }
-      onSave={(values, changed) => onSave(trimmed(values), trimmed(changed))}
+      onSave={(values, changed) => onSave(asValues(trimmed(values)), asValues(trimmed(changed)))}
     >
       {({ values, errors, saving, modified, set }) => (
         <Flex direction="column" alignItems="stretch" gap={6}>
@@ -124,6 +162,68 @@ export const WebhookForm = ({
               error={errors.events}
               disabled={disabled}
               onChange={(events) => set('events', events)}
+            />
+          </Panel>
+          <Panel title={text('payload.title')}>
+            <Radio.Group
+              value={values.payload}
+              disabled={disabled}
+              aria-label={text('payload.title')}
+              onValueChange={(payload) => set('payload', payload === 'thin' ? 'thin' : 'full')}
+            >
+              <Radio.Item value="full">{text('payload.full')}</Radio.Item>
+              <Radio.Item value="thin">{text('payload.thin')}</Radio.Item>
+            </Radio.Group>
+          </Panel>
+          <Panel title={text('manners.title')}>
+            <Grid.Root gap={4}>
+              {(
+                [
+                  ['rate_per_second', 'manners.rate', RATE_LIMITS],
+                  ['concurrency', 'manners.concurrency', CONCURRENCY_LIMITS],
+                ] as const
+              ).map(([field, label, { least, most }]) => (
+                <Grid.Item key={field} col={6} xs={12} direction="column" alignItems="stretch">
+                  <Field.Root name={field} error={errors[field]} hint={text(`${label}.hint`)}>
+                    <Field.Label>{text(label)}</Field.Label>
+                    <TextInput
+                      type="number"
+                      min={least}
+                      max={most}
+                      step={field === 'concurrency' ? 1 : 'any'}
+                      value={values[field] ?? ''}
+                      disabled={disabled}
+                      onChange={(event) => {
+                        const typed = event.currentTarget.value;
+                        set(field, typed === '' ? null : Number(typed));
+                      }}
+                    />
+                    <Field.Hint />
+                    <Field.Error />
+                  </Field.Root>
+                </Grid.Item>
+              ))}
+            </Grid.Root>
+            <Radio.Group
+              value={values.ordering}
+              disabled={disabled}
+              aria-label={text('manners.ordering')}
+              onValueChange={(ordering) =>
+                set('ordering', ordering === 'by_record' ? 'by_record' : 'none')
+              }
+            >
+              <Radio.Item value="none">{text('manners.ordering.none')}</Radio.Item>
+              <Radio.Item value="by_record">{text('manners.ordering.byRecord')}</Radio.Item>
+            </Radio.Group>
+          </Panel>
+          <Panel title={text('filter.title')}>
+            <FilterEditor
+              value={values.filter}
+              error={errors.filter}
+              disabled={disabled}
+              events={values.events}
+              webhookId={webhookId}
+              onChange={(filter) => set('filter', filter)}
             />
           </Panel>
         </Flex>

@@ -11,10 +11,13 @@ import { useAccess } from '../../permissions';
 import { useDeleteWebhook, useHealth, useUpdateWebhook, useWebhook } from '../../services/webhooks';
 import { useOutcome, useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
-import { DeliveryDialog } from './delivery-dialog';
-import { DeliveryLog } from './delivery-log';
+import { DeliveryLog } from '../deliveries/delivery-log';
+import { FiguresPanel } from '../overview/figures-panel';
+import { HealthBadge } from './cells';
+import { MissedPanel } from './missed-panel';
 import { SecretPanel } from './secret-panel';
 import { SwitchOffBanner } from './switch-off-banner';
+import { useWaitingChoice } from './switching-on';
 import { TestPanel } from './test-panel';
 import { WebhookForm } from './webhook-form';
 
@@ -23,18 +26,21 @@ const REFRESH_MS = 10_000;
 
 interface PageQuery {
   tab?: string;
-  delivery?: string;
 }
 
-const Health = ({ id }: { id: number }) => {
+const Health = ({ webhook }: { webhook: WebhookWithSecret }) => {
   const text = useText();
   const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
-  const mine = health.data?.webhooks.find((one) => one.webhook_id === id);
-  if (!mine) return null;
+  const mine = health.data?.webhooks.find((one) => one.webhook_id === webhook.id);
   return (
     <Panel title={text('health.title')}>
-      <HealthChart buckets={mine.buckets} counts={mine} height={48} />
-      <HealthCountsLine counts={mine} />
+      <HealthBadge health={webhook.health} />
+      {mine && (
+        <>
+          <HealthChart buckets={mine.buckets} counts={mine} height={48} />
+          <HealthCountsLine counts={mine} />
+        </>
+      )}
     </Panel>
   );
 };
@@ -44,20 +50,37 @@ const Settings = ({ webhook }: { webhook: WebhookWithSecret }) => {
   const savedOr = useSaved();
   const { can } = useAccess();
   const [update] = useUpdateWebhook();
-  const { id, name, url, events, active } = webhook;
+  const { ask, question } = useWaitingChoice();
+  const { id, name, url, events, active, payload, filter } = webhook;
+  const { rate_per_second, concurrency, ordering } = webhook;
   return (
     <Flex direction="column" alignItems="stretch" gap={6}>
       <SecretPanel webhook={webhook} />
       <WebhookForm
         key={id}
-        initial={{ name, url, events, active }}
+        initial={{
+          name,
+          url,
+          events,
+          active,
+          payload,
+          filter,
+          rate_per_second,
+          concurrency,
+          ordering,
+        }}
+        webhookId={id}
         disabled={!can('webhooks.update')}
         submitLabel={text('action.save')}
         // What was not edited here may have been changed elsewhere meanwhile, and stays so.
-        onSave={async (_values, changed) =>
-          savedOr(await update({ id, ...changed }), 'webhook.saved')
-        }
+        onSave={async (_values, changed) => {
+          const waiting = changed.active ? await ask(id) : undefined;
+          if (waiting === null) return { saved: false, problems: {} };
+          const said = waiting === 'discard' ? 'banner.discarded' : 'webhook.saved';
+          return savedOr(await update({ id, ...changed, waiting }), said);
+        }}
       />
+      {question}
     </Flex>
   );
 };
@@ -110,9 +133,11 @@ const Content = ({ webhook }: { webhook: WebhookWithSecret }) => {
             </Tabs.List>
             <Tabs.Content value="deliveries">
               <Flex direction="column" alignItems="stretch" gap={6} paddingTop={6}>
-                <Health id={webhook.id} />
-                {can('webhooks.update') && <TestPanel webhookId={webhook.id} />}
-                <DeliveryLog webhookId={webhook.id} active={webhook.active} />
+                <Health webhook={webhook} />
+                {can('webhooks.update') && <TestPanel webhook={webhook} />}
+                <DeliveryLog webhook={webhook} />
+                {can('webhooks.update') && <MissedPanel webhook={webhook} />}
+                <FiguresPanel webhook={webhook.id} />
               </Flex>
             </Tabs.Content>
             <Tabs.Content value="settings">
@@ -123,13 +148,6 @@ const Content = ({ webhook }: { webhook: WebhookWithSecret }) => {
           </Tabs.Root>
         </Flex>
       </Layouts.Content>
-      {query.delivery && (
-        <DeliveryDialog
-          id={Number(query.delivery)}
-          active={webhook.active}
-          onClose={() => setQuery({ delivery: '' }, 'remove')}
-        />
-      )}
     </Page.Main>
   );
 };

@@ -10,6 +10,8 @@ const WEBHOOKS: Readonly<Record<string, AdminAction>> = {
   revealSecret: 'webhooks.reveal',
   rotateSecret: 'webhooks.update',
   test: 'webhooks.update',
+  previewFilter: 'webhooks.update',
+  replay: 'webhooks.update',
   delete: 'webhooks.delete',
 };
 
@@ -17,9 +19,27 @@ const DELIVERIES: Readonly<Record<string, AdminAction>> = {
   find: 'webhooks.read',
   findOne: 'webhooks.read',
   retry: 'webhooks.update',
+  skip: 'webhooks.update',
+  release: 'webhooks.update',
+};
+
+const DELIVERY_CAUSES: Readonly<Record<string, AdminAction>> = { find: 'webhooks.read' };
+
+const RECOVERIES: Readonly<Record<string, AdminAction>> = {
+  find: 'webhooks.read',
+  findOne: 'webhooks.read',
+  preview: 'webhooks.update',
+  create: 'webhooks.update',
+  pause: 'webhooks.update',
+  resume: 'webhooks.update',
+  cancel: 'webhooks.update',
 };
 
 const WEBHOOK_EVENTS: Readonly<Record<string, AdminAction>> = { find: 'webhooks.read' };
+
+const JOURNAL: Readonly<Record<string, AdminAction>> = { find: 'journal.read' };
+
+const METRICS: Readonly<Record<string, AdminAction>> = { find: 'metrics.read' };
 
 const CRM_CONTROLLERS: ReadonlySet<string> = new Set([
   'contacts',
@@ -29,6 +49,7 @@ const CRM_CONTROLLERS: ReadonlySet<string> = new Set([
   'deal-stages',
   'tasks',
   'campaigns',
+  'contact-purchases',
 ]);
 
 const crmAction = (action: string): AdminAction => {
@@ -55,8 +76,16 @@ export const adminActionFor = (contentApiAction: string): AdminAction | null => 
       return own(WEBHOOKS, action);
     case 'deliveries':
       return own(DELIVERIES, action);
+    case 'delivery-causes':
+      return own(DELIVERY_CAUSES, action);
+    case 'recoveries':
+      return own(RECOVERIES, action);
     case 'webhook-events':
       return own(WEBHOOK_EVENTS, action);
+    case 'journal':
+      return own(JOURNAL, action);
+    case 'metrics':
+      return own(METRICS, action);
     default:
       return null;
   }

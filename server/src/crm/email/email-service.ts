@@ -6,6 +6,7 @@ import { getPublisher } from '../../webhooks/publishing/publisher';
 import { crmRecords } from '../resources/crm-records';
 import { getSource } from '../change-capture/mapping/registry';
 import type { Payload } from '../rules/payload';
+import { withSubject } from '../rules/subject';
 import { machineReason } from './machine-traffic';
 import type { EmailClicked, EmailSeen, EmailService, Recorded } from './types';
 
@@ -50,7 +51,7 @@ const epoch = (value: Date | number | null | undefined): number | null =>
 
 export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailService => {
   const send = async (event: string, data: unknown): Promise<Recorded> => {
-    await getPublisher(strapi).publish([{ event, data }]);
+    await getPublisher(strapi).publish([withSubject({ event, data })]);
     return COUNTED;
   };
 

@@ -6,6 +6,7 @@ import { INPUTS } from '../resources/inputs';
 import { completion, upsertContact } from '../resources/upsert-contact';
 import { withOrigin } from '../change-capture/track/origin';
 import type { Payload } from '../rules/payload';
+import { withSubject } from '../rules/subject';
 import { answersOf } from './answers';
 import type { Form } from './resolve-form';
 
@@ -78,7 +79,7 @@ export const submitForm = async (
       entry_id: entry.id,
       answers: answersOf(entry.answers as Values, form.attributes),
     };
-    await getPublisher(strapi).publish([{ event: 'form.submitted', data }]);
+    await getPublisher(strapi).publish([withSubject({ event: 'form.submitted', data })]);
   } catch (error) {
     // A contact that the site's own rules refuse. The visitor's entry is worth more than the event;
     // anything else (the database failed) has broken the transaction and is the caller's to hear.

@@ -1,21 +1,9 @@
+import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
 import { INPUTS } from '../resources/inputs';
 
 /** Reads the columns of a CSV file of contacts. */
 
 type Input = Record<string, unknown>;
-
-const TEXT = [
-  'email',
-  'first_name',
-  'last_name',
-  'phone',
-  'job_title',
-  'status',
-  'lifecycle_stage',
-  'company_id',
-  'source',
-] as const;
-const NUMBERS = ['score', 'lifetime_value', 'owner_id'] as const;
 
 /** Where a column's values go: a key of the contact, one of its bags, or its tags. */
 export type Column =
@@ -35,8 +23,10 @@ const normalize = (heading: string): string =>
 const columnOf = (heading: string): Column | null => {
   const name = normalize(heading);
   if (name === 'tags') return { kind: 'tags' };
-  if ((TEXT as readonly string[]).includes(name)) return { kind: 'text', key: name };
-  if ((NUMBERS as readonly string[]).includes(name)) return { kind: 'number', key: name };
+  if ((CONTACT_TEXT_COLUMNS as readonly string[]).includes(name))
+    return { kind: 'text', key: name };
+  if ((CONTACT_NUMBER_COLUMNS as readonly string[]).includes(name))
+    return { kind: 'number', key: name };
   const bag = /^(fields|address)\.(.+)$/i.exec(heading.trim());
   if (!bag?.[1] || !bag[2]) return null;
   return { kind: 'bag', key: bag[1].toLowerCase() as 'fields' | 'address', name: bag[2].trim() };
@@ -53,7 +43,13 @@ const some = (headings: readonly string[]): string =>
 export const readHeader = (headings: readonly string[]): Header => {
   const columns = headings.map(columnOf);
   const unknown = headings.filter((_heading, index) => columns[index] === null);
-  const possible = [...TEXT, ...NUMBERS, 'tags', 'address.<name>', 'fields.<name>'].join(', ');
+  const possible = [
+    ...CONTACT_TEXT_COLUMNS,
+    ...CONTACT_NUMBER_COLUMNS,
+    'tags',
+    'address.<name>',
+    'fields.<name>',
+  ].join(', ');
   if (unknown.length > 0) {
     return { ok: false, message: `unknown columns: ${some(unknown)}. Possible: ${possible}` };
   }

@@ -5,7 +5,7 @@ import { tagsOfContact } from '../resources/crm-records';
 import { upsertContact } from '../resources/upsert-contact';
 import { getInspected } from '../change-capture/mapping/registry';
 import type { ImportRow } from './columns';
-import { giveWay } from './give-way';
+import { giveWay } from '../../imports/give-way';
 import type { ImportTags } from './import-tags';
 import { inImportTransaction } from './import-transaction';
 import { inputForKnown } from './known-contacts';

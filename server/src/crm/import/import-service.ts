@@ -3,11 +3,13 @@ import { errors } from '@strapi/utils';
 import type { Readable } from 'node:stream';
 import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
 import { withOrigin } from '../change-capture/track/origin';
+import { giveWay } from '../../imports/give-way';
+import { type CsvRecord, readCsv } from '../../imports/read-csv';
+import type { ImportRun, ImportWatch } from '../../imports/watch';
+import { tryBatch } from './dry-run';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
-import { giveWay } from './give-way';
 import { importBatch } from './import-batch';
 import { createImportTags, type ImportTags } from './import-tags';
-import { type CsvRecord, readCsv } from './read-csv';
 
 /** Rows a transaction. On SQLite the whole site waits for one: its driver is synchronous. */
 const BATCH = 200;
@@ -19,9 +21,10 @@ export interface ContactImport {
    * Imports contacts from a CSV file (UTF-8; comma, semicolon or tab). A row whose `email` is known
    * completes that contact; what a row leaves empty stays as it is. Rows go in batches, each in a
    * transaction of its own: what was imported before a fault stays.
+   * A dry run imports nothing and says what it would.
    * @throws ValidationError where the header is wrong; nothing has been imported then.
    */
-  run(file: Readable): Promise<ImportReport>;
+  run(file: Readable, options?: ImportRun): Promise<ImportReport>;
 }
 
 const wrongHeader = (message: string): errors.ValidationError =>
@@ -42,15 +45,24 @@ class Import {
   private readonly tags: ImportTags;
   private readonly strapi: Core.Strapi;
   private readonly batch: number;
+  /** Cells of rows that wait, by their line. */
+  private cells = new Map<number, readonly string[]>();
+  /** In a dry run: addresses that earlier rows would have made. */
+  private readonly made = new Set<string>();
+  private readonly dryRun: boolean;
+  private readonly watch: ImportWatch | undefined;
 
-  constructor(strapi: Core.Strapi) {
+  constructor(strapi: Core.Strapi, { dryRun = false, watch }: ImportRun) {
     this.strapi = strapi;
+    this.dryRun = dryRun;
+    this.watch = watch;
     this.tags = createImportTags(strapi);
     this.batch = strapi.db.dialect.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
   }
 
-  fail(issue: ImportIssue): void {
+  fail(issue: ImportIssue, cells: readonly string[]): void {
     this.report.failed += 1;
+    this.watch?.failed(issue.line, issue.message, cells);
     if (this.report.issues.length < MAX_ISSUES) this.report.issues.push(issue);
   }
 
@@ -58,47 +70,62 @@ class Import {
     this.report.total += 1;
     const { line } = record;
     if ('fault' in record) {
-      this.fail({ line, email: null, message: record.fault });
+      this.fail({ line, email: null, message: record.fault }, []);
       return;
     }
     const read = readRow(columns, record.cells, line);
     if (!read.ok) {
-      this.fail({ line, email: read.email, message: read.message });
+      this.fail({ line, email: read.email, message: read.message }, record.cells);
       return;
     }
     this.waiting.push(read.row);
+    this.cells.set(line, record.cells);
     if (this.waiting.length >= this.batch) await this.flush();
   }
 
   async flush(): Promise<void> {
     const rows = this.waiting.splice(0);
-    if (rows.length === 0) return;
-    const result = await importBatch(this.strapi, this.tags, rows);
+    const cells = this.cells;
+    this.cells = new Map();
+    if (rows.length > 0) await this.import(rows, cells);
+    await this.watch?.advance(this.report);
+  }
+
+  private async import(
+    rows: readonly ImportRow[],
+    cells: ReadonlyMap<number, readonly string[]>
+  ): Promise<void> {
+    const result = this.dryRun
+      ? await tryBatch(this.strapi, rows, this.made)
+      : await importBatch(this.strapi, this.tags, rows);
     this.report.created += result.created;
     this.report.updated += result.updated;
     this.report.unchanged += result.unchanged;
     for (const { row, message } of result.failures) {
-      this.fail({ line: row.line, email: row.email, message });
+      this.fail({ line: row.line, email: row.email, message }, cells.get(row.line) ?? []);
     }
     await giveWay();
   }
 }
 
-const headerOf = async (records: AsyncIterator<CsvRecord>): Promise<Column[]> => {
+const headerOf = async (
+  records: AsyncIterator<CsvRecord>
+): Promise<{ headings: string[]; columns: Column[] }> => {
   const first = await records.next();
   if (first.done) throw wrongHeader('the file is empty');
   if ('fault' in first.value) throw wrongHeader(first.value.fault);
   const header = readHeader(first.value.cells);
   if (!header.ok) throw wrongHeader(header.message);
-  return header.columns;
+  return { headings: first.value.cells, columns: header.columns };
 };
 
 export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): ContactImport => ({
-  run: (file) =>
+  run: (file, options = {}) =>
     withOrigin('import', async () => {
       const records = readCsv(file);
-      const columns = await headerOf(records);
-      const job = new Import(strapi);
+      const { headings, columns } = await headerOf(records);
+      await options.watch?.header(headings);
+      const job = new Import(strapi, options);
       for await (const record of records) await job.take(record, columns);
       await job.flush();
       return job.report;

@@ -1,8 +1,12 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
+import { addRowsWith } from './add-rows';
 import { claimLocked } from './claim-locked';
+import { sparseColumn } from '../tables/sparse-index';
+import { insertOfValues } from './insert';
 import type { ClaimTable, Dialect, GroupsClaim, OwnedUpdate, SqlValue } from './types';
 import { qualified } from './types';
+import { splitColumns } from './update-from-values';
 
 type Rows = [Record<string, unknown>[], unknown];
 
@@ -19,13 +23,15 @@ const transacted = async <T>(
 const assignments = (
   rows: readonly OwnedUpdate[]
 ): { sql: string; bindings: (string | SqlValue)[] } => {
-  const columns = Object.keys(rows[0]?.set ?? {});
-  const bindings: (string | SqlValue)[] = [];
-  const parts = columns.map((column) => {
+  const { alike, own } = splitColumns(rows);
+  const bindings: (string | SqlValue)[] = Object.entries(alike).flat();
+  const parts = Object.keys(alike).map(() => '?? = ?');
+  // Of each row all cases are looked at until its own: only for what differs.
+  for (const column of own) {
     bindings.push(column);
     for (const row of rows) bindings.push(row.id, row.set[column] ?? null);
-    return `?? = CASE id ${rows.map(() => 'WHEN ? THEN ?').join(' ')} END`;
-  });
+    parts.push(`?? = CASE id ${rows.map(() => 'WHEN ? THEN ?').join(' ')} END`);
+  }
   return { sql: parts.join(', '), bindings };
 };
 
@@ -64,6 +70,23 @@ const leaseLocked = async (
 
 /** MySQL and MariaDB have no `UPDATE … RETURNING`: lock, read, then write in one short transaction. */
 export const mysql: Dialect = {
+  async insert(executor, target, rows) {
+    const { sql, bindings } = insertOfValues(target, rows);
+    await rawStatement(executor, sql, bindings);
+  },
+
+  waitingGroups(table, after, limit) {
+    const column = sparseColumn(table.groupColumn, 'due_at');
+    // Neither server steps from group to group by a value that it has just found, and whether a
+    // grouping skips over rows hangs on statistics that a queue outruns: so what is read is bounded.
+    return {
+      sql: `SELECT id, MIN(due_at) AS due_at, COUNT(*) AS looked_at FROM (
+         SELECT ?? AS id, due_at FROM ?? WHERE ?? > ? ORDER BY ??, due_at LIMIT ${limit}
+       ) found GROUP BY id`,
+      bindings: [column, qualified(table), column, after, column],
+    };
+  },
+
   async claimGroup(executor, table, { group, now, limit, ...lease }) {
     return transacted(executor, async (trx) => {
       const [rows] = (await trx.raw(
@@ -118,4 +141,11 @@ export const mysql: Dialect = {
       return held;
     });
   },
+
+  addRows: addRowsWith({
+    alias: '',
+    // MariaDB knows no other way to name what was to be inserted.
+    conflict: (_keys, sums) =>
+      `ON DUPLICATE KEY UPDATE ${sums.map((sum) => `${sum} = ${sum} + VALUES(${sum})`).join(', ')}`,
+  }),
 };

@@ -1,41 +1,100 @@
 import type { Knex } from 'knex';
-import { rawStatement } from '../connection';
-import type { Dialect } from './types';
+import { type Executor, rawStatement, rowsOf } from '../connection';
+import { padded, runForEach, runPrepared } from '../prepared';
+import { addOnConflict, addRowsOnConflict, sumsOf } from './add-rows';
+import { insertOfValues, valuesOf } from './insert';
+import type { ClaimTable, Dialect, InsertTarget, OwnedUpdate } from './types';
 import { countOf, qualified } from './types';
 import { updateFromValues } from './update-from-values';
+
+const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => {
+  const { isTransaction, isCompleted } = executor as Knex.Transaction;
+  return isTransaction === true && !isCompleted();
+};
+
+/** So many rows have a statement of their own; a table's are prepared once, so they are only two. */
+const CHUNK = 100;
+
+const insertOf = ({ name, columns }: Omit<InsertTarget, 'schema'>, rows: number): string => {
+  const tuple = `(${columns.map(() => '?').join(', ')})`;
+  return `INSERT INTO "${name}" AS held ("${columns.join('", "')}") VALUES ${Array<string>(rows).fill(tuple).join(', ')}`;
+};
+
+/** A group that a claim takes nothing of. */
+const NO_ROOM = { group: 0, limit: 0 };
+
+/** There is no way to the server and back to be saved, and one statement that is prepared serves all. */
+const updateEach = async (
+  trx: Knex.Transaction,
+  { name }: ClaimTable,
+  rows: readonly OwnedUpdate[]
+): Promise<Set<number>> => {
+  const columns = Object.keys(rows[0]?.set ?? {});
+  const changed = await runForEach(
+    trx,
+    `UPDATE "${name}" SET ${columns.map((column) => `"${column}" = ?`).join(', ')} WHERE id = ? AND owner = ?`,
+    rows.map(({ id, owner, set }) => [...columns.map((column) => set[column] ?? null), id, owner])
+  );
+  return new Set(rows.flatMap(({ id }, at) => (changed[at] === 1 ? id : [])));
+};
 
 /**
  * SQLite has one writer at a time, so a conditional update is a claim: no second one can see the
  * rows between the inner select and the update.
  */
 export const sqlite: Dialect = {
-  async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
+  async insert(executor, target, rows) {
+    // In parts is as good as at once only where a failure undoes all of them.
+    if (isOpenTransaction(executor)) {
+      const values = rows.map((row) => valuesOf(target, row));
+      const isChunk = rows.length === CHUNK;
+      const sql = insertOf(target, isChunk ? CHUNK : 1);
+      await runForEach(executor, sql, isChunk ? [values.flat()] : values);
+      return;
+    }
+    const { sql, bindings } = insertOfValues(target, rows);
+    await rawStatement(executor, sql, bindings);
+  },
+
+  waitingGroups(table, after, limit) {
     const name = qualified(table);
-    return (executor as Knex).raw<Record<string, unknown>[]>(
-      `UPDATE ?? SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (
-         SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?
-       ) RETURNING *`,
-      [name, owner, leaseUntil, name, table.groupColumn, group, now, limit]
-    );
+    const { groupColumn } = table;
+    // Subqueries that the index answers alone: without a look at the rows themselves.
+    const next = (than: string): string =>
+      `(SELECT ?? FROM ?? WHERE ?? > ${than} AND due_at > 0 ORDER BY ?? LIMIT 1)`;
+    const names = [groupColumn, name, groupColumn];
+    return {
+      sql: `WITH RECURSIVE found(id, nth) AS (
+         SELECT ${next('?')}, 1
+         UNION ALL
+         SELECT ${next('found.id')}, nth + 1 FROM found WHERE id IS NOT NULL AND nth < ${limit}
+       ) SELECT id, 1 AS looked_at,
+           (SELECT due_at FROM ?? WHERE ?? = found.id AND due_at > 0 ORDER BY due_at LIMIT 1) AS due_at
+         FROM found WHERE id IS NOT NULL`,
+      bindings: [...names, after, groupColumn, ...names, groupColumn, name, groupColumn],
+    };
+  },
+
+  async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
+    const { name, groupColumn } = table;
+    const sql = `UPDATE "${name}" SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (
+         SELECT id FROM "${name}" WHERE "${groupColumn}" = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?
+       ) RETURNING *`;
+    const bindings = [owner, leaseUntil, group, now, limit];
+    return rowsOf(await runPrepared(executor, { sql, bindings }));
   },
 
   async claimGroups(executor, table, { groups, now, leaseUntil, owner }) {
-    const name = qualified(table);
-    const due = groups.map(
-      () =>
-        'SELECT id FROM (SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?)'
-    );
-    const bindings = groups.flatMap(({ group, limit }) => [
-      name,
-      table.groupColumn,
-      group,
-      now,
-      limit,
-    ]);
-    return (executor as Knex).raw<Record<string, unknown>[]>(
-      `UPDATE ?? SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (${due.join(' UNION ALL ')}) RETURNING *`,
-      [name, owner, leaseUntil, ...bindings]
-    );
+    const { name, groupColumn } = table;
+    const rooms = padded(groups, NO_ROOM);
+    const due = `SELECT id FROM (SELECT id FROM "${name}" WHERE "${groupColumn}" = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?)`;
+    const sql = `UPDATE "${name}" SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (${rooms.map(() => due).join(' UNION ALL ')}) RETURNING *`;
+    const bindings = [
+      owner,
+      leaseUntil,
+      ...rooms.flatMap(({ group, limit }) => [group, now, limit]),
+    ];
+    return rowsOf(await runPrepared(executor, { sql, bindings }));
   },
 
   async claimWithin(executor, table, { group, now, leaseUntil, owner, limit }, { atOnce, count }) {
@@ -56,10 +115,26 @@ export const sqlite: Dialect = {
 
   async updateOwned(executor, table, rows) {
     if (rows.length === 0) return new Set();
+    if (isOpenTransaction(executor)) return updateEach(executor, table, rows);
     const { sql, bindings } = updateFromValues(table, rows, false);
     const updated = (await rawStatement(executor, sql, bindings as Knex.RawBinding[])) as {
       id: number;
     }[];
     return new Set(updated.map((row) => Number(row.id)));
+  },
+
+  async addRows(executor, table, keys, rows) {
+    const [first] = rows;
+    if (!first || !isOpenTransaction(executor)) {
+      await addRowsOnConflict(executor, table, keys, rows);
+      return;
+    }
+    const columns = Object.keys(first);
+    const sql = `${insertOf({ name: table.name, columns }, 1)} ${addOnConflict(keys, sumsOf(columns, keys))}`;
+    await runForEach(
+      executor,
+      sql,
+      rows.map((row) => columns.map((column) => row[column] ?? 0))
+    );
   },
 };

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { GroupRoom } from '../../scheduling/types';
-import type { Executor } from '../connection';
+import type { Executor, Statement } from '../connection';
 
 /** SQL types that a batch update has to name, because PostgreSQL does not guess them from parameters. */
 export type ColumnType = 'integer' | 'bigint' | 'text' | 'boolean';
@@ -54,7 +54,29 @@ export interface OwnedUpdate {
   set: Readonly<Record<string, SqlValue>>;
 }
 
+/** Where rows are inserted, and what they have. */
+export interface InsertTarget extends Pick<ClaimTable, 'name' | 'schema'> {
+  columns: readonly string[];
+}
+
+export type InsertedRow = Readonly<Record<string, SqlValue>>;
+
 export interface Dialect {
+  /**
+   * Inserts rows that have these columns, no more than one statement takes. Within a transaction:
+   * where a row is refused, those before it may have been inserted.
+   */
+  insert(executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]): Promise<void>;
+
+  /**
+   * A query for the groups after a group that have rows which wait, in the order of their ids: `id`,
+   * `due_at`, when the first row is due, and `looked_at`, how many entries of the index that took.
+   * Those add up to no more than `limit`, and to less only where there are no more groups. It is
+   * answered by the sparse index alone (`tables/sparse-index.ts`), however many rows are done, and
+   * however many groups have none that waits.
+   */
+  waitingGroups(table: ClaimTable, after: number, limit: number): Statement;
+
   /**
    * Leases up to `limit` due rows of one group, those that have been due longest, and returns them
    * whole, in any order. The owner of each becomes `<owner>/<when it was due>` (epoch milliseconds):
@@ -93,6 +115,18 @@ export interface Dialect {
     table: ClaimTable,
     rows: readonly OwnedUpdate[]
   ): Promise<Set<number>>;
+
+  /**
+   * Inserts rows of numbers, and of words among their keys, all of the same columns and in the order given. Where a row with the same
+   * `keys`, which have a unique index, is there already, the other columns are added to its own. Uses
+   * up no ids: MySQL and PostgreSQL would, with each row, in a table that counts them.
+   */
+  addRows(
+    executor: Executor,
+    table: Pick<ClaimTable, 'name' | 'schema'>,
+    keys: readonly string[],
+    rows: readonly Readonly<Record<string, number | string>>[]
+  ): Promise<void>;
 }
 
 /** `schema.table` as knex's `??` binding takes it. */

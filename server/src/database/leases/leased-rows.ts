@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { currentExecutor, table } from '../connection';
+import { currentExecutor, rowsOf, type Statement, table } from '../connection';
 import {
   type ClaimTable,
   type ColumnType,
@@ -9,8 +9,10 @@ import {
   type GroupClaim,
   type OwnedUpdate,
 } from '../dialects';
+import { countOf, qualified } from '../dialects/types';
 import { withTransientRetry } from '../errors/retry';
 import { inStatements, insertRows } from '../insert-rows';
+import { runPrepared } from '../prepared';
 import { createTimeSlice } from '../../runtime/event-loop';
 import type { Executor } from './sql';
 import type { LeasedRow, LeasedRows, Settlement } from './types';
@@ -18,8 +20,8 @@ import { getClock } from '../clock';
 
 /**
  * A table that holds work has the columns `id`, `due_at` (bigint, epoch milliseconds; null when
- * finished; the end of the lease while somebody holds the row) and `owner` (the lease's token), an
- * index on `(groupColumn, due_at)`, and columns of its own.
+ * finished; the end of the lease while somebody holds the row) and `owner` (the lease's token),
+ * indexes on `(groupColumn, due_at)`, one of them sparse (`present: 'due_at'`), and columns of its own.
  *
  * Keeping the lease's end in `due_at` makes a crashed node's rows due again without any sweeping.
  */
@@ -28,9 +30,24 @@ export interface LeasedRowsOptions {
   groupColumn: string;
   /** Types of the table's own columns that settling writes. */
   columns: Readonly<Record<string, ColumnType>>;
-  /** The groups that are served now: a table and its condition, such as webhooks that are active. */
-  groups: { tableName: string; where?: Record<string, string | number | boolean> };
+  /**
+   * The groups that are served now: a table and its condition, such as webhooks that are active.
+   */
+  groups: {
+    tableName: string;
+    where?: Record<string, string | number | boolean>;
+    /** What a look reads of a group besides. */
+    seen?: {
+      /** Columns with their names, of the group's row as `g`. */
+      columns: Statement;
+      /** Hears of them. @returns when the group is due whose first row is due at that time */
+      dueAt(group: number, columns: Record<string, unknown>, firstDueAt: number): number;
+    };
+  };
+  /** How long a lease lasts that nobody prolongs, in milliseconds. */
   leaseMs: number;
+  /** The longest that one may last, also where an earlier version made it; `leaseMs` if left out. */
+  longestLeaseMs?: number;
 }
 
 /**
@@ -39,12 +56,27 @@ export interface LeasedRowsOptions {
  */
 const CLOCKS_DIFFER_MS = 5000;
 const SETTLE_CHUNK = 200;
-/** Groups whose next due row is looked up with one statement. */
-const GROUPS_AT_ONCE = 500;
+/** Entries of an index that one statement looks at for due times. */
+const LOOKED_AT_ONCE = 500;
+
+/** When a row was due before it was leased, as its owner says; null: it does not. */
+const dueBefore = (owner: string): number | null => {
+  const [, time] = /\/(\d+)$/.exec(owner) ?? [];
+  return time === undefined ? null : Number(time);
+};
+
+interface WaitingGroup {
+  id: number | string;
+  due_at: number | string;
+  looked_at: number | string;
+  /** null: its rows wait, and are not to be worked on now. */
+  served: number | null;
+  [column: string]: unknown;
+}
 
 export const createLeasedRows = (
   strapi: Core.Strapi,
-  { tableName, groupColumn, columns, groups, leaseMs }: LeasedRowsOptions
+  { tableName, groupColumn, columns, groups, leaseMs, longestLeaseMs = leaseMs }: LeasedRowsOptions
 ): LeasedRows => {
   const dialect = getDialect(strapi);
   const clock = getClock(strapi);
@@ -116,9 +148,30 @@ export const createLeasedRows = (
     return table(strapi, executor, tableName)
       .count({ leased: '*' })
       .where(groupColumn, group)
-      .whereBetween('due_at', [at + 1, at + leaseMs + CLOCKS_DIFFER_MS])
+      .whereBetween('due_at', [at + 1, at + longestLeaseMs + CLOCKS_DIFFER_MS])
       .whereNotNull('owner')
       .whereNotIn('id', [...except]);
+  };
+
+  /** Groups in which something waits, whether they are served now or not. */
+  const groupsAfter = async (executor: Executor, after: number): Promise<WaitingGroup[]> => {
+    const waiting = dialect.waitingGroups(claimTable, after, LOOKED_AT_ONCE);
+    const conditions = Object.entries(groups.where ?? {});
+    const { sql: seen, bindings: seenBindings } = groups.seen?.columns ?? { sql: '', bindings: [] };
+    const { sql, bindings } = (executor as Knex)
+      .raw(
+        `SELECT w.id, w.due_at, w.looked_at, g.id AS served${seen && `, ${seen}`} FROM (${waiting.sql}) w
+         LEFT JOIN ?? g ON g.id = w.id ${conditions.map(() => 'AND g.?? = ?').join(' ')} ORDER BY w.id`,
+        [
+          ...seenBindings,
+          ...waiting.bindings,
+          qualified(groupTable),
+          ...conditions.flat(),
+        ] as Knex.RawBinding[]
+      )
+      .toSQL();
+    const statement = { sql, bindings: bindings as readonly Knex.RawBinding[] };
+    return rowsOf(await runPrepared(executor, statement));
   };
 
   return {
@@ -139,29 +192,20 @@ export const createLeasedRows = (
 
     async dueTimes() {
       await clock.sync();
-      const executor = (await currentExecutor(strapi)) as Knex;
-      // ORDER BY … LIMIT 1 rather than MIN(): one step into the index on every database.
-      const next = table(strapi, executor, `${tableName} as w`)
-        .select('w.due_at')
-        .whereRaw('?? = ??', [`w.${groupColumn}`, 'g.id'])
-        // A range, not IS NOT NULL: SQLite uses the second column of the index for the one only.
-        .where('w.due_at', '>', 0)
-        .orderBy('w.due_at')
-        .limit(1)
-        .as('due_at');
+      const executor = await currentExecutor(strapi);
       const due = new Map<number, number>();
       const slice = createTimeSlice();
       for (let after = 0; ;) {
-        const rows = (await table(strapi, executor, `${groups.tableName} as g`)
-          .select('g.id', next.clone())
-          .where(groups.where ?? {})
-          .where('g.id', '>', after)
-          .orderBy('g.id')
-          .limit(GROUPS_AT_ONCE)) as { id: number; due_at: string | number | null }[];
-        for (const row of rows) {
-          if (row.due_at !== null) due.set(Number(row.id), Number(row.due_at));
+        const rows = await groupsAfter(executor, after);
+        let looked = 0;
+        for (const { id, due_at: dueAt, looked_at: steps, served, ...columns } of rows) {
+          const first = Number(dueAt);
+          if (served !== null) {
+            due.set(Number(id), groups.seen?.dueAt(Number(id), columns, first) ?? first);
+          }
+          looked += Number(steps);
         }
-        if (rows.length < GROUPS_AT_ONCE) return due;
+        if (looked < LOOKED_AT_ONCE) return due;
         after = Number(rows.at(-1)?.id);
         if (slice.isOver()) await slice.next();
       }
@@ -197,10 +241,34 @@ export const createLeasedRows = (
         return { leases: asClaimed(claim, rows), isFull };
       }),
 
-    async claimOne(id) {
+    async lease(executor, free) {
+      const { owner, leaseUntil } = newLease();
+      const ids = free.map(({ id }) => id);
+      const isMysql = strapi.db.dialect.client === 'mysql';
+      const ofRow = isMysql ? "CONCAT(?, '/', due_at)" : "CAST(? AS text) || '/' || due_at";
+      await table(strapi, executor, tableName)
+        .whereIn('id', ids)
+        // MySQL assigns from left to right.
+        .update({ owner: executor.raw(ofRow, [owner]), due_at: leaseUntil });
+      const rows = (await table(strapi, executor, tableName).whereIn('id', ids)) as Record<
+        string,
+        unknown
+      >[];
+      const found = new Map(rows.map((row) => [Number(row.id), row]));
+      return free.flatMap(({ id, dueAt }) => {
+        const row = found.get(id);
+        return row ? [asLeased(row, String(row.owner), dueAt, leaseUntil)] : [];
+      });
+    },
+
+    async countLeased(executor, group, except) {
+      return countOf(countLeased(executor, group, except));
+    },
+
+    async claimOne(id, forMs) {
       const owner = randomUUID();
       const at = now();
-      const leaseUntil = at + leaseMs;
+      const leaseUntil = at + forMs;
       const executor = await currentExecutor(strapi);
       const updated = await table(strapi, executor, tableName)
         .where({ id })
@@ -214,6 +282,12 @@ export const createLeasedRows = (
       return updated === 1 ? asLeased(row, owner, at, leaseUntil) : 'held';
     },
 
+    async renew(leases) {
+      const due_at = now() + leaseMs;
+      const updates = leases.map(({ id, owner }) => ({ id, owner, set: { due_at } }));
+      await updateOwned(await currentExecutor(strapi), updates);
+    },
+
     async release(leases) {
       const updates = leases.map(({ id, owner, dueAt }) => ({
         id,
@@ -221,6 +295,24 @@ export const createLeasedRows = (
         set: { due_at: dueAt, owner: null },
       }));
       await updateOwned(await currentExecutor(strapi), updates);
+    },
+
+    async releaseLapsed(group, { from, until }, limit) {
+      const executor = await currentExecutor(strapi);
+      const lapsed = (await table(strapi, executor, tableName)
+        .select('id', 'owner')
+        .where(groupColumn, group)
+        .whereBetween('due_at', [from, until])
+        .whereNotNull('owner')
+        .limit(limit)) as { id: number; owner: string }[];
+      const updates = lapsed.flatMap(({ id, owner }): OwnedUpdate[] => {
+        const dueAt = dueBefore(owner);
+        return dueAt === null
+          ? []
+          : [{ id: Number(id), owner, set: { due_at: dueAt, owner: null } }];
+      });
+      await updateOwned(executor, updates);
+      return updates.length;
     },
 
     async settle(executor, settlements) {

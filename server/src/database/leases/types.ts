@@ -34,13 +34,36 @@ export interface LeasedRows {
   claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<LeasedRow>>;
 
   /**
-   * Takes one row whether it is due or not.
+   * Gives a lease on rows that the caller's transaction has locked, and knows to be free.
+   * @param free with the times at which they were due
+   */
+  lease(executor: Executor, free: readonly { id: number; dueAt: number }[]): Promise<LeasedRow[]>;
+
+  /** How many rows of a group are under a lease now; without these, which are done. */
+  countLeased(executor: Executor, group: number, except: readonly number[]): Promise<number>;
+
+  /**
+   * Takes one row whether it is due or not, for as long as that.
    * @returns `held` where somebody else's lease on it is still running.
    */
-  claimOne(id: number): Promise<LeasedRow | 'held' | 'absent'>;
+  claimOne(id: number, forMs: number): Promise<LeasedRow | 'held' | 'absent'>;
+
+  /** Prolongs leases to the time of a new one, each only while its owner still holds it. */
+  renew(leases: readonly Lease[]): Promise<void>;
 
   /** Gives leased rows back unworked: due as they were before, held by nobody. */
   release(leases: readonly Lease[]): Promise<void>;
+
+  /**
+   * Has rows of a group due again when they were before their lease, of those whose lease ended by itself
+   * between two times (epoch milliseconds): they come before what has come since.
+   * @returns how many, `limit` at most
+   */
+  releaseLapsed(
+    group: number,
+    ended: { from: number; until: number },
+    limit: number
+  ): Promise<number>;
 
   /**
    * Ends leases and writes what came of the work, each row only while its owner still holds it.

@@ -1,6 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { table } from '../connection';
+import { rowsOf, table } from '../connection';
+import { addSparseIndex } from './sparse-index';
+import { unlessThere } from './unless-there';
 
 /**
  * Tables of the plugin that are no content types. The plugin makes and extends them itself, because
@@ -27,7 +29,15 @@ export interface PlainTable {
   tableName: string;
   attributes: Record<string, Column>;
   /** Names are unique in the whole database (PostgreSQL) and at most 30 characters long. */
-  indexes?: { name: string; columns: string[]; type?: 'unique' }[];
+  indexes?: Index[];
+}
+
+export interface Index {
+  name: string;
+  columns: string[];
+  type?: 'unique';
+  /** Of those rows alone in which this column has a value; see `sparse-index.ts`. */
+  present?: string;
 }
 
 const addColumn = (builder: Knex.TableBuilder, name: string, { type, column }: Column): void => {
@@ -46,27 +56,28 @@ const addColumn = (builder: Knex.TableBuilder, name: string, { type, column }: C
   added.nullable();
 };
 
-/** Another node that boots at this moment does the same: what counts is that it is there now. */
-const unlessThere = async (
-  isThere: () => Promise<boolean>,
-  add: () => PromiseLike<unknown>
-): Promise<void> => {
-  if (await isThere()) return;
-  try {
-    await add();
-  } catch (error) {
-    if (!(await isThere())) throw error;
+/**
+ * Names of a table's indexes. On PostgreSQL not the host's, which are those of ordinary tables: an owner
+ * may have partitioned a large one, docs/scaling.md.
+ */
+const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<string[]> => {
+  if (strapi.db.dialect.client !== 'postgres') {
+    const indexes = await strapi.db.dialect.schemaInspector.getIndexes(tableName);
+    return indexes.map(({ name }) => name);
   }
+  const answer = await strapi.db.connection.raw<unknown>(
+    'SELECT indexname AS name FROM pg_indexes WHERE tablename = ? AND schemaname = COALESCE(?::text, current_schema())',
+    [tableName, strapi.db.getSchemaName() ?? null] as Knex.RawBinding[]
+  );
+  return rowsOf<{ name: string }>(answer).map(({ name }) => name);
 };
 
 const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<void> => {
   const { tableName, attributes, indexes = [] } = wanted;
-  const { schemaInspector } = strapi.db.dialect;
   const schema = () => strapi.db.getSchemaConnection();
   const columns = async (): Promise<Record<string, unknown>> =>
     table(strapi, strapi.db.connection, tableName).columnInfo();
-  const indexNames = async (): Promise<string[]> =>
-    (await schemaInspector.getIndexes(tableName)).map(({ name }) => name);
+  const indexNames = (): Promise<string[]> => indexNamesOf(strapi, tableName);
 
   await unlessThere(
     () => schema().hasTable(tableName),
@@ -84,15 +95,18 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
     );
   }
   const known = await indexNames();
-  for (const { name, columns: over, type } of indexes) {
+  for (const index of indexes) {
+    const { name, columns: over, type, present: only } = index;
     if (known.includes(name)) continue;
     await unlessThere(
       async () => (await indexNames()).includes(name),
       () =>
-        schema().alterTable(tableName, (builder) => {
-          if (type === 'unique') builder.unique(over, { indexName: name });
-          else builder.index(over, name);
-        })
+        only === undefined
+          ? schema().alterTable(tableName, (builder) => {
+              if (type === 'unique') builder.unique(over, { indexName: name });
+              else builder.index(over, name);
+            })
+          : addSparseIndex(strapi, tableName, { name, columns: over, present: only })
     );
   }
 };

@@ -7,6 +7,7 @@ import type {
   ConnectionWithSecret,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
+import { getClock } from '../../database/clock';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { inRetriedTransaction } from '../../database/errors/retry';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
@@ -17,9 +18,10 @@ import { seal } from '../../secrets/secret-box';
 import { digestOf } from '../../stock/digest';
 import { locationNamed, noLocation } from '../../stock/locations';
 import { type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
-import { fieldErrors } from '../../http/validation';
+import { fieldErrors, type FieldProblem } from '../../http/validation';
 import { settleArrivedConnections } from '../processing/arrivals';
 import { keyDigest } from '../intake/connection-lookup';
+import { POS_REFUSALS_TABLE } from '../intake/refusals-table';
 import type { CreateConnection, UpdateConnection } from './inputs';
 import { generateKey, generateSecret } from '../rules/credentials';
 import {
@@ -28,9 +30,10 @@ import {
   CONNECTIONS_TABLE,
   type MappedLocation,
   mappedLocations,
-  POS_REFUSALS_TABLE,
 } from '../tables';
+import { timeZoneOf } from '../money/sales-figures';
 import { forgetLeft, wakeConnection } from '../processing/waits';
+import { openHoursOf, silentSince } from '../silence/silence';
 
 /** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
 export interface ConnectionsService {
@@ -50,9 +53,11 @@ const groupColumns = (group: string | null) => ({
   group_digest: group === null ? null : digestOf(`group:${group}`),
 });
 
+/** @param silentAt  since when it is said to be silent, epoch milliseconds */
 const toConnection = (
   row: ConnectionRow,
-  locations: ReadonlyMap<number, LocationRow>
+  locations: ReadonlyMap<number, LocationRow>,
+  silentAt: number | null
 ): Connection => ({
   id: Number(row.id),
   name: row.name,
@@ -65,6 +70,12 @@ const toConnection = (
     ref,
     location: { id, code: locations.get(id)?.code ?? '', name: locations.get(id)?.name ?? '' },
   })),
+  customers: row.customers ?? 'match',
+  country: row.country,
+  expected_every_minutes:
+    row.expected_every_minutes === null ? null : Number(row.expected_every_minutes),
+  open_hours: openHoursOf(row),
+  silent_since: isoTimeOrNull(silentAt),
   active: Boolean(row.active),
   disabled_reason: row.disabled_reason,
   revoked_at: isoTimeOrNull(row.revoked_at),
@@ -75,6 +86,26 @@ const toConnection = (
   created_at: isoTime(Number(row.created_at)),
   updated_at: isoTime(Number(row.updated_at)),
 });
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/**
+ * Another expectation makes what was told of it out of date. A till that was off or in test mode is not
+ * taken for silent for what lies before.
+ */
+const watchColumns = (before: ConnectionRow, input: UpdateConnection) => {
+  const { expected_every_minutes: minutes, open_hours: hours, mode, active } = input;
+  const isAnother =
+    (minutes !== undefined && minutes !== before.expected_every_minutes) ||
+    (hours !== undefined && !same(hours, openHoursOf(before)));
+  const begins = (mode === 'live' && before.mode !== 'live') || (active && !before.active);
+  return {
+    ...(minutes !== undefined && { expected_every_minutes: minutes }),
+    ...(hours !== undefined && { open_hours: hours }),
+    ...(isAnother && { silent_since: null }),
+    ...(begins && { watched_from: Date.now() }),
+  };
+};
 
 export const createConnectionsService = ({
   strapi,
@@ -92,19 +123,22 @@ export const createConnectionsService = ({
     return new Map(found.map((row) => [Number(row.id), row]));
   };
 
+  const silentAt = (row: ConnectionRow): number | null =>
+    silentSince(row, timeZoneOf(strapi), getClock(strapi).now());
+
   const shaped = async (executor: Executor, row: ConnectionRow): Promise<Connection> =>
-    toConnection(row, await locationsById(executor));
+    toConnection(row, await locationsById(executor), silentAt(row));
 
   const resolve = async (
     executor: Executor,
     locations: NonNullable<ConnectionInput['locations']>
   ): Promise<MappedLocation[]> => {
     const mapped: MappedLocation[] = [];
-    const wrong: { path: string; message: string }[] = [];
+    const wrong: FieldProblem[] = [];
     for (const [index, { ref, location }] of locations.entries()) {
       const row = await locationNamed(strapi, executor, location);
       if (row) mapped.push({ ref, location: Number(row.id) });
-      else wrong.push({ path: `locations.${index}.location`, message: noLocation(location) });
+      else wrong.push({ path: `locations.${index}.location`, ...noLocation(location) });
     }
     if (wrong.length > 0) throw fieldErrors(wrong);
     return mapped;
@@ -127,7 +161,7 @@ export const createConnectionsService = ({
       const query = rows(executor).select('*').orderBy('id');
       const { rows: found, meta } = await readPage<ConnectionRow>(executor, query, page);
       const locations = await locationsById(executor);
-      return { data: found.map((row) => toConnection(row, locations)), meta };
+      return { data: found.map((row) => toConnection(row, locations, silentAt(row))), meta };
     },
 
     async get(id) {
@@ -136,7 +170,7 @@ export const createConnectionsService = ({
       return shaped(executor, await find(executor, id));
     },
 
-    create: ({ name, type, scopes, mode, group, locations }) =>
+    create: ({ name, type, scopes, mode, group, locations, customers, country, ...input }) =>
       inRetriedTransaction(strapi, async ({ trx }) => {
         const key = generateKey(randomBytes, mode);
         const secret = generateSecret(randomBytes);
@@ -152,6 +186,10 @@ export const createConnectionsService = ({
             mode,
             ...groupColumns(group ?? null),
             locations: await resolve(trx, locations),
+            customers,
+            country,
+            expected_every_minutes: input.expected_every_minutes,
+            open_hours: input.open_hours,
             created_at: at,
             updated_at: at,
           },
@@ -159,16 +197,21 @@ export const createConnectionsService = ({
         return { ...(await shaped(trx, await find(trx, Number(id)))), secret };
       }),
 
-    async update(id, { name, type, scopes, mode, group, locations, active }) {
+    async update(id, input) {
+      const { name, type, scopes, mode, group, locations, customers, country, active } = input;
       await settleArrivedConnections(strapi);
       return inRetriedTransaction(strapi, async ({ trx }) => {
-        const { group_digest: groupBefore } = await find(trx, id);
+        const before = await find(trx, id);
+        const { group_digest: groupBefore } = before;
         const row = await change(id, {
           ...(name !== undefined && { name }),
           ...(type !== undefined && { type }),
           ...(scopes !== undefined && { scopes }),
           ...(mode !== undefined && { mode }),
           ...(active !== undefined && { active, disabled_reason: null }),
+          ...(customers !== undefined && { customers }),
+          ...(country !== undefined && { country }),
+          ...watchColumns(before, input),
           ...(group !== undefined && groupColumns(group)),
           ...(locations !== undefined && {
             locations: await resolve(trx, locations),

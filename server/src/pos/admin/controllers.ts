@@ -10,10 +10,19 @@ import {
   connectionsQuery,
   createConnectionInput,
   posEventsQuery,
+  refusalsQuery,
+  salesDaysQuery,
+  salesSummaryQuery,
   updateConnectionInput,
 } from './inputs';
+import { readSales, readTotals, shopDay } from '../money/sales-figures';
+import { salesCsv } from '../rules/sales-csv';
+import { nameOfAdminUser } from '../../access/current-admin-user';
+import type { MappingInboxService } from '../mapping/inbox-service';
+import { inboxQuery, mappingsQuery, resolveInput, undoInput } from '../mapping/inputs';
 import { getRefusals } from '../intake/refusals';
-import { RECORD_SCHEMAS } from '../rules/schemas';
+import { PUBLISHED_SCHEMAS } from '../rules/schemas';
+import { codeOf, refusal } from '../../runtime/refusal';
 
 const gates = new WeakMap<Core.Strapi, Checks>();
 
@@ -32,6 +41,11 @@ const connectionsOf = (strapi: Core.Strapi): ConnectionsService =>
   strapi.service('plugin::switchboard.pos-connections') as unknown as ConnectionsService;
 const eventsOf = (strapi: Core.Strapi): PosEventsService =>
   strapi.service('plugin::switchboard.pos-events') as unknown as PosEventsService;
+const NOT_HELD = refusal(
+  'Only a refund that is held can be accepted without its sale.',
+  'not_held'
+);
+
 const connectionId = (ctx: Context): number => idFromPath(ctx.params.id, 'Connection');
 const eventId = (ctx: Context): number => idFromPath(ctx.params.id, 'Event');
 
@@ -40,16 +54,27 @@ const tills: ControllerFactory = ({ strapi }) => ({
   sale: (ctx) => gateOf(strapi).receive(ctx, 'sale'),
   refund: (ctx) => gateOf(strapi).receive(ctx, 'refund'),
   inventory: (ctx) => gateOf(strapi).receive(ctx, 'inventory'),
+  batch: (ctx) => gateOf(strapi).batch(ctx),
+  validate: (ctx) => gateOf(strapi).validate(ctx),
+  status: (ctx) => gateOf(strapi).status(ctx),
+  catalogue: (ctx) => gateOf(strapi).catalogue(ctx),
+  closing: (ctx) => gateOf(strapi).closing(ctx),
 });
 
 /** The very documents that validate; a copy could come apart from them. */
 const schemas: ControllerFactory = () => {
-  const publish = (kind: keyof typeof RECORD_SCHEMAS) => async (ctx: Context) => {
-    ctx.body = JSON.stringify(RECORD_SCHEMAS[kind]);
+  const publish = (kind: keyof typeof PUBLISHED_SCHEMAS) => async (ctx: Context) => {
+    ctx.body = JSON.stringify(PUBLISHED_SCHEMAS[kind]);
     ctx.type = 'application/schema+json';
     ctx.set('Cache-Control', 'public, max-age=300');
   };
-  return { sale: publish('sale'), refund: publish('refund'), inventory: publish('inventory') };
+  return {
+    sale: publish('sale'),
+    refund: publish('refund'),
+    inventory: publish('inventory'),
+    closing: publish('closing'),
+    batch: publish('batch'),
+  };
 };
 
 const connections: ControllerFactory = ({ strapi }) => ({
@@ -88,6 +113,9 @@ const refusals: ControllerFactory = ({ strapi }) => ({
     const { id } = await connectionsOf(strapi).get(connectionId(ctx));
     ctx.body = { data: await getRefusals(strapi).latest(id) };
   },
+  async list(ctx) {
+    ctx.body = await getRefusals(strapi).list(parseInput(refusalsQuery, ctx.query));
+  },
 });
 
 const events: ControllerFactory = ({ strapi }) => ({
@@ -98,7 +126,58 @@ const events: ControllerFactory = ({ strapi }) => ({
     ctx.body = { data: await eventsOf(strapi).get(eventId(ctx)) };
   },
   async reprocess(ctx) {
-    ctx.body = { data: await eventsOf(strapi).reprocess(eventId(ctx)) };
+    ctx.body = { data: await eventsOf(strapi).reprocess(eventId(ctx), nameOfAdminUser(ctx)) };
+  },
+  async acceptWithoutSale(ctx) {
+    const data = await eventsOf(strapi).acceptWithoutSale(eventId(ctx), nameOfAdminUser(ctx));
+    if (data) ctx.body = { data };
+    else ctx.conflict(NOT_HELD.message, codeOf(NOT_HELD));
+  },
+});
+
+const sales: ControllerFactory = ({ strapi }) => ({
+  async find(ctx) {
+    const { format, ...query } = parseInput(salesDaysQuery, ctx.query);
+    const sales = await readSales(strapi, query);
+    if (format !== 'csv') {
+      ctx.body = sales;
+      return;
+    }
+    ctx.body = salesCsv(query.group, sales.data, {
+      pieces: query.pieces,
+      names: sales.meta.names,
+    });
+    ctx.type = 'text/csv; charset=utf-8';
+    const name = `sales-by-${query.group}-${query.from}-${query.to}.csv`;
+    ctx.set('Content-Disposition', `attachment; filename="${name}"`);
+  },
+  async shopDay(ctx) {
+    ctx.body = { data: shopDay(strapi) };
+  },
+  async findOne(ctx) {
+    const { id } = await connectionsOf(strapi).get(connectionId(ctx));
+    const range = parseInput(salesSummaryQuery, ctx.query);
+    ctx.body = { data: { totals: await readTotals(strapi, { ...range, connection: id }) } };
+  },
+});
+
+const inboxOf = (strapi: Core.Strapi): MappingInboxService =>
+  strapi.service('plugin::switchboard.mapping-inbox') as unknown as MappingInboxService;
+
+const mappingInbox: ControllerFactory = ({ strapi }) => ({
+  async find(ctx) {
+    ctx.body = await inboxOf(strapi).list(parseInput(inboxQuery, ctx.query));
+  },
+  async mappings(ctx) {
+    ctx.body = await inboxOf(strapi).mappings(parseInput(mappingsQuery, ctx.query));
+  },
+  async resolve(ctx) {
+    const input = parseInput(resolveInput, ctx.request.body);
+    ctx.body = { data: await inboxOf(strapi).resolve(input, nameOfAdminUser(ctx)) };
+  },
+  async undo(ctx) {
+    const { id } = parseInput(undoInput, ctx.request.body);
+    ctx.body = { data: await inboxOf(strapi).undo(id) };
   },
 });
 
@@ -108,4 +187,6 @@ export const controllers = {
   'pos-connections': connections,
   'pos-refusals': refusals,
   'pos-events': events,
+  'pos-sales': sales,
+  'mapping-inbox': mappingInbox,
 };

@@ -8,7 +8,7 @@ import { afterCommit, currentExecutor, type Executor, table } from '../../databa
 import { inRetriedTransaction } from '../../database/errors/retry';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
 import { debugLog } from '../../runtime/debug-log';
-import { readPage } from '../../http/pagination';
+import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
 import { summaryOf, toMovement } from '../../stock/serialize';
 import {
   type ItemRow,
@@ -21,15 +21,25 @@ import {
 } from '../../stock/tables';
 import { externalDigest } from '../intake/submission';
 import { wokenLine } from '../debug-lines';
+import { compareClosingAgain } from '../closings/compare-again';
+import { handlingsOf, noteHandling } from './by-hand';
 import type { PosEventsQuery } from './inputs';
+import { closingsOf, relationsOf } from './record-relations';
+import { searchRecords } from './record-search';
 import { getRecordStore } from '../processing/record-store';
 import { stateAfter } from '../rules/states';
 import { mayWait, type SimulatedLine, toPosEvent, toSimulated } from '../serialize';
-import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE, posEventTable } from '../tables';
+import {
+  CONNECTIONS_TABLE,
+  type PosEventRow,
+  POS_CLOSINGS_TABLE,
+  POS_EVENTS_TABLE,
+  posEventTable,
+} from '../tables';
 
-/** All but what nobody looks at in a list: the body, and what a test would have moved. */
+/** All but what nobody looks at in a list: the body, what a test would have moved, who handled it. */
 const LIST_COLUMNS = Object.keys(posEventTable.attributes).filter(
-  (column) => !['body', 'simulated', 'refunded'].includes(column)
+  (column) => !['body', 'simulated', 'refunded', 'money_left', 'by_hand'].includes(column)
 );
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -47,8 +57,17 @@ export interface PosEventsService {
   /** Newest first. */
   list(query: PosEventsQuery): Promise<Page<PosEvent>>;
   get(id: number): Promise<PosEventDetail>;
-  /** Processes an event again now; one that failed starts over. */
-  reprocess(id: number): Promise<PosEventDetail>;
+  /**
+   * Processes an event again now; one that failed starts over.
+   * @param madeBy  who has it done
+   */
+  reprocess(id: number, madeBy: string | null): Promise<PosEventDetail>;
+  /**
+   * Has a held refund applied without its sale; should that come, both are settled as if it had come
+   * first. Null: it is not held.
+   * @param madeBy  who has it done
+   */
+  acceptWithoutSale(id: number, madeBy: string | null): Promise<PosEventDetail | null>;
 }
 
 export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): PosEventsService => {
@@ -67,9 +86,14 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
   const listed = async (executor: Executor, rows: readonly Joined[]): Promise<PosEvent[]> => {
     const grace = graceMs();
     const events: PosEvent[] = [];
+    const closings = await closingsOf(
+      strapi,
+      executor,
+      rows.flatMap(({ id, kind }) => (kind === 'closing' ? [Number(id)] : []))
+    );
     for (const row of rows) {
       if (!mayWait(row)) {
-        events.push(toPosEvent(row, grace));
+        events.push(toPosEvent(row, grace, closings.get(Number(row.id))?.summary));
         continue;
       }
       const whole = (await table(strapi, executor, POS_EVENTS_TABLE)
@@ -108,54 +132,111 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
     return lines.map((line) => toSimulated(line, itemsById, locationsById));
   };
 
+  const filtered = (
+    executor: Executor,
+    { state, kind, connection, external_id: externalId }: Omit<PosEventsQuery, 'page' | 'per_page'>
+  ): Knex.QueryBuilder => {
+    const query = table(strapi, executor, POS_EVENTS_TABLE);
+    if (state !== undefined) query.whereIn('state', state);
+    if (kind !== undefined) query.where({ kind });
+    if (connection !== undefined) query.where({ connection_id: connection });
+    if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
+    if (kind === 'closing') {
+      // Few among many: they are found by a table of their own.
+      const closings = table(strapi, executor, POS_CLOSINGS_TABLE).select('event_id');
+      if (connection !== undefined) closings.where({ connection_id: connection });
+      query.whereIn('id', closings);
+    }
+    return query;
+  };
+
+  const idsOfPage = async (
+    executor: Executor,
+    query: Knex.QueryBuilder,
+    search: string | undefined,
+    request: PageRequest
+  ): Promise<{ ids: number[]; meta: Page<PosEvent>['meta'] }> => {
+    if (search === undefined) {
+      const ordered = query.select('id').orderBy('id', 'desc');
+      const { rows, meta } = await readPage<{ id: number }>(executor, ordered, request);
+      return { ids: rows.map(({ id }) => Number(id)), meta };
+    }
+    const { ids, searchedFrom } = await searchRecords(strapi, executor, query, search);
+    const offset = offsetOf(request);
+    return {
+      ids: ids.slice(offset, offset + request.per_page),
+      meta: { ...paginationMeta(request, ids.length), searched_from: searchedFrom },
+    };
+  };
+
   const get = async (id: number): Promise<PosEventDetail> => {
     const executor = await currentExecutor(strapi);
     const row = await firstOrNotFound<Joined>(
       withConnection(executor).select('e.*', 'c.name as connection_name').where('e.id', id),
       'Event'
     );
+    const closings = await closingsOf(strapi, executor, row.kind === 'closing' ? [id] : []);
+    const closing = closings.get(id);
     return {
-      ...toPosEvent(row, graceMs()),
+      ...toPosEvent(row, graceMs(), closing?.summary),
       body: row.body,
       movements: await movementsOf(executor, id),
       simulated: await simulatedOf(executor, row),
+      closing: closing?.comparison ?? null,
+      ...(await relationsOf(strapi, executor, row)),
+      by_hand: handlingsOf(row),
     };
   };
 
+  const announceWoken = (id: number): void =>
+    afterCommit(strapi, () => {
+      debugLog(strapi)?.(wokenLine(id));
+      getRecordStore(strapi).announce();
+    });
+
+  const lockedRow = (trx: Executor, id: number): Promise<PosEventRow> =>
+    firstOrNotFound(table(strapi, trx, POS_EVENTS_TABLE).where({ id }).forUpdate(), 'Event');
+
   return {
-    async list({ state, kind, connection, external_id: externalId, ...request }) {
+    async list({ q, page, per_page, ...filter }) {
       const executor = await currentExecutor(strapi);
-      const query = table(strapi, executor, POS_EVENTS_TABLE).select('id').orderBy('id', 'desc');
-      if (state !== undefined) query.whereIn('state', state);
-      if (kind !== undefined) query.where({ kind });
-      if (connection !== undefined) query.where({ connection_id: connection });
-      if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
-      const { rows: ids, meta } = await readPage<{ id: number }>(executor, query, request);
+      const { ids, meta } = await idsOfPage(executor, filtered(executor, filter), q, {
+        page,
+        per_page,
+      });
       const rows = (await withConnection(executor)
         .select(...LIST_COLUMNS.map((column) => `e.${column}`), 'c.name as connection_name')
-        .whereIn(
-          'e.id',
-          ids.map(({ id }) => id)
-        )
+        .whereIn('e.id', ids)
         .orderBy('e.id', 'desc')) as Joined[];
       return { data: await listed(executor, rows), meta };
     },
 
     get,
 
-    async reprocess(id) {
+    async reprocess(id, madeBy) {
+      const { kind } = await get(id);
+      if (kind === 'closing') await compareClosingAgain(strapi, id);
       await inRetriedTransaction(strapi, async ({ trx }) => {
-        const found = table(strapi, trx, POS_EVENTS_TABLE).where({ id });
-        const row = await firstOrNotFound<PosEventRow>(found.clone().forUpdate(), 'Event');
+        const row = await lockedRow(trx, id);
+        await noteHandling(strapi, trx, row, 'reprocessed', madeBy);
+        if (kind === 'closing') return;
         const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
-        const store = getRecordStore(strapi);
-        await store.startAgain(trx, id, state);
-        afterCommit(strapi, () => {
-          debugLog(strapi)?.(wokenLine(id));
-          store.announce();
-        });
+        await getRecordStore(strapi).startAgain(trx, id, state);
+        announceWoken(id);
       });
       return get(id);
+    },
+
+    async acceptWithoutSale(id, madeBy) {
+      const accepted = await inRetriedTransaction(strapi, async ({ trx }) => {
+        const row = await lockedRow(trx, id);
+        if (row.kind !== 'refund' || row.state !== 'held') return false;
+        await noteHandling(strapi, trx, row, 'accepted_without_sale', madeBy);
+        await getRecordStore(strapi).acceptAlone(trx, id);
+        announceWoken(id);
+        return true;
+      });
+      return accepted ? get(id) : null;
     },
   };
 };

@@ -1,9 +1,19 @@
 import { z } from '@strapi/utils';
-import { CONNECTION_TYPES } from '../../../../shared/contracts/pos';
+import { isSupportedCountry } from 'libphonenumber-js';
+import {
+  CONNECTION_TYPES,
+  CUSTOMER_RULES,
+  SALES_GROUPS,
+  SILENCE_LIMITS,
+  WEEKDAYS,
+} from '../../../../shared/contracts/pos';
 import { pageQuery } from '../../http/pagination';
 import { identifier, locationName } from '../../stock/inputs';
 import { labelText } from '../../http/validation';
-import { CONNECTION_MODES, EVENT_STATES, RECORD_KINDS, SCOPES } from '../rules/states';
+import { daysBetween, isDay } from '../rules/days';
+import { BEGINNING, END } from '../rules/open-hours';
+import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/states';
+import { coded } from '../../http/issue-codes';
 
 /** zod schemas of the admin routes of connections and POS events. */
 
@@ -14,12 +24,55 @@ const scopes = z.array(z.enum(SCOPES)).transform((list) => [...new Set(list)]);
 const locations = z
   .array(z.object({ ref: identifier, location: locationName }))
   .max(500)
-  .refine((list) => new Set(list.map(({ ref }) => ref)).size === list.length, {
-    message: 'must not name a ref twice',
-  });
+  .refine(
+    (list) => new Set(list.map(({ ref }) => ref)).size === list.length,
+    coded('must not name a ref twice', 'named_twice')
+  );
 
 const group = identifier.nullable();
 const type = z.enum(CONNECTION_TYPES);
+const customers = z.enum(CUSTOMER_RULES);
+const country = z
+  .string()
+  .refine(isSupportedCountry, coded('must be an ISO 3166 country code, such as GB', 'country'))
+  .nullable();
+
+const expectedEvery = z.number().int().min(1).max(SILENCE_LIMITS.minutes).nullable();
+
+const days = z
+  .array(z.enum(WEEKDAYS))
+  .min(1)
+  .refine(
+    (list) => new Set(list).size === list.length,
+    coded('must not name a day twice', 'named_twice')
+  );
+
+const openHours = z
+  .array(
+    z
+      .strictObject({
+        days,
+        from: z
+          .string()
+          .refine(
+            (text) => BEGINNING.test(text),
+            coded('must be a time of day, such as 09:00', 'time_of_day')
+          ),
+        to: z
+          .string()
+          .refine(
+            (text) => END.test(text),
+            coded('must be a time of day, such as 18:00, or 24:00', 'time_of_day')
+          ),
+      })
+      .refine(({ from, to }) => from !== to, {
+        path: ['to'],
+        ...coded('must differ from `from`; a whole day is 00:00 to 24:00', 'same_time'),
+      })
+  )
+  .min(1)
+  .max(SILENCE_LIMITS.openHours)
+  .nullable();
 
 export const createConnectionInput = z.object({
   name,
@@ -28,6 +81,10 @@ export const createConnectionInput = z.object({
   mode: z.enum(CONNECTION_MODES).default('test'),
   group: group.optional(),
   locations: locations.default([]),
+  customers: customers.default('match'),
+  country: country.default(null),
+  expected_every_minutes: expectedEvery.default(null),
+  open_hours: openHours.default(null),
 });
 
 export const updateConnectionInput = z.object({
@@ -37,6 +94,10 @@ export const updateConnectionInput = z.object({
   mode: z.enum(CONNECTION_MODES).optional(),
   group: group.optional(),
   locations: locations.optional(),
+  customers: customers.optional(),
+  country: country.optional(),
+  expected_every_minutes: expectedEvery.optional(),
+  open_hours: openHours.optional(),
   active: z.boolean().optional(),
 });
 
@@ -55,11 +116,52 @@ export const posEventsQuery = z.object({
     .transform((text) => text.split(','))
     .pipe(z.array(z.enum(EVENT_STATES)).max(EVENT_STATES.length))
     .optional(),
-  kind: z.enum(RECORD_KINDS).optional(),
+  kind: z.enum(EVENT_KINDS).optional(),
   connection: id.optional(),
   external_id: z.string().min(1).max(512).optional(),
+  /** Part of an id, an SKU or a customer, or an amount; docs/tills.md#looking-into-the-log. */
+  q: z.string().trim().min(1).max(200).optional(),
 });
+
+export const refusalsQuery = z.object({ ...pageQuery, connection: id.optional() });
+
+const day = z
+  .string()
+  .refine(isDay, { message: 'must be a day of the calendar, such as 2026-03-01' });
+
+/** More than a few years at once is nobody's report. */
+const MAX_DAYS = 1_100;
+
+const inOrder = ({ from, to }: { from: string; to: string }): boolean => from <= to;
+const notTooLong = ({ from, to }: { from: string; to: string }): boolean =>
+  daysBetween(from, to) < MAX_DAYS;
+const ORDER = { path: ['to'], ...coded('must not be before from', 'before_from') };
+const LENGTH = {
+  path: ['to'],
+  ...coded(`must be less than ${MAX_DAYS} days after from`, 'too_large', { maximum: MAX_DAYS }),
+};
+
+/** Days of the shop's time zone, both included. */
+const range = { from: day, to: day };
+
+export const salesSummaryQuery = z.object(range).refine(inOrder, ORDER).refine(notTooLong, LENGTH);
+
+export const salesDaysQuery = z
+  .object({
+    ...range,
+    connection: id.optional(),
+    item: id.optional(),
+    group: z.enum(SALES_GROUPS).default('day'),
+    format: z.enum(['json', 'csv']).default('json'),
+    pieces: z
+      .enum(['true', 'false'])
+      .transform((text) => text === 'true')
+      .optional(),
+  })
+  .refine(inOrder, ORDER)
+  .refine(notTooLong, LENGTH);
 
 export type CreateConnection = z.infer<typeof createConnectionInput>;
 export type UpdateConnection = z.infer<typeof updateConnectionInput>;
+export type RefusalsQuery = z.infer<typeof refusalsQuery>;
 export type PosEventsQuery = z.infer<typeof posEventsQuery>;

@@ -1,7 +1,7 @@
 import type { AdminAction } from '../../../../shared/contracts/permissions';
 import { adminPolicies } from '../../access/admin-policies';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
-import { RECORD_KINDS } from '../rules/states';
+import { ASKING_KINDS, RECORD_KINDS } from '../rules/states';
 
 /** Tills bring their own authentication; the host's must not stand before it. */
 const open = (method: RouteConfig['method'], path: string, handler: string): RouteConfig => ({
@@ -23,6 +23,10 @@ export const routes: FeatureRoutes = {
     open('GET', '/ping', 'tills.ping'),
     ...RECORD_KINDS.map((kind) => open('POST', `/${kind}`, `tills.${kind}`)),
     ...RECORD_KINDS.map((kind) => open('GET', `/schema/${kind}`, `pos-schemas.${kind}`)),
+    ...ASKING_KINDS.map((kind) => open('POST', `/${kind}`, `tills.${kind}`)),
+    open('GET', '/schema/batch', 'pos-schemas.batch'),
+    open('POST', '/closing', 'tills.closing'),
+    open('GET', '/schema/closing', 'pos-schemas.closing'),
   ],
   admin: [
     admin('GET', '/connections', 'pos-connections.find', 'connections.read'),
@@ -33,8 +37,22 @@ export const routes: FeatureRoutes = {
     admin('POST', '/connections/:id/secret', 'pos-connections.rotateSecret', 'connections.manage'),
     admin('POST', '/connections/:id/revoke', 'pos-connections.revoke', 'connections.manage'),
     admin('GET', '/connections/:id/refusals', 'pos-refusals.find', 'connections.read'),
+    admin('GET', '/connections/:id/summary', 'pos-sales.findOne', 'sales.read'),
+    admin('GET', '/sales-days', 'pos-sales.find', 'sales.read'),
+    admin('GET', '/shop-day', 'pos-sales.shopDay', 'sales.read'),
+    admin('GET', '/pos-refusals', 'pos-refusals.list', 'connections.read'),
+    admin('GET', '/mapping-inbox', 'mapping-inbox.find', 'mapping.manage'),
+    admin('GET', '/mapping-inbox/resolved', 'mapping-inbox.mappings', 'mapping.manage'),
+    admin('POST', '/mapping-inbox/resolve', 'mapping-inbox.resolve', 'mapping.manage'),
+    admin('POST', '/mapping-inbox/undo', 'mapping-inbox.undo', 'mapping.manage'),
     admin('GET', '/pos-events', 'pos-events.find', 'pos-events.read'),
     admin('GET', '/pos-events/:id', 'pos-events.findOne', 'pos-events.read'),
     admin('POST', '/pos-events/:id/reprocess', 'pos-events.reprocess', 'pos-events.manage'),
+    admin(
+      'POST',
+      '/pos-events/:id/accept-without-sale',
+      'pos-events.acceptWithoutSale',
+      'pos-events.manage'
+    ),
   ],
 };

@@ -74,7 +74,8 @@ const locateAll = async (
 
 const stocktakeOf = ({ submission, locationId }: Candidate): Stocktake | null => {
   const { record, connection } = submission;
-  return isCount(record) ? { record, locationId, mode: connection.mode } : null;
+  if (!isCount(record)) return null;
+  return { record, connection: Number(connection.id), locationId, mode: connection.mode };
 };
 
 const judgeOne = (candidate: Candidate, judge: CountJudge): Passed | Acceptance => {
@@ -131,6 +132,24 @@ const answerOf = (
     mismatch: row.body_digest !== submission.bodyDigest,
     stale: JSON.parse(row.stale || '[]') as StaleLine[],
   };
+};
+
+/**
+ * What would come of one record if it were sent now; locks nothing and writes nothing.
+ * @returns what is to be stored, or the answer where it would not be
+ */
+export const judgeAlone = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  submission: Submission
+): Promise<Passed | Acceptance> => {
+  const known = await findStored(strapi, trx, [submission]);
+  if (known.size > 0) return answerOf(submission, { passed: new Map(), refused: new Map() }, known);
+  const [candidate] = await locateAll(strapi, trx, [submission]);
+  if (!candidate) throw new Error('A record was not located.');
+  const stocktakes = [stocktakeOf(candidate)].filter((one) => one !== null);
+  const judge = await openCountJudge(strapi, trx, stocktakes, { lock: false });
+  return judgeOne(candidate, judge);
 };
 
 /** Has the log show events whose id came again with another body; those that bear it already stay. */

@@ -1,7 +1,7 @@
 import type { Context } from 'koa';
 import type { Accepted } from '../../../../shared/contracts/pos';
 import type { Acceptance } from './accept';
-import { ERROR_STATUS, type ErrorCode, type RecordKind, SCHEMA_IDS } from '../rules/states';
+import { ERROR_STATUS, type ErrorCode, type EventKind, SCHEMA_IDS } from '../rules/states';
 import type { BodyIssue } from '../rules/strict-json';
 
 /** A refusal on its way to the till: `{ ok: false, code, message, … }` (docs/contract-pos.md#answers). */
@@ -26,22 +26,37 @@ export const notReady = (): Refusal =>
     { 'Retry-After': NOT_READY_RETRY_SECONDS }
   );
 
-export const schemaInvalid = (kind: RecordKind, { field, message }: BodyIssue): Refusal =>
-  new Refusal('schema_invalid', message, { field, schema: SCHEMA_IDS[kind] });
+export const schemaInvalid = (
+  kind: keyof typeof SCHEMA_IDS,
+  { field, message }: BodyIssue
+): Refusal => new Refusal('schema_invalid', message, { field, schema: SCHEMA_IDS[kind] });
 
 export const answer = (ctx: Context, status: number, body: unknown): void => {
   ctx.status = status;
   ctx.body = body;
 };
 
+/** The body of a refusal's answer. */
+export const bodyOfRefusal = ({ code, message, details }: Refusal) => ({
+  ok: false as const,
+  code,
+  message,
+  ...details,
+});
+
 export const answerRefusal = (ctx: Context, refusal: Refusal): void => {
   for (const [name, value] of Object.entries(refusal.headers)) ctx.set(name, value);
-  const { code, message, details } = refusal;
-  answer(ctx, ERROR_STATUS[code], { ok: false, code, message, ...details });
+  answer(ctx, ERROR_STATUS[refusal.code], bodyOfRefusal(refusal));
 };
 
-/** @throws Refusal where the record was not accepted */
-export const answerAcceptance = (ctx: Context, kind: RecordKind, acceptance: Acceptance): void => {
+/**
+ * What a till is answered whose record was taken.
+ * @throws Refusal where the record was not accepted
+ */
+export const answerOfAcceptance = (
+  kind: EventKind,
+  acceptance: Acceptance
+): { status: 200 | 202; body: Accepted } => {
   switch (acceptance.outcome) {
     case 'invalid':
       throw schemaInvalid(kind, acceptance.issue);
@@ -53,24 +68,26 @@ export const answerAcceptance = (ctx: Context, kind: RecordKind, acceptance: Acc
       );
     case 'accepted': {
       const { eventId, stale } = acceptance;
-      return answer(ctx, 202, {
+      const body: Accepted = {
         ok: true,
         event_id: eventId,
         state: 'pending',
         duplicate: false,
         ...(stale.length > 0 && { stale }),
-      } satisfies Accepted);
+      };
+      return { status: 202, body };
     }
     case 'duplicate': {
       const { eventId, state, mismatch, stale } = acceptance;
-      return answer(ctx, 200, {
+      const body: Accepted = {
         ok: true,
         event_id: eventId,
         state,
         duplicate: true,
         ...(mismatch && { payload_mismatch: true as const }),
         ...(stale.length > 0 && { stale }),
-      } satisfies Accepted);
+      };
+      return { status: 200, body };
     }
   }
 };

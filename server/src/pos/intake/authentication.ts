@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Core } from '@strapi/strapi';
-import { unseal } from '../../secrets/secret-box';
+import { unsealOften } from '../../secrets/secret-box';
 import { Refusal } from './answers';
 import {
   judgeTimestamp,
@@ -62,7 +62,7 @@ export const requireSigner = (
   requireConnection(row, () => spendVerification({ timestamp: timestamp ?? '', signature, body }));
 
 export const requireSecret = (strapi: Core.Strapi, connection: ConnectionRow): string => {
-  const secret = unseal(strapi, connection.secret);
+  const secret = unsealOften(strapi, connection.secret);
   if (secret !== null) return secret;
   throw new Refusal(
     'secret_unavailable',

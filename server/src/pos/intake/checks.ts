@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
-import type { Ping } from '../../../../shared/contracts/pos';
+import type { BatchAnswer, Ping } from '../../../../shared/contracts/pos';
 import { getOptions } from '../../config';
 import { createDetached } from '../../database/connection';
 import { createFaultLog } from '../../database/errors/fault-log';
@@ -8,7 +8,7 @@ import { isInfrastructureFault } from '../../database/errors/faults';
 import { clientAddress } from '../../net/client-address';
 import {
   answer,
-  answerAcceptance,
+  answerOfAcceptance,
   answerRefusal,
   isMissingTable,
   notReady,
@@ -23,24 +23,52 @@ import {
   requireTime,
   signedHeaders,
 } from './authentication';
+import { costOf, createBatchAnswers } from './batch';
+import { answerCatalogue } from './catalogue';
 import { createConnectionLookup } from './connection-lookup';
 import { createIngestion } from './ingestion';
 import { createLastSeenTracker } from './last-seen-tracker';
 import { createRateLimits, type LimitVerdict } from './rate-limits';
+import { previewOf } from './preview';
 import { rawBodyOf } from './raw-body';
-import { createRefusedRequests, type TillRequest, tooMany } from './refused-requests';
+import { answerClosing } from './closing';
+import {
+  requireClosing,
+  requireRecord,
+  requireScope,
+  requireSize,
+  tooLarge,
+} from './record-checks';
+import { answerStatus } from './record-status';
+import { createRefusedRequests, type Sender, type TillRequest, tooMany } from './refused-requests';
+import type { SignedBody } from './refusals';
 import { submissionOf } from './submission';
-import type { PosRecord } from '../rules/records';
-import { type RecordKind, SCHEMA_VERSION, SCOPE_OF_KIND } from '../rules/states';
-import { readRecord } from '../rules/validate';
+import {
+  readBatch,
+  readCatalogueRequest,
+  readStatusRequest,
+  readValidation,
+} from '../rules/envelopes';
+import { type AskingKind, type RecordKind, SCHEMA_VERSION } from '../rules/states';
+import type { BodyIssue } from '../rules/strict-json';
 import type { ConnectionRow } from '../tables';
 
 /** Everything a till's request passes through; one a process. */
 export interface Checks {
   /** `POST /sale`, `/refund`, `/inventory`. */
   receive(ctx: Context, kind: RecordKind): Promise<void>;
+  /** `POST /closing`: a shift's sums, compared with the records (docs/tills.md#closing-a-shift). */
+  closing(ctx: Context): Promise<void>;
   /** `GET /ping`. */
   ping(ctx: Context): Promise<void>;
+  /** `POST /batch`: records, each answered by itself (docs/tills.md#batches). */
+  batch(ctx: Context): Promise<void>;
+  /** `POST /validate`: what a record would become (docs/tills.md#trying-a-record). */
+  validate(ctx: Context): Promise<void>;
+  /** `POST /status`: what became of records (docs/tills.md#what-became-of-a-record). */
+  status(ctx: Context): Promise<void>;
+  /** `POST /catalogue`: items and stock since a cursor (docs/tills.md#the-catalogue). */
+  catalogue(ctx: Context): Promise<void>;
 }
 
 const requireBody = (ctx: Context): Buffer => {
@@ -54,11 +82,18 @@ const requireBody = (ctx: Context): Buffer => {
         'Send the body as it is, without a Content-Encoding.'
       );
     case 'too_large':
-      throw new Refusal('payload_too_large', 'The body is larger than this service takes.');
+      throw tooLarge();
     case 'broken':
       throw new Refusal('schema_invalid', 'body must arrive whole');
   }
 };
+
+/** Who sent a part of a body; the part itself where it can be told from the rest. */
+const enclosedSender = (connection: ConnectionRow, part: SignedBody | null): Sender => ({
+  proof: 'signature',
+  connection,
+  ...(part ?? { body: Buffer.alloc(0), record: null }),
+});
 
 /** Says in the answer what is left, whatever the answer will be. */
 const requireRate = (ctx: Context, verdict: LimitVerdict): void => {
@@ -66,18 +101,13 @@ const requireRate = (ctx: Context, verdict: LimitVerdict): void => {
   if (!verdict.allowed) throw tooMany(verdict);
 };
 
-const requireScope = (connection: ConnectionRow, kind: RecordKind): void => {
-  const scope = SCOPE_OF_KIND[kind];
-  if ((JSON.parse(connection.scopes) as string[]).includes(scope)) return;
-  throw new Refusal('insufficient_scope', `The connection lacks the scope ${scope}.`, {
-    required_scope: scope,
-  });
-};
-
-const requireRecord = (kind: RecordKind, body: Buffer, receivedAtMs: number): PosRecord => {
-  const reading = readRecord(kind, body, { receivedAtMs });
+/** What a body was read as. */
+const requireRead = <T>(
+  kind: AskingKind,
+  reading: { ok: true; value: T } | { ok: false; issue: BodyIssue }
+): T => {
   if (!reading.ok) throw schemaInvalid(kind, reading.issue);
-  return reading.record;
+  return reading.value;
 };
 
 export const createChecks = (strapi: Core.Strapi): Checks => {
@@ -89,6 +119,8 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
   const lastSeen = createLastSeenTracker(strapi, detached);
   const refused = createRefusedRequests(strapi, { detached, lookup, limits, lastSeen });
   const logFault = createFaultLog(strapi.log);
+  const { maxBodyBytes } = options;
+  const answerBatch = createBatchAnswers(strapi, { ingest, maxBodyBytes });
 
   /** Runs the checks of a request, and answers the one that fails. */
   const serve = async (
@@ -115,28 +147,104 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
     }
   };
 
+  /** The checks up to the signature; the first ones of every signed request. */
+  const requireSigned = async (
+    request: TillRequest
+  ): Promise<{ connection: ConnectionRow; body: Buffer }> => {
+    const { ctx, headers, atMs } = request;
+    await lookup.requireReady(); // 503 not_ready
+    request.sender = { proof: 'none' };
+    const body = requireBody(ctx); // 415 unsupported_encoding, 413 payload_too_large
+    const row = await lookup.find(headers.key);
+    request.sender = { proof: 'claim', row };
+    const connection = requireSigner(row, headers, body); // 401 unknown_key, revoked_key
+    const secret = requireSecret(strapi, connection); // 401 secret_unavailable
+    const time = requireTime(headers, atMs, options.timestampWindowSeconds); // 401 timestamp_…
+    requireSignature(secret, time.timestamp, headers, body); // 401 signature_mismatch
+    request.sender = { proof: 'signature', connection, body, record: null };
+    lastSeen.seen(connection, time.skewSeconds, atMs);
+    return { connection, body };
+  };
+
+  const charge = async (ctx: Context, { id }: ConnectionRow, cost = 1): Promise<void> =>
+    requireRate(ctx, await limits.chargeConnection(id, cost)); // 429 rate_limited
+
   return {
     // The order is a promise to tills (docs/tills.md#answers): the first that fails answers.
     receive: (ctx, kind) =>
       serve(ctx, kind, async (request) => {
-        const { headers, atMs } = request;
-        await lookup.requireReady(); // 503 not_ready
-        request.sender = { proof: 'none' };
-        const body = requireBody(ctx); // 415 unsupported_encoding, 413 payload_too_large
-        const row = await lookup.find(headers.key);
-        request.sender = { proof: 'claim', row };
-        const connection = requireSigner(row, headers, body); // 401 unknown_key, revoked_key
-        const secret = requireSecret(strapi, connection); // 401 secret_unavailable
-        const time = requireTime(headers, atMs, options.timestampWindowSeconds); // 401 timestamp_…
-        requireSignature(secret, time.timestamp, headers, body); // 401 signature_mismatch
-        request.sender = { proof: 'signature', connection, body, record: null };
-        lastSeen.seen(connection, time.skewSeconds, atMs);
-        requireRate(ctx, await limits.chargeConnection(connection.id)); // 429 rate_limited
+        const { atMs } = request;
+        const { connection, body } = await requireSigned(request);
+        await charge(ctx, connection);
         requireScope(connection, kind); // 403 insufficient_scope
         const record = requireRecord(kind, body, atMs); // 400 schema_invalid
         request.sender = { proof: 'signature', connection, body, record };
         const acceptance = await ingest(submissionOf(connection, record, body, atMs));
-        answerAcceptance(ctx, kind, acceptance); // 200 duplicate, 409 stale_count, 202
+        // 200 duplicate, 409 stale_count, 202
+        const { status, body: answered } = answerOfAcceptance(kind, acceptance);
+        answer(ctx, status, answered);
+      }),
+
+    closing: (ctx) =>
+      serve(ctx, 'closing', async (request) => {
+        const { connection, body } = await requireSigned(request);
+        await charge(ctx, connection);
+        requireScope(connection, 'closing');
+        const record = requireClosing(body, request.atMs);
+        request.sender = { proof: 'signature', connection, body, record };
+        // 200 duplicate, 202
+        const { status, body: answered } = await answerClosing(
+          strapi,
+          submissionOf(connection, record, body, request.atMs)
+        );
+        answer(ctx, status, answered);
+      }),
+
+    batch: (ctx) =>
+      serve(ctx, 'batch', async (request) => {
+        const { connection, body } = await requireSigned(request);
+        const reading = readBatch(body);
+        await charge(ctx, connection, reading.ok ? costOf(reading.value.length) : 1);
+        const entries = requireRead('batch', reading);
+        const signed = { connection, receivedAtMs: request.atMs };
+        const results = await answerBatch(entries, signed, (kind, refusal, record) =>
+          refused({ ...request, kind, sender: enclosedSender(connection, record) }, refusal)
+        );
+        answer(ctx, 200, { ok: true, results } satisfies BatchAnswer);
+      }),
+
+    validate: (ctx) =>
+      serve(ctx, 'validate', async (request) => {
+        const { connection, body: envelope } = await requireSigned(request);
+        await charge(ctx, connection);
+        const { kind, body } = requireRead('validate', readValidation(envelope));
+        request.sender = { proof: 'signature', connection, body, record: null };
+        requireSize(body, maxBodyBytes);
+        requireScope(connection, kind);
+        const record = requireRecord(kind, body, request.atMs);
+        request.sender = { proof: 'signature', connection, body, record };
+        answer(
+          ctx,
+          200,
+          await previewOf(strapi, submissionOf(connection, record, body, request.atMs))
+        );
+      }),
+
+    status: (ctx) =>
+      serve(ctx, 'status', async (request) => {
+        const { connection, body } = await requireSigned(request);
+        const reading = readStatusRequest(body);
+        await charge(ctx, connection, reading.ok ? costOf(reading.value.length) : 1);
+        await answerStatus(strapi, ctx, connection, requireRead('status', reading));
+      }),
+
+    catalogue: (ctx) =>
+      serve(ctx, 'catalogue', async (request) => {
+        const { connection, body } = await requireSigned(request);
+        await charge(ctx, connection);
+        requireScope(connection, 'stock:read');
+        const asked = requireRead('catalogue', readCatalogueRequest(body));
+        answer(ctx, 200, await answerCatalogue(strapi, connection, asked));
       }),
 
     ping: (ctx) =>

@@ -3,6 +3,8 @@ import type { Detached } from '../../database/connection';
 import { isDuplicate } from '../../database/errors/duplicate';
 import { isInfrastructureFault } from '../../database/errors/faults';
 import { withTransientRetry } from '../../database/errors/retry';
+import { measures } from '../../observability/measures';
+import { inSpan } from '../../observability/spans';
 import { debugEach } from '../../runtime/debug-log';
 import { nextTurn } from '../../runtime/event-loop';
 import { type Acceptance, acceptBatch } from './accept';
@@ -40,8 +42,8 @@ export type Ingestion = (submission: Submission) => Promise<Acceptance>;
  * Records that wait at the same moment share one transaction (a commit is the wall). One that cannot
  * be stored never fails its neighbours: then each is tried by itself.
  */
-export const createIngestion = (strapi: Core.Strapi, detached: Detached): Ingestion =>
-  createBatcher<Submission, Acceptance>(detached, BATCH, async (submissions) => {
+export const createIngestion = (strapi: Core.Strapi, detached: Detached): Ingestion => {
+  const ingest = createBatcher<Submission, Acceptance>(detached, BATCH, async (submissions) => {
     try {
       const values = await accept(strapi, submissions);
       return values.map((value) => ({ ok: true, value }));
@@ -62,3 +64,16 @@ export const createIngestion = (strapi: Core.Strapi, detached: Detached): Ingest
     }
     return results;
   });
+  return (submission) => {
+    const { connection, record } = submission;
+    const attributes = {
+      'switchboard.connection_id': Number(connection.id),
+      'switchboard.kind': record.kind,
+    };
+    return inSpan('switchboard.intake', attributes, async () => {
+      const acceptance = await ingest(submission);
+      measures().accepted.add(1, { kind: record.kind });
+      return acceptance;
+    });
+  };
+};

@@ -11,8 +11,11 @@ export interface LimitVerdict {
 }
 
 export interface RateLimits {
-  /** Charges a connection, once its signature was found right: a key alone must burn nothing. */
-  chargeConnection(connection: number): Promise<LimitVerdict>;
+  /**
+   * Charges a connection, once its signature was found right: a key alone must burn nothing.
+   * @param cost  what the request counts for; one that does not fit costs nothing
+   */
+  chargeConnection(connection: number, cost?: number): Promise<LimitVerdict>;
   /** Charges a failed authentication to the client's address and to the connection's own. */
   chargeFailure(address: ClientAddress): Promise<LimitVerdict>;
   /** Charges a ping to its key and address together: nobody burns it for somebody else. */
@@ -38,11 +41,15 @@ const verdictOf = (
 
 const createCharge = (name: string, quota: number) => {
   const limiter = new RateLimiterMemory({ points: quota, duration: MINUTE, keyPrefix: name });
-  return async (key: string): Promise<LimitVerdict> => {
+  return async (key: string, asked = 1): Promise<LimitVerdict> => {
+    // What costs more than there ever is passes where nothing else was sent.
+    const cost = Math.min(asked, quota);
     try {
-      return verdictOf(name, quota, await limiter.consume(key), true);
+      return verdictOf(name, quota, await limiter.consume(key, cost), true);
     } catch (refused) {
-      return verdictOf(name, quota, refused as RateLimiterRes, false);
+      if (cost === 1) return verdictOf(name, quota, refused as RateLimiterRes, false);
+      // What is left is for smaller requests.
+      return verdictOf(name, quota, await limiter.reward(key, cost), false);
     }
   };
 };
@@ -63,7 +70,7 @@ export const createRateLimits = (options: {
   };
   const ping = createCharge('ping', options.ratePerMinute);
   return {
-    chargeConnection: (id) => connection(String(id)),
+    chargeConnection: (id, cost) => connection(String(id), cost),
     async chargeFailure(address) {
       const { client, socket } = address;
       const verdict = await failure(client);

@@ -6,7 +6,7 @@ import { readBoundedBody } from '../../http/bounded-body';
 import { withoutTrailingSlashes } from '../../http/trailing-slashes';
 import { leaveUnparsed } from '../../http/unparsed';
 import { hostFailure } from './answers';
-import { RECORD_KINDS } from '../rules/states';
+import { ASKING_KINDS, LIMITS, RECORD_KINDS } from '../rules/states';
 
 /** What a request's body turned out to be. */
 export type RawBody =
@@ -69,16 +69,32 @@ const METHOD_OF: ReadonlyMap<string, 'GET' | 'POST'> = new Map([
     [`/${kind}`, 'POST'],
     [`/schema/${kind}`, 'GET'],
   ]),
+  ...ASKING_KINDS.map((kind): [string, 'GET' | 'POST'] => [`/${kind}`, 'POST']),
+  ['/schema/batch', 'GET'],
+  ['/closing', 'POST'],
+  ['/schema/closing', 'GET'],
 ]);
+
+/** The rest of a path below the namespace, as the table of methods has it; null: not below it. */
+const belowNamespace = (path: string): string | null => {
+  const below = withoutTrailingSlashes(path.toLowerCase());
+  const at = below.indexOf(`/${NAMESPACE}/`);
+  return at < 0 ? null : below.slice(at + NAMESPACE.length + 1);
+};
+
+/** Bodies that enclose records, or list them, have a limit of their own. */
+const ENCLOSING = new Set(['/batch', '/validate', '/closing']);
+
+const limitOf = (path: string, ofRecords: number): number =>
+  ENCLOSING.has(belowNamespace(path) ?? '') ? Math.max(LIMITS.batchBytes, ofRecords) : ofRecords;
 
 /**
  * The host's router says 405 to an unknown path as well, because a site's public files take every
  * GET. @returns the method that the path knows; null for a path that is none of ours.
  */
 const knownMethod = (path: string): 'GET' | 'POST' | null => {
-  const below = withoutTrailingSlashes(path.toLowerCase());
-  const at = below.indexOf(`/${NAMESPACE}/`);
-  return at < 0 ? null : (METHOD_OF.get(below.slice(at + NAMESPACE.length + 1)) ?? null);
+  const below = belowNamespace(path);
+  return below === null ? null : (METHOD_OF.get(below) ?? null);
 };
 
 const translate = (ctx: Context): void => {
@@ -102,11 +118,11 @@ const translate = (ctx: Context): void => {
  */
 export const createRawBodyMiddleware = (strapi: Core.Strapi) => {
   const prefix = strapi.config.get<string>('api.rest.prefix', '/api');
-  const limit = getOptions(strapi).pos.maxBodyBytes;
+  const { maxBodyBytes } = getOptions(strapi).pos;
   return async (ctx: Context, next: Next): Promise<void> => {
     if (!isInNamespace(ctx.path, prefix)) return next();
     if (!['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) {
-      const body = await read(ctx.req, limit);
+      const body = await read(ctx.req, limitOf(ctx.path, maxBodyBytes));
       bodies.set(ctx.req, body);
       if (body.kind === 'too_large' || body.kind === 'broken') ctx.set('Connection', 'close');
       leaveUnparsed(ctx.req);

@@ -1,11 +1,18 @@
 import type { Core } from '@strapi/strapi';
-import { type ConnectionRefusal, REFUSALS_KEPT } from '../../../../shared/contracts/pos';
+import {
+  type ConnectionRefusal,
+  type LoggedRefusal,
+  REFUSALS_KEPT,
+} from '../../../../shared/contracts/pos';
+import type { Page } from '../../../../shared/contracts/webhooks';
 import { createDetached, currentExecutor, table } from '../../database/connection';
+import { type PageRequest, readPage } from '../../http/pagination';
 import { errorText } from '../../runtime/error-text';
 import { isoTime } from '../../runtime/iso-time';
 import type { Refusal } from './answers';
-import type { PosRecord } from '../rules/records';
-import { CONNECTIONS_TABLE, POS_REFUSALS_TABLE, type PosRefusalRow } from '../tables';
+import type { ClosingRecord, PosRecord } from '../rules/records';
+import { CONNECTIONS_TABLE } from '../tables';
+import { POS_REFUSALS_TABLE, type PosRefusalRow } from './refusals-table';
 
 /** What is written of refusals is written together, and no sooner than this after the last time. */
 const EVERY_MS = 1_000;
@@ -22,7 +29,7 @@ const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
 /** A body that its connection signed, and the record that it was read as; null: it was not. */
 export interface SignedBody {
   body: Buffer;
-  record: PosRecord | null;
+  record: PosRecord | ClosingRecord | null;
 }
 
 const parsedId = (body: Buffer): unknown => {
@@ -53,9 +60,19 @@ export interface Refusals {
   note(connection: number, refused: RefusedRequest): void;
   /** Newest first, at most `REFUSALS_KEPT`; those of this process that are not written yet too. */
   latest(connection: number): Promise<ConnectionRefusal[]>;
+  /** Those of all connections, or of one, newest first. */
+  list(request: PageRequest & { connection?: number | undefined }): Promise<Page<LoggedRefusal>>;
 }
 
 type NewRow = Omit<PosRefusalRow, 'id'>;
+
+const toRefusal = (row: PosRefusalRow): ConnectionRefusal => ({
+  at: isoTime(Number(row.at)),
+  kind: row.kind,
+  code: row.code,
+  message: row.message,
+  external_id: row.external_id,
+});
 
 const create = (strapi: Core.Strapi): Refusals => {
   const detached = createDetached();
@@ -168,13 +185,36 @@ const create = (strapi: Core.Strapi): Refusals => {
           { column: 'id', order: 'desc' },
         ])
         .limit(REFUSALS_KEPT)) as PosRefusalRow[];
-      return rows.map(({ at, kind, code, message, external_id }) => ({
-        at: isoTime(Number(at)),
-        kind,
-        code,
-        message,
-        external_id,
-      }));
+      return rows.map(toRefusal);
+    },
+
+    async list({ connection, ...request }) {
+      await write();
+      const executor = await currentExecutor(strapi);
+      const query = table(strapi, executor, POS_REFUSALS_TABLE)
+        .select('*')
+        .orderBy([
+          { column: 'at', order: 'desc' },
+          { column: 'id', order: 'desc' },
+        ]);
+      if (connection !== undefined) query.where({ connection_id: connection });
+      const { rows, meta } = await readPage<PosRefusalRow>(executor, query, request);
+      const known = (await table(strapi, executor, CONNECTIONS_TABLE)
+        .select('id', 'name')
+        .whereIn('id', [...new Set(rows.map((row) => row.connection_id))])) as {
+        id: number;
+        name: string;
+      }[];
+      const names = new Map(known.map(({ id, name }) => [Number(id), name]));
+      const data = rows.map((row) => {
+        const id = Number(row.connection_id);
+        return {
+          id: Number(row.id),
+          ...toRefusal(row),
+          connection: { id, name: names.get(id) ?? '' },
+        };
+      });
+      return { data, meta };
     },
   };
 };

@@ -1,7 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../../database/connection';
-import { lookUpItems } from '../../stock/items';
-import { lockLevels, type Place, placeKey } from '../../stock/levels';
+import { type ItemName, lookUpItems } from '../../stock/items';
+import { lockLevels, type Place, placeKey, readLevels } from '../../stock/levels';
+import { loadMappings, type Mappings, type NamedLocation } from '../mapping/mappings';
 import { judgeCounts } from '../../stock/rules/staleness';
 import { type LevelRow, LEVELS_TABLE } from '../../stock/tables';
 import type { CountLine, InventoryRecord, PosRecord } from '../rules/records';
@@ -14,9 +15,13 @@ export type CountRecord = InventoryRecord & { mode: 'absolute' };
 export const isCount = (record: PosRecord): record is CountRecord =>
   record.kind === 'inventory' && record.mode === 'absolute';
 
-/** Where and how a stocktake was taken; without a location its lines cannot be stale. */
+/**
+ * Where and how a stocktake was taken. Without a location of its connection's own map it is where a
+ * mapping of the inbox says; its lines cannot be stale where none does.
+ */
 export interface Stocktake {
   record: CountRecord;
+  connection: number;
   locationId: number | null;
   mode: ConnectionMode;
 }
@@ -77,21 +82,38 @@ class NewestCounts {
 /** A line of a stocktake; `key` is null where nobody can have counted it yet: no item, no place. */
 type KeyedLine = StaleLine & { key: string | null };
 
+const unmappedLocation = ({ record, connection, locationId }: Stocktake): NamedLocation[] =>
+  locationId === null && record.locationRef !== null
+    ? [{ connection, ref: record.locationRef }]
+    : [];
+
+const mappedLocation = (stocktake: Stocktake, mappings: Mappings): number | null => {
+  const [named] = unmappedLocation(stocktake);
+  return named ? (mappings.ofLocation(named.connection, named.ref)?.location ?? null) : null;
+};
+
 /**
  * Locks the levels of what a batch counts, so that its stocktakes can be judged one after the other
  * (docs/contract-pos.md#order) and no other node accepts a newer one meanwhile. Without stocktakes
  * it asks the database nothing.
+ * @param lock  false where nothing is going to be accepted: then a stocktake may be judged, not saved
  */
 export const openCountJudge = async (
   strapi: Core.Strapi,
   trx: Executor,
-  stocktakes: readonly Stocktake[]
+  stocktakes: readonly Stocktake[],
+  { lock = true }: { lock?: boolean } = {}
 ): Promise<CountJudge> => {
   const names = stocktakes.flatMap(({ record }) => lineNames(record));
-  const itemOf = names.length === 0 ? () => null : await lookUpItems(strapi, trx, names, false);
+  const lookup = names.length === 0 ? () => null : await lookUpItems(strapi, trx, names, false);
+  const unknown = names.filter((name) => lookup(name) === null);
+  const mappings = await loadMappings(strapi, trx, unknown, stocktakes.flatMap(unmappedLocation));
+  const itemOf = (name: ItemName) => lookup(name) ?? mappings.ofLine(name)?.item ?? null;
   const places: Place[] = [];
   const linesOf = new Map<CountRecord, KeyedLine[]>();
-  for (const { record, locationId: location } of stocktakes) {
+  for (const stocktake of stocktakes) {
+    const { record } = stocktake;
+    const location = stocktake.locationId ?? mappedLocation(stocktake, mappings);
     const lines = record.counts.map(({ sku, quantity }): KeyedLine => {
       const item = itemOf({ sku, gtin: null });
       if (item === null || location === null) return { sku, quantity, key: null };
@@ -101,7 +123,7 @@ export const openCountJudge = async (
     });
     linesOf.set(record, lines);
   }
-  const newest = new NewestCounts(await lockLevels(strapi, trx, places));
+  const newest = new NewestCounts(await (lock ? lockLevels : readLevels)(strapi, trx, places));
 
   return {
     judge({ record, mode }) {

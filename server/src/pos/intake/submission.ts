@@ -1,14 +1,14 @@
 import type { NewRow } from '../../database/leases/types';
 import { digestOf } from '../../stock/digest';
-import type { PosRecord } from '../rules/records';
+import type { ClosingRecord, PosRecord } from '../rules/records';
 import type { EventFlag } from '../rules/states';
 import { type ConnectionRow, type MappedLocation, mappedLocations } from '../tables';
 import type { StaleLine } from './stale-counts';
 
 /** A signed, valid record that asks to be accepted. */
-export interface Submission {
+export interface Submission<R extends PosRecord | ClosingRecord = PosRecord> {
   connection: ConnectionRow;
-  record: PosRecord;
+  record: R;
   /** The body exactly as sent, and a digest of it. */
   body: string;
   bodyDigest: string;
@@ -21,18 +21,18 @@ export interface Submission {
 
 export const externalDigest = (externalId: string): string => digestOf(`id:${externalId}`);
 
-const saleDigestOf = (record: PosRecord, idDigest: string): string | null => {
-  if (record.kind === 'inventory') return null;
+const saleDigestOf = (record: PosRecord | ClosingRecord, idDigest: string): string | null => {
+  if (record.kind === 'inventory' || record.kind === 'closing') return null;
   return record.kind === 'sale' ? idDigest : externalDigest(record.saleExternalId);
 };
 
 /** Digests ids and body here and nowhere later, however often the acceptance has to be tried. */
-export const submissionOf = (
+export const submissionOf = <R extends PosRecord | ClosingRecord>(
   connection: ConnectionRow,
-  record: PosRecord,
+  record: R,
   bytes: Buffer,
   receivedAtMs: number
-): Submission => {
+): Submission<R> => {
   const body = bytes.toString('utf8');
   const idDigest = externalDigest(record.externalId);
   return {
@@ -99,6 +99,7 @@ export const newRow = ({ candidate, stale }: Passed, dueAt: number): NewRow => {
       settled_flags: '[]',
       payload_mismatch: false,
       occurred_at: record.occurredAt,
+      occurred_ms: record.occurredAtMs,
       effective_at: record.effectiveMs,
       received_at: receivedAtMs,
       processed_at: null,
@@ -108,6 +109,7 @@ export const newRow = ({ candidate, stale }: Passed, dueAt: number): NewRow => {
       items: null,
       stale: JSON.stringify(stale),
       simulated: null,
+      counted: null,
       body: submission.body,
       body_digest: submission.bodyDigest,
       tries: 0,

@@ -56,18 +56,91 @@ const declaration = (kind: RecordKind): EventMap[string] => {
   };
 };
 
-/** `pos.sale`, `pos.refund` and `pos.inventory`, as any other plugin would declare them. */
+const CLOSING: EventMap[string] = {
+  label: 'Closing of a till',
+  description:
+    'A till’s closing was compared with its records: when it came, and when its state changed since.',
+  group: GROUP,
+  schema: {
+    type: 'object',
+    properties: {
+      ok: { type: 'boolean', const: true },
+      event_id: { type: 'integer' },
+      state: { type: 'string', enum: ['matched', 'differs'] },
+      duplicate: { type: 'boolean' },
+      missing: { type: 'array', items: { type: 'string' } },
+      unexpected: { type: 'array', items: { type: 'string' } },
+      unexpected_count: {
+        type: 'integer',
+        description: 'How many are unexpected in all, where more are than are listed.',
+      },
+      differences: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            currency: { type: 'string' },
+            field: {
+              type: 'string',
+              enum: ['sales.count', 'sales.total', 'refunds.count', 'refunds.total'],
+            },
+            till: { type: 'integer' },
+            site: { type: 'integer' },
+          },
+        },
+      },
+      connection: envelope.connection,
+    },
+  },
+  example: {
+    ok: true,
+    event_id: 1043,
+    state: 'differs',
+    duplicate: false,
+    missing: ['till-1-000124'],
+    unexpected: [],
+    differences: [
+      { currency: 'GBP', field: 'sales.count', till: 2, site: 1 },
+      { currency: 'GBP', field: 'sales.total', till: 4396, site: 2598 },
+    ],
+    connection: { id: 1, name: 'Till 1' },
+  },
+};
+
+const TILL_SILENT: EventMap[string] = {
+  label: 'Silent till',
+  description:
+    'A live till was not heard of for longer than expected in its open hours; once until it is heard of again.',
+  group: GROUP,
+  schema: {
+    type: 'object',
+    required: ['connection', 'silent_since', 'expected_every_minutes'],
+    properties: {
+      connection: { ...envelope.connection, required: ['id', 'name'] },
+      silent_since: { type: 'string', format: 'date-time' },
+      expected_every_minutes: { type: 'integer' },
+    },
+  },
+  example: {
+    connection: { id: 1, name: 'Front counter' },
+    silent_since: '2026-11-22T12:04:00.000+00:00',
+    expected_every_minutes: 30,
+  },
+};
+
+/** `pos.sale`, `pos.refund`, `pos.inventory`, `pos.closing` and `pos.till_silent`, as any other plugin would declare them. */
 export const declarePosEvents = (strapi: Core.Strapi): void => {
-  declareEvents(
-    strapi,
-    Object.fromEntries(RECORD_KINDS.map((kind) => [`pos.${kind}`, declaration(kind)]))
-  );
+  declareEvents(strapi, {
+    ...Object.fromEntries(RECORD_KINDS.map((kind) => [`pos.${kind}`, declaration(kind)])),
+    'pos.closing': CLOSING,
+    'pos.till_silent': TILL_SILENT,
+  });
 };
 
 /** Only the fields that the schemas name: what else a till sends is nobody's business. */
 const namedFields = (work: ProcessingContext): Record<string, unknown> => {
   const body = JSON.parse(work.row.body) as Record<string, unknown>;
-  const known = (RECORD_SCHEMAS[work.row.kind] as { properties: Record<string, unknown> })
+  const known = (RECORD_SCHEMAS[work.record.kind] as { properties: Record<string, unknown> })
     .properties;
   return Object.fromEntries(
     Object.keys(known).flatMap((field) =>

@@ -2,10 +2,12 @@ import type { ItemLookup } from '../../stock/items';
 import type { NamedLocation } from '../rules/settle-refunds';
 import type { PosRecord, RefundRecord, SaleRecord } from '../rules/records';
 import type { EventFlag, EventState } from '../rules/states';
-import { lineNames } from '../rules/record-lines';
+import { type LineName, lineNames } from '../rules/record-lines';
 import { readRecord } from '../rules/validate';
-import { type ConnectionRow, mappedLocations, type PosEventRow } from '../tables';
-import type { SimulatedLine } from '../serialize';
+import { type ConnectionRow, mappedLocations, type PosEventRow, WHOLE_RECORD } from '../tables';
+import type { MappedLine, Mappings } from '../mapping/mappings';
+import type { Wait } from '../mapping/wait';
+import type { LedgerLine } from '../../stock/ledger';
 
 /** An event while it is worked on. */
 export interface ProcessingContext {
@@ -17,17 +19,24 @@ export interface ProcessingContext {
   mine: boolean;
   /** For each line the item it was found to be. */
   items: (number | null)[];
+  /** Lines that their owner said to ignore. */
+  ignored: number[];
+  /** Lines that a mapping decided now. */
+  mapped: MappedLine[];
   /** Lines that get their movement now. */
   toPlace: number[];
   locationId: number | null;
   onlyLocationId: number | null;
   state: EventState;
   flags: EventFlag[];
-  simulated: SimulatedLine[];
+  /** What it puts into the ledger now; in test mode, what it would. */
+  moved: LedgerLine[];
   /** Of a refund: pieces that its sale's goods allow it. */
   took: number | null;
   /** What it waits for. */
-  waits: string[];
+  waits: Wait[];
+  /** What the sales figures have of it, as it is stored (money/counted.ts). */
+  counted: string | null;
 }
 
 export type ContextOf<R extends PosRecord> = ProcessingContext & { record: R };
@@ -45,6 +54,7 @@ export const openContext = (
   connection: ConnectionRow,
   mine: boolean
 ): ProcessingContext => {
+  if (row.kind === 'closing') throw new Error('A closing is not processed.');
   const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), {
     receivedAtMs: Number(row.received_at),
   });
@@ -58,14 +68,17 @@ export const openContext = (
     record,
     mine,
     items: lineNames(record).map((_line, index) => known[index] ?? null),
+    ignored: JSON.parse(row.ignored ?? '[]') as number[],
+    mapped: [],
     toPlace: [],
     locationId: row.location_id === null ? null : Number(row.location_id),
     onlyLocationId: row.only_location_id === null ? null : Number(row.only_location_id),
     state: row.state,
     flags: [],
-    simulated: [],
+    moved: [],
     took: row.took === null || row.took === undefined ? null : Number(row.took),
     waits: [],
+    counted: row.counted ?? null,
   };
 };
 
@@ -74,7 +87,11 @@ export const openContext = (
  * with their place for the first time are to be placed; in test mode, where nothing is ever
  * written, all of them are, each time.
  */
-export const resolveContext = (work: ProcessingContext, lookup: ItemLookup): void => {
+export const resolveContext = (
+  work: ProcessingContext,
+  lookup: ItemLookup,
+  mappings: Mappings
+): void => {
   const { record, row, connection } = work;
   const mapped = mappedLocations(connection);
   const placedBefore = work.items.map(
@@ -82,11 +99,26 @@ export const resolveContext = (work: ProcessingContext, lookup: ItemLookup): voi
   );
   if (work.locationId === null && record.locationRef !== null) {
     work.locationId = mapped.find(({ ref }) => ref === record.locationRef)?.location ?? null;
+    const to = mappings.ofLocation(Number(connection.id), record.locationRef);
+    if (work.locationId === null && to !== null) {
+      work.locationId = to.location;
+      work.mapped.push({ mapping: to.mapping, line: WHOLE_RECORD });
+    }
   }
   if (work.onlyLocationId === null && mapped.length === 1) {
     work.onlyLocationId = mapped[0]?.location ?? null;
   }
-  work.items = lineNames(record).map((name, index) => work.items[index] ?? lookup(name));
+  work.items = lineNames(record).map((name, line) => {
+    const known = work.items[line] ?? null;
+    if (known !== null || work.ignored.includes(line)) return known;
+    const own = lookup(name);
+    const to = mappings.ofLine(name);
+    // What goes by the name itself comes first; the item that a mapping made does.
+    if (!to || (own !== null && own !== to.item)) return own;
+    work.mapped.push({ mapping: to.mapping, line });
+    if (to.item === null) work.ignored.push(line);
+    return to.item;
+  });
   if (record.kind === 'refund' || work.locationId === null) return;
   work.toPlace = work.items.flatMap((item, line) =>
     item !== null && !placedBefore[line] ? [line] : []
@@ -102,3 +134,17 @@ export const namedLocation = ({ record, locationId }: ProcessingContext): NamedL
 /** Lines of a sale or count that are in the ledger once this work is done. */
 export const placedLines = (work: ProcessingContext): number[] =>
   work.locationId === null ? [] : work.items.flatMap((item, line) => (item === null ? [] : [line]));
+
+/** Lines that wait for an item; those that are ignored do not. */
+export const unknownLines = ({ items, ignored }: ProcessingContext): number[] =>
+  items.flatMap((item, line) => (item === null && !ignored.includes(line) ? [line] : []));
+
+/** What lines name that wait for an item. */
+export const unknownNames = (work: ProcessingContext): LineName[] => {
+  const unknown = new Set(unknownLines(work));
+  return lineNames(work.record).filter((_name, line) => unknown.has(line));
+};
+
+/** Lines of a sale or count that are not in the ledger and are to be. */
+export const waitingLines = (work: ProcessingContext): number =>
+  work.items.length - work.ignored.length - placedLines(work).length;

@@ -4,6 +4,8 @@ import { currentExecutor, inTransaction } from '../../database/connection';
 import { isInfrastructureFault } from '../../database/errors/faults';
 import { withTransientRetry } from '../../database/errors/retry';
 import { inParts } from '../../database/statement-size';
+import { measures } from '../../observability/measures';
+import { inSpan } from '../../observability/spans';
 import { debugEach, debugLog } from '../../runtime/debug-log';
 import { errorText } from '../../runtime/error-text';
 import { nextTurn } from '../../runtime/event-loop';
@@ -13,6 +15,10 @@ import { createBatchWorker } from '../../scheduling/batch-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { claimedLine, failedLine, unappliedLine } from '../debug-lines';
 import { stateAfter } from '../rules/states';
+import { startComparing, stopComparing, wakeComparing } from '../closings/due-closings';
+import { startAttaching, stopAttaching, wakeAttaching } from '../customers/attach-purchases';
+import { keepFilling, stopFilling } from '../money/fill-figures';
+import { tellOfSilentTills } from '../silence/silent-tills';
 import { applyBatch, LostLease } from './apply';
 import { getRecordStore, LEASE_MS, type LeasedRecord, RECORDS, RESERVE_MS } from './record-store';
 
@@ -20,6 +26,7 @@ import { getRecordStore, LEASE_MS, type LeasedRecord, RECORDS, RESERVE_MS } from
 const RETRY_MS = [1_000, 5_000, 30_000, 120_000];
 
 const POLL_SECONDS = 5;
+const SILENCE_SECONDS = 15;
 /** What is applied in one transaction: so many records of usual size, a few of the largest. */
 const BATCH = 200;
 const BATCH_BYTES = 1024 * 1024;
@@ -95,7 +102,11 @@ export const createProcessor = (strapi: Core.Strapi): GroupHandler => {
     announce: store.announce,
     async consume(leases) {
       const limits = { count: BATCH, bytes: BATCH_BYTES };
-      for (const part of inParts(leases, limits, ({ size }) => size)) await applyAll(strapi, part);
+      for (const part of inParts(leases, limits, ({ size }) => size)) {
+        const attributes = { 'switchboard.records': part.length };
+        await inSpan('switchboard.apply', attributes, () => applyAll(strapi, part));
+        measures().applied.add(part.length);
+      }
     },
     onClaimed: (leases) => debugEach(strapi, leases, claimedLine),
     onLate: (leases) => debugEach(strapi, leases, ({ id }) => unappliedLine(id, 'no time left')),
@@ -117,11 +128,22 @@ export const startProcessing = (strapi: Core.Strapi): void => {
     strapi.cron.add({
       // The backstop: other nodes' records, and those of a node that died.
       switchboardPosEvents: {
-        task: async () => announce(),
+        task: async () => {
+          announce();
+          wakeAttaching(strapi);
+          wakeComparing(strapi);
+        },
         options: { rule: `*/${POLL_SECONDS} * * * * *` },
+      },
+      switchboardSilentTills: {
+        task: () => tellOfSilentTills(strapi),
+        options: { rule: `*/${SILENCE_SECONDS} * * * * *` },
       },
     });
     announce();
+    keepFilling(strapi);
+    startAttaching(strapi);
+    startComparing(strapi);
   });
   starts.set(strapi, giveUpStart);
 };
@@ -129,5 +151,6 @@ export const startProcessing = (strapi: Core.Strapi): void => {
 /** Lets the batch under way commit. */
 export const stopProcessing = async (strapi: Core.Strapi): Promise<void> => {
   starts.get(strapi)?.();
+  await Promise.all([stopFilling(strapi), stopAttaching(strapi), stopComparing(strapi)]);
   await getScheduler(strapi).stop(RECORDS);
 };

@@ -29,8 +29,10 @@ export interface RecordOutcome {
   processed_at: number;
   location_id: number | null;
   items: string;
+  ignored: string;
   simulated: string | null;
   took: number | null;
+  counted: string | null;
   tries: number;
   error: string | null;
 }
@@ -61,6 +63,8 @@ export interface RecordStore extends WorkStore<LeasedRecord> {
   bringForward(executor: Executor, ids: readonly number[], tell: boolean): Promise<number[]>;
   /** Has a record worked on again from the start, whatever came of it. */
   startAgain(executor: Executor, id: number, state: EventState): Promise<void>;
+  /** Has a refund worked on again, now without waiting for its sale. */
+  acceptAlone(executor: Executor, id: number): Promise<void>;
   /** Sets when a record that nobody holds is looked at again; null: when somebody brings it forward. */
   reschedule(executor: Executor, row: PosEventRow, dueAt: number | null): Promise<void>;
   /** For work that a commit starts and that must not inherit its finished transaction. */
@@ -81,8 +85,10 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
       processed_at: 'bigint',
       location_id: 'integer',
       items: 'text',
+      ignored: 'text',
       simulated: 'text',
       took: 'bigint',
+      counted: 'text',
       tries: 'integer',
       error: 'text',
     },
@@ -143,6 +149,11 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
       await rows(executor)
         .where({ id })
         .update({ state, tries: 0, error: null, due_at: leased.now(), owner: null });
+    },
+
+    async acceptAlone(executor, id) {
+      const at = leased.now();
+      await rows(executor).where({ id }).update({ accepted_at: at, due_at: at, owner: null });
     },
 
     async reschedule(executor, row, dueAt) {

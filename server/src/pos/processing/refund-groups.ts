@@ -36,7 +36,8 @@ export const addTo = <K, V>(lists: Map<K, V[]>, key: K, value: V): void => {
 
 type GroupColumns = Pick<PosEventRow, 'mode' | 'family_digest'>;
 
-const keyOf = (row: GroupColumns, connection: ConnectionRow): string =>
+/** The key of the group that a sale or refund belongs to. */
+export const refundGroupKey = (row: GroupColumns, connection: ConnectionRow): string =>
   `${row.mode}/${connection.group_digest ?? `connection ${connection.id}`}/${row.family_digest}`;
 
 /** Members by the key of their group; an inventory message belongs to none. */
@@ -45,7 +46,8 @@ export const byRefundGroup = (
 ): Map<string, ProcessingContext[]> => {
   const members = new Map<string, ProcessingContext[]>();
   for (const work of works) {
-    if (work.row.family_digest !== null) addTo(members, keyOf(work.row, work.connection), work);
+    if (work.row.family_digest !== null)
+      addTo(members, refundGroupKey(work.row, work.connection), work);
   }
   return members;
 };
@@ -91,7 +93,7 @@ const saleHeads = async (
   );
   for (const row of rows) {
     const connection = connections.get(Number(row.connection_id));
-    if (connection) addTo(heads, keyOf(row, connection), row);
+    if (connection) addTo(heads, refundGroupKey(row, connection), row);
   }
   return heads;
 };
@@ -161,7 +163,7 @@ export const loadRelatives = async (
         .whereIn('id', ids.slice(start, start + BODIES))) as PosEventRow[];
       for (const row of rows) {
         const connection = connections.get(Number(row.connection_id));
-        if (!connection || !keys.has(keyOf(row, connection))) continue;
+        if (!connection || !keys.has(refundGroupKey(row, connection))) continue;
         relatives.push(withoutBody(openContext(row, connection, false)));
       }
       await nextTurn();

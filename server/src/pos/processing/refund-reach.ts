@@ -38,6 +38,7 @@ export const refundOfGroup = (
   namedLocation: namedLocation(work),
   onlyLocation: work.onlyLocationId,
   graceOver: graceIsOver(Number(work.row.received_at), nowMs, graceMs),
+  accepted: (work.row.accepted_at ?? null) !== null,
 });
 
 /** Which relatives have to be looked at again. */

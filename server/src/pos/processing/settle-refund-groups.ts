@@ -20,10 +20,13 @@ import {
   namedLocation,
   placedLines,
   type ProcessingContext,
+  unknownLines,
+  waitingLines,
 } from './processing-context';
 import { addTo, byRefundGroup, type RefundGroup } from './refund-groups';
 import { type Reach, type Refunded, refundOfGroup, type Times } from './refund-reach';
-import { connectionWait, itemWaits } from './waits';
+import type { Wait } from '../mapping/wait';
+import { itemWaitsOf, locationWaitOf, saleWaitOf } from '../mapping/waits-of-record';
 
 const CHUNK = 200;
 
@@ -63,25 +66,18 @@ const groupSaleOf = (work: ContextOf<SaleRecord>): GroupSale => ({
   })),
 });
 
-const unplacedLines = (sale: ContextOf<SaleRecord>): number =>
-  sale.items.length - placedLines(sale).length;
-
 /** Lines whose item is not known: its own, or those of the sale that it refunds as a whole. */
 const unknownLinesOf = (refund: ContextOf<RefundRecord>, ofSale: number): number =>
-  refund.record.lines === null ? ofSale : refund.items.filter((item) => item === null).length;
+  refund.record.lines === null ? ofSale : unknownLines(refund).length;
 
-const waitsOf = (refund: ContextOf<RefundRecord>, { status, shares }: RefundOutcome): string[] => {
-  const unknown = (refund.record.lines ?? []).filter(
-    (_line, index) => refund.items[index] === null
-  );
+const waitsOf = (refund: ContextOf<RefundRecord>, { status, shares }: RefundOutcome): Wait[] => {
   const homeless = shares.some(({ location }) => location === null);
   // Without lines it may have no share yet, while its sale waits too.
   const unmapped = namedLocation(refund) === 'unknown';
   return [
-    ...unknown.flatMap(itemWaits),
-    ...(homeless || unmapped || status === 'held' || status === 'ambiguous'
-      ? [connectionWait(Number(refund.connection.id))]
-      : []),
+    ...itemWaitsOf(refund),
+    ...(unmapped ? [locationWaitOf(refund)] : []),
+    ...(homeless || status === 'held' || status === 'ambiguous' ? [saleWaitOf(refund)] : []),
   ];
 };
 
@@ -153,14 +149,14 @@ const settleAnew = (
     const refund = refunds.get(outcome.id);
     if (!refund) continue;
     const sale = outcome.status === 'allocated' ? sales.get(outcome.sale) : undefined;
-    settled.add(refund, outcome, sale ? unplacedLines(sale) : 0);
+    settled.add(refund, outcome, sale ? waitingLines(sale) : 0);
     if (sale) addTo(shared, sale.id, { refund: refundKeyOf(refund), shares: outcome.shares });
   }
   for (const { id, lines } of groupSales) {
     const sale = sales.get(id);
     if (!sale) continue;
     const left = leftOfSale(lines, shared.get(id) ?? []);
-    settled.refunded.push({ sale: id, text: writeLeft(left, unplacedLines(sale)) });
+    settled.refunded.push({ sale: id, text: writeLeft(left, waitingLines(sale)) });
   }
 };
 
@@ -205,17 +201,19 @@ const toAppend = async (
 /**
  * Settles every group that has a refund: sets state, flags and waits of its refunds, writes down
  * what its sales have left, and returns what the ledger has to append.
+ * @param preview  nothing is written down
  */
 export const settleRefundGroups = async (
   strapi: Core.Strapi,
   trx: Executor,
   groups: readonly RefundGroup[],
   relatives: readonly ProcessingContext[],
-  times: Times
+  times: Times,
+  { preview = false }: { preview?: boolean } = {}
 ): Promise<RefundDifference[]> => {
   const settled = settleAll(groups, relatives, times);
   if (settled.refunds.size === 0) return [];
-  for (const { sale, text } of settled.refunded) {
+  for (const { sale, text } of preview ? [] : settled.refunded) {
     await table(strapi, trx, POS_EVENTS_TABLE).where({ id: sale }).update({ refunded: text });
   }
   return toAppend(strapi, trx, settled);

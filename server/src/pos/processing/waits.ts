@@ -1,10 +1,19 @@
 import type { Core } from '@strapi/strapi';
-import { afterCommit, type Executor, inTransaction, table } from '../../database/connection';
+import {
+  afterCommit,
+  currentExecutor,
+  type Executor,
+  inTransaction,
+  table,
+} from '../../database/connection';
 import { debugLog } from '../../runtime/debug-log';
 import { errorText } from '../../runtime/error-text';
-import { digestOf } from '../../stock/digest';
-import { gtinDigest, type ItemName, skuDigest } from '../../stock/items';
+import type { ItemName } from '../../stock/items';
+import { insertRows } from '../../database/insert-rows';
 import { wokenLine } from '../debug-lines';
+import { digestsOfMappings } from '../mapping/mappings';
+import { connectionWait, itemWaits, joinWaits } from '../mapping/wait';
+import type { ProcessingContext } from './processing-context';
 import { getRecordStore } from './record-store';
 import {
   type ConnectionRow,
@@ -12,15 +21,6 @@ import {
   POS_EVENTS_TABLE,
   POS_WAITS_TABLE,
 } from '../tables';
-
-/** What an event waits for that hangs on its connection: a location, a sale of its group. */
-export const connectionWait = (connection: number): string => digestOf(`connection:${connection}`);
-
-/** What a line waits for whose item is not known. */
-export const itemWaits = ({ sku, gtin }: ItemName): string[] => [
-  ...(sku === null ? [] : [skuDigest(sku)]),
-  ...(gtin === null ? [] : [gtinDigest(gtin)]),
-];
 
 /** Puts the events that wait for one of these in the queue again, in the current transaction. */
 export const wakeWaiting = async (
@@ -47,7 +47,7 @@ export const wakeWaiting = async (
  * Wakes now, so that it is committed with its cause, and once more after the commit: a record that
  * was being applied meanwhile may have begun to wait without either side seeing the other.
  */
-const wakeTwice = async (
+export const wakeTwice = async (
   strapi: Core.Strapi,
   executor: Executor,
   digests: readonly string[]
@@ -105,19 +105,24 @@ export const forgetLeft = async (
   const ids = ((await members) as { id: number }[]).map(({ id }) => Number(id));
   await table(strapi, executor, POS_EVENTS_TABLE)
     .whereIn('connection_id', ids)
-    .whereNotNull('refunded')
-    .update({ refunded: null });
+    .where((any) => {
+      any.whereNotNull('refunded').orWhereNotNull('money_left');
+    })
+    .update({ refunded: null, money_left: null });
 };
 
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
 export const wakeForItems = (strapi: Core.Strapi, names: readonly ItemName[]): Promise<void> =>
-  inTransaction(strapi, ({ trx }) => wakeTwice(strapi, trx, names.flatMap(itemWaits)));
+  inTransaction(strapi, async ({ trx }) => {
+    const mapped = await digestsOfMappings(strapi, trx, names);
+    await wakeTwice(strapi, trx, [...names.flatMap(itemWaits), ...mapped]);
+  });
 
 /** Replaces what events wait for. */
 export const storeWaits = async (
   strapi: Core.Strapi,
   trx: Executor,
-  waits: ReadonlyMap<number, readonly string[]>,
+  works: readonly Pick<ProcessingContext, 'id' | 'row' | 'waits'>[],
   /** Those that may have waited before; a new event has no rows to remove. */
   processedBefore: readonly number[]
 ): Promise<void> => {
@@ -126,10 +131,27 @@ export const storeWaits = async (
       .whereIn('event_id', [...processedBefore])
       .delete();
   }
-  const rows = [...waits].flatMap(([eventId, digests]) =>
-    [...new Set(digests)].map((digest) => ({ event_id: eventId, digest }))
+  const rows = works.flatMap(({ id, row, waits }) =>
+    joinWaits(waits).map(({ digest, kind, value, inbox, pieces }) => ({
+      event_id: id,
+      digest,
+      kind,
+      value,
+      inbox_digest: inbox,
+      connection_id: Number(row.connection_id),
+      pieces,
+      at: Number(row.received_at),
+    }))
   );
-  for (let start = 0; start < rows.length; start += 200) {
-    await table(strapi, trx, POS_WAITS_TABLE).insert(rows.slice(start, start + 200));
-  }
+  await insertRows(strapi, trx, POS_WAITS_TABLE, rows);
+};
+
+/** Has events looked at again whose waits an older version wrote: the inbox does not know them. */
+export const renewOldWaits = async (strapi: Core.Strapi): Promise<void> => {
+  const executor = await currentExecutor(strapi);
+  const old = (await table(strapi, executor, POS_WAITS_TABLE)
+    .distinct('event_id')
+    .whereNull('kind')) as { event_id: number }[];
+  const ids = old.map(({ event_id: id }) => Number(id));
+  await getRecordStore(strapi).bringForward(executor, ids, false);
 };

@@ -3,7 +3,7 @@ import type { ErrorObject } from 'ajv';
 import { formatPath, type JsonPath } from './json-path';
 import { OCCURRED_AT_PATTERN } from '../../stock/rules/occurred-at';
 import { excludedKinds, REQUIRED_FIELDS, tellingFields } from './schemas/kinds';
-import type { RecordKind } from './states';
+import type { EventKind } from './states';
 import type { BodyIssue } from './strict-json';
 
 const ARRAY_INDEX = /^\d+$/;
@@ -34,7 +34,7 @@ const kindOf = (value: unknown): string => {
 };
 
 const enumRule = (field: string, allowed: readonly string[]): string =>
-  field === 'currency'
+  field === 'currency' || field.endsWith('.currency')
     ? 'must be an ISO 4217 currency code in upper case, such as GBP'
     : `must be one of: ${allowed.join(', ')}`;
 
@@ -89,10 +89,11 @@ const A_KIND = {
   sale: 'a sale',
   refund: 'a refund',
   inventory: 'an inventory message',
-} as const satisfies Record<RecordKind, string>;
+  closing: 'a closing',
+} as const satisfies Record<EventKind, string>;
 
 /** A body that has all that another kind needs; the field is one that tells the two apart. */
-const describeOtherKind = (kind: RecordKind, { schema }: ErrorObject): BodyIssue | null => {
+const describeOtherKind = (kind: EventKind, { schema }: ErrorObject): BodyIssue | null => {
   const { required } = (schema ?? {}) as { required?: unknown };
   const other = excludedKinds(kind).find((one) => REQUIRED_FIELDS[one] === required);
   const fields = other && tellingFields(kind, other);
@@ -107,7 +108,7 @@ const describeOtherKind = (kind: RecordKind, { schema }: ErrorObject): BodyIssue
  * `verbose` on. Values of the sender are never repeated: they may be long, or personal.
  */
 export const describeSchemaErrors = (
-  kind: RecordKind,
+  kind: EventKind,
   errors: readonly ErrorObject[]
 ): BodyIssue => {
   // A failed `anyOf` reports its branches first, and itself, which says it best, last.

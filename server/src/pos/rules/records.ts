@@ -38,6 +38,10 @@ export interface RefundRecord extends RecordBase {
   saleExternalId: string;
   reason: string | null;
   restock: boolean;
+  /** ISO 4217, where it was sent; its sale's goes first. */
+  currency: string | null;
+  /** What was paid back, in minor units, where it was sent. */
+  total: number | null;
   /** null: everything the sale still has. */
   lines: RecordLine[] | null;
 }
@@ -52,6 +56,23 @@ export interface InventoryRecord extends RecordBase {
   kind: 'inventory';
   mode: InventoryMode;
   counts: CountLine[];
+}
+
+/** Sums of one currency as a till has them, in minor units; refunds are positive. */
+export interface ClosingTotals {
+  currency: string;
+  sales: { count: number; total: number };
+  refunds: { count: number; total: number };
+}
+
+/** What a till believes of its shift; epoch milliseconds, `toMs` not included. */
+export interface ClosingRecord extends RecordBase {
+  kind: 'closing';
+  fromMs: number;
+  toMs: number;
+  totals: ClosingTotals[];
+  /** Each once; null where it lists none. */
+  externalIds: string[] | null;
 }
 
 export type PosRecord = SaleRecord | RefundRecord | InventoryRecord;

@@ -44,6 +44,8 @@ export interface GroupRefund {
   onlyLocation: LocationId | null;
   /** `graceIsOver` at the time of settling. */
   graceOver: boolean;
+  /** Its owner said not to wait for its sale. */
+  accepted: boolean;
 }
 
 export type RefundOutcome = { id: number; shares: Share[] } & (
@@ -52,7 +54,7 @@ export type RefundOutcome = { id: number; shares: Share[] } & (
   | { status: 'ambiguous'; sales: number[] }
   /** No sale yet. `saleNeverSeen`: for longer than the grace period, and it has no lines. */
   | { status: 'held'; saleNeverSeen: boolean }
-  /** No sale in time: applied by itself, at a location that may be unknown yet (`null` in shares). */
+  /** No sale in time, or its owner did not wait: applied by itself, at a location that may be unknown yet (`null` in shares). */
   | { status: 'standalone'; saleNeverSeen: true }
 );
 
@@ -60,11 +62,14 @@ export type RefundOutcome = { id: number; shares: Share[] } & (
 export const graceIsOver = (receivedAtMs: number, nowMs: number, graceMs: number): boolean =>
   nowMs - receivedAtMs >= graceMs;
 
-export type SaleMatch =
-  { match: 'one'; sale: GroupSale } | { match: 'several'; sales: number[] } | { match: 'none' };
+export type SaleMatch<S = GroupSale> =
+  { match: 'one'; sale: S } | { match: 'several'; sales: number[] } | { match: 'none' };
 
 /** The sale on the refund's own connection, else the only one in the group. */
-export const matchSale = (connection: number, sales: readonly GroupSale[]): SaleMatch => {
+export const matchSale = <S extends Pick<GroupSale, 'id' | 'connection'>>(
+  connection: number,
+  sales: readonly S[]
+): SaleMatch<S> => {
   const own = sales.find((sale) => sale.connection === connection);
   if (own) return { match: 'one', sale: own };
   const [first, second] = sales;
@@ -74,9 +79,12 @@ export const matchSale = (connection: number, sales: readonly GroupSale[]): Sale
 };
 
 const standAlone = (refund: GroupRefund): RefundOutcome => {
-  const { id, lines, namedLocation, onlyLocation, graceOver } = refund;
-  if (!graceOver) return { id, status: 'held', saleNeverSeen: false, shares: [] };
-  if (lines === null) return { id, status: 'held', saleNeverSeen: true, shares: [] };
+  const { id, lines, namedLocation, onlyLocation, graceOver, accepted } = refund;
+  if (!graceOver && !accepted) return { id, status: 'held', saleNeverSeen: false, shares: [] };
+  if (lines === null) {
+    // Nobody knows what came back; accepted, it moves nothing until its sale says.
+    return { id, status: accepted ? 'standalone' : 'held', saleNeverSeen: true, shares: [] };
+  }
   const location = typeof namedLocation === 'number' ? namedLocation : null;
   const shares = lines.map(({ line, item, quantity }) => ({
     line,

@@ -1,12 +1,16 @@
 import {
+  ASKING_KINDS,
+  type AskingKind,
   CONNECTION_MODES,
   CONNECTION_SCOPES,
   type ConnectionMode,
   type ConnectionScope,
   POS_EVENT_STATES,
+  POS_EVENT_KINDS,
   type PosEventKind,
   type PosEventState,
   RECORD_KINDS,
+  type RecordKind,
 } from '../../../../shared/contracts/pos';
 
 /**
@@ -14,16 +18,34 @@ import {
  * Each is a const tuple with its union, so that a value somebody forgets to handle does not compile.
  */
 
-export { CONNECTION_MODES, type ConnectionMode, RECORD_KINDS };
-export type RecordKind = PosEventKind;
+export {
+  ASKING_KINDS,
+  type AskingKind,
+  CONNECTION_MODES,
+  type ConnectionMode,
+  RECORD_KINDS,
+  type RecordKind,
+};
 
-/** The published schema that a kind of record is validated against (docs/contract-pos.md#versions). */
+/** Every kind that takes an id of its connection. */
+export const EVENT_KINDS = POS_EVENT_KINDS;
+export type EventKind = PosEventKind;
+
+/**
+ * What a refused body should have been (docs/contract-pos.md#versions). Those of records and of a
+ * batch are published under `/schema`.
+ */
 export const SCHEMA_IDS = {
   sale: 'sale.v1',
   refund: 'refund.v1',
   inventory: 'inventory.v1',
-} as const satisfies Record<RecordKind, string>;
-export type SchemaId = (typeof SCHEMA_IDS)[RecordKind];
+  closing: 'closing.v1',
+  batch: 'batch.v1',
+  validate: 'validate.v1',
+  status: 'status.v1',
+  catalogue: 'catalogue.v1',
+} as const satisfies Record<EventKind | AskingKind, string>;
+export type SchemaId = (typeof SCHEMA_IDS)[keyof typeof SCHEMA_IDS];
 
 /** What ping reports as `schema`. */
 export const SCHEMA_VERSION = 'v1';
@@ -36,7 +58,8 @@ export const SCOPE_OF_KIND = {
   sale: 'sale:write',
   refund: 'refund:write',
   inventory: 'inventory:write',
-} as const satisfies Record<RecordKind, Scope>;
+  closing: 'closing:write',
+} as const satisfies Record<EventKind, Scope>;
 
 /** `absolute` is a stocktake count, `relative` an adjustment. */
 export const INVENTORY_MODES = ['absolute', 'relative'] as const;
@@ -59,6 +82,8 @@ export const STATE_MOVES = {
   applied: ['needs_mapping', 'partially_applied'],
   failed: ['pending'],
   simulated: [],
+  matched: ['differs'],
+  differs: ['matched'],
 } as const satisfies Record<EventState, readonly EventState[]>;
 
 /** True if an event may go from one state to the other; staying where it is is no move. */
@@ -134,6 +159,19 @@ export const LIMITS = {
   /** Nested objects and arrays, the body itself being the first. */
   depth: 16,
   bodyBytes: 262_144,
+  /** Records in a batch. */
+  batch: 100,
+  /** The body of a batch, and of a validation, whose record has a limit of its own. */
+  batchBytes: 1_048_576,
+  /** Records of a batch or ids of a status request that cost what one request costs. */
+  recordsACharge: 10,
+  statusIds: 100,
+  catalogueItems: 1000,
+  /** Ids that a closing may list; its body may have `batchBytes`. */
+  closingIds: 5000,
+  /** How much time a closing may count: a month, and the hour that a change of clocks adds. */
+  closingMs: 31 * 86_400_000 + 3_600_000,
+  closingCurrencies: 100,
   timestampWindowSeconds: 300,
   /** How far ahead of its receipt an absolute count may be dated. */
   countAheadMs: 300_000,

@@ -25,7 +25,7 @@ export type StrictJson =
     }
   | { ok: false; issue: BodyIssue };
 
-const refuse = (field: string, rule: string): StrictJson => ({
+const refuse = (field: string, rule: string): { ok: false; issue: BodyIssue } => ({
   ok: false,
   issue: { field, message: `${field} ${rule}` },
 });
@@ -33,18 +33,27 @@ const refuse = (field: string, rule: string): StrictJson => ({
 const hasByteOrderMark = (bytes: Uint8Array): boolean =>
   bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 
+/** A body's raw bytes as text: strict UTF-8 without a byte order mark, not empty. */
+export const readText = (
+  bytes: Uint8Array
+): { ok: true; text: string } | { ok: false; issue: BodyIssue } => {
+  if (bytes.length === 0) return refuse('body', 'must not be empty: send a JSON object');
+  if (hasByteOrderMark(bytes)) return refuse('body', 'must not begin with a byte order mark');
+  if (!isUtf8(bytes)) return refuse('body', 'must be valid UTF-8');
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+  return { ok: true, text };
+};
+
 /**
  * Reads a body's raw bytes as JSON (RFC 8259): strict UTF-8 without a byte order mark, no key twice
  * in one object however it is escaped, nested at most `maxDepth` deep (the body is the first).
  * `-0` reads as 0. A key `__proto__` becomes an ordinary own property. Never throws.
  */
 export const parseStrictJson = (bytes: Uint8Array, maxDepth: number): StrictJson => {
-  if (bytes.length === 0) return refuse('body', 'must not be empty: send a JSON object');
-  if (hasByteOrderMark(bytes)) return refuse('body', 'must not begin with a byte order mark');
-  if (!isUtf8(bytes)) return refuse('body', 'must be valid UTF-8');
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+  const read = readText(bytes);
+  if (!read.ok) return read;
   try {
-    const reader = new JsonReader(text, maxDepth);
+    const reader = new JsonReader(read.text, maxDepth);
     const value = reader.readDocument();
     return { ok: true, value, roundedToInteger: reader.roundedToInteger };
   } catch (error) {

@@ -2,9 +2,16 @@ import type { ValidateFunction } from 'ajv/dist/2020.js';
 
 import { describeSchemaErrors } from './messages';
 import { effectiveTime, parseOccurredAt } from '../../stock/rules/occurred-at';
-import type { CountLine, PosRecord, RecordLine } from './records';
-import { VALIDATORS, type WireBody, type WireCount, type WireLine } from './schemas/validators';
-import { LIMITS, type RecordKind } from './states';
+import { CURRENCY_CODES } from './currencies';
+import type { ClosingRecord, CountLine, PosRecord, RecordLine } from './records';
+import {
+  VALIDATORS,
+  type WireBody,
+  type WireClosing,
+  type WireCount,
+  type WireLine,
+} from './schemas/validators';
+import { type EventKind, LIMITS, type RecordKind } from './states';
 import { parseStrictJson, type BodyIssue, type JsonValue } from './strict-json';
 
 export interface ReceiptContext {
@@ -22,7 +29,7 @@ const refuse = (field: string, rule: string): { ok: false; issue: BodyIssue } =>
 });
 
 const INTEGER_FIELD =
-  /^(?:total|line_items\[\d+\]\.(?:quantity|unit_price)|counts\[\d+\]\.quantity)$/;
+  /^(?:total|line_items\[\d+\]\.(?:quantity|unit_price)|counts\[\d+\]\.quantity|totals\[\d+\]\.(?:sales|refunds)\.(?:count|total))$/;
 
 /** The first field that is whole only because a double rounded it; the schema cannot see that. */
 const findRounded = (fields: ReadonlySet<string>): string | undefined => {
@@ -108,11 +115,28 @@ const readBase = (
 };
 
 const invalid = (
-  kind: RecordKind,
+  kind: EventKind,
   { errors }: ValidateFunction
 ): { ok: false; issue: BodyIssue } => ({
   ok: false,
   issue: describeSchemaErrors(kind, errors ?? []),
+});
+
+const KNOWN_CURRENCIES: ReadonlySet<unknown> = new Set(CURRENCY_CODES);
+
+/**
+ * What a refund says of its money; a value that does not fit is left out, because no version of this
+ * contract has refused one.
+ */
+const moneyOf = ({
+  currency,
+  total,
+}: {
+  currency?: unknown;
+  total?: unknown;
+}): { currency: string | null; total: number | null } => ({
+  currency: KNOWN_CURRENCIES.has(currency) ? (currency as string) : null,
+  total: Number.isSafeInteger(total) && (total as number) >= 0 ? (total as number) : null,
 });
 
 const READERS: {
@@ -155,6 +179,7 @@ const READERS: {
         saleExternalId: value.sale_external_id,
         reason: value.reason ?? null,
         restock: value.restock ?? true,
+        ...moneyOf(value),
         lines: value.line_items?.map(lineOf) ?? null,
       },
     };
@@ -208,4 +233,59 @@ export const checkLocationRef = (record: PosRecord, mappedLocations: number): Bo
   if (record.kind === 'refund' || mappedLocations < 2 || record.locationRef !== null) return null;
   return refuse('location_ref', 'is required, because this connection maps several locations')
     .issue;
+};
+
+const closingTexts = ({ external_ids: ids = [] }: WireClosing): NamedText[] =>
+  ids.map((id, index): NamedText => [`external_ids[${index}]`, id]);
+
+const findRepeatedCurrency = ({ totals }: WireClosing): string | undefined => {
+  const at = totals.findIndex(
+    ({ currency }, index) => totals.findIndex((one) => one.currency === currency) !== index
+  );
+  return at < 0 ? undefined : `totals[${at}].currency`;
+};
+
+const closingOf = (value: JsonValue, receivedAtMs: number): Reading<ClosingRecord> => {
+  const validate = VALIDATORS.closing;
+  if (!validate(value)) return invalid('closing', validate);
+  const read = readBase(value, closingTexts(value), receivedAtMs);
+  if (!read.ok) return read;
+  const from = parseOccurredAt(value.from);
+  if (!from.ok) return refuse('from', from.rule);
+  const to = parseOccurredAt(value.to);
+  if (!to.ok) return refuse('to', to.rule);
+  if (to.epochMs <= from.epochMs) return refuse('to', 'must be later than from');
+  if (to.epochMs - from.epochMs > LIMITS.closingMs) {
+    return refuse('to', 'must be at most 31 days and an hour later than from');
+  }
+  const repeated = findRepeatedCurrency(value);
+  if (repeated) return refuse(repeated, 'must not name a currency twice');
+  const { totals, external_ids: ids } = value;
+  return {
+    ok: true,
+    record: {
+      kind: 'closing',
+      ...read.base,
+      fromMs: from.epochMs,
+      toMs: to.epochMs,
+      totals: totals.map(({ currency, sales, refunds }) => ({
+        currency,
+        sales: { count: sales.count, total: sales.total },
+        refunds: { count: refunds.count, total: refunds.total },
+      })),
+      externalIds: ids === undefined ? null : [...new Set(ids)],
+    },
+  };
+};
+
+/** Reads a body as a closing, as `readRecord` reads the kinds that are queued. Never throws. */
+export const readClosing = (
+  body: Uint8Array,
+  { receivedAtMs }: ReceiptContext
+): Reading<ClosingRecord> => {
+  const json = parseStrictJson(body, LIMITS.depth);
+  if (!json.ok) return json;
+  const reading = closingOf(json.value, receivedAtMs);
+  const rounded = reading.ok ? findRounded(json.roundedToInteger) : undefined;
+  return rounded ? refuse(rounded, 'must be a whole number, not a fraction') : reading;
 };

@@ -129,19 +129,12 @@ export const createBullmqScheduler = ({
       kind,
       {
         ...handler,
-        async work(group) {
+        async work(groups) {
           await link.known;
-          if (!link.isThere()) return handler.work(group);
-          turns.found(group);
+          if (!link.isThere()) return handler.work(groups);
+          for (const group of groups) turns.found(group);
           return null;
         },
-        ...(handler.workOn && {
-          async workOn(groups: readonly number[]) {
-            await link.known;
-            if (link.isThere()) for (const group of groups) turns.found(group);
-            else await handler.workOn?.(groups);
-          },
-        }),
       },
       log,
       detached

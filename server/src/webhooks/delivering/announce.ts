@@ -6,8 +6,11 @@ import { getDeliveryStore } from './store/delivery-store';
 export const DELIVERIES = 'switchboard deliveries';
 
 /**
- * Says that deliveries of a webhook, or of any (`null`), may be due now. For the moment after a
- * commit: cheap, never throws.
+ * Says that deliveries of a webhook, or of any (`null`), may be due: now, or from a time of the
+ * database's clock on (epoch milliseconds). For the moment after a commit: cheap, never throws.
  */
-export const announceDeliveries = (strapi: Core.Strapi, webhook: number | null): void =>
-  getScheduler(strapi).announce(DELIVERIES, webhook, getDeliveryStore(strapi).now());
+export const announceDeliveries = (
+  strapi: Core.Strapi,
+  webhook: number | null,
+  at = getDeliveryStore(strapi).now()
+): void => getScheduler(strapi).announce(DELIVERIES, webhook, at);

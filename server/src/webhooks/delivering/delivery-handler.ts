@@ -4,6 +4,7 @@ import { getOptions } from '../../config';
 import type { Detached } from '../../database/connection';
 import { isFromAnotherSite } from '../../database/site-instance';
 import { debugEach, debugLog } from '../../runtime/debug-log';
+import { createGathering } from '../../runtime/gathering';
 import { createSlotWorker } from '../../scheduling/slot-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { claimedLine, unsentLine } from '../debug-lines';
@@ -14,9 +15,12 @@ import type { HeldBack } from './held-back';
 import { type MadeAttempt, type RecordedAttempt, recordAttempts, tellDelivered } from './record';
 import { createRowLoader } from './row-loader';
 import type { AttemptResult, Sender } from './sender';
-import { type LeasedDelivery, leaseTimes } from './store/delivery-store';
+import { getDeliveryStore, type LeasedDelivery } from './store/delivery-store';
+import { leaseTimes } from './store/lease-times';
 
 const TELL_AT_ONCE = 1000;
+/** Answers that say that too much comes at once. */
+const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
 
 /** What is to be done with a delivery that is due, decided with its webhook as it is now. */
 type Decision =
@@ -26,6 +30,7 @@ type Decision =
   /** Deleted, with its log, a moment ago. */
   | { kind: 'webhook deleted' }
   | { kind: 'webhook switched off' }
+  | { kind: 'webhook paused' }
   | { kind: 'module switched off'; enabled: ReadonlySet<ModuleId> };
 
 const interrupted = (endedAt: number): AttemptResult => ({
@@ -55,6 +60,7 @@ export const createDeliveryHandler = (
   const options = getOptions(strapi).webhooks;
   const { store } = heldBack;
   const loadWebhook = createRowLoader(strapi);
+  const release = createGathering<LeasedDelivery>((leases) => store.release(leases));
 
   const decide = async ({ group, delivery }: LeasedDelivery): Promise<Decision> => {
     const loaded = await loadWebhook(group);
@@ -64,6 +70,7 @@ export const createDeliveryHandler = (
     const foreign = isFromAnotherSite(strapi, webhook);
     if (foreign) await settleArrivedWebhooksLater(strapi);
     if (foreign || !webhook.active) return { kind: 'webhook switched off' };
+    if (Number(webhook.paused_until) > store.now()) return { kind: 'webhook paused' };
     if (await heldBack.isOff(delivery.event, enabled)) {
       return { kind: 'module switched off', enabled };
     }
@@ -82,7 +89,8 @@ export const createDeliveryHandler = (
       case 'interrupted test':
         return { lease, webhook: decision.webhook, result: interrupted(store.now()) };
       case 'webhook switched off':
-        await store.release([lease]);
+      case 'webhook paused':
+        await release(lease);
         break;
       case 'module switched off':
         await heldBack.hold(lease, decision.enabled);
@@ -93,6 +101,12 @@ export const createDeliveryHandler = (
     return null;
   };
 
+  /** Has the next of the retries looked for when it is due. */
+  const announceRetries = (recorded: readonly RecordedAttempt[]): void => {
+    const times = recorded.flatMap(({ next }) => next.nextAttemptAt ?? []);
+    if (times.length > 0) announceDeliveries(strapi, null, Math.min(...times));
+  };
+
   /**
    * Handlers run beside the recording: one that hangs must not hold the outcomes of others until
    * their leases end. So many at once, no more: memory must not follow a slow handler.
@@ -100,6 +114,7 @@ export const createDeliveryHandler = (
   const telling = new Set<Promise<void>>();
   let untold = 0;
   const tell = async (recorded: readonly RecordedAttempt[]): Promise<void> => {
+    announceRetries(recorded);
     untold += recorded.length;
     const told: Promise<void> = tellDelivered(strapi, recorded).finally(() => {
       untold -= recorded.length;
@@ -116,19 +131,39 @@ export const createDeliveryHandler = (
     detached,
     concurrency: options.concurrency,
     concurrencyPerGroup: options.concurrencyPerWebhook,
-    reserveMs: leaseTimes(options.timeoutMs).reserveMs,
+    limitsOf: (webhook) => getDeliveryStore(strapi).limitsOf(webhook),
+    ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
-    announce: (webhook) => announceDeliveries(strapi, webhook),
+    announce: (webhook, at) => announceDeliveries(strapi, webhook, at),
     perform,
     healthy: ({ result }) => result.ok,
+    slows: ({ result }) => SLOWS.has(result.attempt.answer?.status ?? 0),
+    // The next one of its record.
+    awaited: ({ lease, result }) => result.ok && getDeliveryStore(strapi).lineOf(lease) !== null,
     record: (made) => recordAttempts(strapi, made, tell),
     onClaimed: (leases) => debugEach(strapi, leases, claimedLine),
     onGivenBack: (leases) => debugEach(strapi, leases, (one) => unsentLine(one, 'no time left')),
   });
 
+  /** One timer a webhook, for when its rate allows more. */
+  const again = new Map<number, NodeJS.Timeout>();
+  getDeliveryStore(strapi).onAgain((webhook, at) => {
+    clearTimeout(again.get(webhook));
+    const timer = setTimeout(
+      () => {
+        again.delete(webhook);
+        announceDeliveries(strapi, webhook);
+      },
+      Math.max(0, at - store.now())
+    );
+    timer.unref();
+    again.set(webhook, timer);
+  });
+
   return {
     ...worker,
     async stop() {
+      for (const timer of again.values()) clearTimeout(timer);
       await worker.stop();
       await Promise.all(telling);
     },

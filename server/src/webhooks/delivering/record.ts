@@ -17,10 +17,16 @@ import {
   getDeliveryStore,
   type LeasedDelivery,
 } from './store/delivery-store';
-import { afterAttempt, type NextState } from '../rules/transition';
+import { isTurnEvent } from '../health/operational-events';
+import { addToRollups, type RolledAttempt } from '../health/rollups';
+import { pauseUntil } from '../rules/retry-after';
+import { afterAttempt, afterPause, type NextState } from '../rules/transition';
 import type { AttemptResult } from './sender';
 import { toWebhook } from '../serialize';
-import { announceSwitchOff, countAttempts } from './switch-off';
+import { announceDeliveries } from './announce';
+import { pauseWebhooks } from './pauses';
+import { noteAnsweredRotations } from './rotations';
+import { announceTurn, countAttempts, publishTurns, type WebhookAttempt } from './switch-off';
 import type { WebhookRow } from '../tables';
 
 /** An attempt that was made under a lease and is to be recorded. */
@@ -36,14 +42,29 @@ export interface RecordedAttempt {
   next: NextState;
 }
 
+/** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
+const askedUntil = ({ attempt: { answer }, endedAt }: AttemptResult): number | null =>
+  answer?.status === 429 || answer?.status === 503
+    ? pauseUntil(answer.headers['retry-after'], endedAt)
+    : null;
+
+const isGone = ({ attempt: { answer } }: AttemptResult): boolean => answer?.status === 410;
+
 const nextState = (
-  { lease: { delivery }, result }: MadeAttempt,
+  { lease: { delivery, dueAt: broughtTo }, result }: MadeAttempt,
   schedule: readonly number[]
 ): NextState => {
+  const { ok, endedAt } = result;
   // A test is never retried, and counts for nothing.
-  const pauses = delivery.isTest ? [] : schedule;
-  const state = afterAttempt(delivery, result.ok, pauses, result.endedAt);
-  return delivery.isTest ? { ...state, counts: null } : state;
+  if (delivery.isTest) return { ...afterAttempt(delivery, ok, [], endedAt), counts: null };
+  const until = askedUntil(result);
+  const paused = until === null ? null : afterPause(delivery, until, endedAt);
+  if (paused) return paused;
+  if (isGone(result)) return afterAttempt(delivery, ok, [], endedAt);
+  // Somebody made it due before its time: what it has of its schedule stays.
+  const isAhead = result.attempt.manual || broughtTo < (delivery.nextAttemptAt ?? 0);
+  const dueAt = isAhead ? delivery.nextAttemptAt : null;
+  return afterAttempt(delivery, ok, schedule, endedAt, dueAt);
 };
 
 const tell = async (strapi: Core.Strapi, { made, next }: RecordedAttempt): Promise<void> => {
@@ -97,31 +118,78 @@ const toStored = ({ made, next, attempt }: Outcome): DeliveryOutcome => ({
   endedAt: made.result.endedAt,
 });
 
+const toCounted = ({
+  made: { lease, result },
+  next,
+  attempt,
+}: Outcome): RolledAttempt & WebhookAttempt => ({
+  webhookId: lease.group,
+  at: result.endedAt,
+  ok: result.ok,
+  ended: next.counts,
+  answeredIn: attempt.answer && attempt.duration_ms,
+  isGone: isGone(result),
+  cause: attempt.error,
+  isAlarm: isTurnEvent(lease.delivery.event),
+});
+
+/** Until when each webhook is to be left alone whose receiver asked for it. */
+const pausesOf = (outcomes: readonly Outcome[]): Map<number, number> => {
+  const pauses = new Map<number, number>();
+  for (const { made } of outcomes) {
+    const until = made.lease.delivery.isTest ? null : askedUntil(made.result);
+    const known = pauses.get(made.lease.group) ?? 0;
+    if (until !== null) pauses.set(made.lease.group, Math.max(known, until));
+  }
+  return pauses;
+};
+
+/** What waited for one of these that has ended may go now. */
+const announceLines = (strapi: Core.Strapi, outcomes: readonly Outcome[]): void => {
+  const { lineOf } = getDeliveryStore(strapi);
+  const ended = outcomes.filter(
+    ({ made: { lease }, next }) => next.nextAttemptAt === null && lineOf(lease) !== null
+  );
+  for (const webhook of new Set(ended.map(({ made }) => made.lease.group))) {
+    announceDeliveries(strapi, webhook);
+  }
+};
+
 const recordTogether = async (
   strapi: Core.Strapi,
   outcomes: readonly Outcome[]
 ): Promise<RecordedAttempt[]> => {
   const { disableAfterFailures, disableAfterFailingHours } = getOptions(strapi).webhooks;
   const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
-  const { recorded, switchedOff } = await withTransientRetry(() =>
+  const { recorded, turned, pauses } = await withTransientRetry(() =>
     inTransaction(strapi, async ({ trx }) => {
       const held = await getDeliveryStore(strapi).settle(trx, outcomes.map(toStored));
-      const attempts = outcomes
-        .filter(({ made: { lease } }) => held.has(lease.id) && !lease.delivery.isTest)
-        .map(({ made: { lease, result }, next }) => ({
-          webhookId: lease.group,
-          ok: result.ok,
-          ended: next.counts,
-          at: result.endedAt,
-        }));
-      return { recorded: held, switchedOff: await countAttempts(strapi, trx, attempts, limits) };
+      const recorded = outcomes.filter(({ made: { lease } }) => held.has(lease.id));
+      const attempts = recorded
+        .filter(({ made: { lease }, next }) => !lease.delivery.isTest && !next.pausedMs)
+        .map(toCounted);
+      const pauses = pausesOf(recorded);
+      await pauseWebhooks(strapi, trx, pauses);
+      await noteAnsweredRotations(
+        strapi,
+        trx,
+        recorded.filter(({ made }) => made.result.ok).map(({ made }) => made.webhook)
+      );
+      const turned = await countAttempts(strapi, trx, attempts, limits);
+      // Last, because other nodes that record for the same webhooks wait for these rows.
+      await addToRollups(strapi, trx, attempts);
+      await publishTurns(strapi, turned);
+      return { recorded: held, turned, pauses };
     })
   );
+  pauses.forEach((until, webhook) => getDeliveryStore(strapi).paused(webhook, until));
   debugEach(strapi, outcomes, ({ made: { lease }, next }) =>
     recordedLine(lease, next, recorded.has(lease.id))
   );
-  debugEach(strapi, switchedOff, switchedOffLine);
-  for (const webhook of switchedOff) announceSwitchOff(strapi, webhook);
+  const switchedOff = turned.filter(({ turn }) => turn === 'disabled');
+  debugEach(strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
+  for (const one of turned) announceTurn(strapi, one);
+  announceLines(strapi, outcomes);
   return outcomes.filter(({ made }) => recorded.has(made.lease.id));
 };
 

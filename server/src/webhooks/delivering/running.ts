@@ -12,13 +12,22 @@ import { MANUAL_REQUESTS } from './by-hand/ask-another-process';
 import { createManualRequestHandler } from './by-hand/serve-requests';
 import { createDeliveryHandler } from './delivery-handler';
 import { createHeldBack, type HeldBack } from './held-back';
-import { removeOldDeliveries } from './retention';
+import { createRollupFill, type RollupFill } from '../health/fill-rollups';
+import {
+  removeEndedRecoveries,
+  removeOldDeliveries,
+  removeOldJournal,
+  removeOldRollups,
+} from './retention';
+import { announceRecoveries, createRecoveryHandler, RECOVERIES } from '../recovering/running';
 import { createSender, type Sender } from './sender';
+import { getDeliveryStore } from './store/delivery-store';
 import { whenLoaded } from '../../runtime/when-loaded';
 
 interface Running {
   sender: Sender;
   heldBack: HeldBack;
+  rollupFill: RollupFill;
   giveUpStart?: () => void;
 }
 
@@ -50,6 +59,18 @@ export const getSender = (strapi: Core.Strapi): Sender => {
 const everySeconds = (seconds: number): string =>
   seconds < 60 ? `*/${seconds} * * * * *` : `0 */${Math.max(1, Math.round(seconds / 60))} * * * *`;
 
+/** Whatever ended deliveries of an ordered webhook without a word: what waits for them goes on. */
+const reorderLeft = async (strapi: Core.Strapi): Promise<void> => {
+  try {
+    await getDeliveryStore(strapi).reorderLeft();
+    announceDeliveries(strapi, null);
+  } catch (error) {
+    strapi.log.error(
+      `switchboard: deliveries that waited for others could not be let go: ${errorText(error)}`
+    );
+  }
+};
+
 /** Tests and retries that somebody asked a process for that does not send. */
 const serveRequests = (strapi: Core.Strapi, sender: Sender, detached: Detached): void => {
   const scheduler = getScheduler(strapi);
@@ -66,12 +87,19 @@ const serveRequests = (strapi: Core.Strapi, sender: Sender, detached: Detached):
 const dispatch = (
   strapi: Core.Strapi,
   handler: GroupHandler,
-  { sender, heldBack }: Running,
+  { sender, heldBack, rollupFill }: Running,
   detached: Detached
 ): void => {
   getScheduler(strapi).serve(DELIVERIES, handler);
   serveRequests(strapi, sender, detached);
+  const { pollSeconds } = getOptions(strapi).webhooks;
+  getScheduler(strapi).serve(RECOVERIES, createRecoveryHandler(strapi, pollSeconds * 1000));
   strapi.cron.add({
+    // The backstop: those that another node was asked for, or that a node was at that died.
+    switchboardRecoveries: {
+      task: async () => announceRecoveries(strapi, null),
+      options: { rule: everySeconds(pollSeconds) },
+    },
     // The backstop: other nodes' rows, those of a node that died, and what a transfer brought.
     switchboardDeliveries: {
       task: async () => {
@@ -82,14 +110,26 @@ const dispatch = (
     },
     // The backstop: the node that was told to switch a module on may have died at once.
     switchboardHeldBack: {
-      task: () => heldBack.release(),
+      task: () =>
+        detached(async () => {
+          await heldBack.release();
+          await reorderLeft(strapi);
+        }),
       options: { rule: `${Math.floor(Math.random() * 60)} */5 * * * *` },
+    },
+    // What an earlier version recorded, once; then it does nothing.
+    switchboardRollups: {
+      task: () => rollupFill.run(),
+      options: { rule: everySeconds(getOptions(strapi).webhooks.pollSeconds) },
     },
     // A minute of its own each site, so that not all of a host's sites clean up at once.
     switchboardDeliveryRetention: {
       task: () =>
         detached(async () => {
           try {
+            await removeOldRollups(strapi);
+            await removeOldJournal(strapi);
+            await removeEndedRecoveries(strapi);
             const removed = await removeOldDeliveries(strapi);
             if (removed > 0) strapi.log.info(`switchboard: ${removed} old deliveries removed`);
           } catch (error) {
@@ -104,6 +144,7 @@ const dispatch = (
     },
   });
   announceDeliveries(strapi, null);
+  announceRecoveries(strapi, null);
 };
 
 /**
@@ -115,17 +156,18 @@ export const startSending = (strapi: Core.Strapi): void => {
   keepClock(strapi, detached);
   const sender = createSender(strapi);
   const heldBack = createHeldBack(strapi, detached);
+  const rollupFill = createRollupFill(strapi, detached);
   // By the node that was told to switch, whether it sends or not.
   onModulesChanged(strapi, () => void heldBack.release());
   if (!getOptions(strapi).webhooks.dispatch) {
-    running.set(strapi, { sender, heldBack });
+    running.set(strapi, { sender, heldBack, rollupFill });
     return;
   }
   const handler = createDeliveryHandler(strapi, sender, heldBack, detached);
   const giveUpStart = whenLoaded(strapi, () =>
-    dispatch(strapi, handler, { sender, heldBack }, detached)
+    dispatch(strapi, handler, { sender, heldBack, rollupFill }, detached)
   );
-  running.set(strapi, { sender, heldBack, giveUpStart });
+  running.set(strapi, { sender, heldBack, rollupFill, giveUpStart });
 };
 
 /** Lets attempts that are under way end and be recorded. Sending by hand goes on. */
@@ -133,8 +175,8 @@ export const stopSending = async (strapi: Core.Strapi): Promise<void> => {
   const now = running.get(strapi);
   now?.giveUpStart?.();
   const scheduler = getScheduler(strapi);
-  await Promise.all([scheduler.stop(DELIVERIES), scheduler.stop(MANUAL_REQUESTS)]);
-  await now?.heldBack.stop();
+  await Promise.all([DELIVERIES, MANUAL_REQUESTS, RECOVERIES].map((kind) => scheduler.stop(kind)));
+  await Promise.all([now?.heldBack.stop(), now?.rollupFill.stop()]);
 };
 
 /** Closes the connections to receivers, once nothing is sent any more. */

@@ -1,3 +1,4 @@
+import { SpanStatusCode } from '@opentelemetry/api';
 import type { Core } from '@strapi/strapi';
 import type { Attempt, Webhook } from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
@@ -6,13 +7,17 @@ import { getHook, type RequestArgs } from '../../hooks';
 import { isoTime } from '../../runtime/iso-time';
 import { type AttemptOutcome, classify } from '../../net/attempt-outcome';
 import type { AddressGuard } from '../../net/guard';
+import { openGot } from '../../net/got-transport';
 import { createHttpClient, type HttpClient } from '../../net/http-client';
-import { unseal } from '../../secrets/secret-box';
+import { openUndici } from '../../net/undici-transport';
+import { unsealOften } from '../../secrets/secret-box';
 import { endedLine, startedLine } from '../debug-lines';
+import { measures } from '../../observability/measures';
+import { inSpan } from '../../observability/spans';
 import { createSiteGuard } from './site-guard';
-import { keepFreeHeaders, redactHeaders } from '../rules/request-headers';
+import { keepFreeHeaders, redactHeaders, REPLAYED } from '../rules/request-headers';
 import { signatureHeaders } from '../rules/signature';
-import { toWebhook } from '../serialize';
+import { previousSecret, toWebhook } from '../serialize';
 import type { WebhookRow } from '../tables';
 import { getDeliveryStore, type QueuedDelivery } from './store/delivery-store';
 
@@ -30,7 +35,7 @@ export interface AttemptResult {
 export interface Sender {
   readonly guard: AddressGuard;
   attempt(
-    delivery: Pick<QueuedDelivery, 'deliveryId' | 'event' | 'body'>,
+    delivery: Pick<QueuedDelivery, 'deliveryId' | 'event' | 'body' | 'replayed'>,
     webhook: WebhookRow,
     manual: boolean
   ): Promise<AttemptResult>;
@@ -38,13 +43,14 @@ export interface Sender {
 }
 
 export const createSender = (strapi: Core.Strapi): Sender => {
-  const { timeoutMs, concurrency } = getOptions(strapi).webhooks;
+  const { timeoutMs, concurrency, client: library } = getOptions(strapi).webhooks;
   const guard = createSiteGuard(strapi);
   const client: HttpClient = createHttpClient({
     guard,
     timeoutMs,
     // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
     maxSocketsPerHost: concurrency + 16,
+    transport: library === 'undici' ? openUndici : openGot,
   });
 
   /** What the hook makes of the request. The body and what signs it are not the hook's to change. */
@@ -72,55 +78,78 @@ export const createSender = (strapi: Core.Strapi): Sender => {
     secret: true,
   });
 
+  const attempt: Sender['attempt'] = async (delivery, row, manual) => {
+    const startedAt = Date.now();
+    const { deliveryId } = delivery;
+    debugLog(strapi)?.(startedLine(deliveryId, row, manual));
+    const { url, headers: free } = await prepare(row, delivery.event);
+    const secret = unsealOften(strapi, row.secret);
+    const previous = previousSecret(row);
+    const headers =
+      secret === null
+        ? free
+        : {
+            ...free,
+            ...(delivery.replayed && REPLAYED),
+            ...signatureHeaders({
+              secret,
+              previousSecret: previous === null ? null : unsealOften(strapi, previous),
+              deliveryId,
+              event: delivery.event,
+              timestamp: Math.floor(Date.now() / 1000),
+              body: delivery.body,
+            }),
+          };
+    const outcome: AttemptOutcome & { secret?: true } =
+      secret === null
+        ? failed('secret_unavailable')
+        : await client.post({ url, headers, body: delivery.body });
+    const { ok, cause } = classify(outcome);
+    const error = outcome.secret ? 'secret_unavailable' : cause;
+    debugLog(strapi)?.(endedLine(deliveryId, outcome, error));
+    const answer =
+      outcome.status === undefined
+        ? null
+        : {
+            status: outcome.status,
+            headers: redactHeaders(outcome.headers ?? {}),
+            body: outcome.body ?? '',
+            truncated: outcome.truncated ?? false,
+          };
+    return {
+      ok,
+      endedAt: getDeliveryStore(strapi).now(),
+      attempt: {
+        at: isoTime(startedAt),
+        request: { url, headers: redactHeaders(headers) },
+        answer,
+        error,
+        duration_ms: Math.round(outcome.durationMs),
+        manual,
+      },
+    };
+  };
+
   return {
     guard,
-    async attempt(delivery, row, manual) {
-      const startedAt = Date.now();
-      const { deliveryId } = delivery;
-      debugLog(strapi)?.(startedLine(deliveryId, row, manual));
-      const { url, headers: free } = await prepare(row, delivery.event);
-      const secret = unseal(strapi, row.secret);
-      const headers =
-        secret === null
-          ? free
-          : {
-              ...free,
-              ...signatureHeaders({
-                secret,
-                deliveryId,
-                event: delivery.event,
-                timestamp: Math.floor(Date.now() / 1000),
-                body: delivery.body,
-              }),
-            };
-      const outcome: AttemptOutcome & { secret?: true } =
-        secret === null
-          ? failed('secret_unavailable')
-          : await client.post({ url, headers, body: delivery.body });
-      const { ok, cause } = classify(outcome);
-      const error = outcome.secret ? 'secret_unavailable' : cause;
-      debugLog(strapi)?.(endedLine(deliveryId, outcome, error));
-      const answer =
-        outcome.status === undefined
-          ? null
-          : {
-              status: outcome.status,
-              headers: redactHeaders(outcome.headers ?? {}),
-              body: outcome.body ?? '',
-              truncated: outcome.truncated ?? false,
-            };
-      return {
-        ok,
-        endedAt: getDeliveryStore(strapi).now(),
-        attempt: {
-          at: isoTime(startedAt),
-          request: { url, headers: redactHeaders(headers) },
-          answer,
-          error,
-          duration_ms: Math.round(outcome.durationMs),
-          manual,
-        },
+    attempt: (delivery, row, manual) => {
+      const attributes = {
+        'switchboard.webhook_id': Number(row.id),
+        'switchboard.delivery_id': delivery.deliveryId,
+        'switchboard.event': delivery.event,
+        'switchboard.manual': manual,
       };
+      return inSpan('switchboard.attempt', attributes, async (span) => {
+        const result = await attempt(delivery, row, manual);
+        const { answer, error, duration_ms: duration } = result.attempt;
+        if (answer) span.setAttribute('http.response.status_code', answer.status);
+        if (error !== null) {
+          span.setAttribute('error.type', error);
+          span.setStatus({ code: SpanStatusCode.ERROR, message: error });
+        }
+        measures().attempts.record(duration / 1000, { outcome: result.ok ? 'sent' : 'failed' });
+        return result;
+      });
     },
     close: () => client.close(),
   };

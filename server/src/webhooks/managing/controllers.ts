@@ -3,31 +3,72 @@ import type { Context } from 'koa';
 import { mayRevealSecrets } from '../../access/may-reveal';
 import { forbidStoring } from '../../secrets/no-store';
 import type { ControllerFactory } from '../../http/controller';
+import type { CodedRefusal } from '../../../../shared/contracts/refusals';
 import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
+import { moduleName } from '../../modules';
+import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
 import { chooseableEvents } from '../subscriptions/catalogue';
-import type { DeliveriesService, Unsent } from './deliveries-service';
+import type { DeliveriesService, Unmoved, Unsent } from './deliveries-service';
 import {
+  causesQuery,
   createWebhookInput,
   deliveriesQuery,
-  listQuery,
+  filterPreviewInput,
+  journalQuery,
+  logQuery,
+  replayInput,
+  rotateInput,
   testInput,
   updateWebhookInput,
+  webhooksQuery,
 } from './inputs';
+import { hasJournal, readJournal } from '../journal/journal';
+import { previewFilter } from './filter-preview';
+import { replay } from './replay';
+import { isDeliveryId } from './log-query';
+import { createRecoveriesController } from './recoveries-controller';
 import { webhookRules } from './webhook-rules';
 import type { WebhooksService } from './webhooks-service';
 
 /** The host adds a method for each HTTP error to koa's context. */
 type HostContext = Context & {
-  conflict(message: string): void;
-  serviceUnavailable(message: string): void;
+  conflict(message: string, details: CodedRefusal): void;
+  serviceUnavailable(message: string, details: CodedRefusal): void;
 };
 
-const UNSENT: Readonly<Record<Unsent['unsent'], string>> = {
-  'nobody sends':
+const UNDER_WAY = refusal(
+  'An attempt of this delivery is under way. Try again when it has ended.',
+  'under_way'
+);
+const FOREIGN = refusal(
+  'This delivery came from another site, and is not sent from here.',
+  'foreign'
+);
+
+const UNSENT: Readonly<Record<Unsent['unsent'], Refusal>> = {
+  'nobody sends': refusal(
     'This process does not send, and no other one took this over: nothing was sent. Start "switchboard worker", or set webhooks.dispatch on one of the nodes.',
-  'no answer':
+    'nobody_sends'
+  ),
+  'no answer': refusal(
     'Another process took this over and has not said what came of it; the log of deliveries will.',
+    'no_answer'
+  ),
 };
+
+const UNMOVED: Readonly<Record<Unmoved, Refusal>> = {
+  finished: refusal('This delivery is finished: nothing waits for it.', 'finished'),
+  held: UNDER_WAY,
+};
+const NO_JOURNAL = refusal(
+  'The journal is off: set webhooks.journalDays in the options of the plugin to the days for which events are to be kept.',
+  'no_journal'
+);
+
+const conflict = (ctx: HostContext, wrong: Refusal): void =>
+  ctx.conflict(wrong.message, codeOf(wrong));
+const unavailable = (ctx: HostContext, wrong: Refusal): void =>
+  ctx.serviceUnavailable(wrong.message, codeOf(wrong));
 
 /** How a single object is put into an answer: bare for the CRM API, in `data` for the admin. */
 type Shape = (value: unknown) => unknown;
@@ -38,13 +79,18 @@ const webhooksOf = (strapi: Core.Strapi): WebhooksService =>
   strapi.service('plugin::switchboard.webhooks') as unknown as WebhooksService;
 const deliveriesOf = (strapi: Core.Strapi): DeliveriesService =>
   strapi.service('plugin::switchboard.deliveries') as unknown as DeliveriesService;
+/** The id of its row, or the one that its receiver knows. */
+const deliveryId = (ctx: Context): number | string =>
+  isDeliveryId(String(ctx.params.id))
+    ? String(ctx.params.id).toLowerCase()
+    : idFromPath(ctx.params.id, 'Delivery');
 const webhookId = (ctx: Context): number => idFromPath(ctx.params.id, 'Webhook');
 
 const webhooks =
   (shape: Shape): ControllerFactory<HostContext> =>
   ({ strapi }) => ({
     async find(ctx) {
-      ctx.body = await webhooksOf(strapi).list(parseInput(listQuery, ctx.query));
+      ctx.body = await webhooksOf(strapi).list(parseInput(webhooksQuery, ctx.query));
     },
     async findOne(ctx) {
       const id = webhookId(ctx);
@@ -86,52 +132,106 @@ const webhooks =
     async test(ctx) {
       const { event } = parseInput(testInput, ctx.request.body);
       const result = await deliveriesOf(strapi).test(webhookId(ctx), event);
-      if ('unsent' in result) ctx.serviceUnavailable(UNSENT[result.unsent]);
+      if ('unsent' in result) unavailable(ctx, UNSENT[result.unsent]);
       else ctx.body = shape(result);
     },
     async rotateSecret(ctx) {
+      const id = webhookId(ctx);
+      const overlap = parseInput(rotateInput, ctx.request.body);
       forbidStoring(ctx);
-      ctx.body = shape(await webhooksOf(strapi).rotateSecret(webhookId(ctx)));
+      ctx.body = shape(await webhooksOf(strapi).rotateSecret(id, overlap));
+    },
+    async previewFilter(ctx) {
+      const input = await parseWithRules(filterPreviewInput, ctx.request.body, {
+        filter: webhookRules(strapi).filter,
+      });
+      ctx.body = shape(await previewFilter(strapi, webhookId(ctx), input));
+    },
+    async replay(ctx) {
+      const webhook = await webhooksOf(strapi).get(webhookId(ctx));
+      const { events: known } = webhookRules(strapi, webhook);
+      const input = await parseWithRules(replayInput, ctx.request.body, { events: known });
+      if (!hasJournal(strapi)) {
+        conflict(ctx, NO_JOURNAL);
+        return;
+      }
+      ctx.body = shape(await replay(strapi, webhook, input));
+      ctx.status = input.dry_run ? 200 : 201;
     },
   });
 
 const deliveries =
   (shape: Shape): ControllerFactory<HostContext> =>
   ({ strapi }) => ({
+    /** One action for both logs: whoever may read that of every webhook may read them together. */
     async find(ctx) {
-      const query = parseInput(deliveriesQuery, ctx.query);
-      ctx.body = await deliveriesOf(strapi).list(webhookId(ctx), query);
+      ctx.body =
+        ctx.params.id === undefined
+          ? await deliveriesOf(strapi).read(parseInput(logQuery, ctx.query))
+          : await deliveriesOf(strapi).list(webhookId(ctx), parseInput(deliveriesQuery, ctx.query));
     },
     async findOne(ctx) {
-      ctx.body = shape(await deliveriesOf(strapi).get(idFromPath(ctx.params.id, 'Delivery')));
+      ctx.body = shape(await deliveriesOf(strapi).get(deliveryId(ctx)));
     },
     async retry(ctx) {
       const delivery = await deliveriesOf(strapi).retry(idFromPath(ctx.params.id, 'Delivery'));
       if (delivery === 'held') {
-        ctx.conflict('An attempt of this delivery is under way. Try again when it has ended.');
+        conflict(ctx, UNDER_WAY);
         return;
       }
       if (delivery === 'foreign') {
-        ctx.conflict('This delivery came from another site, and is not sent from here.');
+        conflict(ctx, FOREIGN);
         return;
       }
       if ('unsent' in delivery) {
-        ctx.serviceUnavailable(UNSENT[delivery.unsent]);
+        unavailable(ctx, UNSENT[delivery.unsent]);
         return;
       }
       if ('off' in delivery) {
-        ctx.conflict(
-          `The module ${delivery.off} is switched off: its events are not sent until it is on again.`
-        );
+        const off = moduleName(delivery.off);
+        const message = `The module ${off} is switched off: its events are not sent until it is on again.`;
+        conflict(ctx, refusal(message, 'module_off', { module: delivery.off }));
         return;
       }
       ctx.body = shape(delivery);
     },
+    async skip(ctx) {
+      const id = idFromPath(ctx.params.id, 'Delivery');
+      const result = await deliveriesOf(strapi).skip(id);
+      if (typeof result === 'string') conflict(ctx, UNMOVED[result]);
+      else ctx.body = shape(result);
+    },
+    async release(ctx) {
+      const id = idFromPath(ctx.params.id, 'Delivery');
+      const result = await deliveriesOf(strapi).release(id);
+      if (typeof result === 'string') conflict(ctx, UNMOVED[result]);
+      else ctx.body = shape(result);
+    },
   });
+
+const causes: ControllerFactory<HostContext> = ({ strapi }) => ({
+  async find(ctx) {
+    ctx.body = await deliveriesOf(strapi).causes(parseInput(causesQuery, ctx.query));
+  },
+});
 
 const events: ControllerFactory<HostContext> = ({ strapi }) => ({
   async find(ctx) {
     ctx.body = { data: await chooseableEvents(strapi) };
+  },
+});
+
+const journal: ControllerFactory<HostContext> = ({ strapi }) => ({
+  async find(ctx) {
+    const query = parseInput(journalQuery, ctx.query);
+    if (!hasJournal(strapi)) {
+      conflict(ctx, NO_JOURNAL);
+      return;
+    }
+    const { envelopes, last } = await readJournal(strapi, query);
+    // Envelopes are kept as text; reading them only to write them again would hold the event loop.
+    ctx.type = 'application/json';
+    ctx.body = `{"data":[${envelopes.join(',')}],"next_cursor":"${last}"}`;
   },
 });
 
@@ -140,5 +240,9 @@ export const controllers = {
   'webhooks-admin': webhooks(inData),
   deliveries: deliveries(bare),
   'deliveries-admin': deliveries(inData),
+  'delivery-causes': causes,
+  recoveries: createRecoveriesController(bare),
+  'recoveries-admin': createRecoveriesController(inData),
   'webhook-events': events,
+  journal,
 };

@@ -1,6 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import type { Delivery, Page, TestResult } from '../../../../shared/contracts/webhooks';
+import type {
+  CursorPage,
+  Delivery,
+  FailureCauses,
+  Page,
+  TestResult,
+} from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
 import { fieldError } from '../../http/validation';
 import { askAnotherProcess, type Unanswered } from '../delivering/by-hand/ask-another-process';
@@ -12,10 +18,14 @@ import {
   testNow,
   webhookRow,
 } from '../delivering/by-hand/send-now';
+import { announceDeliveries } from '../delivering/announce';
+import { type Freed, getDeliveryStore, type HandRefusal } from '../delivering/store/delivery-store';
 import { getSender } from '../delivering/running';
-import { listDeliveries, showDelivery } from '../delivering/store/delivery-log';
+import { listDeliveries, readDeliveries, showDelivery } from '../delivering/store/delivery-log';
+import { countCauses } from '../delivering/store/log-causes';
 import { PING } from '../subscriptions/catalogue';
-import type { DeliveriesQuery } from './inputs';
+import type { CausesQuery, DeliveriesQuery, LogQuery } from './inputs';
+import { cursorOf, filterOf } from './log-query';
 import { webhookRules } from './webhook-rules';
 
 /** On a node that does not send, where no other process answered in time. */
@@ -23,16 +33,34 @@ export interface Unsent {
   unsent: Unanswered;
 }
 
+/** Why a delivery was neither skipped nor passed: it has ended, or an attempt of it is under way. */
+export type Unmoved = Exclude<HandRefusal, 'absent'>;
+
 /** The log of deliveries, and sending by hand; docs/contract-webhooks.md#management-routes. */
 export interface DeliveriesService {
   /** Newest first. NotFoundError (404) where there is no such webhook. */
   list(webhookId: number, query: DeliveriesQuery): Promise<Page<Delivery>>;
-  get(id: number): Promise<Delivery>;
+  /**
+   * Over all webhooks, newest first, by a cursor; docs/contract-webhooks.md#the-log-of-deliveries.
+   * ValidationError (400) that names `cursor` where it is one of another search.
+   */
+  read(query: LogQuery): Promise<CursorPage<Delivery>>;
+  /** Why deliveries are failing or failed, by webhook and cause. */
+  causes(query: CausesQuery): Promise<FailureCauses>;
+  /** By the id of its row, or by the id that its receiver knows. NotFoundError (404) for another. */
+  get(id: number | string): Promise<Delivery>;
   /**
    * Sends a delivery again now and answers with it as it is afterwards; a node that does not send has
    * another process do it. NotFoundError (404) for an unknown id.
    */
   retry(id: number): Promise<Delivery | RetryRefusal | Unsent>;
+  /**
+   * Ends a delivery that waits or fails, as `failed` with the cause `skipped`, which counts for nothing;
+   * docs/contract-webhooks.md#order. NotFoundError (404) for an unknown id.
+   */
+  skip(id: number): Promise<Delivery | Unmoved>;
+  /** Has later deliveries of its record no longer wait for it. NotFoundError (404) for an unknown id. */
+  release(id: number): Promise<Delivery | Unmoved>;
   /**
    * Sends a `ping`, or an event's example, now; logged, never retried, also while inactive. A node
    * that does not send has another process do it.
@@ -43,10 +71,20 @@ export interface DeliveriesService {
 export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): DeliveriesService => {
   const sendsHere = () => getOptions(strapi).webhooks.dispatch;
 
-  const shown = async (id: number): Promise<Delivery> => {
+  const shown = async (id: number | string): Promise<Delivery> => {
     const delivery = await showDelivery(strapi, id);
     if (!delivery) throw new errors.NotFoundError('Delivery not found');
     return delivery;
+  };
+
+  const moved = async (
+    id: number,
+    moving: Promise<HandRefusal | Freed>
+  ): Promise<Delivery | Unmoved> => {
+    const result = await moving;
+    if (result === 'finished' || result === 'held') return result;
+    if (result !== 'absent') announceDeliveries(strapi, result.webhook);
+    return shown(id);
   };
 
   /** @throws what the other process met: NotFoundError (404) for what is gone by now. */
@@ -61,9 +99,20 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
   };
 
   return {
-    async list(webhookId, { status, event, ...page }) {
+    async list(webhookId, { page, per_page, ...query }) {
       await webhookRow(strapi, webhookId);
-      return listDeliveries(strapi, { webhook: webhookId, status, event }, page);
+      const { filter, search } = filterOf({ ...query, webhook: webhookId });
+      return listDeliveries(strapi, filter, search, { page, per_page });
+    },
+
+    async read({ limit, cursor, ...query }) {
+      const { filter, search } = filterOf(query);
+      return readDeliveries(strapi, filter, search, { cursor: cursorOf(cursor, search), limit });
+    },
+
+    async causes(query) {
+      const { filter, search } = filterOf(query);
+      return countCauses(strapi, filter, search);
     },
 
     get: shown,
@@ -76,6 +125,9 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
       if ('unsent' in answer) return answer;
       return (answer.kind === 'retry' ? answer.refusal : null) ?? shown(id);
     },
+
+    skip: (id) => moved(id, getDeliveryStore(strapi).skip(id)),
+    release: (id) => moved(id, getDeliveryStore(strapi).letPass(id)),
 
     async test(webhookId, event = PING) {
       await webhookRow(strapi, webhookId);

@@ -1,8 +1,22 @@
 import { z } from '@strapi/utils';
-import { DELIVERY_STATUSES } from '../../../../shared/contracts/webhooks';
-import { pageQuery } from '../../http/pagination';
+import {
+  CONCURRENCY_LIMITS,
+  DELIVERY_STATES,
+  type DeliveryState,
+  DELIVERY_STATUSES,
+  HEALTH_STATES,
+  RATE_LIMITS,
+  RECOVERY_STATES,
+  SUBJECT_TYPES,
+  WAITING_CHOICES,
+  WEBHOOK_ORDERINGS,
+  WEBHOOK_PAYLOADS,
+} from '../../../../shared/contracts/webhooks';
+import { limitQuery, pageQuery } from '../../http/pagination';
 import { labelText } from '../../http/validation';
+import { parseCursor } from '../rules/log-cursor';
 import { EVENT_NAME_MAX } from '../subscriptions/catalogue';
+import { coded } from '../../http/issue-codes';
 
 /** zod schemas of the management routes: they validate, and `strapi openapi generate` reads them. */
 
@@ -10,14 +24,28 @@ const events = z
   .array(z.string().min(1).max(EVENT_NAME_MAX))
   .min(1, { message: 'must name at least one event, or be ["*"]' })
   .max(500)
-  .refine((names) => !names.includes('*') || names.length === 1, {
-    message: '"*" stands alone: it already means every event',
-  })
+  .refine(
+    (names) => !names.includes('*') || names.length === 1,
+    coded('"*" stands alone: it already means every event', 'invalid')
+  )
   .transform((names) => [...new Set(names)])
   // A type after the transform, so that the OpenAPI document can name it.
   .pipe(z.array(z.string()));
 
 const name = labelText();
+/** The longest that an old secret may go on signing, in hours. */
+const LONGEST_OVERLAP = 168;
+const payload = z.enum(WEBHOOK_PAYLOADS);
+const rate = z.number().min(RATE_LIMITS.least).max(RATE_LIMITS.most).nullable();
+const concurrency = z
+  .number()
+  .int()
+  .min(CONCURRENCY_LIMITS.least)
+  .max(CONCURRENCY_LIMITS.most)
+  .nullable();
+const ordering = z.enum(WEBHOOK_ORDERINGS);
+/** What it may say is judged by `webhook-rules.ts`. */
+const filter = z.record(z.string(), z.unknown());
 const url = z.string().trim().min(1).max(2048);
 
 export const createWebhookInput = z.object({
@@ -25,13 +53,34 @@ export const createWebhookInput = z.object({
   url,
   events,
   active: z.boolean().default(true),
+  payload: payload.default('full'),
+  filter: filter.nullable().default(null),
+  rate_per_second: rate.default(null),
+  concurrency: concurrency.default(null),
+  ordering: ordering.default('none'),
 });
 
 export const updateWebhookInput = z.object({
+  /** What becomes of the deliveries that wait, where this switches the webhook on. */
+  waiting: z.enum(WAITING_CHOICES).optional(),
   name: name.optional(),
   url: url.optional(),
   events: events.optional(),
   active: z.boolean().optional(),
+  payload: payload.optional(),
+  filter: filter.nullable().optional(),
+  rate_per_second: rate.optional(),
+  concurrency: concurrency.optional(),
+  ordering: ordering.optional(),
+});
+
+export const rotateInput = z.object({
+  overlap_hours: z.number().min(0).max(LONGEST_OVERLAP).default(0),
+});
+
+export const filterPreviewInput = z.object({
+  filter,
+  event: z.string().min(1).max(EVENT_NAME_MAX).optional(),
 });
 
 export const testInput = z.object({
@@ -41,18 +90,183 @@ export const testInput = z.object({
 
 export const listQuery = z.object({ ...pageQuery });
 
-export const deliveriesQuery = z.object({
+/** What the list of webhooks can be sorted by. */
+const SORTED_BY = ['id', 'name', 'url', 'active', 'created_at'] as const;
+
+export const webhooksQuery = z.object({
   ...pageQuery,
-  status: z.enum(DELIVERY_STATUSES).optional(),
+  /** Part of a name or an address, in any case (on SQLite of ASCII letters only). */
+  q: z.string().trim().min(1).max(255).optional(),
+  sort: z
+    .enum(SORTED_BY.flatMap((column) => [`${column}:asc`, `${column}:desc`] as const))
+    .default('id:asc'),
+});
+
+/** A plus sign that nobody encoded arrives as a space. */
+const time = z
+  .string()
+  .transform((text) => text.replace(/ (?=\d\d:\d\d$)/, '+'))
+  .pipe(
+    z.iso.datetime({
+      offset: true,
+      message: 'must be a time with its offset, such as 2030-01-31T09:15:00Z',
+    })
+  );
+
+const isState = (text: string): text is DeliveryState =>
+  (DELIVERY_STATES as readonly string[]).includes(text);
+
+/** The filters of the log; docs/contract-webhooks.md#the-log-of-deliveries. */
+const logFilters = {
   event: z.string().max(EVENT_NAME_MAX).optional(),
+  status: z.enum(DELIVERY_STATUSES).optional(),
+  /** One, or several with commas between them. */
+  state: z
+    .string()
+    .refine((text) => text.split(',').every((one) => isState(one)), {
+      message: `must be one or several of ${DELIVERY_STATES.join(', ')}, with commas between them`,
+    })
+    .transform((text) => text.split(',').filter(isState))
+    // A type after the transform, so that the OpenAPI document can name it.
+    .pipe(z.array(z.enum(DELIVERY_STATES)))
+    .optional(),
+  cause: z.string().min(1).max(255).optional(),
+  subject_type: z.enum(SUBJECT_TYPES).optional(),
+  subject_id: z.string().min(1).max(255).optional(),
+  from: time.optional(),
+  to: time.optional(),
+  q: z.string().trim().min(1).max(255).optional(),
+};
+
+const LARGEST_ID = 2_147_483_647;
+
+/** The id of a row as a query has it; `what` it is of, for the message. */
+const idText = (what: string) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,9}$/, { message: `must be the id of ${what}` })
+    .transform(Number)
+    .pipe(z.number().int().max(LARGEST_ID));
+
+/** The same in a body, where it may be a number. */
+const idValue = (what: string) =>
+  z
+    .union([z.number(), z.string()], { error: `must be the id of ${what}` })
+    .transform(String)
+    .pipe(idText(what));
+
+const webhookFilter = { webhook: idText('a webhook').optional() };
+const recoveryOfLog = { recovery: idText('a recovery').optional() };
+
+export const deliveriesQuery = z.object({ ...pageQuery, ...logFilters, ...recoveryOfLog });
+
+export const logQuery = z.object({
+  ...webhookFilter,
+  ...logFilters,
+  ...recoveryOfLog,
+  ...limitQuery,
+  cursor: z
+    .string()
+    .refine((text) => parseCursor(text) !== null, {
+      message: 'must be the next_cursor of a page before',
+    })
+    .optional(),
+});
+
+export const causesQuery = z.object({ ...webhookFilter, ...logFilters, ...recoveryOfLog });
+
+/** Deliveries that a recovery may name. */
+const IDS_AT_MOST = 500;
+
+/** The id of a delivery's row, or the one that its receiver knows. */
+const deliveryIdValue = z.union([
+  z.number().int().min(1).max(LARGEST_ID),
+  z
+    .string()
+    .regex(/^[1-9]\d{0,9}$/)
+    .transform(Number)
+    .pipe(z.number().int().max(LARGEST_ID)),
+  z
+    .guid()
+    .transform((id) => id.toLowerCase())
+    .pipe(z.string()),
+]);
+
+/**
+ * What a recovery is to send again: the filters of the log, and deliveries by their ids. A filter that
+ * is misspelt must not leave everything.
+ */
+const recoveryFilter = z.strictObject({
+  ...logFilters,
+  state: z.enum(DELIVERY_STATES).optional(),
+  webhook: idValue('a webhook').optional(),
+  recovery: idValue('a recovery').optional(),
+  ids: z
+    .array(deliveryIdValue, { error: `must be a list of 1 to ${IDS_AT_MOST} ids of deliveries` })
+    .min(1)
+    .max(IDS_AT_MOST)
+    .optional(),
+});
+
+export const recoveryPreviewInput = z.object({ filter: recoveryFilter });
+
+export const recoveryInput = z
+  .object({ filter: recoveryFilter.optional(), preview_id: z.string().min(1).max(255).optional() })
+  .superRefine(({ filter: given, preview_id: preview }, ctx) => {
+    if ((given === undefined) !== (preview === undefined)) return;
+    const message =
+      given === undefined ? 'filter or preview_id is required' : 'goes without the other one';
+    for (const field of ['filter', 'preview_id']) {
+      ctx.addIssue({ code: 'custom', path: [field], message });
+    }
+  });
+
+export const replayInput = z
+  .object({ from: time, to: time, events: events.optional(), dry_run: z.boolean().default(false) })
+  .superRefine(({ from, to }, ctx) => {
+    if (Date.parse(from) < Date.parse(to)) return;
+    ctx.addIssue({
+      code: 'custom',
+      path: ['to'],
+      ...coded('must be later than from', 'before_from'),
+    });
+  });
+
+export const journalQuery = z.object({
+  /** A place in the journal; empty as well as absent: its beginning. */
+  after: z
+    .string()
+    .regex(/^\d{0,15}$/, { message: 'must be the next_cursor of a page before' })
+    .transform(Number)
+    // A type after the transform, so that the OpenAPI document can name it.
+    .pipe(z.number().int())
+    .default(0),
+  ...limitQuery,
 });
 
 export type CreateWebhook = z.infer<typeof createWebhookInput>;
 export type UpdateWebhook = z.infer<typeof updateWebhookInput>;
+export type WebhooksQuery = z.infer<typeof webhooksQuery>;
+export type RotateSecret = z.infer<typeof rotateInput>;
+export type FilterPreviewQuery = z.infer<typeof filterPreviewInput>;
+export type Replay = z.infer<typeof replayInput>;
 export type DeliveriesQuery = z.infer<typeof deliveriesQuery>;
+export type LogQuery = z.infer<typeof logQuery>;
+export type CausesQuery = z.infer<typeof causesQuery>;
 
 const isoDate = z.string();
 const nullable = <T extends z.ZodType>(type: T) => type.nullable();
+
+const healthOutput = z.object({
+  state: z.enum(HEALTH_STATES),
+  failing_since: nullable(isoDate),
+  paused_until: nullable(isoDate),
+  waiting: z.number().int(),
+  failing: z.number().int(),
+  /** Of a webhook that is off, and in the answer that switches one on. */
+  waiting_since: nullable(isoDate).optional(),
+  oldest_at: nullable(isoDate).optional(),
+});
 
 export const webhookOutput = z.object({
   id: z.number().int(),
@@ -63,6 +277,14 @@ export const webhookOutput = z.object({
   disabled_reason: nullable(z.string()),
   disabled_at: nullable(isoDate),
   consecutive_failures: z.number().int(),
+  payload,
+  filter: nullable(filter),
+  rate_per_second: nullable(z.number()),
+  concurrency: nullable(z.number().int()),
+  ordering,
+  previous_secret_until: nullable(isoDate),
+  answered_since_rotation: nullable(z.boolean()),
+  health: healthOutput,
   created_at: isoDate,
   updated_at: isoDate,
 });
@@ -86,8 +308,12 @@ export const deliveryOutput = z.object({
   delivery_id: z.string(),
   webhook_id: z.number().int(),
   event: z.string(),
+  subject: nullable(z.object({ type: z.enum(SUBJECT_TYPES), id: z.string(), label: z.string() })),
   status: z.enum(DELIVERY_STATUSES),
+  state: z.enum(DELIVERY_STATES),
+  replayed: z.boolean(),
   tries: z.number().int(),
+  first_attempt_at: nullable(isoDate),
   next_attempt_at: nullable(isoDate),
   created_at: isoDate,
   finished_at: nullable(isoDate),
@@ -107,6 +333,27 @@ export const deliveryOutput = z.object({
   ),
 });
 
+export const recoveryOutput = z.object({
+  id: z.number().int(),
+  state: z.enum(RECOVERY_STATES),
+  matching: z.number().int(),
+  queued: z.number().int(),
+  sent: z.number().int(),
+  failed: z.number().int(),
+  created_at: isoDate,
+  finished_at: nullable(isoDate),
+});
+
+export const replayOutput = z.union([z.object({ matching: z.number().int() }), recoveryOutput]);
+
+export const recoveryPreviewOutput = z.object({
+  preview_id: z.string(),
+  matching: z.number().int(),
+  by_webhook: z.array(z.object({ webhook_id: z.number().int(), count: z.number().int() })),
+  oldest_at: nullable(isoDate),
+  sample: z.array(deliveryOutput),
+});
+
 export const testOutput = z.object({
   ok: z.boolean(),
   response_code: nullable(z.number().int()),
@@ -118,6 +365,19 @@ export const testOutput = z.object({
 export const secretOutput = z.object({ secret: z.string() });
 export const revealedSecretOutput = z.object({ secret: nullable(z.string()) });
 
+export const filterPreviewOutput = z.object({
+  matched: z.number().int(),
+  of: z.number().int(),
+  samples: z.array(
+    z.object({
+      event: z.string(),
+      delivery_id: nullable(z.string()),
+      matched: z.boolean(),
+      data: z.unknown(),
+    })
+  ),
+});
+
 export const eventOutput = z.object({
   event: z.string(),
   label: z.string(),
@@ -126,6 +386,44 @@ export const eventOutput = z.object({
   description: nullable(z.string()),
   schema: nullable(z.record(z.string(), z.unknown())),
   example: z.unknown(),
+});
+
+const searchedFrom = nullable(isoDate);
+
+export const logOutput = z.object({
+  data: z.array(deliveryOutput),
+  meta: z.object({
+    next_cursor: nullable(z.string()),
+    total: z.number().int(),
+    total_capped: z.boolean(),
+    searched_from: searchedFrom.optional(),
+  }),
+});
+
+export const journalOutput = z.object({
+  data: z.array(
+    z.object({
+      id: z.string(),
+      event: z.string(),
+      created_at: isoDate,
+      site: z.string(),
+      data: z.record(z.string(), z.unknown()),
+    })
+  ),
+  next_cursor: z.string(),
+});
+
+export const causesOutput = z.object({
+  data: z.array(
+    z.object({
+      cause: z.string(),
+      webhook_id: z.number().int(),
+      count: z.number().int(),
+      first_at: isoDate,
+      last_at: isoDate,
+    })
+  ),
+  meta: z.object({ searched_from: searchedFrom }),
 });
 
 export const pageOf = <T extends z.ZodType>(row: T) =>
@@ -139,5 +437,6 @@ export const pageOf = <T extends z.ZodType>(row: T) =>
         total: z.number().int(),
         total_capped: z.boolean().optional(),
       }),
+      searched_from: searchedFrom.optional(),
     }),
   });

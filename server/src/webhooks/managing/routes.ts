@@ -4,17 +4,33 @@ import { adminPolicies } from '../../access/admin-policies';
 import { requireModule } from '../../modules';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
 import {
+  causesOutput,
+  causesQuery,
   createWebhookInput,
   deliveriesQuery,
   deliveryOutput,
   eventOutput,
+  filterPreviewInput,
+  filterPreviewOutput,
+  journalOutput,
+  journalQuery,
   listQuery,
+  logOutput,
+  logQuery,
   pageOf,
+  recoveryInput,
+  recoveryOutput,
+  recoveryPreviewInput,
+  recoveryPreviewOutput,
+  replayInput,
+  replayOutput,
   revealedSecretOutput,
+  rotateInput,
   secretOutput,
   testInput,
   testOutput,
   updateWebhookInput,
+  webhooksQuery,
   webhookOutput,
   webhookWithSecretOutput,
 } from './inputs';
@@ -28,7 +44,7 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'GET',
     path: '/webhooks',
     handler: 'webhooks.find',
-    request: { query: listQuery.shape },
+    request: { query: webhooksQuery.shape },
     response: pageOf(webhookOutput),
   },
   {
@@ -38,12 +54,19 @@ const table: Omit<RouteConfig, 'config'>[] = [
     request: json(createWebhookInput),
     response: webhookWithSecretOutput,
   },
-  // Before `/webhooks/:id`, which would take "events" for an id.
+  // These before `/webhooks/:id`, which would take "events" for an id.
   {
     method: 'GET',
     path: '/webhooks/events',
     handler: 'webhook-events.find',
     response: z.object({ data: z.array(eventOutput) }),
+  },
+  {
+    method: 'GET',
+    path: '/webhooks/journal',
+    handler: 'journal.find',
+    request: { query: journalQuery.shape },
+    response: journalOutput,
   },
   {
     method: 'GET',
@@ -84,8 +107,22 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'POST',
     path: '/webhooks/:id/secret',
     handler: 'webhooks.rotateSecret',
-    request: { params: idParam },
+    request: { params: idParam, ...json(rotateInput) },
     response: secretOutput,
+  },
+  {
+    method: 'POST',
+    path: '/webhooks/:id/filter/preview',
+    handler: 'webhooks.previewFilter',
+    request: { params: idParam, ...json(filterPreviewInput) },
+    response: filterPreviewOutput,
+  },
+  {
+    method: 'POST',
+    path: '/webhooks/:id/replay',
+    handler: 'webhooks.replay',
+    request: { params: idParam, ...json(replayInput) },
+    response: replayOutput,
   },
   {
     method: 'GET',
@@ -95,12 +132,76 @@ const table: Omit<RouteConfig, 'config'>[] = [
     response: pageOf(deliveryOutput),
   },
   {
+    method: 'GET',
+    path: '/webhook-deliveries',
+    handler: 'deliveries.find',
+    request: { query: logQuery.shape },
+    response: logOutput,
+  },
+  // Before `/webhook-deliveries/:id`, which would take "causes" for an id.
+  {
+    method: 'GET',
+    path: '/webhook-deliveries/causes',
+    handler: 'delivery-causes.find',
+    request: { query: causesQuery.shape },
+    response: causesOutput,
+  },
+  {
+    method: 'GET',
+    path: '/webhook-deliveries/:id',
+    handler: 'deliveries.findOne',
+    request: { params: { id: z.string() } },
+    response: deliveryOutput,
+  },
+  {
     method: 'POST',
     path: '/webhook-deliveries/:id/retry',
     handler: 'deliveries.retry',
     request: { params: idParam },
     response: deliveryOutput,
   },
+  ...(['skip', 'release'] as const).map((action) => ({
+    method: 'POST' as const,
+    path: `/webhook-deliveries/:id/${action}`,
+    handler: `deliveries.${action}`,
+    request: { params: idParam },
+    response: deliveryOutput,
+  })),
+  {
+    method: 'GET',
+    path: '/webhook-recoveries',
+    handler: 'recoveries.find',
+    request: { query: listQuery.shape },
+    response: pageOf(recoveryOutput),
+  },
+  {
+    method: 'POST',
+    path: '/webhook-recoveries',
+    handler: 'recoveries.create',
+    request: json(recoveryInput),
+    response: recoveryOutput,
+  },
+  {
+    method: 'POST',
+    path: '/webhook-recoveries/preview',
+    handler: 'recoveries.preview',
+    request: json(recoveryPreviewInput),
+    response: recoveryPreviewOutput,
+  },
+  {
+    method: 'GET',
+    path: '/webhook-recoveries/:id',
+    handler: 'recoveries.findOne',
+    request: { params: idParam },
+    response: recoveryOutput,
+  },
+  ...(['pause', 'resume', 'cancel'] as const).map((action) => ({
+    method: 'POST' as const,
+    path: `/webhook-recoveries/:id/${action}`,
+    handler: `recoveries.${action}`,
+    request: { params: idParam },
+    response: recoveryOutput,
+  })),
 ];
 
 const ACTION_OF = {
@@ -113,13 +214,14 @@ const ACTION_OF = {
 
 const adminActionOf = ({ method, handler }: Omit<RouteConfig, 'config'>): AdminAction => {
   if (handler === 'webhooks.create') return 'webhooks.create';
+  if (handler === 'journal.find') return 'journal.read';
   return handler === 'webhooks.revealSecret' ? 'webhooks.reveal' : ACTION_OF[method];
 };
 
 const forAdmin = (route: Omit<RouteConfig, 'config'>): RouteConfig => ({
   method: route.method,
   path: route.path,
-  handler: route.handler.replace(/^(webhooks|deliveries)\./, '$1-admin.'),
+  handler: route.handler.replace(/^(webhooks|deliveries|recoveries)\./, '$1-admin.'),
   config: {
     policies: [...adminPolicies(adminActionOf(route)), requireModule('webhooks')],
   },
@@ -127,8 +229,5 @@ const forAdmin = (route: Omit<RouteConfig, 'config'>): RouteConfig => ({
 
 export const routes: FeatureRoutes = {
   crm: table.map((route) => ({ ...route, config: { policies: [requireModule('webhooks')] } })),
-  admin: [
-    ...table.map(forAdmin),
-    forAdmin({ method: 'GET', path: '/webhook-deliveries/:id', handler: 'deliveries.findOne' }),
-  ],
+  admin: table.map(forAdmin),
 };

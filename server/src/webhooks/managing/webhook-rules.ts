@@ -1,13 +1,15 @@
 import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { getModules, moduleName } from '../../modules';
+import { judgeFilter } from '../rules/data-filter';
 import type { FieldRules } from '../../http/validation';
 import { declaredEvents, moduleOff } from '../subscriptions/catalogue';
 import type { CreateWebhook } from './inputs';
 import { getSender } from '../delivering/running';
+import { refusal } from '../../runtime/refusal';
 
 /**
- * What the schema cannot say of a webhook's address and events. Names and an address that the webhook
+ * What the schema cannot say of a webhook's address, events and filter. Names and an address that the webhook
  * has already stay allowed: the plugin that declared an event may be away, its module off for a
  * while, and a name may not resolve today.
  * @param before the webhook that is being changed; none where one is made.
@@ -15,13 +17,15 @@ import { getSender } from '../delivering/running';
 export const webhookRules = (
   strapi: Core.Strapi,
   before?: Pick<Webhook, 'url' | 'events'>
-): Pick<FieldRules<CreateWebhook>, 'url' | 'events'> => ({
+): Pick<FieldRules<CreateWebhook>, 'url' | 'events' | 'filter'> => ({
+  filter: async (filter) => judgeFilter(filter),
+
   /** A name that does not resolve yet is accepted: the receiver may not be up. */
   async url(url) {
     if (url === before?.url) return null;
     const judged = await getSender(strapi).guard.checkUrl(url);
     const isWrong = judged.verdict === 'invalid' || judged.verdict === 'refused';
-    return isWrong ? judged.reason : null;
+    return isWrong ? refusal(judged.reason, judged.code) : null;
   },
 
   async events(names) {
@@ -32,12 +36,19 @@ export const webhookRules = (
     const unknown = fresh.filter((name) => !Object.hasOwn(declared, name));
     const off = fresh.flatMap((name) => {
       const module = moduleOff(declared, name, enabled);
-      return module ? [`${name} belongs to the module ${moduleName(module)}`] : [];
+      return module ? [{ name, module }] : [];
     });
+    const ofModules = off.map(
+      ({ name, module }) => `${name} belongs to the module ${moduleName(module)}`
+    );
     const wrong = [
       ...(unknown.length > 0 ? [`unknown event ${unknown.join(', ')}`] : []),
-      ...(off.length > 0 ? [`${off.join(', ')}, which is switched off`] : []),
-    ];
-    return wrong.length > 0 ? wrong.join('; ') : null;
+      ...(off.length > 0 ? [`${ofModules.join(', ')}, which is switched off`] : []),
+    ].join('; ');
+    if (unknown.length > 0) {
+      return refusal(wrong, 'events_unknown', { events: unknown.join(', ') });
+    }
+    if (off.length === 0) return null;
+    return refusal(wrong, 'events_off', { events: off.map(({ name }) => name).join(', ') });
   },
 });

@@ -1,40 +1,73 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Page, Webhook, WebhookWithSecret } from '../../../../shared/contracts/webhooks';
+import type {
+  Health,
+  ManagedWebhook,
+  Page,
+  WebhookWithSecret,
+} from '../../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
 import { documentsOf } from '../../database/tables/internal-types';
 import { inRetriedTransaction, withTransientRetry } from '../../database/errors/retry';
 import { nextTurn } from '../../runtime/event-loop';
-import { type PageRequest, readPage } from '../../http/pagination';
+import { readPage } from '../../http/pagination';
 import { seal, unseal } from '../../secrets/secret-box';
 import { settleArrivedWebhooks } from '../delivering/arrivals';
-import type { CreateWebhook, UpdateWebhook } from './inputs';
+import type { CreateWebhook, WebhooksQuery, RotateSecret, UpdateWebhook } from './inputs';
 import { announceDeliveries } from '../delivering/announce';
+import { discardWaiting } from '../delivering/discard';
+import { endPause } from '../delivering/pauses';
+import { getDeliveryStore } from '../delivering/store/delivery-store';
 import { removeDeliveriesOf } from '../delivering/store/delivery-log';
 import { generateSecret } from '../rules/signature';
-import { toWebhook, toWebhookWithSecret } from '../serialize';
+import { readHealthOf, readWaiting } from '../health/webhook-health';
+import { removeRollupsOf } from '../health/rollups';
+import { toManaged, toWebhookWithSecret } from '../serialize';
 import { forgetSubscriptions } from '../subscriptions/current-subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 
 const DELETE_BATCH = 1000;
+const HOUR_MS = 3_600_000;
 
 /**
  * Keeps webhooks; docs/contract-webhooks.md#management-routes. Unknown ids are a NotFoundError (404).
  * What it is given has been checked (`webhook-rules.ts`).
  */
 export interface WebhooksService {
-  list(page: PageRequest): Promise<Page<Webhook>>;
-  get(id: number): Promise<Webhook>;
+  /** Those whose name or address has `q` in it, in the order of `sort`, then of their ids. */
+  list(query: WebhooksQuery): Promise<Page<ManagedWebhook>>;
+  get(id: number): Promise<ManagedWebhook>;
   /** With its secret, which is null where it can no longer be decrypted. */
   reveal(id: number): Promise<WebhookWithSecret>;
   create(input: CreateWebhook): Promise<WebhookWithSecret>;
-  update(id: number, input: UpdateWebhook): Promise<Webhook>;
-  /** Deletes the webhook and its log. */
+  /**
+   * Where this switches it on, its health says what waited until now; with `waiting: 'discard'` that
+   * ends before, and nothing of it is sent.
+   */
+  update(id: number, input: UpdateWebhook): Promise<ManagedWebhook>;
+  /** Deletes the webhook, its log and its figures. */
   remove(id: number): Promise<void>;
-  /** Replaces the secret at once, for queued deliveries too. */
-  rotateSecret(id: number): Promise<{ secret: string }>;
+  /**
+   * Replaces the secret, for queued deliveries too; the old one goes on signing beside the new one
+   * for `overlap_hours`, or stops at once.
+   */
+  rotateSecret(id: number, overlap: RotateSecret): Promise<{ secret: string }>;
 }
+
+/** Those with a text in their name or address, in any case and without wildcards. */
+const found = (query: Knex.QueryBuilder, text: string | undefined): Knex.QueryBuilder => {
+  if (text === undefined) return query;
+  const like = `%${text.replace(/[!%_]/g, '!$&')}%`;
+  return query.where((any) => {
+    for (const column of ['name', 'url'])
+      any.orWhereRaw("LOWER(??) LIKE LOWER(?) ESCAPE '!'", [column, like]);
+  });
+};
+
+/** Without what nobody said. */
+const definedOf = (input: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
 
 export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): WebhooksService => {
   const rows = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, WEBHOOKS_TABLE);
@@ -48,38 +81,45 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
     return find(id);
   };
 
+  const healthOf = async (row: WebhookRow, saysWaiting = !row.active): Promise<Health> => {
+    if (saysWaiting) return readWaiting(strapi, row);
+    const [health] = await readHealthOf(strapi, [row]);
+    return health as Health;
+  };
+
   /** Runs a statement again that a deadlock ended; within a caller's transaction nothing can be. */
   const patiently = <T>(statement: () => Promise<T>): Promise<T> =>
     strapi.db.inTransaction() ? statement() : withTransientRetry(statement);
 
   return {
-    async list(page) {
+    async list({ q, sort, ...page }) {
       await settleArrivedWebhooks(strapi);
       const executor = await currentExecutor(strapi);
-      const query = rows(executor).select('*').orderBy('id');
-      const { rows: found, meta } = await readPage<WebhookRow>(executor, query, page);
-      return { data: found.map(toWebhook), meta };
+      const [column = 'id', direction] = sort.split(':');
+      const query = found(rows(executor).select('*'), q).orderBy(column, direction);
+      if (column !== 'id') query.orderBy('id');
+      const { rows: listed, meta } = await readPage<WebhookRow>(executor, query, page);
+      const health = await readHealthOf(strapi, listed);
+      return { data: listed.map((row, at) => toManaged(row, health[at] as Health)), meta };
     },
 
     async get(id) {
-      return toWebhook(await findSettled(id));
+      const row = await findSettled(id);
+      return toManaged(row, await healthOf(row));
     },
 
     async reveal(id) {
       const row = await findSettled(id);
-      return toWebhookWithSecret(row, unseal(strapi, row.secret));
+      return toWebhookWithSecret(row, await healthOf(row), unseal(strapi, row.secret));
     },
 
-    async create({ name, url, events, active }) {
+    async create(input) {
       const secret = generateSecret();
       const at = Date.now();
       const row = await inRetriedTransaction(strapi, async () => {
         const { id } = await documentsOf(strapi, WEBHOOK).create({
           data: {
-            name,
-            url,
-            events,
-            active,
+            ...input,
             secret: seal(strapi, secret),
             created_at: at,
             updated_at: at,
@@ -88,17 +128,17 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
         forgetSubscriptions();
         return find(Number(id));
       });
-      return toWebhookWithSecret(row, secret);
+      return toWebhookWithSecret(row, await healthOf(row), secret);
     },
 
-    async update(id, { name, url, events, active }) {
+    async update(id, { active, waiting, ...input }) {
       const before = await findSettled(id);
-      return inRetriedTransaction(strapi, async ({ onCommit }) => {
-        const changes: Record<string, unknown> = { updated_at: Date.now() };
-        if (name !== undefined) changes.name = name;
-        if (url !== undefined) changes.url = url;
-        if (events !== undefined) changes.events = events;
-        if (active !== undefined) changes.active = active;
+      if (active && !before.active && waiting === 'discard') await discardWaiting(strapi, id);
+      const changed = await inRetriedTransaction(strapi, async ({ onCommit }) => {
+        const changes: Record<string, unknown> = {
+          updated_at: Date.now(),
+          ...definedOf({ ...input, active }),
+        };
         if (active && !before.active) {
           Object.assign(changes, {
             disabled_reason: null,
@@ -115,8 +155,19 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
           data: changes,
         });
         forgetSubscriptions();
-        return toWebhook(await find(id));
+        // Whoever asked for the pause may not be who answers there now.
+        if (changes.url !== undefined || (active && !before.active)) await endPause(strapi, id);
+        const row = await find(id);
+        const switchedOn = Boolean(row.active) && !before.active;
+        return toManaged(row, await healthOf(row, switchedOn || !row.active));
       });
+      getDeliveryStore(strapi).heard(changed);
+      if (changed.ordering !== (before.ordering ?? 'none')) {
+        await getDeliveryStore(strapi).reorder(changed);
+      }
+      // What a rate or an order held back may go now.
+      announceDeliveries(strapi, id);
+      return changed;
     },
 
     async remove(id) {
@@ -125,12 +176,20 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
       // After its webhook nothing claims a delivery any more; the log goes in small batches.
       // Attempts that were under way are being recorded, in an order of their own.
       while ((await removeDeliveriesOf(strapi, id, DELETE_BATCH)) > 0) await nextTurn();
+      await patiently(() => removeRollupsOf(strapi, id));
+      await patiently(() => getDeliveryStore(strapi).forget(id));
     },
 
-    async rotateSecret(id) {
-      const { document_id: documentId } = await find(id);
+    async rotateSecret(id, { overlap_hours: hours }) {
+      const { document_id: documentId, secret: old } = await find(id);
       const secret = generateSecret();
-      const data = { secret: seal(strapi, secret), updated_at: Date.now() };
+      const at = Date.now();
+      const data = {
+        secret: seal(strapi, secret),
+        previous_secret: hours > 0 ? old : null,
+        previous_secret_until: hours > 0 ? at + Math.round(hours * HOUR_MS) : null,
+        updated_at: at,
+      };
       await patiently(() => documentsOf(strapi, WEBHOOK).update({ documentId, data }));
       return { secret };
     },

@@ -1,6 +1,6 @@
 import { errorText } from '../../runtime/error-text';
 import type { Core } from '@strapi/strapi';
-import type { Webhook } from '../../../../shared/contracts/webhooks';
+import type { Subject, Webhook } from '../../../../shared/contracts/webhooks';
 import {
   afterCommit,
   createDetached,
@@ -14,11 +14,16 @@ import { getEventHook, getHook, type ToldEvent } from '../../hooks';
 import { isoTime } from '../../runtime/iso-time';
 import { isEventName } from '../subscriptions/catalogue';
 import { queuedLine } from '../debug-lines';
+import { matches } from '../rules/data-filter';
 import { announceDeliveries } from '../delivering/announce';
 import { getDeliveryStore, type NewDelivery } from '../delivering/store/delivery-store';
 import { bodyOf, type FrozenMessage, type SharedMessage } from '../delivering/store/messages';
 import { jsonOf } from '../rules/event-data';
 import { uuidV7 } from '../rules/uuid-v7';
+import { measures } from '../../observability/measures';
+import { inSpan } from '../../observability/spans';
+import { insertEntries, type JournalEntry } from '../journal/journal';
+import { filteredText, thinText } from './payload';
 import { currentSubscriptions } from '../subscriptions/current-subscriptions';
 import type { Subscriptions } from '../subscriptions/subscriptions';
 
@@ -26,19 +31,24 @@ export interface EventToPublish {
   event: string;
   /** An object that JSON can say; docs/contract-webhooks.md#events. */
   data: unknown;
+  /** The record that it is about, by which the log finds its deliveries. */
+  subject?: Subject | null;
+  /** The webhook that it is about, which is not sent it. */
+  exceptWebhook?: number;
 }
 
 /** Turns what happened into deliveries, in the transaction of what happened. */
 export interface Publisher {
   /**
-   * Which of these events would reach somebody now: the module is on, and an active webhook asked
-   * or a handler of `service_crm_webhook` listens.
+   * Which of these events would reach somebody now: the module is on, and an active webhook asked,
+   * a handler of `service_crm_webhook` listens, or the journal is kept.
    * Asks the database once a transaction, so a source may ask before it builds any payload.
    */
   subscribed(names: readonly string[]): Promise<ReadonlySet<string>>;
   /**
-   * Freezes each event for each webhook that asked and queues it in the current transaction (or in
-   * one of its own): committed and rolled back with the write. Returns the number of deliveries.
+   * Freezes each event for each webhook that asked, and for the journal, and queues it in the current
+   * transaction (or in one of its own): committed and rolled back with the write. Returns the number
+   * of deliveries.
    * An event that cannot be frozen is logged and left out; it never fails the write. A delivery
    * that cannot be stored does: no write without its event. Handlers of `service_crm_webhook` hear
    * of it after the commit.
@@ -88,59 +98,70 @@ const tellHandlers = (strapi: Core.Strapi, events: readonly ToldEvent[]): Promis
 };
 
 export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher => {
-  /** Each webhook gets a copy of its own, so that a handler's change reaches no other webhook. */
-  const filtered = async (
-    event: string,
-    text: string,
-    webhook: Webhook
-  ): Promise<string | null> => {
-    const value = await getHook(strapi, 'service_crm_webhook_payload').call({
-      payload: JSON.parse(text) as unknown,
-      event,
-      webhook: structuredClone(webhook),
-    });
-    // A handler may skip the webhook by returning null for the whole value or for the payload.
-    return value === null || value.payload === null ? null : jsonOf(value.payload);
-  };
-
   const leftOut = (event: string, webhook: Webhook, reason: string): void => {
     strapi.log.error(
       `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${reason}`
     );
   };
 
+  /** Those whose filter the event matches; one that cannot be asked costs the others nothing. */
+  const wanting = (
+    { event, text }: ToldEvent,
+    subscribers: readonly Webhook[]
+  ): readonly Webhook[] => {
+    if (subscribers.every(({ filter }) => filter === null)) return subscribers;
+    const data: unknown = JSON.parse(text);
+    return subscribers.filter((webhook) => {
+      try {
+        return webhook.filter === null || matches(webhook.filter, data);
+      } catch (error) {
+        leftOut(event, webhook, errorText(error));
+        return false;
+      }
+    });
+  };
+
   /**
    * What each webhook that asked is sent. Whoever is sent the same as others shares a message with
-   * them, which is frozen and stored once.
+   * them, which is frozen and stored once: the event as it is, or what is left of it for those that
+   * want it thin.
    */
   async function* freeze(
-    { event, text }: ToldEvent,
+    told: ToldEvent,
     subscribers: readonly Webhook[],
     at: number
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
+    const { event, text } = told;
     const frozen = (data: string, deliveries: number): SharedMessage => ({
       ...freezeMessage(strapi, { event, at, text: data }),
       deliveries,
       id: null,
     });
     const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
-    const same: Webhook[] = hasHandlers ? [] : [...subscribers];
-    for (const webhook of hasHandlers ? subscribers : []) {
+    const same: Webhook[] = [];
+    const thinned: Webhook[] = [];
+    for (const webhook of wanting(told, subscribers)) {
+      const alike = webhook.payload === 'thin' ? thinned : same;
       try {
-        const data = await filtered(event, text, webhook);
-        if (data === text) same.push(webhook);
-        else if (data !== null) yield { webhook, body: frozen(data, 1), shared: false };
+        const data = hasHandlers ? await filteredText(strapi, told, webhook) : text;
+        if (data === text) alike.push(webhook);
+        else if (data !== null) {
+          const own = alike === thinned ? thinText(data) : data;
+          yield { webhook, body: frozen(own, 1), shared: false };
+        }
       } catch (error) {
         leftOut(event, webhook, errorText(error));
       }
     }
-    if (same.length === 0) return;
-    const body = frozen(text, same.length);
-    for (const webhook of same) yield { webhook, body, shared: same.length > 1 };
+    for (const alike of [same, thinned]) {
+      if (alike.length === 0) continue;
+      const body = frozen(alike === thinned ? thinText(text) : text, alike.length);
+      for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
+    }
   }
 
   /** A write never fails because of a webhook: what the database would refuse is left out. */
-  const fits = ({ frame, data }: SharedMessage, largest: number): boolean =>
+  const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
     // The exact size is dear to tell, and only a very large body needs it.
     (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
 
@@ -161,7 +182,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
   ): Promise<number> =>
     inTransaction(strapi, async ({ trx, onCommit }) => {
       const store = getDeliveryStore(strapi);
-      const webhooks = new Set<number>();
+      const webhooks = new Map<number, Webhook>();
       const { batch, largest } = await statementSize(strapi, trx);
       const slice = createTimeSlice();
       const at = store.now();
@@ -170,20 +191,39 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       const said: string[] = [];
       let queued = 0;
       let work: NewDelivery[] = [];
+      let entries: JournalEntry[] = [];
       let characters = 0;
       let counted: SharedMessage | null = null;
       const flush = async (): Promise<void> => {
         if (work.length > 0) await store.insert(trx, work);
+        if (entries.length > 0) await insertEntries(strapi, trx, entries);
         if (debug) said.push(...work.map(queuedLine));
         queued += work.length;
         work = [];
+        entries = [];
         characters = 0;
+      };
+      const keep = (told: ToldEvent, subject: Subject | null, sentTo: readonly number[]): void => {
+        const message = freezeMessage(strapi, { ...told, at });
+        if (!fits(message, largest)) {
+          strapi.log.error(
+            `switchboard: the journal has no event ${told.event}: ${message.data.length} characters are too large`
+          );
+          return;
+        }
+        entries.push({ ...message, subject, webhooks: sentTo });
+        characters += message.frame.length + message.data.length;
       };
       for (const asked of events) {
         const event = serialised(asked);
         if (!event) continue;
         if (subscriptions.isListenedTo(event.event)) listened.push(event);
-        const subscribers = subscriptions.subscribersOf(event.event);
+        const { exceptWebhook } = asked;
+        const subscribers = subscriptions
+          .subscribersOf(event.event)
+          .filter(({ id }) => id !== exceptWebhook);
+        // The one that must not have it is not sent it from the journal either.
+        const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
         for await (const { webhook, body, shared } of freeze(event, subscribers, at)) {
           const length = body.frame.length + body.data.length;
           if (!fits(body, largest)) {
@@ -199,19 +239,31 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
             body: shared ? body : bodyOf(deliveryId, body),
             at,
             isTest: false,
+            subject: asked.subject,
+            isOrdered: webhook.ordering === 'by_record',
           });
-          webhooks.add(webhook.id);
+          webhooks.set(webhook.id, webhook);
+          sentTo.push(webhook.id);
           if (!shared || body !== counted) characters += length;
           counted = body;
           // Not all of a bulk write at once: memory must not follow the number of its rows.
           if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
           if (slice.isOver()) await slice.next();
         }
+        if (!subscriptions.isJournaled(event.event)) continue;
+        keep(event, asked.subject ?? null, sentTo);
+        if (entries.length >= ROWS_AT_ONCE || characters >= batch) await flush();
+        if (slice.isOver()) await slice.next();
       }
       await flush();
       // What is rolled back was never queued.
       if (debug) onCommit(() => said.forEach((line) => debug(line)));
-      onCommit(() => webhooks.forEach((webhook) => announceDeliveries(strapi, webhook)));
+      onCommit(() =>
+        webhooks.forEach((webhook, id) => {
+          store.mentioned(webhook, subscriptions.readAt);
+          announceDeliveries(strapi, id);
+        })
+      );
       if (listened.length > 0) onCommit(() => told(listened));
       return queued;
     });
@@ -232,8 +284,15 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
     if (named.length === 0) return 0;
     const names = [...new Set(named.map(({ event }) => event))];
     const subscriptions = asked?.covers(names) ? asked : await currentSubscriptions(strapi, names);
-    if (named.some(({ event }) => subscriptions.subscribersOf(event).length > 0)) {
-      return queue(named, subscriptions, told);
+    const isKept = ({ event }: EventToPublish): boolean =>
+      subscriptions.isJournaled(event) || subscriptions.subscribersOf(event).length > 0;
+    if (named.some(isKept)) {
+      return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
+        const queued = await queue(named, subscriptions, told);
+        span.setAttribute('switchboard.deliveries', queued);
+        measures().published.add(named.length);
+        return queued;
+      });
     }
     const listened = named
       .filter(({ event }) => subscriptions.isListenedTo(event))

@@ -1,4 +1,5 @@
 import { continueRun } from './failure-run';
+import { HOUR_MS } from './hours';
 
 /** What a webhook's row keeps of how its attempts went. */
 export interface Failing {
@@ -15,6 +16,8 @@ export interface CountedAttempt {
   ok: boolean;
   /** What the delivery became by it, where it ended. */
   ended: 'sent' | 'failed' | null;
+  /** The receiver said that it is gone for good. */
+  isGone?: boolean;
   /** Epoch milliseconds. */
   at: number;
 }
@@ -28,8 +31,6 @@ export interface SwitchOffLimits {
 
 /** A webhook that is asked for little is not switched off for a bad day: so many attempts must have failed. */
 const LEAST_FAILED_ATTEMPTS = 20;
-
-const HOUR_MS = 3_600_000;
 
 const hours = (count: number): string => `${count} ${count === 1 ? 'hour' : 'hours'}`;
 
@@ -58,6 +59,9 @@ export const continueFailing = (
       at - failingSince >= limits.failingHours * HOUR_MS;
   }
   const after = { consecutiveFailures: run.count, failedAttempts, failingSince };
+  if (attempts.some(({ isGone }) => isGone)) {
+    return { after, reason: 'Switched off because its receiver answered 410: it is gone.' };
+  }
   if (run.tripped) {
     return {
       after,

@@ -1,5 +1,8 @@
 import { REDACTED, redactText } from '../../secrets/redact';
 
+/** So that a receiver can tell what is not of now; docs/contract-webhooks.md#requests-to-receivers. */
+export const REPLAYED = { 'X-Service-Replayed': '1' };
+
 /** Headers that frame the request or sign it: no hook may set them. */
 const RESERVED =
   /^(x-service-.*|webhook-.*|host|content-length|transfer-encoding|connection|keep-alive|proxy-.*|te|trailer|upgrade|expect|content-encoding)$/i;
@@ -69,7 +72,13 @@ const redactValue = (name: string, value: string): string => {
  * Headers as the log keeps them, of a request or of its answer: credentials are `***`, whether
  * their name tells or their value does (a scheme such as `Bearer`, a token in a URL).
  */
-export const redactHeaders = (headers: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, redactValue(name, value)])
-  );
+export const redactHeaders = (headers: Record<string, string>): Record<string, string> => {
+  const shown: Record<string, string> = {};
+  for (const name of Object.keys(headers)) {
+    const value = redactValue(name, headers[name] ?? '');
+    // The name `__proto__` is a header like any other, and never the object's prototype.
+    if (name === '__proto__') Object.defineProperty(shown, name, { value, enumerable: true });
+    else shown[name] = value;
+  }
+  return shown;
+};

@@ -33,6 +33,8 @@ export const standardSignature = (
 
 export interface SignedParts {
   secret: string;
+  /** The one before it, while both are to be accepted. */
+  previousSecret?: string | null;
   deliveryId: string;
   event: string;
   /** Unix seconds, of this attempt. */
@@ -40,9 +42,13 @@ export interface SignedParts {
   body: string;
 }
 
-/** Every header an attempt is signed with: ours and the Standard Webhooks ones. */
+/**
+ * Every header an attempt is signed with: ours and the Standard Webhooks ones. Those of the standard
+ * take several signatures in one header; ours has a header for each.
+ */
 export const signatureHeaders = ({
   secret,
+  previousSecret = null,
   deliveryId,
   event,
   timestamp,
@@ -54,5 +60,10 @@ export const signatureHeaders = ({
   'X-Service-Signature': serviceSignature(secret, timestamp, body),
   'webhook-id': deliveryId,
   'webhook-timestamp': String(timestamp),
-  'webhook-signature': standardSignature(secret, deliveryId, timestamp, body),
+  'webhook-signature': [secret, previousSecret]
+    .flatMap((key) => (key === null ? [] : standardSignature(key, deliveryId, timestamp, body)))
+    .join(' '),
+  ...(previousSecret !== null && {
+    'X-Service-Signature-Previous': serviceSignature(previousSecret, timestamp, body),
+  }),
 });

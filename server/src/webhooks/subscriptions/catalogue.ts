@@ -3,6 +3,7 @@ import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules'
 import type { CatalogueEvent } from '../../../../shared/contracts/webhooks';
 import { type EventMap, getHook } from '../../hooks';
 import { getModules } from '../../modules';
+import { OPERATIONAL_EVENTS } from '../health/operational-events';
 
 /** Names of events: words in lower case, joined with dots. */
 export const EVENT_NAME = /^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*$/;
@@ -13,7 +14,7 @@ export const isEventName = (name: unknown): name is string =>
 
 export const PING = 'ping';
 
-/** The one event that is this feature's own. */
+/** The event of a test, which nobody can ask for. */
 const PING_DECLARATION: EventMap = {
   [PING]: {
     label: 'Test',
@@ -30,7 +31,10 @@ const PING_DECLARATION: EventMap = {
 
 /** What plugins declared, unchecked: each subscribed write asks this. */
 export const declarations = (strapi: Core.Strapi): Promise<EventMap> =>
-  getHook(strapi, 'service_crm_webhook_events').call({ ...PING_DECLARATION });
+  getHook(strapi, 'service_crm_webhook_events').call({
+    ...PING_DECLARATION,
+    ...OPERATIONAL_EVENTS,
+  });
 
 const isDeclaration = (value: unknown): boolean => typeof value === 'object' && value !== null;
 

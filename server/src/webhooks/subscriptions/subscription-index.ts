@@ -5,6 +5,7 @@ import { inRetriedTransaction } from '../../database/errors/retry';
 import { insertRows } from '../../database/insert-rows';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
+import { chosenEvents } from '../rules/chosen-events';
 import { SUBSCRIPTIONS_TABLE, WEBHOOK, WEBHOOKS_TABLE, type WebhookRow } from '../tables';
 
 /**
@@ -36,9 +37,9 @@ const index = async (strapi: Core.Strapi, webhooks: readonly Indexed[]): Promise
   const ids = webhooks.map(({ id }) => Number(id));
   await table(strapi, executor, SUBSCRIPTIONS_TABLE).whereIn('webhook_id', ids).delete();
   const rows = webhooks.flatMap(({ id, events }) =>
-    [...new Set(JSON.parse(events) as unknown[])]
-      .filter((event) => typeof event === 'string' && event.length <= LONGEST_NAME)
-      .map((event) => ({ event: event as string, webhook_id: Number(id) }))
+    [...new Set(chosenEvents(events))]
+      .filter((event) => event.length <= LONGEST_NAME)
+      .map((event) => ({ event, webhook_id: Number(id) }))
   );
   await insertRows(strapi, executor, SUBSCRIPTIONS_TABLE, rows);
   const column = (name: string): Knex.Ref<string, Record<string, string>> =>
@@ -57,7 +58,12 @@ const stale = (strapi: Core.Strapi, executor: Knex): Knex.QueryBuilder =>
     either
       .whereNull('indexed_id')
       .orWhereNot('indexed_id', executor.ref('id'))
-      .orWhereNull('indexed_events')
+      .orWhere((came) => {
+        came.whereNull('indexed_events').whereNotNull('events');
+      })
+      .orWhere((went) => {
+        went.whereNotNull('indexed_events').whereNull('events');
+      })
       .orWhereNot('indexed_events', executor.ref('events'));
   });
 

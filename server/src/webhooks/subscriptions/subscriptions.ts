@@ -9,26 +9,34 @@ import { siteInstance } from '../../database/site-instance';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { getEventHook } from '../../hooks';
 import { enabledModules, storedModules } from '../../modules';
+import { hasJournal } from '../journal/journal';
 import { declarations, moduleOff } from './catalogue';
 import { toWebhook } from '../serialize';
 import { SUBSCRIPTIONS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 
 /** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
 export interface Subscriptions {
+  /** When the database was asked, by `performance.now()`. */
+  readonly readAt: number;
   /** Whether it knows of all these events. */
   covers(events: readonly string[]): boolean;
   /** Active webhooks that asked for the event, by their ids; none where its module is off. */
   subscribersOf(event: string): readonly Webhook[];
   /** Whether handlers of `service_crm_webhook` hear the event; not where its module is off. */
   isListenedTo(event: string): boolean;
-  /** Whether the event reaches anybody: a webhook that asked for it, or a handler that listens. */
+  /** Whether the event is kept in the journal; not where its module is off. */
+  isJournaled(event: string): boolean;
+  /** Whether the event reaches anybody: a webhook that asked for it, a handler that listens, the journal. */
   isSubscribed(event: string): boolean;
 }
 
-const nobody = (covers: Subscriptions['covers']): Subscriptions => ({
-  covers,
+type Read = Pick<Subscriptions, 'covers' | 'readAt'>;
+
+const nobody = (read: Read): Subscriptions => ({
+  ...read,
   subscribersOf: () => [],
   isListenedTo: () => false,
+  isJournaled: () => false,
   isSubscribed: () => false,
 });
 
@@ -51,17 +59,19 @@ const indexByEvent = (webhooks: readonly Webhook[]): ((event: string) => readonl
 };
 
 const createSubscriptions = (
-  covers: Subscriptions['covers'],
+  read: Read,
   webhooks: readonly Webhook[],
-  hasHandlers: boolean,
+  { hasHandlers, journal }: { hasHandlers: boolean; journal: boolean },
   isSent: (event: string) => boolean
 ): Subscriptions => {
   const subscribers = indexByEvent(webhooks);
+  const anyEvent = hasHandlers || journal;
   return {
-    covers,
+    ...read,
     subscribersOf: (event) => (isSent(event) ? subscribers(event) : []),
     isListenedTo: (event) => hasHandlers && isSent(event),
-    isSubscribed: (event) => (hasHandlers || subscribers(event).length > 0) && isSent(event),
+    isJournaled: (event) => journal && isSent(event),
+    isSubscribed: (event) => (anyEvent || subscribers(event).length > 0) && isSent(event),
   };
 };
 
@@ -72,65 +82,62 @@ const hasListeners = (strapi: Core.Strapi): boolean =>
 /** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
 const READ_AT_ONCE = 500;
 
-/** Stands in a built statement for the id after which webhooks are looked at. */
-const AFTER = -1;
-
-interface Wanted {
-  events: readonly string[];
-  hasHandlers: boolean;
+/** A statement for so many events, whichever they are, and whatever the webhook after which is looked. */
+interface BuiltStatement {
+  sql: string;
+  bindingsFor(events: readonly string[], after: number): readonly Knex.RawBinding[];
 }
 
 /**
  * The next webhooks that the index has for these events, and those that came after the last one of
- * the index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's id; the rest of the row is null
- * where it is not active, or is another site's.
+ * the index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's
+ * id; the rest of the row is null where it is not active, or is another site's.
  *
- * Where handlers listen, the switches are needed without any webhook, too: there is then one row that
- * has nothing else.
+ * Where handlers listen, or the journal is kept, the switches are needed without any webhook, too:
+ * there is then one row that has nothing else.
  */
 const buildStatement = (
   strapi: Core.Strapi,
   executor: Executor,
-  { events, hasHandlers }: Wanted
-): Statement => {
+  count: number,
+  anyEvent: boolean
+): BuiltStatement => {
   const schema = strapi.db.getSchemaName();
   const subscriptions = qualified({ name: SUBSCRIPTIONS_TABLE, schema });
   const webhooks = qualified({ name: WEBHOOKS_TABLE, schema });
   const modules = storedModules(strapi, executor).toSQL();
+  const switches = modules.bindings as Knex.RawBinding[];
   const matching = `(
-    SELECT webhook_id AS looked_at FROM ?? WHERE event IN (${events.map(() => '?').join(', ')}, '*') AND webhook_id > ?
+    SELECT webhook_id AS looked_at FROM ?? WHERE event IN (${'?, '.repeat(count)}'*') AND webhook_id > ?
     UNION SELECT id FROM ?? WHERE id > ? AND id > (SELECT COALESCE(MAX(webhook_id), 0) FROM ??)
     ORDER BY looked_at LIMIT ${READ_AT_ONCE}
   ) m`;
-  const { sql, bindings } = (executor as Knex)
+  const site = siteInstance(strapi);
+  const nothing: readonly Knex.RawBinding[] = Array<string>(count).fill('');
+  // Names are filled in here, values each time.
+  const { sql } = (executor as Knex)
     .raw(
       `SELECT m.looked_at, w.*, (${modules.sql}) AS modules
-       FROM ${hasHandlers ? `(SELECT 1 AS one) o LEFT JOIN ${matching} ON o.one = 1` : matching}
+       FROM ${anyEvent ? `(SELECT 1 AS one) o LEFT JOIN ${matching} ON o.one = 1` : matching}
        LEFT JOIN ?? w ON w.id = m.looked_at AND w.active = ?
          AND (w.site_instance = ? OR w.site_instance IS NULL)
        ORDER BY m.looked_at`,
-      [
-        ...(modules.bindings as Knex.RawBinding[]),
-        subscriptions,
-        ...events,
-        AFTER,
-        webhooks,
-        AFTER,
-        subscriptions,
-        webhooks,
-        true,
-        siteInstance(strapi),
-      ]
+      [...switches, subscriptions, ...nothing, 0, webhooks, 0, subscriptions, webhooks, true, site]
     )
     .toSQL();
-  return { sql, bindings: bindings as readonly Knex.RawBinding[] };
+  const bindingsFor: BuiltStatement['bindingsFor'] = (events, after) => [
+    ...switches,
+    ...events,
+    after,
+    after,
+    true,
+    site,
+  ];
+  return { sql, bindingsFor };
 };
 
-/** So many different sets of events are kept; other plugins may name events as they like. */
-const KEPT_STATEMENTS = 200;
-
 /** Every write runs one; building it would cost as much as running it. */
-const built = new WeakMap<Core.Strapi, Map<string, Statement>>();
+const built = new WeakMap<Core.Strapi, Map<string, BuiltStatement>>();
 
 const statementAfter = (
   strapi: Core.Strapi,
@@ -138,18 +145,14 @@ const statementAfter = (
   events: readonly string[],
   after: number
 ): Statement => {
-  const statements = built.get(strapi) ?? new Map<string, Statement>();
+  const statements = built.get(strapi) ?? new Map<string, BuiltStatement>();
   built.set(strapi, statements);
-  const hasHandlers = hasListeners(strapi);
-  const key = `${hasHandlers}/${events.join()}`;
-  let statement = statements.get(key);
-  if (!statement) {
-    if (statements.size >= KEPT_STATEMENTS) statements.clear();
-    statement = buildStatement(strapi, executor, { events, hasHandlers });
-    statements.set(key, statement);
-  }
-  const bindings = statement.bindings.map((value) => (value === AFTER ? after : value));
-  return { sql: statement.sql, bindings };
+  const anyEvent = hasListeners(strapi) || hasJournal(strapi);
+  const key = `${anyEvent}/${events.length}`;
+  const statement =
+    statements.get(key) ?? buildStatement(strapi, executor, events.length, anyEvent);
+  statements.set(key, statement);
+  return { sql: statement.sql, bindings: statement.bindingsFor(events, after) };
 };
 
 type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
@@ -179,22 +182,23 @@ const readWebhooks = async (first: readonly Row[], look: Look): Promise<Webhook[
 const toSubscriptions = async (
   strapi: Core.Strapi,
   events: readonly string[],
-  answer: unknown,
+  { answer, readAt }: { answer: unknown; readAt: number },
   look: Look
 ): Promise<Subscriptions> => {
   const known = new Set(events);
   const covers = (asked: readonly string[]): boolean => asked.every((event) => known.has(event));
+  const read: Read = { covers, readAt };
   const rows = rowsOf<Row>(answer);
-  if (!rows[0]) return nobody(covers);
+  if (!rows[0]) return nobody(read);
   const enabled = enabledModules(rows[0].modules);
-  if (!enabled.has('webhooks')) return nobody(covers);
+  if (!enabled.has('webhooks')) return nobody(read);
   // What belongs to which module matters only where one is off.
   const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(strapi);
   const webhooks = await readWebhooks(rows, look);
   return createSubscriptions(
-    covers,
+    read,
     webhooks,
-    hasListeners(strapi),
+    { hasHandlers: hasListeners(strapi), journal: hasJournal(strapi) },
     (event) => moduleOff(declared, event, enabled) === null
   );
 };
@@ -206,8 +210,9 @@ export const loadSubscriptions = async (
   events: readonly string[]
 ): Promise<Subscriptions> => {
   const look = (after: number): Promise<unknown> =>
-    runPrepared(strapi, executor, statementAfter(strapi, executor, events, after));
-  return toSubscriptions(strapi, events, await look(0), look);
+    runPrepared(executor, statementAfter(strapi, executor, events, after));
+  const readAt = performance.now();
+  return toSubscriptions(strapi, events, { answer: await look(0), readAt }, look);
 };
 
 /**
@@ -219,8 +224,9 @@ export const loadSubscriptionsApart = async (
   strapi: Core.Strapi,
   events: readonly string[]
 ): Promise<Subscriptions> => {
-  const first = await runApart(strapi, (knex) => statementAfter(strapi, knex, events, 0));
-  return toSubscriptions(strapi, events, first, () =>
+  const readAt = performance.now();
+  const answer = await runApart(strapi, (knex) => statementAfter(strapi, knex, events, 0));
+  return toSubscriptions(strapi, events, { answer, readAt }, () =>
     Promise.reject(new Error('There are more webhooks than one statement reads.'))
   );
 };

@@ -72,6 +72,7 @@ export const compileTypeScript = (snippets: readonly Snippet[]): string => {
       paths: {
         'strapi-plugin-switchboard/strapi-server': [path.join(ROOT, 'server/src/index.ts')],
         'strapi-plugin-switchboard/till-client': [path.join(ROOT, 'till-client/index.d.ts')],
+        'switchboard-till': [path.join(ROOT, 'till-client/index.d.ts')],
       },
     };
     fs.writeFileSync(

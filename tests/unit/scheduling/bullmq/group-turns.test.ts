@@ -16,7 +16,7 @@ const open = (takeTurn: TakeTurn) => {
       pollMs: 1000,
       now: Date.now,
       dueTimes: async () => new Map(),
-      work: () => null,
+      work: async () => null,
       takeTurn,
       turns: { groups: 4, nodes: 3 },
       stop: async () => {},

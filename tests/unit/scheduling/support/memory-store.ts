@@ -10,7 +10,7 @@ export interface MemoryRow {
 export interface MemoryStore extends CappedWorkStore<Lease> {
   rows: MemoryRow[];
   /** How often each operation was asked for. */
-  calls: { dueTimes: number; claim: number; release: number };
+  calls: { dueTimes: number; claim: number; release: number; renew: number };
   /** Thrown by the next `dueTimes`. */
   failNext: Error | null;
   /** Claims handed out so far. */
@@ -28,7 +28,7 @@ export const createMemoryStore = ({
   const queue: MemoryStore = {
     now,
     rows: [],
-    calls: { dueTimes: 0, claim: 0, release: 0 },
+    calls: { dueTimes: 0, claim: 0, release: 0, renew: 0 },
     failNext: null,
     claimed: [],
     put(group, count = 1, dueAt = 0) {
@@ -86,6 +86,13 @@ export const createMemoryStore = ({
       const room = Math.max(0, atOnce - leased.length);
       const leases = await queue.claim(group, Math.min(limit, room));
       return { leases, isFull: leases.length === room };
+    },
+    async renew(claimed) {
+      queue.calls.renew += 1;
+      for (const { id, owner } of claimed) {
+        const row = queue.rows.find((one) => one.id === id);
+        if (row?.owner === owner) row.dueAt = now() + leaseMs;
+      }
     },
     async release(claimed) {
       queue.calls.release += 1;

@@ -18,6 +18,7 @@ import {
 import { digestOf } from '../../../../server/src/stock/digest';
 import { skuDigest } from '../../../../server/src/stock/items';
 import { locationDigest } from '../../../../server/src/stock/locations';
+import { createStockExplanationService } from '../../../../server/src/stock/explanation-service';
 import { createRebuildService } from '../../../../server/src/stock/rebuild';
 import {
   ITEMS_TABLE,
@@ -158,6 +159,10 @@ export class StockSite {
 
   movements(): Promise<MovementRow[]> {
     return this.rows(MOVEMENTS_TABLE).select('*').orderBy('id');
+  }
+
+  explain(levelId: number) {
+    return createStockExplanationService({ strapi: this.site.strapi }).explain(levelId);
   }
 
   rebuild() {

@@ -3,6 +3,7 @@ import { getPublisher } from '../../../webhooks/publishing/publisher';
 import type { Form } from '../../forms/resolve-form';
 import { submitForm } from '../../forms/submit';
 import { type After, type CrmEvent, KIND_RULES } from '../../rules';
+import { withSubject } from '../../rules/subject';
 import type { Payload } from '../../rules/payload';
 import type { Entry } from '../mapping/mapping';
 import { inChunks, readRows } from '../mapping/rows';
@@ -136,7 +137,7 @@ const publishChunk = async (
   );
   const subscriptions = await context.subscriptions(watched.events);
   const subscribed = events.filter(({ event }) => subscriptions.isSubscribed(event));
-  await getPublisher(strapi).publish(subscribed, subscriptions);
+  await getPublisher(strapi).publish(subscribed.map(withSubject), subscriptions);
 };
 
 /** Publishes what happened to every record that a write changed, in the write's transaction. */

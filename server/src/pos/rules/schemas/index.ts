@@ -1,4 +1,6 @@
 import type { RecordKind } from '../states';
+import { batchSchema } from './batch';
+import { closingSchema } from './closing';
 import type { SchemaNode } from './common';
 import { inventorySchema } from './inventory';
 import { refundSchema } from './refund';
@@ -10,3 +12,10 @@ export const RECORD_SCHEMAS = {
   refund: refundSchema,
   inventory: inventorySchema,
 } as const satisfies Record<RecordKind, SchemaNode>;
+
+/** Every document under `/schema`, by the last part of its path. */
+export const PUBLISHED_SCHEMAS = {
+  ...RECORD_SCHEMAS,
+  closing: closingSchema,
+  batch: batchSchema,
+} as const;

@@ -1,8 +1,9 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 
 import { RECORD_SCHEMAS } from '.';
-import type { InventoryMode, RecordKind } from '../states';
+import type { EventKind, InventoryMode } from '../states';
 import type { JsonObject } from '../strict-json';
+import { closingSchema } from './closing';
 
 /** The bodies as the schemas let them through. */
 export interface WireLine {
@@ -24,6 +25,8 @@ interface WireSale extends WireBody {
   meta?: JsonObject;
 }
 interface WireRefund extends WireBody {
+  currency?: unknown;
+  total?: unknown;
   sale_external_id: string;
   reason?: string;
   restock?: boolean;
@@ -39,6 +42,17 @@ interface WireInventory extends WireBody {
   counts: WireCount[];
 }
 
+export interface WireClosing extends WireBody {
+  from: string;
+  to: string;
+  totals: {
+    currency: string;
+    sales: { count: number; total: number };
+    refunds: { count: number; total: number };
+  }[];
+  external_ids?: string[];
+}
+
 const ajv = new Ajv2020({ strict: true, allErrors: false, verbose: true });
 
 /** Compiled from the published documents themselves; each tells what a body is when it passes. */
@@ -46,4 +60,5 @@ export const VALIDATORS = {
   sale: ajv.compile<WireSale>(RECORD_SCHEMAS.sale),
   refund: ajv.compile<WireRefund>(RECORD_SCHEMAS.refund),
   inventory: ajv.compile<WireInventory>(RECORD_SCHEMAS.inventory),
-} as const satisfies Record<RecordKind, ValidateFunction<WireBody>>;
+  closing: ajv.compile<WireClosing>(closingSchema),
+} as const satisfies Record<EventKind, ValidateFunction<WireBody>>;

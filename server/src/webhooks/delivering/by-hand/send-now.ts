@@ -1,11 +1,13 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
+import type { ModuleId } from '../../../../../shared/contracts/modules';
 import type { TestResult } from '../../../../../shared/contracts/webhooks';
 import { currentExecutor, table } from '../../../database/connection';
-import { getModules, moduleName } from '../../../modules';
+import { getModules } from '../../../modules';
 import { debugLog } from '../../../runtime/debug-log';
 import { claimedLine, queuedLine } from '../../debug-lines';
 import { freezeEnvelope } from '../../publishing/publisher';
+import { thin } from '../../rules/thin';
 import { uuidV7 } from '../../rules/uuid-v7';
 import { declaredEvents, PING } from '../../subscriptions/catalogue';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../../tables';
@@ -19,7 +21,7 @@ import { getDeliveryStore, type LeasedDelivery } from '../store/delivery-store';
  * Why a delivery is not sent again: an attempt of it is under way, it belongs to another site, which
  * alone may send it, or the module of its event, named here, is switched off.
  */
-export type RetryRefusal = 'held' | 'foreign' | { off: string };
+export type RetryRefusal = 'held' | 'foreign' | { off: ModuleId };
 
 const missing = () => new errors.NotFoundError('Delivery not found');
 
@@ -42,7 +44,7 @@ export const judgeRetry = async (strapi: Core.Strapi, id: number): Promise<Retry
   if (delivery.foreign) return 'foreign';
   const enabled = await getModules(strapi).enabled();
   const module = await moduleHolding(strapi, delivery.event, enabled);
-  return module ? { off: moduleName(module) } : null;
+  return module ? { off: module } : null;
 };
 
 const attemptNow = async (
@@ -77,11 +79,12 @@ export const retryNow = async (
   return null;
 };
 
-const exampleOf = async (strapi: Core.Strapi, webhookId: number, event: string) => {
+const exampleOf = async (strapi: Core.Strapi, { id, payload }: WebhookRow, event: string) => {
   if (event === PING) {
-    return { webhook_id: webhookId, message: 'This is a test from Switchboard.' };
+    return { webhook_id: Number(id), message: 'This is a test from Switchboard.' };
   }
-  return (await declaredEvents(strapi))[event]?.example ?? {};
+  const example = (await declaredEvents(strapi))[event]?.example ?? {};
+  return payload === 'thin' ? thin(example) : example;
 };
 
 /**
@@ -95,7 +98,7 @@ export const testNow = async (
   event: string
 ): Promise<TestResult> => {
   const webhook = await webhookRow(strapi, webhookId);
-  const data = await exampleOf(strapi, webhookId, event);
+  const data = await exampleOf(strapi, webhook, event);
   const store = getDeliveryStore(strapi);
   const at = store.now();
   const deliveryId = uuidV7(at);

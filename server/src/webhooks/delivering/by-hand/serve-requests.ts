@@ -7,7 +7,7 @@ import { errorText } from '../../../runtime/error-text';
 import { STOP_MARGIN_MS, stopWithin } from '../../../scheduling/stop-within';
 import type { GroupHandler } from '../../../scheduling/types';
 import type { Sender } from '../sender';
-import { leaseTimes } from '../store/delivery-store';
+import { leaseTimes } from '../store/lease-times';
 import { MANUAL_GROUP } from './ask-another-process';
 import {
   createManualRequestStore,
@@ -67,27 +67,27 @@ export const createManualRequestHandler = (
   };
 
   const take = async (): Promise<number | null> => {
+    if (stopping) return null;
     const taken = await store.take(TAKEN_AT_ONCE);
     for (const one of taken) start(one);
     if (taken.length > 0) await store.removeOlderThan(FORGOTTEN_AFTER_MS);
     return taken.length < TAKEN_AT_ONCE ? null : store.now();
   };
 
-  const handler = {
+  return {
     pollMs: POLL_MS,
     now: () => store.now(),
     dueTimes: async () =>
       new Map((await store.isWaiting()) ? [[MANUAL_GROUP, store.now()] as const] : []),
-    work: () => (stopping ? null : take()),
+    work: take,
     /** For engines that share groups with other nodes: one node takes what there is. */
-    takeTurn: async () => (stopping ? null : take()),
+    takeTurn: take,
     turns: { groups: 1, nodes: 1 },
     stop() {
       stopping = true;
-      const { reserveMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
+      const { longestMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
       const end = Promise.all(underWay).then(() => undefined);
-      return stopWithin(reserveMs + STOP_MARGIN_MS, end);
+      return stopWithin(longestMs + STOP_MARGIN_MS, end);
     },
   };
-  return handler;
 };

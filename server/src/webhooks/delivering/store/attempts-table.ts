@@ -1,19 +1,32 @@
 import type { Core } from '@strapi/strapi';
 import type { Attempt } from '../../../../../shared/contracts/webhooks';
-import { type Executor, table } from '../../../database/connection';
+import { type Executor, rawStatement, rowsOf, table } from '../../../database/connection';
+import { qualified } from '../../../database/dialects/types';
 import { insertRows } from '../../../database/insert-rows';
 import { isoTime } from '../../../runtime/iso-time';
 import { ATTEMPTS_TABLE, type AttemptRow } from '../../tables';
 
-/** Sends by hand are without number; the log keeps the first tries of the schedule and the last. */
-const ATTEMPTS_KEPT = 20;
+/**
+ * Sends by hand are without number, and so are answers that ask for a pause; the log keeps the first tries
+ * of the schedule and the last.
+ */
 const FIRST_KEPT = 7;
+const LATEST_KEPT = 13;
+const ATTEMPTS_KEPT = FIRST_KEPT + LATEST_KEPT;
+const REMOVED_AT_ONCE = 500;
 
 /** The attempts of a delivery that the log keeps, oldest first. */
 export const keptAttempts = <T>(attempts: readonly T[]): T[] =>
   attempts.length <= ATTEMPTS_KEPT
     ? [...attempts]
-    : [...attempts.slice(0, FIRST_KEPT), ...attempts.slice(FIRST_KEPT - ATTEMPTS_KEPT)];
+    : [...attempts.slice(0, FIRST_KEPT), ...attempts.slice(-LATEST_KEPT)];
+
+/**
+ * Whether a delivery may have more attempts than the log keeps: what its receiver put off and what was
+ * sent by hand counts for none of its tries.
+ */
+export const mayHaveMany = (made: { tries: number; pausedMs: number; manual: boolean }): boolean =>
+  made.manual || made.pausedMs > 0 || made.tries > ATTEMPTS_KEPT;
 
 /** One attempt to be appended. */
 export interface NewAttempt {
@@ -79,35 +92,46 @@ export const bytesOfAttempt = ({ request, answer }: Attempt): number =>
 
 const rows = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, ATTEMPTS_TABLE);
 
-/** Sends by hand may go on for ever: of such a delivery, those in the middle go. */
+/** Of deliveries that have had many attempts, those in the middle go. */
 const removeMiddle = async (
   strapi: Core.Strapi,
   executor: Executor,
-  delivery: number
+  deliveries: readonly number[]
 ): Promise<void> => {
-  const ids = (await rows(strapi, executor)
-    .where({ delivery_id: delivery })
-    .orderBy('id')
-    .pluck('id')) as number[];
-  const kept = new Set(keptAttempts(ids));
-  const gone = ids.filter((id) => !kept.has(id));
-  if (gone.length > 0) await rows(strapi, executor).whereIn('id', gone).delete();
-};
-
-/** Appends attempts, in the transaction that settles their deliveries. */
-export const appendAttempts = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  attempts: readonly NewAttempt[]
-): Promise<void> => {
-  if (attempts.length === 0) return;
-  await insertRows(strapi, executor, ATTEMPTS_TABLE, attempts.map(columnsOf));
-  for (const { attempt, delivery } of attempts) {
-    if (attempt.manual) await removeMiddle(strapi, executor, delivery);
+  const found = (await rows(strapi, executor)
+    .select('id', 'delivery_id')
+    .whereIn('delivery_id', [...deliveries])
+    .orderBy('id')) as Pick<AttemptRow, 'id' | 'delivery_id'>[];
+  const byDelivery = new Map<number, number[]>();
+  for (const { id, delivery_id: delivery } of found) {
+    const ids = byDelivery.get(Number(delivery));
+    if (ids) ids.push(Number(id));
+    else byDelivery.set(Number(delivery), [Number(id)]);
+  }
+  const gone = [...byDelivery.values()].flatMap((ids) => ids.slice(FIRST_KEPT, -LATEST_KEPT));
+  for (let at = 0; at < gone.length; at += REMOVED_AT_ONCE) {
+    await rows(strapi, executor)
+      .whereIn('id', gone.slice(at, at + REMOVED_AT_ONCE))
+      .delete();
   }
 };
 
-/** The attempts of some deliveries, oldest first, by the ids of the deliveries' rows. */
+/**
+ * Appends attempts, in the transaction that settles their deliveries.
+ * @param many the deliveries that may have had more of them by now than the log keeps
+ */
+export const appendAttempts = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  attempts: readonly NewAttempt[],
+  many: readonly number[]
+): Promise<void> => {
+  if (attempts.length === 0) return;
+  await insertRows(strapi, executor, ATTEMPTS_TABLE, attempts.map(columnsOf));
+  if (many.length > 0) await removeMiddle(strapi, executor, many);
+};
+
+/** The attempts of some deliveries that the log keeps, oldest first, by the ids of the deliveries' rows. */
 export const readAttempts = async (
   strapi: Core.Strapi,
   executor: Executor,
@@ -115,16 +139,80 @@ export const readAttempts = async (
 ): Promise<Map<number, Attempt[]>> => {
   const found = new Map<number, Attempt[]>();
   if (deliveries.length === 0) return found;
-  const all = (await rows(strapi, executor)
-    .whereIn('delivery_id', [...deliveries])
-    .orderBy('id')) as AttemptRow[];
-  for (const row of all) {
+  const name = qualified({ name: ATTEMPTS_TABLE, schema: strapi.db.getSchemaName() });
+  const kept = rowsOf<AttemptRow>(
+    await rawStatement(
+      executor,
+      `SELECT a.* FROM (
+         SELECT id, ROW_NUMBER() OVER (PARTITION BY delivery_id ORDER BY id) AS nth,
+           COUNT(*) OVER (PARTITION BY delivery_id) AS total
+         FROM ?? WHERE delivery_id IN (${deliveries.map(() => '?').join(', ')})
+       ) k JOIN ?? a ON a.id = k.id
+       WHERE k.nth <= ${FIRST_KEPT} OR k.nth > k.total - ${LATEST_KEPT} ORDER BY a.id`,
+      [name, ...deliveries, name]
+    )
+  );
+  for (const row of kept) {
     const id = Number(row.delivery_id);
     const own = found.get(id);
     if (own) own.push(toAttempt(row));
     else found.set(id, [toAttempt(row)]);
   }
   return found;
+};
+
+/** How an attempt ended. */
+export interface AttemptEnd {
+  /** Of its row; null: it is in its delivery's row, as versions before 0.2 wrote them. */
+  id: number | null;
+  /** When it ended, epoch milliseconds. */
+  at: number;
+  ok: boolean;
+  manual: boolean;
+  /** Milliseconds until the receiver had answered; null where it did not. */
+  answeredIn: number | null;
+}
+
+/** The same of one that is in its delivery's row. */
+export const endOfAttempt = ({ at, error, duration_ms, manual, answer }: Attempt): AttemptEnd => ({
+  id: null,
+  at: Date.parse(at) + duration_ms,
+  ok: error === null,
+  manual,
+  answeredIn: answer === null ? null : duration_ms,
+});
+
+/** How the attempts of some deliveries ended that are rows of their own, oldest first, without what was sent. */
+export const readAttemptEnds = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  deliveries: readonly number[]
+): Promise<Map<number, AttemptEnd[]>> => {
+  const found = new Map<number, AttemptEnd[]>();
+  const all = (await rows(strapi, executor)
+    .select('id', 'delivery_id', 'at', 'duration_ms', 'error', 'manual', 'status')
+    .whereIn('delivery_id', [...deliveries])
+    .orderBy('id')) as AttemptRow[];
+  for (const row of all) {
+    const took = Number(row.duration_ms);
+    const end: AttemptEnd = {
+      id: Number(row.id),
+      at: Number(row.at) + took,
+      ok: row.error === null,
+      manual: Boolean(row.manual),
+      answeredIn: row.status === null ? null : took,
+    };
+    const own = found.get(Number(row.delivery_id));
+    if (own) own.push(end);
+    else found.set(Number(row.delivery_id), [end]);
+  }
+  return found;
+};
+
+/** The id of the newest attempt that is a row of its own; 0: there is none. */
+export const newestAttempt = async (strapi: Core.Strapi, executor: Executor): Promise<number> => {
+  const [row] = (await rows(strapi, executor).max({ id: 'id' })) as { id: number | null }[];
+  return Number(row?.id ?? 0);
 };
 
 export const removeAttempts = async (

@@ -1,17 +1,40 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Attempt, DeliveryStatus } from '../../../../../shared/contracts/webhooks';
+import type { Subject, Webhook } from '../../../../../shared/contracts/webhooks';
 import { getOptions } from '../../../config';
 import { currentExecutor, type Executor, table } from '../../../database/connection';
 import { inRetriedTransaction } from '../../../database/errors/retry';
 import { createLeasedRows } from '../../../database/leases/leased-rows';
 import type { LeasedRow } from '../../../database/leases/types';
 import { siteInstance } from '../../../database/site-instance';
-import type { CappedWorkStore, Lease } from '../../../scheduling/types';
-import type { NextState } from '../../rules/transition';
-import { DELIVERIES_TABLE, type DeliveryRow, WEBHOOKS_TABLE } from '../../tables';
-import { appendAttempts } from './attempts-table';
-import { insertMessages, readBodies, type SharedMessage } from './messages';
+import type {
+  CappedClaim,
+  CappedWorkStore,
+  GroupLimits,
+  GroupRoom,
+  LeaseCap,
+} from '../../../scheduling/types';
+import {
+  DELIVERIES_TABLE,
+  type DeliveryRow,
+  LINE_ENDS_TABLE,
+  PACES_TABLE,
+  WEBHOOKS_TABLE,
+} from '../../tables';
+import { createCarefulClaims } from './careful-claims';
+import { ASIDE_UNTIL } from './far-times';
+import { createLapsedSweep } from './lapsed';
+import { type LeasedDelivery, toLeasedDeliveries } from './leased-deliveries';
+import { LEASE_MS, leaseTimes } from './lease-times';
+import { lineOf, noteEnds } from './lines';
+import { createKnownManners, isCareful, type Manners } from './manners';
+import { insertMessages, type SharedMessage } from './messages';
+import { createReordering, webhooksDueAt } from './reordering';
+import { seenOf } from './seen-webhooks';
+import { createSettling, type DeliveryOutcome } from './settling';
+
+export type { LeasedDelivery, QueuedDelivery } from './leased-deliveries';
+export type { DeliveryOutcome } from './settling';
 
 /** A delivery that is about to be queued. Times are epoch milliseconds. */
 export interface NewDelivery {
@@ -25,35 +48,27 @@ export interface NewDelivery {
   body: string | SharedMessage;
   at: number;
   isTest: boolean;
-}
-
-/** A delivery, as an attempt has to know it. */
-export interface QueuedDelivery {
-  id: number;
-  deliveryId: string;
-  event: string;
-  body: string;
-  status: DeliveryStatus;
-  /** Attempts made so far. */
-  tries: number;
-  isTest: boolean;
-}
-
-export interface LeasedDelivery extends Lease {
-  delivery: QueuedDelivery;
-}
-
-/** What an attempt made of a delivery; `attempt` is appended to its log. */
-export interface DeliveryOutcome {
-  lease: LeasedDelivery;
-  next: NextState;
-  attempt: Attempt;
-  /** When the attempt ended, epoch milliseconds. */
-  endedAt: number;
+  /** The record that its event is about, as it is now. */
+  subject?: Subject | null;
+  /** Whether it waits for the earlier ones of its record. */
+  isOrdered?: boolean;
+  /** It is an event of the journal, sent later. */
+  replayed?: boolean;
 }
 
 /** The cause of a delivery that an import brought as pending. */
 export const IMPORTED = 'imported';
+/** The cause of one that somebody has ended. */
+export const SKIPPED = 'skipped';
+
+/** Why nothing was done with a delivery by hand. */
+export type HandRefusal = 'absent' | 'finished' | 'held';
+export interface Freed {
+  webhook: number;
+}
+
+/** The cause of a delivery that somebody did not want to be sent any more. */
+export const DISCARDED = 'discarded';
 
 /**
  * The queue of deliveries: with `delivery-log.ts` the only code that knows their rows. Groups are
@@ -78,6 +93,45 @@ export interface DeliveryStore extends CappedWorkStore<LeasedDelivery> {
    */
   settle(executor: Executor, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>>;
 
+  /** The line of a delivery that was claimed, also where its webhook was given an order since; null: it stands in none. */
+  lineOf(lease: LeasedDelivery): string | null;
+
+  /** What a webhook has of its own, as this process last heard. */
+  limitsOf(webhook: number): GroupLimits;
+
+  /** Says how a webhook is now that was changed, after the commit: this process then claims of it as it wants it. */
+  heard(webhook: Webhook): void;
+
+  /** Says how a webhook was when it was read (`performance.now()`), however long ago. */
+  mentioned(webhook: Webhook, readAt: number): void;
+
+  /** Says that a webhook is to be left alone until then (epoch milliseconds), after the commit. */
+  paused(webhook: number, until: number): void;
+
+  /** Has a listener told when more of a webhook may be claimed that its rate held back; epoch milliseconds. */
+  onAgain(listener: (webhook: number, at: number) => void): void;
+
+  /**
+   * Ends a delivery that waits, as `failed` by hand, for which nothing counts.
+   * @returns why it cannot be; NotFoundError (404) is the caller's
+   */
+  skip(id: number): Promise<HandRefusal | Freed>;
+
+  /** Has later deliveries of its record no longer wait for it; its schedule stays. */
+  letPass(id: number): Promise<HandRefusal | Freed>;
+
+  /**
+   * Brings what waits into line with a webhook's new order: when it answers, what had been queued
+   * before goes by it.
+   */
+  reorder(webhook: Webhook): Promise<void>;
+
+  /** The same for what a process left that died, of all webhooks. */
+  reorderLeft(): Promise<void>;
+
+  /** Removes what is kept of a webhook that is gone, but for its log. */
+  forget(webhook: number): Promise<void>;
+
   /** Puts leased deliveries aside until `bringBack`: due for nobody, their schedule as it was. */
   putAside(leases: readonly LeasedDelivery[]): Promise<void>;
 
@@ -95,58 +149,42 @@ export interface DeliveryStore extends CappedWorkStore<LeasedDelivery> {
    * another site: the original did, or will. @returns how many there were.
    */
   endImported(webhooks: readonly number[], limit: number): Promise<number>;
+
+  /**
+   * Ends up to `limit` pending deliveries of a webhook without an attempt, and without counting for
+   * anything; tests are left out.
+   * @param force those, too, whose attempt is under way: what comes of it is not recorded
+   * @returns how many ended, and whether there are more
+   */
+  discard(
+    webhook: number,
+    limit: number,
+    force: boolean
+  ): Promise<{ ended: number; isLeft: boolean }>;
 }
 
-/** Left of a lease beyond an attempt's deadline: time for slow hooks and for recording. */
-const LEASE_MARGIN_MS = 20_000;
-/** Less than this beyond the deadline left: the attempt is not started. */
-const RESERVE_MARGIN_MS = 5_000;
-
-/** How long a node may hold a delivery, and how much of that an attempt needs, in milliseconds. */
-export const leaseTimes = (timeoutMs: number): { leaseMs: number; reserveMs: number } => ({
-  leaseMs: timeoutMs + LEASE_MARGIN_MS,
-  reserveMs: timeoutMs + RESERVE_MARGIN_MS,
-});
-
-/**
- * When a delivery is due that is put aside: not in our time (the end of the year 9999). So it costs
- * the queue nothing, is found by the index the queue has, and `next_attempt_at` stays what it was.
- */
-const ASIDE_UNTIL = 253_402_300_799_999;
-
-/** The cause of a delivery whose message somebody has deleted. */
-const BODY_MISSING = 'body_missing';
-
-const toLeased = ({ row, ...lease }: LeasedRow, body: string): LeasedDelivery => {
-  const { document_id, event, status, tries, is_test } = row as unknown as DeliveryRow;
-  return {
-    ...lease,
-    delivery: {
-      id: lease.id,
-      deliveryId: document_id,
-      event,
-      body,
-      status,
-      tries: Number(tries),
-      isTest: Boolean(is_test),
-    },
-  };
-};
+/** For so long webhooks with manners are claimed of that were not known to have any, before others. */
+const CAREFUL_TOGETHER_MS = 100;
 
 const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
-  const { leaseMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
+  const known = createKnownManners(strapi);
+  const { byHandMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
   const leased = createLeasedRows(strapi, {
     tableName: DELIVERIES_TABLE,
     groupColumn: 'webhook_id',
     columns: {
       status: 'text',
       tries: 'integer',
+      extra_tries: 'integer',
       next_attempt_at: 'bigint',
       finished_at: 'bigint',
       error: 'text',
+      paused_ms: 'bigint',
+      line: 'text',
     },
-    groups: { tableName: WEBHOOKS_TABLE, where: { active: true } },
-    leaseMs,
+    groups: { tableName: WEBHOOKS_TABLE, where: { active: true }, seen: seenOf(strapi, known) },
+    leaseMs: LEASE_MS,
+    longestLeaseMs: byHandMs,
   });
 
   const rows = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, DELIVERIES_TABLE);
@@ -173,6 +211,11 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
           created_at: one.at,
           finished_at: null,
           error: null,
+          subject_type: one.subject?.type ?? null,
+          subject_id: one.subject?.id ?? null,
+          subject_label: one.subject?.label ?? null,
+          line: one.isOrdered && one.subject ? lineOf(one.subject) : null,
+          replayed: one.replayed ?? false,
           url: one.url,
           body: typeof one.body === 'string' ? one.body : null,
           message_id: typeof one.body === 'string' ? null : one.body.id,
@@ -183,48 +226,119 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
     );
   };
 
-  /** Ends what nothing is left of to send: else it would be taken again and again. */
-  const endWithoutBody = async (lost: readonly LeasedRow[]): Promise<void> => {
-    const ids = lost.map(({ id }) => id).join(', ');
-    strapi.log.error(`switchboard: the message of these deliveries is gone: ${ids}`);
-    const columns = {
-      status: 'failed',
-      next_attempt_at: null,
-      finished_at: leased.now(),
-      error: BODY_MISSING,
-    };
-    await inRetriedTransaction(strapi, ({ trx }) =>
-      leased.settle(
-        trx,
-        lost.map(({ id, owner }) => ({ id, owner, dueAt: null, columns }))
-      )
-    );
+  const withBodies = (claimed: readonly LeasedRow[]): Promise<LeasedDelivery[]> =>
+    toLeasedDeliveries(strapi, leased, claimed);
+
+  const carefully = createCarefulClaims(strapi, leased, known);
+  const reordering = createReordering(strapi, leased);
+  const sweepLapsed = createLapsedSweep(leased);
+  const settling = createSettling(strapi, leased, known);
+  let hearsAgain: (webhook: number, at: number) => void = () => {};
+
+  const claimCarefully = async (
+    webhook: number,
+    limit: number,
+    cap: LeaseCap | null = null
+  ): Promise<CappedClaim<LeasedRow>> => {
+    const { leases, isFull, againAt } = await carefully({ webhook, limit, cap });
+    if (againAt !== null) hearsAgain(webhook, againAt);
+    return { leases, isFull };
   };
 
-  const withBodies = async (claimed: readonly LeasedRow[]): Promise<LeasedDelivery[]> => {
-    const found = claimed.map(({ row }) => row as unknown as DeliveryRow);
-    const bodies = await readBodies(strapi, await currentExecutor(strapi), found);
-    const lost = claimed.filter((_row, at) => bodies[at] === null);
-    if (lost.length > 0) await endWithoutBody(lost);
-    return claimed.flatMap((row, at) => {
-      const body = bodies[at];
-      return typeof body === 'string' ? [toLeased(row, body)] : [];
-    });
+  /** Nothing is claimed of a webhook that is left alone for now: it would only be given back. */
+  const isPaused = (manners: Manners | undefined): boolean =>
+    manners !== undefined && manners.pausedUntil > leased.now();
+
+  /** Of several webhooks those that are claimed of with care, and the rest. */
+  const apart = async (
+    rooms: readonly GroupRoom[]
+  ): Promise<{ plain: GroupRoom[]; careful: GroupRoom[] }> => {
+    const manners = await known.of(rooms.map(({ group }) => group));
+    const needsCare = ({ group }: GroupRoom): boolean => {
+      const own = manners.get(group);
+      return own !== undefined && isCareful(own);
+    };
+    const served = rooms.filter(({ group }) => !isPaused(manners.get(group)));
+    return {
+      plain: served.filter((room) => !needsCare(room)),
+      careful: served.filter(needsCare),
+    };
+  };
+
+  const claimApart = async (rooms: readonly GroupRoom[]): Promise<LeasedRow[]> => {
+    const { plain, careful } = await apart(rooms);
+    const claimed: LeasedRow[] = [];
+    // What is leased waits until all is claimed: so what may take long comes first, and only for a while.
+    const until = performance.now() + CAREFUL_TOGETHER_MS;
+    for (const { group, limit } of careful) {
+      if (performance.now() < until) claimed.push(...(await claimCarefully(group, limit)).leases);
+      else hearsAgain(group, leased.now());
+    }
+    const [only, ...others] = plain;
+    if (others.length > 0) claimed.push(...(await leased.claimGroups(plain)));
+    else if (only) claimed.push(...(await leased.claim(only.group, only.limit)));
+    return claimed;
   };
 
   // Not an async function that returns the builder: a builder is thenable, awaiting it would run it.
   const aside = (executor: Executor, webhook: number): Knex.QueryBuilder =>
     rows(executor).where({ webhook_id: webhook, due_at: ASIDE_UNTIL });
 
+  /** Changes a delivery that waits; those after it in its line need not wait for it any more. */
+  const byHand = (
+    id: number,
+    changes: () => Record<string, string | number | null>
+  ): Promise<HandRefusal | Freed> =>
+    inRetriedTransaction(strapi, async ({ trx }) => {
+      const row = (await rows(trx)
+        .select('webhook_id', 'status', 'is_test', 'owner', 'due_at', 'line')
+        .where({ id })
+        .forUpdate()
+        .first()) as DeliveryRow | undefined;
+      if (!row) return 'absent';
+      if (row.owner !== null && Number(row.due_at) > leased.now()) return 'held';
+      if (row.status !== 'pending' || row.is_test) return 'finished';
+      const isFree = { id, status: 'pending', owner: row.owner, due_at: row.due_at };
+      if ((await rows(trx).where(isFree).update(changes())) === 0) return 'held';
+      const webhook = Number(row.webhook_id);
+      await noteEnds(strapi, trx, [{ webhook, line: row.line }]);
+      return { webhook };
+    });
+
   return {
     now: () => leased.now(),
-    dueTimes: () => leased.dueTimes(),
-    claim: async (webhook, limit) => withBodies(await leased.claim(webhook, limit)),
-    claimGroups: async (webhooks) => withBodies(await leased.claimGroups(webhooks)),
+    async dueTimes() {
+      const due = await leased.dueTimes();
+      await sweepLapsed(due);
+      return due;
+    },
+    claim: async (webhook, limit) => withBodies(await claimApart([{ group: webhook, limit }])),
+    claimGroups: async (webhooks) => withBodies(await claimApart(webhooks)),
     async claimWithin(webhook, limit, cap) {
-      const { leases, isFull } = await leased.claimWithin(webhook, limit, cap);
+      const manners = (await known.of([webhook])).get(webhook);
+      if (isPaused(manners)) return { leases: [], isFull: false };
+      const own = { ...cap, atOnce: manners?.concurrency ?? cap.atOnce };
+      const { leases, isFull } =
+        manners && isCareful(manners)
+          ? await claimCarefully(webhook, limit, cap)
+          : await leased.claimWithin(webhook, limit, own);
       return { leases: await withBodies(leases), isFull };
     },
+    limitsOf(webhook) {
+      const manners = known.get(webhook);
+      return {
+        cap: manners?.concurrency ?? null,
+        ahead: (manners?.ratePerSecond ?? null) === null,
+        alone: manners !== undefined && isCareful(manners),
+      };
+    },
+    heard: (webhook) => known.noteWebhook(webhook),
+    mentioned: (webhook, readAt) => known.mention(webhook, readAt),
+    paused: (webhook, until) => known.notePause(webhook, until),
+    onAgain(listener) {
+      hearsAgain = listener;
+    },
+    renew: (leases) => leased.renew(leases),
     release: (leases) => leased.release(leases),
     async insert(executor, deliveries) {
       const messages = new Set<SharedMessage>();
@@ -236,47 +350,24 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
     },
 
     async insertLeased(delivery) {
-      await inRetriedTransaction(strapi, ({ trx }) => insert(trx, [delivery], leaseMs));
+      await inRetriedTransaction(strapi, ({ trx }) => insert(trx, [delivery], byHandMs));
       const row = (await rows(await currentExecutor(strapi))
         .select('id')
         .where({ document_id: delivery.deliveryId })
         .first()) as Pick<DeliveryRow, 'id'> | undefined;
-      const claimed = row ? await leased.claimOne(Number(row.id)) : 'absent';
+      const claimed = row ? await leased.claimOne(Number(row.id), byHandMs) : 'absent';
       const lease = typeof claimed === 'string' ? undefined : (await withBodies([claimed]))[0];
       if (!lease) throw new Error('The test could not be started.');
       return lease;
     },
 
     async claimOne(id) {
-      const claimed = await leased.claimOne(id);
+      const claimed = await leased.claimOne(id, byHandMs);
       return typeof claimed === 'string' ? claimed : ((await withBodies([claimed]))[0] ?? 'absent');
     },
 
-    async settle(executor, outcomes) {
-      const held = await leased.settle(
-        executor,
-        outcomes.map(({ lease, next, attempt, endedAt }) => ({
-          id: lease.id,
-          owner: lease.owner,
-          dueAt: next.nextAttemptAt,
-          columns: {
-            status: next.status,
-            tries: next.tries,
-            next_attempt_at: next.nextAttemptAt,
-            finished_at: next.nextAttemptAt === null ? endedAt : null,
-            error: attempt.error,
-          },
-        }))
-      );
-      await appendAttempts(
-        strapi,
-        executor,
-        outcomes
-          .filter(({ lease }) => held.has(lease.id))
-          .map(({ lease, attempt }) => ({ delivery: lease.id, webhook: lease.group, attempt }))
-      );
-      return held;
-    },
+    lineOf: (lease) => settling.lineOf(lease),
+    settle: (executor, outcomes) => settling.settle(executor, outcomes),
 
     async putAside(leases) {
       const settlements = leases.map(({ id, owner, delivery }) => {
@@ -284,19 +375,43 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
         const dueAt = delivery.status === 'pending' ? ASIDE_UNTIL : null;
         return { id, owner, dueAt, columns: {} };
       });
-      await inRetriedTransaction(strapi, ({ trx }) => leased.settle(trx, settlements));
+      await inRetriedTransaction(strapi, async ({ trx }) => {
+        await leased.settle(trx, settlements);
+        // Nobody knows when a module will be on again: later ones of the record do not wait for it.
+        const lines = leases.map((lease) => ({
+          webhook: lease.group,
+          line: settling.lineOf(lease),
+        }));
+        await noteEnds(strapi, trx, lines);
+      });
+    },
+
+    skip: (id) =>
+      byHand(id, () => ({
+        status: 'failed',
+        due_at: null,
+        owner: null,
+        line: null,
+        next_attempt_at: null,
+        finished_at: leased.now(),
+        error: SKIPPED,
+      })),
+
+    letPass: (id) => byHand(id, () => ({ released_at: leased.now() })),
+
+    reorder: (webhook) => reordering.reorder(webhook),
+    reorderLeft: () => reordering.reorderLeft(),
+
+    async forget(webhook) {
+      const executor = await currentExecutor(strapi);
+      for (const name of [PACES_TABLE, LINE_ENDS_TABLE]) {
+        await table(strapi, executor, name).where({ webhook_id: webhook }).delete();
+      }
     },
 
     async webhooksAside() {
-      const executor = await currentExecutor(strapi);
-      const held = table(strapi, executor, `${DELIVERIES_TABLE} as d`)
-        .select('d.id')
-        .whereRaw('?? = ??', ['d.webhook_id', 'w.id'])
-        .where('d.due_at', ASIDE_UNTIL);
-      const found = (await table(strapi, executor, `${WEBHOOKS_TABLE} as w`)
-        .whereExists(held)
-        .pluck('w.id')) as number[];
-      return found.map(Number);
+      const found = await webhooksDueAt(strapi, await currentExecutor(strapi), ASIDE_UNTIL);
+      return found.map(({ id }) => Number(id));
     },
 
     async eventsAside(webhook) {
@@ -317,6 +432,37 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
           .whereIn('id', ids)
           .update({ due_at: trx.raw('COALESCE(next_attempt_at, ?)', [leased.now()]) });
         return ids.length;
+      }),
+
+    discard: (webhook, limit, force) =>
+      inRetriedTransaction(strapi, async ({ trx }) => {
+        const pending = () =>
+          rows(trx).where({ webhook_id: webhook, status: 'pending', is_test: false });
+        const at = leased.now();
+        const free = pending();
+        if (!force) {
+          free.andWhere((any) => {
+            any.whereNull('owner').orWhere('due_at', '<=', at);
+          });
+        }
+        // As the log's index has them: by their ids all that wait would be sorted.
+        const ids = (await free
+          .orderBy(['error', 'created_at', 'id'])
+          .limit(limit)
+          .forUpdate()
+          .pluck('id')) as number[];
+        if (ids.length > 0) {
+          await rows(trx).whereIn('id', ids).update({
+            status: 'failed',
+            due_at: null,
+            owner: null,
+            line: null,
+            error: DISCARDED,
+            next_attempt_at: null,
+            finished_at: at,
+          });
+        }
+        return { ended: ids.length, isLeft: Boolean(await pending().first('id')) };
       }),
 
     async endImported(webhooks, limit) {

@@ -1,0 +1,24 @@
+import type { ReactNode } from 'react';
+import { styled } from 'styled-components';
+
+const Details = styled.details`
+  summary {
+    cursor: pointer;
+    padding: ${({ theme }) => theme.spaces[1]} 0;
+    font-size: ${({ theme }) => theme.fontSizes[2]};
+    font-weight: 600;
+    color: ${({ theme }) => theme.colors.primary700};
+  }
+
+  &[open] summary {
+    margin-bottom: ${({ theme }) => theme.spaces[3]};
+  }
+`;
+
+/** What few need, folded away behind its name. */
+export const Folded = ({ label, children }: { label: string; children: ReactNode }) => (
+  <Details>
+    <summary>{label}</summary>
+    {children}
+  </Details>
+);

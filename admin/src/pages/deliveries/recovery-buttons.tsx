@@ -1,0 +1,48 @@
+import { Button, Flex } from '@strapi/design-system';
+import { PaperPlane } from '@strapi/icons';
+import { type LogFilter, useCauses } from '../../services/webhooks';
+import { useText } from '../../utils/text';
+import { recoveryFilterOf } from './log-filter';
+import { useLookedAtRecovery } from './recovery-dialog';
+
+interface RecoveryButtonsProps {
+  filter: LogFilter;
+  /** Rows of deliveries that were picked. */
+  chosen: ReadonlySet<number>;
+  /** How often it is asked how many match; milliseconds. */
+  refreshMs: number;
+  onStarted(): void;
+}
+
+/** Sends deliveries again, the picked ones or all that match: first it says which they are. */
+export const RecoveryButtons = ({ filter, chosen, refreshMs, onStarted }: RecoveryButtonsProps) => {
+  const text = useText();
+  const { look, isLooking, dialog } = useLookedAtRecovery(onStarted);
+  const causes = useCauses(filter, { pollingInterval: refreshMs });
+  const failing = (causes.data?.data ?? []).reduce((sum, { count }) => sum + count, 0);
+  return (
+    <Flex gap={2} wrap="wrap">
+      <Button
+        size="S"
+        variant="secondary"
+        startIcon={<PaperPlane />}
+        disabled={chosen.size === 0}
+        loading={isLooking}
+        onClick={() => look({ ids: [...chosen] })}
+      >
+        {text('recovery.chosen', { n: chosen.size })}
+      </Button>
+      <Button
+        size="S"
+        variant="secondary"
+        startIcon={<PaperPlane />}
+        disabled={failing === 0}
+        loading={isLooking}
+        onClick={() => look(recoveryFilterOf(filter))}
+      >
+        {text('recovery.all', { n: failing })}
+      </Button>
+      {dialog}
+    </Flex>
+  );
+};

@@ -1,0 +1,14 @@
+import { RECORD_KINDS, type UnknownValue } from '../../../../shared/contracts/pos';
+import type { Translate } from '../../utils/text';
+
+/** What waits for a value, by the kinds of record that there are: "2 sales, 1 refund, 3 pieces". */
+export const waitingRecords = (
+  { by_kind: records, pieces }: Pick<UnknownValue, 'by_kind' | 'pieces'>,
+  text: Translate
+): string =>
+  [
+    ...RECORD_KINDS.filter((kind) => records[kind] > 0).map((kind) =>
+      text(`mapping.waiting.${kind}`, { n: records[kind] })
+    ),
+    text('mapping.waiting.pieces', { n: pieces }),
+  ].join(', ');

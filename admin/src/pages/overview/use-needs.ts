@@ -1,0 +1,69 @@
+import { useAccess } from '../../permissions';
+import { useConnections, usePosEvents } from '../../services/pos';
+import { useModules } from '../../services/settings';
+import { useHealth } from '../../services/webhooks';
+import { allowed, type Need, needsOfTills, needsOfWebhooks } from './needs';
+
+const REFRESH_MS = 10_000;
+
+export interface Needs {
+  isLoading: boolean;
+  /** What could not be looked at now: nothing may be said to be well then. */
+  isUnknown: boolean;
+  /** There may be more than `needs`. */
+  isPartial: boolean;
+  needs: Need[];
+}
+
+const polled = (skip: boolean) => ({ pollingInterval: REFRESH_MS, skip });
+
+/** What needs whoever is logged in, of what they may see. */
+export const useNeeds = (): Needs => {
+  const { can } = useAccess();
+  const modules = useModules();
+  const { data: switches = [], features } = modules.data ?? {};
+  const isOn = switches.some(({ id, enabled }) => id === 'webhooks' && enabled);
+  const seesWebhooks = can('webhooks.read') && isOn;
+  const hasTills = features?.pos ?? false;
+  const seesTills = can('connections.read') && hasTills;
+  const seesRecords = can('pos-events.read') && hasTills;
+
+  const health = useHealth(undefined, polled(!seesWebhooks));
+  const tills = useConnections(undefined, polled(!seesTills));
+  const unmapped = usePosEvents(
+    { states: ['needs_mapping', 'partially_applied'], perPage: 1 },
+    polled(!seesRecords)
+  );
+  const broken = usePosEvents({ states: ['failed'], perPage: 1 }, polled(!seesRecords));
+  const asked = [
+    ...(seesWebhooks ? [health] : []),
+    ...(seesTills ? [tills] : []),
+    ...(seesRecords ? [unmapped, broken] : []),
+  ];
+  const off: Need[] =
+    can('webhooks.read') && modules.data && !isOn
+      ? [
+          {
+            id: 'module-off',
+            tone: 'warning',
+            text: 'modules.webhooksOff',
+            values: {},
+            remedies: [],
+          },
+        ]
+      : [];
+  const isUnknown = modules.isError || asked.some(({ isError }) => isError);
+  return {
+    isLoading: modules.isLoading || asked.some(({ isLoading }) => isLoading),
+    isUnknown,
+    isPartial: isUnknown || (health.data?.webhooks_capped ?? false),
+    needs: [
+      ...off,
+      ...needsOfWebhooks(health.data?.webhooks ?? []),
+      ...needsOfTills(tills.data ?? [], {
+        needs_mapping: unmapped.data?.meta.pagination.total ?? 0,
+        failed: broken.data?.meta.pagination.total ?? 0,
+      }),
+    ].map((need) => allowed(need, can)),
+  };
+};

@@ -1,0 +1,108 @@
+import path from 'node:path';
+import { compare } from '../lib/measure.mjs';
+import { support } from '../lib/support.mjs';
+
+const EVENT = 'bench.event';
+
+const SLOW_MS = 50;
+const WORKERS = 4;
+/** Attempts under way at once in a worker. */
+const AT_ONCE = 16;
+/** Enough of them that none of their caps is in the way of four workers. */
+const WEBHOOKS = 8;
+/** For each webhook, and for each worker that shares them: about five seconds' work. */
+const EVENTS = 200;
+
+const QUEUED = 5000;
+
+const inProcessOf = (site) => (name, args) =>
+  site.control('run', {
+    file: path.resolve(import.meta.dirname, `../site/${name}.js`),
+    args: { event: EVENT, ...args },
+  });
+
+export const rows = ({ database, receiver, rounds, startSite }) => {
+  /** Runs with a Redis of its own; PostgreSQL stands for what several machines share. */
+  const withRedis = (work) => async () => {
+    const { createRedis, hasRedis } = support('redis');
+    if (database !== 'postgres') return { skip: 'on PostgreSQL alone' };
+    if (!hasRedis()) return { skip: 'no redis-server' };
+    const redis = await createRedis();
+    await redis.start();
+    const sites = [];
+    const start = async (options) => {
+      const site = await startSite({ accounts: false, options });
+      sites.push(site);
+      return site;
+    };
+    try {
+      return await work({ engine: 'bullmq', redis: redis.url }, start);
+    } finally {
+      for (const site of sites) await site.stop();
+      await redis.close();
+    }
+  };
+
+  const withWorkers = async (site, count, work) => {
+    const words = ['--only', 'webhooks', '--concurrency', String(AT_ONCE)];
+    const { startWorker } = support('command');
+    const starting = Array.from({ length: count }, () => startWorker(site.env(), words));
+    const workers = await Promise.all(starting);
+    try {
+      return await work();
+    } finally {
+      await Promise.all(workers.map((worker) => worker.stop()));
+    }
+  };
+
+  return [
+    {
+      name: 'four-workers',
+      what: `deliveries to receivers that take ${SLOW_MS} ms, ${AT_ONCE} at once a worker: ${WORKERS} workers; one`,
+      unit: '/s',
+      budget: { min: 3.6 },
+      run: withRedis(async (scheduler, start) => {
+        const { url, configure } = await receiver();
+        const site = await start({ scheduler, webhooks: { dispatch: false } });
+        const inSite = inProcessOf(site);
+        const webhookIds = await inSite('webhooks', { op: 'create', url, count: WEBHOOKS });
+        const send = (workers) =>
+          withWorkers(site, workers, async () => {
+            await inSite('deliveries', { count: 5, webhookIds });
+            const work = { count: EVENTS * workers, webhookIds };
+            const { deliveries, drainMs } = await inSite('deliveries', work);
+            return (deliveries / drainMs) * 1000;
+          });
+        await configure({ delayMs: SLOW_MS });
+        try {
+          return await compare(rounds, { value: () => send(WORKERS), baseline: () => send(1) });
+        } finally {
+          await configure({ delayMs: 0 });
+        }
+      }),
+    },
+    {
+      name: 'engine-bullmq',
+      what: `deliveries, ${QUEUED} queued, sent and recorded by one process: bullmq; the embedded engine`,
+      unit: '/s',
+      budget: { min: 0.95 },
+      run: withRedis(async (scheduler, start) => {
+        const { url } = await receiver();
+        const send = async (inSite, webhookIds) => {
+          const work = { count: QUEUED, webhookIds };
+          const { deliveries, drainMs } = await inSite('deliveries', work);
+          return (deliveries / drainMs) * 1000;
+        };
+        const prepare = async (options) => {
+          const inSite = inProcessOf(await start(options));
+          const webhookIds = await inSite('webhooks', { op: 'create', url });
+          await inSite('deliveries', { count: 500, webhookIds });
+          return () => send(inSite, webhookIds);
+        };
+        const value = await prepare({ scheduler });
+        const baseline = await prepare({});
+        return compare(rounds, { value, baseline });
+      }),
+    },
+  ];
+};

@@ -1,0 +1,47 @@
+'use strict';
+
+/** What a route refuses names its fields; whoever typed the command knows them as options. */
+const asOptions = (command, error) => {
+  const issues = error?.details?.errors;
+  if (error?.name !== 'ValidationError' || !Array.isArray(issues) || issues.length === 0)
+    return error;
+  const lines = issues.map(({ path, message }) => {
+    const field = path.find((part) => part !== 'filter');
+    return `--${field === 'ids' ? 'id' : String(field).replaceAll('_', '-')} ${message}`;
+  });
+  return new Error(`${command}: ${lines.join('; ')}`);
+};
+
+/**
+ * Calls an action of the management routes within this process: what it checks and answers is what the
+ * route does.
+ * @param command what the message about a wrong option begins with
+ */
+const createManagement = (strapi, command) => {
+  if (!strapi.plugins.switchboard)
+    throw new Error('The plugin switchboard is not on in config/plugins of this site.');
+  return async (controller, action, { query = {}, params = {}, body } = {}) => {
+    const refuse = (message) => {
+      throw new Error(`${command}: ${message}`);
+    };
+    const ctx = {
+      query,
+      params,
+      request: { body },
+      state: {},
+      conflict: refuse,
+      serviceUnavailable: refuse,
+    };
+    // The routes are not there either while the module is off.
+    const modules = strapi.service('plugin::switchboard.modules');
+    if (!(await modules.isEnabled('webhooks'))) refuse('the module Webhooks is switched off.');
+    try {
+      await strapi.controller(`plugin::switchboard.${controller}`)[action](ctx);
+    } catch (error) {
+      throw asOptions(command, error);
+    }
+    return ctx.body;
+  };
+};
+
+module.exports = { createManagement };

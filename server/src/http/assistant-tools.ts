@@ -1,0 +1,47 @@
+import type { Core } from '@strapi/strapi';
+import { errors, type z } from '@strapi/utils';
+import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
+import { errorText } from '../runtime/error-text';
+
+/** A tool that assistants may use over the host's MCP server; docs/operations.md#assistants. */
+export interface AssistantTool<Input extends z.ZodObject, Output extends z.ZodObject> {
+  name: `switchboard_${string}`;
+  title: string;
+  description: string;
+  /** A token that was not granted it is not shown the tool. */
+  action: AdminAction;
+  input: Input;
+  output: Output;
+  /** What it throws of the host's errors is what the assistant is told. */
+  run(input: z.infer<Input>): Promise<z.infer<Output>>;
+}
+
+/** Offers a tool where the host has an MCP server; else nothing happens. To be called in `register`. */
+export const offerTool = <Input extends z.ZodObject, Output extends z.ZodObject>(
+  strapi: Core.Strapi,
+  { name, title, description, action, input, output, run }: AssistantTool<Input, Output>
+): void => {
+  // Hosts before 5.47 have none.
+  const { ai } = strapi as { ai?: { mcp?: Core.Strapi['ai']['mcp'] } };
+  ai?.mcp?.registerTool<string, z.ZodObject, string, string, z.ZodObject>({
+    name,
+    title,
+    description,
+    auth: { policies: [{ action: adminActionId(action) }] },
+    resolveInputSchema: () => input,
+    resolveOutputSchema: () => output,
+    createHandler:
+      () =>
+      async ({ args }) => {
+        try {
+          const structuredContent = await run(args as z.infer<Input>);
+          const text = JSON.stringify(structuredContent);
+          return { content: [{ type: 'text', text }], structuredContent };
+        } catch (error) {
+          if (error instanceof errors.ApplicationError) throw error;
+          strapi.log.error(`switchboard: the tool ${name} failed: ${errorText(error)}`);
+          throw new Error('It could not be done; the log of the site says why.', { cause: error });
+        }
+      },
+  });
+};

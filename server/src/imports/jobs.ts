@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import type { ImportJob } from '../../../shared/contracts/imports';
+import { getClock } from '../database/clock';
+import { currentExecutor, inTransaction, table } from '../database/connection';
+import { insertRows } from '../database/insert-rows';
+import { firstOrNotFound } from '../database/errors/first-or-not-found';
+import { errorText } from '../runtime/error-text';
+import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import {
+  IMPORT_REJECTS_TABLE,
+  type ImportKind,
+  type ImportRejectRow,
+  type ImportRow,
+  IMPORTS_TABLE,
+} from './tables';
+import type { ImportCounts, ImportWatch } from './watch';
+
+/** Rejects, or differences, that are kept of one import. */
+const REJECTS = 10_000;
+/** An import that did not get on for this long has lost its process. */
+const LOST_MS = 120_000;
+const KEEP_MS = 90 * 86_400_000;
+const PAGE = 500;
+
+interface Reject {
+  line: number;
+  message: string;
+  cells: string;
+}
+
+export interface NewImport {
+  kind: ImportKind;
+  dryRun: boolean;
+  madeBy: string | null;
+}
+
+/** Writes down how one import gets on. */
+export interface ImportTracker extends ImportWatch {
+  /** Resolves with its id once the header was read. */
+  readonly started: Promise<number>;
+  finish(): Promise<void>;
+  fail(error: unknown): Promise<void>;
+}
+
+const forgetOld = async (strapi: Core.Strapi, now: number): Promise<void> => {
+  await inTransaction(strapi, async ({ trx }) => {
+    const old = (await table(strapi, trx, IMPORTS_TABLE)
+      .select('id')
+      .where('started_at', '<', now - KEEP_MS)
+      .limit(PAGE)) as { id: number }[];
+    const ids = old.map(({ id }) => id);
+    if (ids.length === 0) return;
+    await table(strapi, trx, IMPORT_REJECTS_TABLE).whereIn('import_id', ids).delete();
+    await table(strapi, trx, IMPORTS_TABLE).whereIn('id', ids).delete();
+  });
+};
+
+/** Begins to write an import down, with its first row. */
+export const trackImport = (
+  strapi: Core.Strapi,
+  { kind, dryRun, madeBy }: NewImport
+): ImportTracker => {
+  const clock = getClock(strapi);
+  let id: number | null = null;
+  let kept = 0;
+  const waiting: Reject[] = [];
+  let begin: (id: number) => void = () => undefined;
+  const started = new Promise<number>((resolve) => {
+    begin = resolve;
+  });
+
+  const update = async (values: Record<string, unknown>): Promise<void> => {
+    if (id === null) return;
+    const importId = id;
+    const rejects = waiting.splice(0);
+    await inTransaction(strapi, async ({ trx }) => {
+      await insertRows(
+        strapi,
+        trx,
+        IMPORT_REJECTS_TABLE,
+        rejects.map((reject) => ({ import_id: importId, ...reject }))
+      );
+      await table(strapi, trx, IMPORTS_TABLE)
+        .where({ id: importId })
+        .update({ ...values, seen_at: clock.now() });
+    });
+  };
+
+  return {
+    started,
+
+    async header(headings) {
+      const now = clock.now();
+      await forgetOld(strapi, now);
+      const token = randomUUID();
+      const executor = await currentExecutor(strapi);
+      await table(strapi, executor, IMPORTS_TABLE).insert({
+        token,
+        kind,
+        state: 'running',
+        dry_run: dryRun,
+        header: JSON.stringify(headings),
+        total: 0,
+        created: 0,
+        updated: 0,
+        unchanged: 0,
+        failed: 0,
+        made_by: madeBy,
+        started_at: now,
+        seen_at: now,
+      });
+      const row = (await table(strapi, executor, IMPORTS_TABLE)
+        .where({ token })
+        .first()) as ImportRow;
+      id = Number(row.id);
+      begin(id);
+    },
+
+    failed(line, message, cells) {
+      if (kept >= REJECTS) return;
+      kept += 1;
+      waiting.push({ line, message, cells: JSON.stringify(cells) });
+    },
+
+    async advance({ total, created, updated, unchanged, failed }: ImportCounts) {
+      await update({ total, created, updated, unchanged, failed });
+    },
+
+    finish: () => update({ state: 'done', finished_at: clock.now() }),
+
+    fail: (error) =>
+      update({
+        state: 'failed',
+        error: error instanceof errors.ApplicationError ? error.message : errorText(error),
+        finished_at: clock.now(),
+      }),
+  };
+};
+
+const lostText = (kind: ImportKind): string =>
+  kind === 'levels'
+    ? 'The process that checked the levels has ended. Check them again.'
+    : 'The process that imported it has ended. Send the file again.';
+
+const toJob = (row: ImportRow, now: number): ImportJob => {
+  const lost = row.state === 'running' && Number(row.seen_at) < now - LOST_MS;
+  return {
+    id: Number(row.id),
+    kind: row.kind,
+    state: lost ? 'failed' : row.state,
+    dry_run: Boolean(row.dry_run),
+    total: Number(row.total),
+    created: Number(row.created),
+    updated: Number(row.updated),
+    unchanged: Number(row.unchanged),
+    failed: Number(row.failed),
+    error: lost ? lostText(row.kind) : row.error,
+    made_by: row.made_by,
+    started_at: isoTime(Number(row.started_at)),
+    finished_at: isoTimeOrNull(row.finished_at),
+  };
+};
+
+const rowOf = async (strapi: Core.Strapi, id: number): Promise<ImportRow> =>
+  firstOrNotFound<ImportRow>(
+    table(strapi, await currentExecutor(strapi), IMPORTS_TABLE).where({ id }),
+    'Import'
+  );
+
+/** How an import gets on. @throws NotFoundError (404) */
+export const readJob = async (strapi: Core.Strapi, id: number): Promise<ImportJob> =>
+  toJob(await rowOf(strapi, id), getClock(strapi).now());
+
+/** The headings of an import's file. */
+export const headingsOf = async (strapi: Core.Strapi, id: number): Promise<string[]> =>
+  JSON.parse((await rowOf(strapi, id)).header) as string[];
+
+/** Rows that were not imported, in the order in which they failed, some at a time. */
+export async function* rejectsOf(
+  strapi: Core.Strapi,
+  id: number
+): AsyncGenerator<{ line: number; message: string; cells: string[] }> {
+  let after = 0;
+  for (;;) {
+    const rows = (await table(strapi, await currentExecutor(strapi), IMPORT_REJECTS_TABLE)
+      .where({ import_id: id })
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(PAGE)) as ImportRejectRow[];
+    for (const { line, message, cells } of rows) {
+      yield { line: Number(line), message, cells: JSON.parse(cells) as string[] };
+    }
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE) return;
+    after = Number(last.id);
+  }
+}

@@ -1,0 +1,75 @@
+import type { Core } from '@strapi/strapi';
+import { z } from '@strapi/utils';
+import type { Context, Next } from 'koa';
+import type { Readable } from 'node:stream';
+import type { FileKind } from '../../../shared/contracts/imports';
+import { nameOfAdminUser } from '../access/current-admin-user';
+import { withSpooled } from '../http/spool';
+import { withoutTrailingSlashes } from '../http/trailing-slashes';
+import { leaveUnparsed, typeOfUnparsed } from '../http/unparsed';
+import { fieldError, parseInput } from '../http/validation';
+import { errorText } from '../runtime/error-text';
+import { readJob, trackImport } from './jobs';
+import type { ImportRun } from './watch';
+
+const PATH = /^\/switchboard\/(contacts|items)\/import$/;
+const TYPES = /^(text\/csv|application\/csv|application\/vnd\.ms-excel|text\/plain)\b/i;
+
+const flag = (fallback: boolean) =>
+  z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .default(fallback);
+
+const uploadQuery = z.object({ dry_run: flag(false), wait: flag(true) });
+
+/**
+ * Comes before the host's body parser, which would read the whole file into memory, or refuse it:
+ * the stream is left alone for the route.
+ */
+export const leaveImportsUnread = async (ctx: Context, next: Next): Promise<void> => {
+  if (ctx.method === 'POST' && PATH.test(withoutTrailingSlashes(ctx.path.toLowerCase()))) {
+    leaveUnparsed(ctx.req);
+  }
+  await next();
+};
+
+/**
+ * Answers a file that is the body of a request: with the report once it was imported, or with
+ * `?wait=false` as soon as its header was read (202), while the import goes on.
+ * @param run  imports the rows of a file
+ * @throws ValidationError (400) where it is no CSV file, or its header is wrong
+ */
+export const answerUpload = async <Report extends object>(
+  strapi: Core.Strapi,
+  ctx: Context,
+  kind: FileKind,
+  run: (file: Readable, options: ImportRun) => Promise<Report>
+): Promise<void> => {
+  const { dry_run: dryRun, wait } = parseInput(uploadQuery, ctx.query);
+  if (!TYPES.test(typeOfUnparsed(ctx.req))) {
+    throw fieldError('content-type', 'send the file as the body, with the type text/csv');
+  }
+  const tracker = trackImport(strapi, { kind, dryRun, madeBy: nameOfAdminUser(ctx) });
+  const work = withSpooled(ctx.req as Readable, async (file) => {
+    try {
+      const report = await run(file, { dryRun, watch: tracker });
+      await tracker.finish();
+      return report;
+    } catch (error) {
+      await tracker.fail(error);
+      throw error;
+    }
+  });
+  if (wait) {
+    const report = await work;
+    ctx.body = { data: { ...(await readJob(strapi, await tracker.started)), ...report } };
+    return;
+  }
+  const id = await Promise.race([tracker.started, work.then(() => tracker.started)]);
+  work.catch((error: unknown) => {
+    strapi.log.error(`switchboard: the import ${id} ended early: ${errorText(error)}`);
+  });
+  ctx.body = { data: await readJob(strapi, id) };
+  ctx.status = 202;
+};

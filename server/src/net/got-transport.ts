@@ -1,0 +1,94 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Got, Request } from 'got';
+import { type Agents, createAgents } from './agents';
+import type { Informational } from './answer';
+import {
+  type AnswerListener,
+  DEFAULT_USER_AGENT,
+  InvalidAnswerError,
+  type JudgedRequest,
+  type OpenTransport,
+  type Sending,
+} from './transport';
+
+/** An instance for each kind of connection: an option that a request need not say costs it nothing. */
+interface Instances {
+  pooled: Got;
+  fresh: Got;
+}
+
+/**
+ * got is ESM only, hence `import`. Everything that a single request need not say is said
+ * here: each option costs time on every request. It is used as a stream, which is a third faster
+ * than its promises and lets the answer be cut off.
+ */
+const loadGot = async (): Promise<Got> => {
+  const { got } = await import('got');
+  return got.extend({
+    method: 'POST',
+    isStream: true,
+    retry: { limit: 0 },
+    followRedirect: false,
+    decompress: false,
+    throwHttpErrors: false,
+    // Set, so that NODE_TLS_REJECT_UNAUTHORIZED=0 somewhere on the site does not reach receivers.
+    https: { rejectUnauthorized: true },
+    headers: { 'user-agent': DEFAULT_USER_AGENT },
+  });
+};
+
+const follow = (stream: Request, listener: AnswerListener): Sending => {
+  let over = false;
+  const fail = (error: unknown): void => {
+    // What follows the first error, or our own destroying, must find a listener, and tells nothing.
+    if (over) return;
+    over = true;
+    listener.error(error, stream.reusedSocket === true);
+  };
+  stream.once('response', ({ statusCode, headers }: IncomingMessage) =>
+    listener.head({ status: statusCode ?? 0, headers })
+  );
+  stream.on('information', (told: Informational) => listener.informational(told));
+  stream.on('data', (chunk: Buffer) => listener.data(chunk));
+  stream.once('end', () => {
+    over = true;
+    listener.end();
+  });
+  // 101: the socket has left the request, nobody else would close it.
+  stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
+    socket.destroy();
+    fail(new InvalidAnswerError());
+  });
+  stream.on('error', fail);
+  return {
+    destroy() {
+      over = true;
+      stream.destroy();
+    },
+  };
+};
+
+/** The client `got`, over agents of our own. */
+export const openGot: OpenTransport = async ({ lookups, maxSocketsPerHost }) => {
+  const got = await loadGot();
+  const guarded = createAgents(lookups.guarded, maxSocketsPerHost);
+  const open = createAgents(lookups.open, maxSocketsPerHost);
+  const instances = ({ pooled, fresh }: Agents): Instances => ({
+    pooled: got.extend({ agent: pooled }),
+    fresh: got.extend({ agent: fresh }),
+  });
+  const guardedGot = instances(guarded);
+  const unguardedGot = instances(open);
+  return {
+    send({ url, headers, body, localAllowed, fresh }: JudgedRequest, listener) {
+      const { pooled, fresh: anew } = localAllowed ? unguardedGot : guardedGot;
+      const instance = fresh ? anew : pooled;
+      return follow(instance(url.href, { headers, body }) as unknown as Request, listener);
+    },
+    close() {
+      guarded.destroy();
+      open.destroy();
+    },
+  };
+};

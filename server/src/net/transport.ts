@@ -1,0 +1,79 @@
+import type { LookupFunction } from 'node:net';
+import type { Informational, AnswerHead } from './answer';
+
+/** A request whose address and headers were judged. */
+export interface JudgedRequest {
+  url: URL;
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  /** Sent byte for byte. */
+  body: string | Buffer;
+  /** Connections made while local addresses were allowed are not for requests that are not. */
+  localAllowed: boolean;
+  /** Whether a connection of its own is to be made for it. */
+  fresh: boolean;
+}
+
+/** What a request's sender hears of it. After `end` or `error` it hears nothing more. */
+export interface AnswerListener {
+  /** An answer before the answer (1xx). */
+  informational(told: Informational): void;
+  head(head: AnswerHead): void;
+  data(chunk: Buffer): void;
+  /** The answer was complete. */
+  end(): void;
+  /** @param wasReused whether the connection had served an earlier request */
+  error(error: unknown, wasReused: boolean): void;
+}
+
+/** A request that is on its way. */
+export interface Sending {
+  /** Gives it up, and closes its connection where the answer is not complete. */
+  destroy(): void;
+}
+
+/**
+ * An HTTP client library behind one interface: it posts, and knows nothing of deadlines, limits and
+ * causes. It follows no redirect, inflates nothing, tries nothing again, uses no proxy, checks
+ * certificates, and asks the guard's lookups for every address that it connects to.
+ */
+export interface Transport {
+  send(request: JudgedRequest, listener: AnswerListener): Sending;
+  /** Closes every connection. */
+  close(): void;
+}
+
+export interface TransportOptions {
+  /** The guard's: of requests that may reach local addresses, and of all others. */
+  lookups: { guarded: LookupFunction; open: LookupFunction };
+  /** Connections to one host and port. */
+  maxSocketsPerHost: number;
+}
+
+/** @throws where its package cannot be loaded */
+export type OpenTransport = (options: TransportOptions) => Promise<Transport>;
+
+/** How long an idle connection is kept, in milliseconds. */
+export const IDLE_MS = 30_000;
+/** Node's 250 ms gives up on receivers that are merely far away when a name has several addresses. */
+export const ADDRESS_ATTEMPT_MS = 1000;
+/** Sent where nobody says otherwise. */
+export const DEFAULT_USER_AGENT = 'Switchboard';
+
+/** The receiver sent what HTTP does not allow, or more of it than is read. */
+export class InvalidAnswerError extends Error {
+  readonly code = 'ERR_INVALID_ANSWER';
+  constructor() {
+    super('The answer is not valid HTTP.');
+    this.name = 'InvalidAnswerError';
+  }
+}
+
+/** The connection ended before the answer did. */
+export class ClosedEarlyError extends Error {
+  readonly code = 'ERR_CLOSED_EARLY';
+  constructor() {
+    super('The connection was closed before the answer was complete.');
+    this.name = 'ClosedEarlyError';
+  }
+}

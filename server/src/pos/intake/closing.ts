@@ -1,0 +1,182 @@
+import type { Core } from '@strapi/strapi';
+import type { Accepted, ClosingAnswer } from '../../../../shared/contracts/pos';
+import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
+import { isDuplicate } from '../../database/errors/duplicate';
+import { withTransientRetry } from '../../database/errors/retry';
+import { getPublisher } from '../../webhooks/publishing/publisher';
+import {
+  closingAnswer,
+  closingEvent,
+  compareAgain,
+  type ComparedClosing,
+  compareWithRecords,
+} from '../closings/closings';
+import { connectionsOf, groupsOf } from '../processing/connection-groups';
+import type { ClosingRecord } from '../rules/records';
+import {
+  type ConnectionRow,
+  type PosClosingRow,
+  type PosEventRow,
+  POS_CLOSINGS_TABLE,
+  POS_EVENTS_TABLE,
+} from '../tables';
+import { answerOfAcceptance } from './answers';
+import type { Submission } from './submission';
+
+type ClosingSubmission = Submission<ClosingRecord>;
+type Connections = ReadonlyMap<number, ConnectionRow>;
+
+interface Answered {
+  status: 200 | 202;
+  body: ClosingAnswer | Accepted;
+}
+
+const TRIES = 5;
+
+type StoredEvent = Pick<
+  PosEventRow,
+  'id' | 'kind' | 'state' | 'body_digest' | 'payload_mismatch' | 'stale'
+>;
+
+const findStored = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  { connection, idDigest }: ClosingSubmission
+): Promise<StoredEvent | undefined> =>
+  (await table(strapi, trx, POS_EVENTS_TABLE)
+    .select('id', 'kind', 'state', 'body_digest', 'payload_mismatch', 'stale')
+    .where({ connection_id: connection.id, external_digest: idDigest })
+    .first()) as StoredEvent | undefined;
+
+/** An id that was taken: by this closing, by another one, or by a record of another kind. */
+const answerAgain = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  submission: ClosingSubmission,
+  stored: StoredEvent,
+  connections: Connections
+): Promise<Answered> => {
+  const eventId = Number(stored.id);
+  const mismatch = stored.body_digest !== submission.bodyDigest;
+  if (mismatch && !stored.payload_mismatch) {
+    await table(strapi, trx, POS_EVENTS_TABLE)
+      .where({ id: eventId })
+      .update({ payload_mismatch: true });
+  }
+  const closing = (await table(strapi, trx, POS_CLOSINGS_TABLE)
+    .where({ event_id: eventId })
+    .first()) as PosClosingRow | undefined;
+  const compared = closing && (await compareAgain(strapi, trx, closing, connections));
+  if (!compared) {
+    const { state, stale } = stored;
+    const told = { state, mismatch, stale: JSON.parse(stale || '[]') };
+    return answerOfAcceptance('closing', { outcome: 'duplicate', eventId, ...told });
+  }
+  const body = closingAnswer(eventId, compared, true);
+  return { status: 200, body: { ...body, ...(mismatch && { payload_mismatch: true as const }) } };
+};
+
+/** Closings are judged where they are accepted, so they are never due. */
+const insertEvent = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  submission: ClosingSubmission,
+  { state }: ComparedClosing
+): Promise<number> => {
+  const { connection, record, body, bodyDigest, idDigest, receivedAtMs } = submission;
+  const row: Omit<PosEventRow, 'id'> = {
+    connection_id: Number(connection.id),
+    kind: 'closing',
+    external_id: record.externalId,
+    external_digest: idDigest,
+    family_digest: null,
+    state,
+    mode: connection.mode,
+    flags: JSON.stringify(record.clockAhead ? ['clock_ahead'] : []),
+    settled_flags: '[]',
+    payload_mismatch: false,
+    occurred_at: record.occurredAt,
+    occurred_ms: record.occurredAtMs,
+    effective_at: record.effectiveMs,
+    received_at: receivedAtMs,
+    processed_at: receivedAtMs,
+    location_ref: record.locationRef,
+    location_id: null,
+    only_location_id: null,
+    items: null,
+    ignored: null,
+    stale: '[]',
+    simulated: null,
+    took: null,
+    refunded: null,
+    counted: null,
+    money_left: null,
+    body,
+    body_digest: bodyDigest,
+    tries: 0,
+    error: null,
+    accepted_at: null,
+    by_hand: null,
+    due_at: null,
+    owner: null,
+  };
+  await table(strapi, trx, POS_EVENTS_TABLE).insert(row);
+  const stored = await findStored(strapi, trx, submission);
+  if (!stored) throw new Error('An accepted closing is not in its transaction.');
+  return Number(stored.id);
+};
+
+const accept = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  submission: ClosingSubmission,
+  connections: Connections
+): Promise<Answered> => {
+  const { connection, record } = submission;
+  const place = { connection: Number(connection.id), mode: connection.mode };
+  const compared = await compareWithRecords(strapi, trx, record, place, connections);
+  const eventId = await insertEvent(strapi, trx, submission, compared);
+  await table(strapi, trx, POS_CLOSINGS_TABLE).insert({
+    event_id: eventId,
+    connection_id: place.connection,
+    mode: place.mode,
+    from_at: record.fromMs,
+    to_at: record.toMs,
+    result: JSON.stringify(compared.comparison),
+  });
+  if (place.mode === 'live') {
+    await getPublisher(strapi).publish([closingEvent(eventId, compared, connection)]);
+  }
+  return { status: 202, body: closingAnswer(eventId, compared, false) };
+};
+
+const acceptOrAnswer = async (
+  strapi: Core.Strapi,
+  submission: ClosingSubmission
+): Promise<Answered> => {
+  const ids = [Number(submission.connection.id)];
+  const groups = await groupsOf(strapi, await currentExecutor(strapi), ids);
+  return inTransaction(strapi, async ({ trx }) => {
+    // First of all: MySQL goes on reading what was there when the transaction first read.
+    const connections = await connectionsOf(strapi, trx, ids, groups, { lock: true });
+    const stored = await findStored(strapi, trx, submission);
+    return stored
+      ? answerAgain(strapi, trx, submission, stored, connections)
+      : accept(strapi, trx, submission, connections);
+  });
+};
+
+/** Accepts a closing, or answers what it comes to now (docs/tills.md#closing-a-shift). */
+export const answerClosing = async (
+  strapi: Core.Strapi,
+  submission: ClosingSubmission
+): Promise<Answered> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await withTransientRetry(() => acceptOrAnswer(strapi, submission));
+    } catch (error) {
+      // A record took the id a moment ago: asked again, it is a duplicate.
+      if (attempt >= TRIES || !isDuplicate(error)) throw error;
+    }
+  }
+};

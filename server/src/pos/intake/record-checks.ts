@@ -1,0 +1,38 @@
+import type { ClosingRecord, PosRecord } from '../rules/records';
+import { type EventKind, type RecordKind, type Scope, SCOPE_OF_KIND } from '../rules/states';
+import { readClosing, readRecord } from '../rules/validate';
+import type { ConnectionRow } from '../tables';
+import { Refusal, schemaInvalid } from './answers';
+
+/** The checks of what a record is, wherever it stands. Each throws its Refusal. */
+
+export const tooLarge = (): Refusal =>
+  new Refusal('payload_too_large', 'The body is larger than this service takes.');
+
+export const requireSize = (body: Buffer, maxBytes: number): void => {
+  if (body.length > maxBytes) throw tooLarge();
+};
+
+export const hasScope = ({ scopes }: Pick<ConnectionRow, 'scopes'>, scope: Scope): boolean =>
+  (JSON.parse(scopes) as string[]).includes(scope);
+
+/** @param needed  a scope, or a kind of record for the scope that it needs */
+export const requireScope = (connection: ConnectionRow, needed: EventKind | Scope): void => {
+  const scope = needed in SCOPE_OF_KIND ? SCOPE_OF_KIND[needed as EventKind] : (needed as Scope);
+  if (hasScope(connection, scope)) return;
+  throw new Refusal('insufficient_scope', `The connection lacks the scope ${scope}.`, {
+    required_scope: scope,
+  });
+};
+
+export const requireRecord = (kind: RecordKind, body: Buffer, receivedAtMs: number): PosRecord => {
+  const reading = readRecord(kind, body, { receivedAtMs });
+  if (!reading.ok) throw schemaInvalid(kind, reading.issue);
+  return reading.record;
+};
+
+export const requireClosing = (body: Buffer, receivedAtMs: number): ClosingRecord => {
+  const reading = readClosing(body, { receivedAtMs });
+  if (!reading.ok) throw schemaInvalid('closing', reading.issue);
+  return reading.record;
+};

@@ -1,0 +1,68 @@
+import type { Core } from '@strapi/strapi';
+import { afterCommit, type Executor, inTransaction, table } from '../../database/connection';
+import { insertRows } from '../../database/insert-rows';
+import { LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
+import { getRecordStore } from '../processing/record-store';
+import {
+  POS_MAPPED_LINES_TABLE,
+  POS_MAPPINGS_TABLE,
+  type PosMappingRow,
+  WHOLE_RECORD,
+} from '../tables';
+import { itemsService } from './destinations';
+import { wakeMapped } from './mapped-lines';
+
+/** Every record of an item that a mapping made is one of the mapping's. */
+const claimRecords = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  mapping: number,
+  item: number
+): Promise<void> => {
+  const events = (await table(strapi, trx, MOVEMENTS_TABLE)
+    .distinct('event_id')
+    .whereIn('level_id', table(strapi, trx, LEVELS_TABLE).select('id').where({ item_id: item }))
+    .whereNotNull('event_id')) as { event_id: number }[];
+  await insertRows(
+    strapi,
+    trx,
+    POS_MAPPED_LINES_TABLE,
+    events.map(({ event_id: event }) => ({
+      mapping_id: mapping,
+      event_id: event,
+      line: WHOLE_RECORD,
+    }))
+  );
+};
+
+/**
+ * The mapping holds no more; its records are worked on again. The item that it made or brought back is
+ * archived. One that was there before has a history of its own, which stays: of that item only those
+ * lines are taken back that the mapping decided.
+ * @returns how many records are worked on again
+ */
+export const endMapping = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  row: PosMappingRow
+): Promise<number> => {
+  const id = Number(row.id);
+  await table(strapi, trx, POS_MAPPINGS_TABLE)
+    .where({ id })
+    .update({ active_digest: null, undone_at: Date.now() });
+  if (row.item_id !== null && (row.made_item || row.revived_item)) {
+    const item = Number(row.item_id);
+    if (row.made_item) await claimRecords(strapi, trx, id, item);
+    await itemsService(strapi).archiveItem(item);
+  }
+  const records = await wakeMapped(strapi, trx, id);
+  afterCommit(strapi, () => {
+    // Once more: a record may have been applied by it meanwhile.
+    getRecordStore(strapi).detached(() =>
+      inTransaction(strapi, ({ trx: later }) => wakeMapped(strapi, later, id)).catch(() =>
+        strapi.log.warn(`switchboard: the records of the mapping ${id} were not looked at again`)
+      )
+    );
+  });
+  return records;
+};

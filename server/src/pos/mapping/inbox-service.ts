@@ -1,0 +1,131 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type { Mapping, Resolved, UnknownValue } from '../../../../shared/contracts/pos';
+import type { Page } from '../../../../shared/contracts/webhooks';
+import { type Executor, table } from '../../database/connection';
+import { inUniqueTransaction } from '../../database/errors/duplicate';
+import { firstOrNotFound } from '../../database/errors/first-or-not-found';
+import type { PageRequest } from '../../http/pagination';
+import { fieldError } from '../../http/validation';
+import type { Big } from '../../stock/tables';
+import { wakeTwice } from '../processing/waits';
+import {
+  type ConnectionRow,
+  CONNECTIONS_TABLE,
+  POS_MAPPINGS_TABLE,
+  POS_WAITS_TABLE,
+  type PosMappingRow,
+} from '../tables';
+import { type Destination, destinationOf } from './destinations';
+import { endMapping } from './end-mapping';
+import { listMappings, listUnknown } from './inbox-lists';
+import type { InboxQuery, Resolve } from './inputs';
+import { mappingDigest } from './mappings';
+import { connectionWait } from './wait';
+import { refusal } from '../../runtime/refusal';
+
+/** What tills sent and the site does not know; docs/tills.md#mapping-what-is-unknown. */
+export interface MappingInboxService {
+  /** Those of the latest records first. */
+  list(query: InboxQuery): Promise<Page<UnknownValue>>;
+  /**
+   * Says what a value means, for the records that wait and for later ones.
+   * @param madeBy  who says it
+   * @throws ValidationError (400) that names what there is none of
+   */
+  resolve(input: Resolve, madeBy: string | null): Promise<Resolved>;
+  /**
+   * Takes a mapping back: its records wait again, and what they did to the shelves is reversed. An
+   * item that it made or brought back is archived. One that was undone already stays so.
+   * @throws NotFoundError (404)
+   */
+  undo(id: number): Promise<{ id: number; records: number }>;
+  /** The mappings that hold, newest first. */
+  mappings(page: PageRequest): Promise<Page<Mapping>>;
+}
+
+export const createMappingInboxService = ({
+  strapi,
+}: {
+  strapi: Core.Strapi;
+}): MappingInboxService => {
+  const mappings = (executor: Executor): Knex.QueryBuilder =>
+    table(strapi, executor, POS_MAPPINGS_TABLE);
+
+  /** What waits for a value now. */
+  const reach = async (executor: Executor, digest: string): Promise<Omit<Resolved, 'id'>> => {
+    const [row] = (await table(strapi, executor, POS_WAITS_TABLE)
+      .where({ inbox_digest: digest })
+      .count({ records: '*' })
+      .sum({ pieces: 'pieces' })) as { records: Big; pieces: Big | null }[];
+    return { records: Number(row?.records ?? 0), pieces: Number(row?.pieces ?? 0) };
+  };
+
+  const connectionOf = async (executor: Executor, id: number): Promise<void> => {
+    const row = (await table(strapi, executor, CONNECTIONS_TABLE)
+      .where({ id })
+      .whereNull('deleted_at')
+      .forUpdate()
+      .first()) as ConnectionRow | undefined;
+    if (!row)
+      throw fieldError('connection', refusal(`there is no connection ${id}`, 'no_connection'));
+  };
+
+  const store = async (
+    trx: Executor,
+    { kind, value, connection }: Resolve,
+    digest: string,
+    destination: Destination,
+    madeBy: string | null
+  ): Promise<number> => {
+    await mappings(trx).insert({
+      kind,
+      value,
+      active_digest: digest,
+      connection_id: connection ?? null,
+      ...destination,
+      made_by: madeBy,
+      created_at: Date.now(),
+    });
+    const row = (await mappings(trx).where({ active_digest: digest }).first()) as PosMappingRow;
+    return Number(row.id);
+  };
+
+  return {
+    list: (query) => listUnknown(strapi, query),
+
+    resolve: (input, madeBy) =>
+      inUniqueTransaction(strapi, async ({ trx }) => {
+        const { kind, value, connection, preview } = input;
+        // Locked first: a record that is being worked on beside it has begun to wait by then.
+        if (connection !== undefined) await connectionOf(trx, connection);
+        const digest = mappingDigest(kind, value, connection ?? null);
+        const reached = await reach(trx, digest);
+        const destination = await destinationOf(strapi, trx, input, !preview);
+        if (preview) return { id: null, ...reached };
+        const before = (await mappings(trx).where({ active_digest: digest }).first()) as
+          PosMappingRow | undefined;
+        if (before) {
+          // Its records stay where they are: from now on the value means something else.
+          await mappings(trx).where({ id: before.id }).update({ active_digest: null });
+        }
+        const id = await store(trx, input, digest, destination, madeBy);
+        await wakeTwice(strapi, trx, [
+          connection === undefined ? digest : connectionWait(connection),
+        ]);
+        return { id, ...reached };
+      }),
+
+    undo: (id) =>
+      inUniqueTransaction(strapi, async ({ trx }) => {
+        const row = await firstOrNotFound<PosMappingRow>(
+          mappings(trx).where({ id }).forUpdate(),
+          'Mapping'
+        );
+        if (row.undone_at !== null) return { id, records: 0 };
+        return { id, records: await endMapping(strapi, trx, row) };
+      }),
+
+    mappings: (request) => listMappings(strapi, request),
+  };
+};

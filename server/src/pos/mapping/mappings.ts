@@ -1,0 +1,117 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { type Executor, table } from '../../database/connection';
+import type { MappingKind } from '../../../../shared/contracts/pos';
+import { digestOf } from '../../stock/digest';
+import { gtinDigest, type ItemName, skuDigest } from '../../stock/items';
+import { ITEMS_TABLE } from '../../stock/tables';
+import { POS_MAPPINGS_TABLE, type PosMappingRow } from '../tables';
+
+/** A line that a mapping decided; `WHOLE_RECORD`: the record's location. */
+export interface MappedLine {
+  mapping: number;
+  line: number;
+}
+
+/** What the owner said of values that the site does not know. */
+export interface Mappings {
+  /** The SKU is looked up first. An item that is null: the line is ignored. */
+  ofLine(name: ItemName): { mapping: number; item: number | null } | null;
+  ofLocation(connection: number, ref: string): { mapping: number; location: number } | null;
+}
+
+/** A location as a connection names it. */
+export interface NamedLocation {
+  connection: number;
+  ref: string;
+}
+
+const locationRefDigest = ({ connection, ref }: NamedLocation): string =>
+  digestOf(`location_ref:${connection}:${ref}`);
+
+/** What a value is found by; `connection` is asked for only for a `location_ref`. */
+export const mappingDigest = (
+  kind: MappingKind,
+  value: string,
+  connection: number | null
+): string => {
+  switch (kind) {
+    case 'sku':
+      return skuDigest(value);
+    case 'gtin':
+      return gtinDigest(value);
+    case 'location_ref':
+      return locationRefDigest({ connection: connection ?? 0, ref: value });
+  }
+};
+
+type Found = Pick<PosMappingRow, 'id' | 'active_digest' | 'item_id' | 'location_id'>;
+
+const CHUNK = 500;
+
+/** Mappings that hold now; one to an item that was archived does not. */
+const readMappings = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  digests: readonly string[]
+): Promise<Map<string, Found>> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const found = new Map<string, Found>();
+  const wanted = [...new Set(digests)];
+  for (let start = 0; start < wanted.length; start += CHUNK) {
+    const rows = (await (executor as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
+      .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
+      .select('m.id', 'm.active_digest', 'm.item_id', 'm.location_id')
+      .whereIn('m.active_digest', wanted.slice(start, start + CHUNK))
+      .whereNull('i.archived_at')) as Found[];
+    for (const row of rows) if (row.active_digest) found.set(row.active_digest, row);
+  }
+  return found;
+};
+
+/** What was said of these names and locations; asks the database nothing where there are none. */
+export const loadMappings = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  names: readonly ItemName[],
+  locations: readonly NamedLocation[]
+): Promise<Mappings> => {
+  const found = await readMappings(strapi, executor, [
+    ...names.flatMap(({ sku, gtin }) => [
+      ...(sku === null ? [] : [skuDigest(sku)]),
+      ...(gtin === null ? [] : [gtinDigest(gtin)]),
+    ]),
+    ...locations.map(locationRefDigest),
+  ]);
+  return {
+    ofLine({ sku, gtin }) {
+      const row =
+        (sku === null ? undefined : found.get(skuDigest(sku))) ??
+        (gtin === null ? undefined : found.get(gtinDigest(gtin)));
+      if (!row) return null;
+      return { mapping: Number(row.id), item: row.item_id === null ? null : Number(row.item_id) };
+    },
+    ofLocation(connection, ref) {
+      const row = found.get(locationRefDigest({ connection, ref }));
+      if (!row || row.location_id === null) return null;
+      return { mapping: Number(row.id), location: Number(row.location_id) };
+    },
+  };
+};
+
+/** Digests of the values that are mapped to the items of these names: known again, their lines are too. */
+export const digestsOfMappings = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  names: readonly ItemName[]
+): Promise<string[]> => {
+  const skus = names.flatMap(({ sku }) => (sku === null ? [] : [skuDigest(sku)]));
+  if (skus.length === 0) return [];
+  const items = table(strapi, executor, ITEMS_TABLE).select('id').whereIn('sku_digest', skus);
+  const rows = (await table(strapi, executor, POS_MAPPINGS_TABLE)
+    .select('active_digest')
+    .whereIn('item_id', items)
+    .whereNotNull('active_digest')) as { active_digest: string }[];
+  return rows.map(({ active_digest: digest }) => digest);
+};

@@ -1,0 +1,137 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type { MappingKind } from '../../../../shared/contracts/pos';
+import { type Executor, table } from '../../database/connection';
+import { createLedger } from '../../stock/ledger';
+import type { LevelChange, Place } from '../../stock/levels';
+import { undoCounts } from '../../stock/undo-counts';
+import type { ProcessingContext } from '../processing/processing-context';
+import { noteOf, quantityOf } from '../rules/record-lines';
+import { POS_MAPPED_LINES_TABLE, POS_MAPPINGS_TABLE, WHOLE_RECORD } from '../tables';
+
+interface UndoneLine {
+  id: number;
+  event_id: number;
+  line: number;
+  kind: MappingKind;
+  item_id: number | null;
+}
+
+const CHUNK = 500;
+
+const undoneLines = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  events: readonly number[]
+): Promise<UndoneLine[]> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const rows: UndoneLine[] = [];
+  for (let start = 0; start < events.length; start += CHUNK) {
+    rows.push(
+      ...((await (trx as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
+        .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.id', 'd.mapping_id')
+        .select('d.id', 'd.event_id', 'd.line', 'm.kind', 'm.item_id')
+        .whereIn('d.event_id', events.slice(start, start + CHUNK))
+        .whereNotNull('m.undone_at')) as UndoneLine[])
+    );
+  }
+  return rows;
+};
+
+/** A line of a record that is in the ledger and has to come out of it. */
+interface Posted extends Place {
+  work: ProcessingContext;
+  line: number;
+}
+
+/** Forgets what an undone mapping decided of a record. @returns its lines that are in the ledger */
+const forget = (work: ProcessingContext, undone: readonly UndoneLine[]): Posted[] => {
+  const { items, locationId, row } = work;
+  const lines = new Set<number>();
+  let location = locationId;
+  for (const { line, kind, item_id: item } of undone) {
+    if (kind === 'location_ref') location = null;
+    else if (Number(line) !== WHOLE_RECORD) lines.add(Number(line));
+    else items.forEach((known, at) => known !== null && known === Number(item) && lines.add(at));
+  }
+  const isPosted = row.mode === 'live' && row.kind !== 'refund' && locationId !== null;
+  const posted = items.flatMap((item, line): Posted[] =>
+    isPosted && item !== null && (location === null || lines.has(line))
+      ? [{ work, line, item, location: locationId }]
+      : []
+  );
+  work.items = items.map((item, line) => (lines.has(line) ? null : item));
+  work.ignored = work.ignored.filter((line) => !lines.has(line));
+  work.locationId = location;
+  return posted;
+};
+
+const isCounted = ({ work: { record } }: Posted): boolean =>
+  record.kind === 'inventory' && record.mode === 'absolute';
+
+/** Moves back what sales and adjustments moved, at their own time: the fold is as if they had not. */
+const moveBack = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  posted: readonly Posted[]
+): Promise<LevelChange[]> => {
+  const ledger = createLedger(strapi, trx);
+  await ledger.lock(posted);
+  for (const { work, line, item, location } of posted) {
+    const { record, row } = work;
+    const quantity = quantityOf(record, line);
+    const moved = ledger.move({
+      item,
+      location,
+      at: Number(row.effective_at),
+      eventId: work.id,
+      note: noteOf(record, line),
+      type: record.kind === 'sale' ? 'sale' : 'adjustment',
+      reason: 'mapping_undone',
+      quantity: record.kind === 'sale' ? quantity : -quantity,
+    });
+    work.moved.push(moved);
+  }
+  return ledger.flush();
+};
+
+/**
+ * Takes back what mappings decided that were undone since: lines wait again, and what they did to the
+ * shelves is reversed. Refunds are shared out anew by whoever settles them.
+ * @returns what changed on the shelves
+ */
+export const takeBack = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  batch: readonly ProcessingContext[]
+): Promise<LevelChange[]> => {
+  const again = new Map(
+    batch.filter(({ row }) => row.processed_at !== null).map((work) => [work.id, work])
+  );
+  if (again.size === 0) return [];
+  const undone = await undoneLines(strapi, trx, [...again.keys()]);
+  if (undone.length === 0) return [];
+  const posted = [...again.values()].flatMap((work) => {
+    const own = undone.filter(({ event_id: id }) => Number(id) === work.id);
+    return own.length === 0 ? [] : forget(work, own);
+  });
+  for (let start = 0; start < undone.length; start += CHUNK) {
+    await table(strapi, trx, POS_MAPPED_LINES_TABLE)
+      .whereIn(
+        'id',
+        undone.slice(start, start + CHUNK).map(({ id }) => id)
+      )
+      .delete();
+  }
+  const counted = posted.filter(isCounted);
+  const moved = posted.filter((one) => !isCounted(one));
+  return [
+    ...(moved.length > 0 ? await moveBack(strapi, trx, moved) : []),
+    ...(await undoCounts(
+      strapi,
+      trx,
+      counted.map(({ work, line, item, location }) => ({ event: work.id, line, item, location }))
+    )),
+  ];
+};

@@ -1,0 +1,126 @@
+import type { Core } from '@strapi/strapi';
+import { currentExecutor, inTransaction, table } from '../../database/connection';
+import { withTransientRetry } from '../../database/errors/retry';
+import { errorText } from '../../runtime/error-text';
+import { nextTurn } from '../../runtime/event-loop';
+import { parseOccurredAt } from '../../stock/rules/occurred-at';
+import { markClosings, wakeComparing } from '../closings/due-closings';
+import { connectionsOf, groupsOf } from '../processing/connection-groups';
+import { getRecordStore } from '../processing/record-store';
+import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE } from '../tables';
+import { countMembers } from './count-money';
+import { loadMembers } from './members';
+
+/**
+ * Figures of what earlier versions accepted: their records have no `occurred_ms` yet. Each step takes
+ * some of one connection and fills them in, counted and marked in one transaction, so it may be
+ * interrupted anywhere and nothing counts twice, on any number of nodes.
+ */
+
+const AT_ONCE = 100;
+const LOOK_AGAIN = '17 * * * * *';
+
+type Unfilled = Pick<PosEventRow, 'id' | 'state' | 'occurred_at' | 'effective_at'>;
+
+const unfilled = async (strapi: Core.Strapi, connection: number): Promise<number[]> => {
+  const rows = (await table(strapi, await currentExecutor(strapi), POS_EVENTS_TABLE)
+    .select('id')
+    .where({ connection_id: connection })
+    .whereNull('occurred_ms')
+    .limit(AT_ONCE)) as { id: number }[];
+  return rows.map(({ id }) => Number(id));
+};
+
+/** @returns how many records were filled in */
+const fillStep = async (strapi: Core.Strapi, connection: number): Promise<number> => {
+  const ids = await unfilled(strapi, connection);
+  if (ids.length === 0) return 0;
+  const groups = await groupsOf(strapi, await currentExecutor(strapi), [connection]);
+  await inTransaction(strapi, async ({ trx, onCommit }) => {
+    const connections = await connectionsOf(strapi, trx, [connection], groups, { lock: true });
+    const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+      .select('id', 'state', 'occurred_at', 'effective_at')
+      .whereIn('id', ids)
+      .whereNull('occurred_ms')) as Unfilled[];
+    const times = new Map(
+      rows.map(({ id, occurred_at: text, effective_at: at }) => {
+        const time = parseOccurredAt(text);
+        return [Number(id), time.ok ? time.epochMs : Number(at)];
+      })
+    );
+    const processed = rows.filter(({ state }) => state !== 'pending' && state !== 'failed');
+    const members = await loadMembers(
+      strapi,
+      trx,
+      processed.map(({ id }) => Number(id))
+    );
+    const own = new Map(
+      members.map((member) => {
+        const id = Number(member.row.id);
+        const row = { ...member.row, occurred_ms: times.get(id) ?? null };
+        return [id, { ...member, row }];
+      })
+    );
+    const { texts, touched } = await countMembers(strapi, trx, own, connections);
+    for (const [id, time] of times) {
+      const counted = texts.get(id);
+      await table(strapi, trx, POS_EVENTS_TABLE)
+        .where({ id })
+        .update({ occurred_ms: time, ...(counted !== undefined && { counted }) });
+    }
+    if (await markClosings(strapi, trx, touched)) onCommit(() => wakeComparing(strapi));
+  });
+  return ids.length;
+};
+
+interface Filling {
+  stopped: boolean;
+  running: Promise<void> | null;
+}
+
+const fillings = new WeakMap<Core.Strapi, Filling>();
+
+const fillAll = async (strapi: Core.Strapi, filling: Filling): Promise<void> => {
+  const rows = (await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
+    .select('id')
+    .orderBy('id')) as { id: number }[];
+  for (const { id } of rows) {
+    for (let filled = AT_ONCE; filled > 0 && !filling.stopped;) {
+      filled = await withTransientRetry(() => fillStep(strapi, Number(id)));
+      await nextTurn();
+    }
+  }
+};
+
+const run = (strapi: Core.Strapi, filling: Filling): void => {
+  if (filling.stopped || filling.running) return;
+  filling.running = getRecordStore(strapi)
+    .detached(() => fillAll(strapi, filling))
+    .catch((error: unknown) => {
+      strapi.log.error(`switchboard: older records were not counted: ${errorText(error)}`);
+    })
+    .finally(() => {
+      filling.running = null;
+    });
+};
+
+/** Fills in what is there, and looks each minute for what a node of an earlier version accepted. */
+export const keepFilling = (strapi: Core.Strapi): void => {
+  const filling: Filling = { stopped: false, running: null };
+  fillings.set(strapi, filling);
+  strapi.cron.add({
+    switchboardSalesFigures: {
+      task: async () => run(strapi, filling),
+      options: { rule: LOOK_AGAIN },
+    },
+  });
+  run(strapi, filling);
+};
+
+/** Lets the step under way commit. */
+export const stopFilling = async (strapi: Core.Strapi): Promise<void> => {
+  const filling = fillings.get(strapi);
+  if (!filling) return;
+  filling.stopped = true;
+  await filling.running;
+};

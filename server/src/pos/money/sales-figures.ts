@@ -1,0 +1,194 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type {
+  SalesFigures,
+  SalesGroup,
+  SalesMeta,
+  SalesRow,
+  ShopDay,
+} from '../../../../shared/contracts/pos';
+import { getOptions } from '../../config';
+import { currentExecutor, type Executor, table } from '../../database/connection';
+import { ITEMS_TABLE } from '../../stock/tables';
+import { dayInZone, daysOfZone, type ZonedDay } from '../rules/days';
+import { CONNECTIONS_TABLE } from '../tables';
+import { ITEM_SALES_TABLE, joined, SALES_TABLE } from './counted';
+
+/** Days of the shop's time zone, both included; `YYYY-MM-DD`. */
+interface Range {
+  from: string;
+  to: string;
+  connection?: number | undefined;
+}
+
+interface SalesQuery extends Range {
+  item?: number | undefined;
+  group: SalesGroup;
+  /** Whether rows say how many pieces went and came back. */
+  pieces?: boolean | undefined;
+}
+
+interface Sum {
+  count: number;
+  total: bigint;
+  pieces: number;
+}
+
+/** Sums of one key and currency. */
+interface Sums {
+  key: number | string;
+  currency: string;
+  sales: Sum;
+  refunds: Sum;
+}
+
+type Row = Record<string, number | string | null>;
+
+/** The time zone by which days begin: the option's, else the server's. */
+export const timeZoneOf = (strapi: Core.Strapi): string =>
+  getOptions(strapi).pos.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const sumOf = (row: Row, what: 'sales' | 'refunds'): Sum => ({
+  count: Number(row[what]),
+  total: joined(row[`${what}_high`], row[`${what}_low`]),
+  pieces: Number(row[`${what}_pieces`] ?? 0),
+});
+
+/** Sums by the column of the key, within some days. */
+const readSums = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  { connection, item, group }: Omit<SalesQuery, 'from' | 'to'>,
+  days: readonly ZonedDay[]
+): Promise<Sums[]> => {
+  const byItem = item !== undefined || group === 'item';
+  const key = { day: 'quarter', connection: 'connection_id', item: 'item_id' }[group];
+  const query: Knex.QueryBuilder = table(strapi, executor, byItem ? ITEM_SALES_TABLE : SALES_TABLE)
+    .select(key, 'currency')
+    .sum({
+      sales: 'sales',
+      sales_high: 'sales_high',
+      sales_low: 'sales_low',
+      sales_pieces: 'sales_pieces',
+      refunds: 'refunds',
+      refunds_high: 'refunds_high',
+      refunds_low: 'refunds_low',
+      refunds_pieces: 'refunds_pieces',
+    })
+    .where('quarter', '>=', days[0]?.from ?? 0)
+    .where('quarter', '<', days.at(-1)?.to ?? 0)
+    .groupBy(key, 'currency')
+    .orderBy([key, 'currency']);
+  if (connection !== undefined) query.where({ connection_id: connection });
+  if (item !== undefined) query.where({ item_id: item });
+  return ((await query) as Row[]).map((row) => ({
+    key: Number(row[key]),
+    currency: String(row.currency),
+    sales: sumOf(row, 'sales'),
+    refunds: sumOf(row, 'refunds'),
+  }));
+};
+
+/** Adds up what has one key and currency, in the order in which they come. */
+const gathered = (sums: readonly Sums[]): Sums[] => {
+  const byKey = new Map<string, Sums>();
+  for (const one of sums) {
+    const key = `${one.key}/${one.currency}`;
+    const known = byKey.get(key);
+    if (!known) {
+      byKey.set(key, { ...one, sales: { ...one.sales }, refunds: { ...one.refunds } });
+      continue;
+    }
+    for (const what of ['sales', 'refunds'] as const) {
+      known[what].count += one[what].count;
+      known[what].total += one[what].total;
+      known[what].pieces += one[what].pieces;
+    }
+  }
+  // What was counted and is counted elsewhere now leaves a row of nothing.
+  return [...byKey.values()].filter(({ sales, refunds }) => sales.count > 0 || refunds.count > 0);
+};
+
+/** Days of quarters, which come in order. */
+const byDay = (sums: readonly Sums[], days: readonly ZonedDay[]): Sums[] => {
+  let at = 0;
+  return sums.map((one) => {
+    while (at < days.length - 1 && Number(one.key) >= (days[at]?.to ?? 0)) at += 1;
+    return { ...one, key: days[at]?.day ?? '' };
+  });
+};
+
+const figuresOf = ({ currency, sales, refunds }: Sums, withPieces = false): SalesFigures => ({
+  currency,
+  sales: { count: sales.count, total: Number(sales.total) },
+  refunds: { count: refunds.count, total: Number(refunds.total) },
+  ...(withPieces && { pieces: { sold: sales.pieces, returned: refunds.pieces } }),
+});
+
+const CHUNK = 500;
+
+type NamedRow = { id: number; name: string | null; sku?: string };
+
+/** What connections (deleted ones too) or items are called, by their ids. */
+const namesOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  group: 'connection' | 'item',
+  ids: readonly number[]
+): Promise<Map<number, NamedRow>> => {
+  const found = new Map<number, NamedRow>();
+  const isItem = group === 'item';
+  for (let start = 0; start < ids.length; start += CHUNK) {
+    const rows = (await table(strapi, executor, isItem ? ITEMS_TABLE : CONNECTIONS_TABLE)
+      .select('id', 'name', ...(isItem ? ['sku'] : []))
+      .whereIn('id', ids.slice(start, start + CHUNK))) as NamedRow[];
+    for (const row of rows) found.set(Number(row.id), row);
+  }
+  return found;
+};
+
+/** Today in the shop, and the time zone by which its days begin. */
+export const shopDay = (strapi: Core.Strapi): ShopDay => {
+  const zone = timeZoneOf(strapi);
+  return { today: dayInZone(Date.now(), zone), time_zone: zone };
+};
+
+/**
+ * What was sold and refunded, by day, connection or item (docs/tills.md#what-was-sold), and what the
+ * connections or items of the rows are called.
+ */
+export const readSales = async (
+  strapi: Core.Strapi,
+  { from, to, pieces, ...query }: SalesQuery
+): Promise<{ data: SalesRow[]; meta: SalesMeta }> => {
+  const executor = await currentExecutor(strapi);
+  const days = daysOfZone(from, to, timeZoneOf(strapi));
+  const sums = await readSums(strapi, executor, query, days);
+  const rows = gathered(query.group === 'day' ? byDay(sums, days) : sums).sort((a, b) =>
+    a.key === b.key ? (a.currency < b.currency ? -1 : 1) : a.key < b.key ? -1 : 1
+  );
+  const figures = (one: Sums): SalesFigures => figuresOf(one, pieces);
+  const { group } = query;
+  if (group === 'day') {
+    const data = rows.map((one) => ({ day: String(one.key), ...figures(one) }));
+    return { data, meta: { ...shopDay(strapi), names: {} } };
+  }
+  const ids = [...new Set(rows.map(({ key }) => Number(key)))];
+  const known = await namesOf(strapi, executor, group, ids);
+  const names = Object.fromEntries(ids.map((id) => [id, known.get(id)?.name ?? null]));
+  const data = rows.map((one) => {
+    const id = Number(one.key);
+    return group === 'item'
+      ? { item: { id, sku: known.get(id)?.sku ?? '' }, ...figures(one) }
+      : { connection: { id }, ...figures(one) };
+  });
+  return { data, meta: { ...shopDay(strapi), names } };
+};
+
+/** The same of one connection altogether: a row a currency. */
+export const readTotals = async (strapi: Core.Strapi, range: Range): Promise<SalesFigures[]> => {
+  const executor = await currentExecutor(strapi);
+  const days = daysOfZone(range.from, range.to, timeZoneOf(strapi));
+  const sums = await readSums(strapi, executor, { ...range, group: 'connection' }, days);
+  return gathered(sums).map((one) => figuresOf(one));
+};

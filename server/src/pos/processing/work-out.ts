@@ -1,0 +1,160 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type { Executor } from '../../database/connection';
+import { createTimeSlice } from '../../runtime/event-loop';
+import { type ItemLookup, lookUpItems } from '../../stock/items';
+import { createLedger, type Ledger, type LedgerLine } from '../../stock/ledger';
+import { type LevelChange, mergeChanges, type Place } from '../../stock/levels';
+import { stateOfLines } from '../rules/event-state';
+import { noteOf, quantityOf } from '../rules/record-lines';
+import type { ConnectionRow, PosEventRow } from '../tables';
+import {
+  openContext,
+  placedLines,
+  type ProcessingContext,
+  resolveContext,
+  unknownNames,
+  waitingLines,
+} from './processing-context';
+import { loadRelatives, planRefundGroups } from './refund-groups';
+import type { Times } from './refund-reach';
+import { type RefundDifference, settleRefundGroups } from './settle-refund-groups';
+import { loadMappings, type Mappings } from '../mapping/mappings';
+import { takeBack } from '../mapping/take-back';
+import { itemWaitsOf, locationWaitOf } from '../mapping/waits-of-record';
+
+const placesOf = (
+  works: readonly ProcessingContext[],
+  differences: readonly RefundDifference[]
+): Place[] => [
+  ...works.flatMap(({ toPlace, items, locationId }) =>
+    toPlace.map((line) => ({ item: items[line] as number, location: locationId as number }))
+  ),
+  ...differences.map(({ item, location }) => ({ item, location })),
+];
+
+/** Puts the lines of a sale, a count or an adjustment into the ledger. */
+const placeLines = async (ledger: Ledger, work: ProcessingContext): Promise<LedgerLine[]> => {
+  const { record, toPlace, items, locationId, row } = work;
+  const at = Number(row.effective_at);
+  const asked = toPlace.map((line) => ({
+    item: items[line] as number,
+    location: locationId as number,
+    at,
+    eventId: work.id,
+    line,
+    quantity: quantityOf(record, line),
+    note: noteOf(record, line),
+  }));
+  if (record.kind === 'inventory' && record.mode === 'absolute') return ledger.count(asked);
+  const type = record.kind === 'sale' ? ('sale' as const) : ('adjustment' as const);
+  return asked.map(({ line: _line, quantity, ...one }) =>
+    ledger.move({ ...one, type, reason: null, quantity: type === 'sale' ? -quantity : quantity })
+  );
+};
+
+const write = async (
+  ledger: Ledger,
+  works: readonly ProcessingContext[],
+  differences: readonly RefundDifference[]
+): Promise<LevelChange[]> => {
+  await ledger.lock(placesOf(works, differences));
+  const slice = createTimeSlice();
+  for (const work of works) {
+    if (work.toPlace.length === 0) continue;
+    if (slice.isOver()) await slice.next();
+    const lines = await placeLines(ledger, work);
+    work.moved.push(...lines);
+  }
+  for (const { work, item, location, quantity, reason } of differences) {
+    const at = Number(work.row.effective_at);
+    const base = { item, location, at, eventId: work.id, note: work.record.reason };
+    const line = ledger.move({ ...base, type: 'refund', quantity, reason });
+    work.moved.push(line);
+  }
+  return ledger.flush();
+};
+
+/**
+ * What the owner said of lines that no item goes by, and of locations. A record that is worked on again
+ * is asked about every line: an item that goes by the name now may have been made by a mapping.
+ */
+const mappingsFor = (
+  strapi: Core.Strapi,
+  trx: Executor,
+  batch: readonly ProcessingContext[],
+  lookup: ItemLookup
+): Promise<Mappings> =>
+  loadMappings(
+    strapi,
+    trx,
+    batch.flatMap((work) =>
+      unknownNames(work).filter((name) => work.row.processed_at !== null || lookup(name) === null)
+    ),
+    batch.flatMap(({ locationId, record, connection }) =>
+      locationId === null && record.locationRef !== null
+        ? [{ connection: Number(connection.id), ref: record.locationRef }]
+        : []
+    )
+  );
+
+/** State and waits of sales and inventory messages; refunds are settled with their groups. */
+const settleLines = (work: ProcessingContext): void => {
+  if (work.record.kind === 'refund') return;
+  const waiting = waitingLines(work);
+  work.state = stateOfLines(work.row.mode, placedLines(work).length, waiting);
+  work.waits = [
+    ...itemWaitsOf(work),
+    ...(work.locationId === null && waiting > 0 ? [locationWaitOf(work)] : []),
+  ];
+};
+
+/** What the records of a batch came to, and the relatives that came out otherwise with them. */
+export interface WorkedOut {
+  batch: ProcessingContext[];
+  relatives: ProcessingContext[];
+  /** Levels that are other ones than before. */
+  changes: LevelChange[];
+}
+
+/**
+ * Works out what becomes of records: their items and places, their refund groups, and their movements,
+ * which are written to the ledger. What the records and their events are then is for the caller to
+ * write.
+ * @param connections  those of the records and of their groups, by id
+ * @param preview  nothing is written, and no level and no sale is locked
+ */
+export const workOut = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  rows: readonly PosEventRow[],
+  connections: ReadonlyMap<number, ConnectionRow>,
+  times: Times,
+  { preview = false }: { preview?: boolean } = {}
+): Promise<WorkedOut> => {
+  const batch: ProcessingContext[] = [];
+  const slice = createTimeSlice();
+  for (const row of rows) {
+    const connection = connections.get(Number(row.connection_id));
+    if (connection) batch.push(openContext(row, connection, true));
+    if (slice.isOver()) await slice.next();
+  }
+  const takenBack = preview ? [] : await takeBack(strapi, trx, batch);
+  const lookup = await lookUpItems(strapi, trx, batch.flatMap(unknownNames), true);
+  const mappings = await mappingsFor(strapi, trx, batch, lookup);
+  for (const work of batch) resolveContext(work, lookup, mappings);
+  const groups = await planRefundGroups(strapi, trx, batch, connections, times);
+  const relatives = await loadRelatives(strapi, trx, groups, connections);
+  const differences = await settleRefundGroups(strapi, trx, groups, relatives, times, { preview });
+  const changes: LevelChange[] = [...takenBack];
+  for (const mode of ['live', 'test'] as const) {
+    const changed = await write(
+      createLedger(strapi, trx, { simulate: preview || mode === 'test' }),
+      batch.filter(({ row }) => row.mode === mode),
+      differences.filter(({ work }) => work.row.mode === mode)
+    );
+    changes.push(...changed);
+  }
+  batch.forEach(settleLines);
+  return { batch, relatives, changes: mergeChanges(changes) };
+};

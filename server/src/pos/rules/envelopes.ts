@@ -1,0 +1,196 @@
+import { formatPath } from './json-path';
+import { elementsOf, type Member, membersOf, repeatedKey, shapeOf } from './json-slices';
+import { REQUIRED_FIELDS } from './schemas/kinds';
+import { type AskingKind, LIMITS, RECORD_KINDS, type RecordKind } from './states';
+import { type BodyIssue, type JsonValue, parseStrictJson, readText } from './strict-json';
+
+/** A record within another body. */
+export interface Enclosed {
+  kind: RecordKind;
+  /** The bytes of its `body` exactly as they were sent. */
+  body: Buffer;
+}
+
+type Read<T> = { ok: true; value: T } | { ok: false; issue: BodyIssue };
+
+const refuse = (field: string, rule: string): { ok: false; issue: BodyIssue } => ({
+  ok: false,
+  issue: { field, message: `${field} ${rule}` },
+});
+
+/** The fields by which a body says which route it was signed for. A catalogue request needs none. */
+const TELLING: Readonly<Record<string, readonly string[]>> = {
+  ...REQUIRED_FIELDS,
+  batch: ['records'],
+  validate: ['kind', 'body'],
+  status: ['external_ids'],
+};
+
+/**
+ * The signature is over time and body, not over the path, so a body that is complete for another
+ * route must not pass here (docs/contract-pos.md#one-body-one-route).
+ */
+const refuseOtherRoute = (
+  route: AskingKind,
+  keys: readonly string[]
+): { ok: false; issue: BodyIssue } | null => {
+  const has = new Set(keys);
+  for (const [other, fields] of Object.entries(TELLING)) {
+    if (other === route || !fields.every((field) => has.has(field))) continue;
+    const rule = `must not be here: the body has every required field of what is sent to /${other}`;
+    return refuse(fields[0] as string, rule);
+  }
+  return null;
+};
+
+const isJson = (text: string): boolean => {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** The members of a body whose parts are read one by one; none of them twice. */
+const readEnvelope = (route: AskingKind, bytes: Uint8Array): Read<Member[]> => {
+  const read = readText(bytes);
+  if (!read.ok) return read;
+  const { text } = read;
+  if (!isJson(text)) return refuse('body', 'must be valid JSON');
+  if (shapeOf(text) !== 'object') return refuse('body', 'must be a JSON object');
+  const members = membersOf(text);
+  const repeated = repeatedKey(members);
+  if (repeated !== undefined) return refuse(formatPath([repeated]), 'must not appear twice');
+  const other = refuseOtherRoute(
+    route,
+    members.map(({ key }) => key)
+  );
+  return other ?? { ok: true, value: members };
+};
+
+const valueOf = (members: readonly Member[], wanted: string): string | undefined =>
+  members.find(({ key }) => key === wanted)?.value;
+
+const isKind = (value: unknown): value is RecordKind =>
+  (RECORD_KINDS as readonly unknown[]).includes(value);
+
+/** @param path  where the members stand: '' for the body itself, else with a dot at its end */
+const enclosedOf = (members: readonly Member[], path: string): Read<Enclosed> => {
+  const kind = valueOf(members, 'kind');
+  const body = valueOf(members, 'body');
+  if (kind === undefined) return refuse(`${path}kind`, 'is required');
+  const known: unknown = shapeOf(kind) === 'other' ? JSON.parse(kind) : null;
+  if (!isKind(known)) return refuse(`${path}kind`, `must be one of: ${RECORD_KINDS.join(', ')}`);
+  if (body === undefined) return refuse(`${path}body`, 'is required');
+  return { ok: true, value: { kind: known, body: Buffer.from(body, 'utf8') } };
+};
+
+const entryOf = (text: string, index: number): Read<Enclosed> => {
+  const path = `records[${index}]`;
+  if (shapeOf(text) !== 'object') return refuse(path, 'must be a JSON object');
+  const members = membersOf(text);
+  const repeated = repeatedKey(members);
+  if (repeated !== undefined) {
+    return refuse(formatPath(['records', index, repeated]), 'must not appear twice');
+  }
+  return enclosedOf(members, `${path}.`);
+};
+
+/** Unknown fields beside the records are accepted, as long as no key stands twice in them. */
+const findRepeated = (members: readonly Member[]): { ok: false; issue: BodyIssue } | null => {
+  for (const { key, value } of members) {
+    if (key === 'records') continue;
+    const read = parseStrictJson(Buffer.from(value, 'utf8'), LIMITS.depth - 1);
+    if (!read.ok) return refuse(formatPath([key]), 'must be JSON without a key that stands twice');
+  }
+  return null;
+};
+
+/**
+ * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each
+ * as it was sent, those that are none as what is wrong with them. What is wrong with the body around
+ * them refuses the whole. Never throws.
+ */
+export const readBatch = (bytes: Uint8Array): Read<Read<Enclosed>[]> => {
+  const envelope = readEnvelope('batch', bytes);
+  if (!envelope.ok) return envelope;
+  const records = valueOf(envelope.value, 'records');
+  if (records === undefined) return refuse('records', 'is required');
+  if (shapeOf(records) !== 'list') return refuse('records', 'must be a list');
+  const entries = elementsOf(records, LIMITS.batch + 1);
+  if (entries.length === 0) return refuse('records', 'must not be empty');
+  if (entries.length > LIMITS.batch) {
+    return refuse('records', `must have at most ${LIMITS.batch} entries`);
+  }
+  return findRepeated(envelope.value) ?? { ok: true, value: entries.map(entryOf) };
+};
+
+/** Reads the body of `POST /validate` (docs/tills.md#trying-a-record). Never throws. */
+export const readValidation = (bytes: Uint8Array): Read<Enclosed> => {
+  const envelope = readEnvelope('validate', bytes);
+  return envelope.ok ? enclosedOf(envelope.value, '') : envelope;
+};
+
+const readFields = (
+  route: AskingKind,
+  bytes: Uint8Array
+): Read<Readonly<Record<string, JsonValue>>> => {
+  const read = parseStrictJson(bytes, LIMITS.depth);
+  if (!read.ok) return read;
+  const { value } = read;
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    return refuse('body', 'must be a JSON object');
+  }
+  return refuseOtherRoute(route, Object.keys(value)) ?? { ok: true, value };
+};
+
+const field = (fields: Readonly<Record<string, JsonValue>>, name: string): JsonValue | undefined =>
+  Object.hasOwn(fields, name) ? fields[name] : undefined;
+
+/** What an id of a record may be; the same as in the published schemas. */
+const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
+
+/** Reads the body of `POST /status`: ids in the order asked. Never throws. */
+export const readStatusRequest = (bytes: Uint8Array): Read<string[]> => {
+  const fields = readFields('status', bytes);
+  if (!fields.ok) return fields;
+  const ids = field(fields.value, 'external_ids');
+  if (ids === undefined) return refuse('external_ids', 'is required');
+  if (!Array.isArray(ids)) return refuse('external_ids', 'must be a list');
+  if (ids.length > LIMITS.statusIds) {
+    return refuse('external_ids', `must have at most ${LIMITS.statusIds} entries`);
+  }
+  const wrong = ids.findIndex((id) => typeof id !== 'string' || !IDENTIFIER.test(id));
+  if (wrong < 0) return { ok: true, value: ids as string[] };
+  const rule = `must be an id of 1 to ${LIMITS.idLength} characters without control characters`;
+  return refuse(`external_ids[${wrong}]`, rule);
+};
+
+export interface CatalogueRequest {
+  /** As an answer gave it; null: from the beginning. */
+  cursor: string | null;
+  limit: number;
+}
+
+const DEFAULT_ITEMS = 500;
+
+/** Reads the body of `POST /catalogue`; whether a cursor is one is for who made it to say. */
+export const readCatalogueRequest = (bytes: Uint8Array): Read<CatalogueRequest> => {
+  const fields = readFields('catalogue', bytes);
+  if (!fields.ok) return fields;
+  const cursor = field(fields.value, 'cursor');
+  if (cursor !== undefined && typeof cursor !== 'string') {
+    return refuse('cursor', 'must be the cursor of an answer, as it came, or be left out');
+  }
+  const limit = field(fields.value, 'limit') ?? DEFAULT_ITEMS;
+  const fits =
+    typeof limit === 'number' &&
+    Number.isInteger(limit) &&
+    limit >= 1 &&
+    limit <= LIMITS.catalogueItems;
+  if (!fits || field(fields.value, 'limit') === null) {
+    return refuse('limit', `must be a whole number from 1 to ${LIMITS.catalogueItems}`);
+  }
+  return { ok: true, value: { cursor: cursor ?? null, limit } };
+};

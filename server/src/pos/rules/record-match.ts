@@ -1,0 +1,93 @@
+import { isRecord } from '../../runtime/is-record';
+
+/** What a record is found by. */
+export interface Findable {
+  externalId: string;
+  /** As sent; null where it is not looked into. */
+  body: string | null;
+  /** What it counts for in the figures, in minor units; null where it counts for nothing. */
+  money: { currency: string; amount: bigint } | null;
+}
+
+/** What of a body is looked at. */
+interface Content {
+  texts: string[];
+  money: { currency: string; amount: bigint } | null;
+}
+
+const NOTHING: Content = { texts: [], money: null };
+
+const strings = (values: readonly unknown[]): string[] =>
+  values.filter((value) => typeof value === 'string');
+
+const entriesOf = (value: unknown): Record<string, unknown>[] =>
+  Array.isArray(value) ? value.filter(isRecord) : [];
+
+const customerTexts = (customer: unknown): string[] => {
+  if (!isRecord(customer)) return [];
+  const { first_name: first, last_name: last } = customer;
+  return [...strings(Object.values(customer)), strings([first, last]).join(' ')];
+};
+
+const parsed = (body: string): unknown => {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+};
+
+const contentOf = (body: string | null): Content => {
+  const value = body === null ? null : parsed(body);
+  if (!isRecord(value)) return NOTHING;
+  const lines = [...entriesOf(value.line_items), ...entriesOf(value.counts)];
+  const { total, currency } = value;
+  return {
+    texts: [
+      ...strings(lines.flatMap(({ sku, gtin }) => [sku, gtin])),
+      ...strings([value.sale_external_id]),
+      ...customerTexts(value.customer),
+    ],
+    money:
+      typeof currency === 'string' && typeof total === 'number' && Number.isSafeInteger(total)
+        ? { currency, amount: BigInt(total) }
+        : null,
+  };
+};
+
+const AMOUNT = /^(-?\d{1,15})(?:[.,](\d{1,4}))?$/;
+
+/** Whether a text is an amount, such as 17.98, 17,98 or 18, or the same in minor units: 1798. */
+const amountTest = (
+  text: string,
+  digitsOf: (currency: string) => number
+): ((money: Findable['money']) => boolean) => {
+  const [, whole, fraction] = AMOUNT.exec(text) ?? [];
+  if (whole === undefined) return () => false;
+  return (money) => {
+    if (money === null) return false;
+    const digits = digitsOf(money.currency);
+    if (fraction === undefined && money.amount === BigInt(whole)) return true;
+    const shown = (fraction ?? '').padEnd(digits, '0');
+    return shown.length === digits && money.amount === BigInt(`${whole}${shown}`);
+  };
+};
+
+/**
+ * A test of records by a text: part of an id (its own, or that of the sale it refunds), of an SKU, a
+ * GTIN or what is said of the customer, whatever the case of letters; or the whole of an amount.
+ * @param digitsOf  how many digits a currency's minor unit has
+ */
+export const recordMatcher = (
+  search: string,
+  digitsOf: (currency: string) => number
+): ((record: Findable) => boolean) => {
+  const wanted = search.toLowerCase();
+  const isAmount = amountTest(search.replaceAll(' ', ''), digitsOf);
+  const has = (text: string): boolean => text.toLowerCase().includes(wanted);
+  return ({ externalId, body, money }) => {
+    if (has(externalId) || isAmount(money)) return true;
+    const content = contentOf(body);
+    return content.texts.some(has) || isAmount(content.money);
+  };
+};

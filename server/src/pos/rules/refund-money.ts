@@ -1,0 +1,216 @@
+import type { RecordLine } from './records';
+import { matchSale } from './settle-refunds';
+
+/**
+ * What refunds cost (docs/tills.md#what-a-refund-costs), for a refund group as in `settle-refunds`:
+ * the result follows from the sales and refunds alone, never from the order in which they came, nor
+ * from which items are known. All money is in minor units.
+ */
+
+export interface SoldMoney {
+  id: number;
+  connection: number;
+  currency: string;
+  total: number;
+  lines: readonly RecordLine[];
+}
+
+export interface RefundToPrice {
+  id: number;
+  connection: number;
+  effectiveMs: number;
+  externalId: string;
+  /** As sent; null where it names none. */
+  currency: string | null;
+  total: number | null;
+  /** null: all that the sale still has. */
+  lines: readonly RecordLine[] | null;
+}
+
+/** Pieces that came back. */
+export interface ReturnedPieces {
+  /** Indexes in the lines of the sale and of the refund; null: not of a line there. */
+  saleLine: number | null;
+  refundLine: number | null;
+  quantity: number;
+  unitPrice: number | null;
+}
+
+export interface PricedRefund {
+  id: number;
+  /** null: neither the refund names one nor is its sale known. */
+  currency: string | null;
+  amount: bigint;
+  /** The sale that it was found to be of. */
+  sale: number | null;
+  pieces: ReturnedPieces[];
+}
+
+const byPlace = (a: RefundToPrice, b: RefundToPrice): number => {
+  if (a.effectiveMs !== b.effectiveMs) return a.effectiveMs - b.effectiveMs;
+  if (a.externalId !== b.externalId) return a.externalId < b.externalId ? -1 : 1;
+  return a.connection - b.connection;
+};
+
+const times = (quantity: number, price: number | null): bigint =>
+  BigInt(quantity) * BigInt(price ?? 0);
+
+const isSame = (sold: RecordLine, returned: RecordLine): boolean =>
+  (returned.sku !== null && returned.sku === sold.sku) ||
+  (returned.gtin !== null && returned.gtin === sold.gtin);
+
+/** Half of a unit is rounded up. */
+const share = (total: bigint, part: bigint, whole: bigint): bigint =>
+  (2n * total * part + whole) / (2n * whole);
+
+const positive = (amount: bigint): bigint => (amount < 0n ? 0n : amount);
+const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+
+/** A refund whose sale is not known costs what it says, or what its lines say. */
+const priceAlone = (refund: RefundToPrice): PricedRefund => {
+  const lines = refund.lines ?? [];
+  const known = lines.every(({ unitPrice }) => unitPrice !== null);
+  const ofLines = known
+    ? lines.reduce((sum, { quantity, unitPrice }) => sum + times(quantity, unitPrice), 0n)
+    : 0n;
+  return {
+    id: refund.id,
+    currency: refund.currency,
+    amount: refund.total === null ? positive(ofLines) : BigInt(refund.total),
+    sale: null,
+    pieces: lines.map(({ quantity, unitPrice }, refundLine) => ({
+      saleLine: null,
+      refundLine,
+      quantity,
+      unitPrice,
+    })),
+  };
+};
+
+/**
+ * What the refunds of a sale have left of it, as long as none of them made way for another: then the
+ * next one costs what it would in any order, and nobody else has to be looked at.
+ */
+export interface MoneyLeft {
+  /** Pieces, by the lines of the sale. */
+  left: number[];
+  rest: bigint;
+}
+
+/** A sale, and what the refunds before the next one have left of it. */
+class SaleMoney {
+  private readonly left: number[];
+  private readonly priced: boolean;
+  private readonly whole: bigint;
+  private rest: bigint;
+  /** No refund so far was cut, took the rest, or could have been shared out otherwise. */
+  private isPlain = true;
+
+  constructor(
+    private readonly sale: SoldMoney,
+    before?: MoneyLeft
+  ) {
+    const { lines } = sale;
+    const all = lines.map(({ quantity }) => quantity);
+    this.left = before ? [...before.left] : all;
+    const value = lines.reduce((sum, one) => sum + times(one.quantity, one.unitPrice), 0n);
+    this.priced = lines.every(({ unitPrice }) => unitPrice !== null) && value > 0n;
+    this.whole = this.priced ? value : BigInt(all.reduce((sum, one) => sum + one, 0));
+    this.rest = before ? before.rest : positive(BigInt(sale.total));
+  }
+
+  private take(saleLine: number, wanted: number, by: RecordLine | null): ReturnedPieces[] {
+    const quantity = Math.min(this.left[saleLine] ?? 0, wanted);
+    if (quantity === 0) return [];
+    this.left[saleLine] = (this.left[saleLine] ?? 0) - quantity;
+    const unitPrice = by?.unitPrice ?? this.sale.lines[saleLine]?.unitPrice ?? null;
+    return [{ saleLine, refundLine: null, quantity, unitPrice }];
+  }
+
+  private takeLine(line: RecordLine, refundLine: number): ReturnedPieces[] {
+    let wanted = line.quantity;
+    const matching = this.sale.lines.flatMap((sold, index) => (isSame(sold, line) ? [index] : []));
+    const [only, second] = matching;
+    if (second !== undefined || (only !== undefined && (this.left[only] ?? 0) < wanted)) {
+      this.isPlain = false;
+    }
+    return this.sale.lines.flatMap((sold, saleLine) => {
+      if (wanted === 0 || !isSame(sold, line)) return [];
+      const taken = this.take(saleLine, wanted, line);
+      for (const { quantity } of taken) wanted -= quantity;
+      return taken.map((one) => ({ ...one, refundLine }));
+    });
+  }
+
+  private valueOf(pieces: readonly ReturnedPieces[]): bigint {
+    return pieces.reduce((sum, { saleLine, quantity }) => {
+      const price = this.priced ? (this.sale.lines[saleLine ?? -1]?.unitPrice ?? null) : 1;
+      return sum + times(quantity, price);
+    }, 0n);
+  }
+
+  private cost({ lines }: RefundToPrice, pieces: readonly ReturnedPieces[]): bigint {
+    if (lines === null) return this.rest;
+    if (pieces.length === 0) return 0n;
+    // The last refund takes what rounding and the refunds before it have left.
+    if (this.left.every((one) => one === 0)) return this.rest;
+    const part = share(positive(BigInt(this.sale.total)), this.valueOf(pieces), this.whole);
+    return smaller(positive(part), this.rest);
+  }
+
+  price(refund: RefundToPrice): PricedRefund {
+    const pieces =
+      refund.lines === null
+        ? this.left.flatMap((left, saleLine) => this.take(saleLine, left, null))
+        : refund.lines.flatMap((line, index) => this.takeLine(line, index));
+    const amount = refund.total === null ? this.cost(refund, pieces) : BigInt(refund.total);
+    const isLast = this.left.every((one) => one === 0);
+    if (refund.lines === null || isLast || amount >= this.rest) this.isPlain = false;
+    this.rest = positive(this.rest - amount);
+    return { id: refund.id, currency: this.sale.currency, amount, sale: this.sale.id, pieces };
+  }
+
+  /** null: who comes next may change what others cost. */
+  moneyLeft(): MoneyLeft | null {
+    return this.isPlain ? { left: [...this.left], rest: this.rest } : null;
+  }
+}
+
+/**
+ * Prices refunds of a sale that come on top of others, in whatever order they stand among those.
+ * @returns null where the others have to be looked at too
+ */
+export const priceOnTop = (
+  sale: SoldMoney,
+  before: MoneyLeft,
+  refunds: readonly RefundToPrice[]
+): { priced: PricedRefund[]; left: MoneyLeft } | null => {
+  const money = new SaleMoney(sale, before);
+  const priced = [...refunds].sort(byPlace).map((refund) => money.price(refund));
+  const left = money.moneyLeft();
+  return left && { priced, left };
+};
+
+export interface PricedGroup {
+  /** By the ids of the refunds. */
+  refunds: Map<number, PricedRefund>;
+  /** By the ids of the sales. */
+  left: Map<number, MoneyLeft | null>;
+}
+
+/** Prices the refunds of a group, in whatever order it is given. */
+export const priceRefunds = (
+  sales: readonly SoldMoney[],
+  refunds: readonly RefundToPrice[]
+): PricedGroup => {
+  const money = new Map(sales.map((sale) => [sale.id, new SaleMoney(sale)]));
+  const priced = new Map(
+    [...refunds].sort(byPlace).map((refund): [number, PricedRefund] => {
+      const found = matchSale(refund.connection, sales);
+      const sale = found.match === 'one' ? money.get(found.sale.id) : undefined;
+      return [refund.id, sale ? sale.price(refund) : priceAlone(refund)];
+    })
+  );
+  const left = new Map([...money].map(([id, sale]) => [id, sale.moneyLeft()]));
+  return { refunds: priced, left };
+};

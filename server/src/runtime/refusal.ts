@@ -1,0 +1,19 @@
+import type { CodedRefusal, RefusalCode, RefusalValues } from '../../../shared/contracts/refusals';
+
+/** Why something is refused: in English for the API, and coded for who says it in other words. */
+export interface Refusal extends CodedRefusal {
+  message: string;
+}
+
+/** A refusal; as the `details` of the host's 409 or 503 it is without its message. */
+export const refusal = (message: string, code: RefusalCode, values?: RefusalValues): Refusal => ({
+  message,
+  code,
+  ...(values && { values }),
+});
+
+/** The code of a refusal, as `details` of an answer or as a part of one of `details.errors`. */
+export const codeOf = ({ code, values }: CodedRefusal): CodedRefusal => ({
+  code,
+  ...(values && { values }),
+});

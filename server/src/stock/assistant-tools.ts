@@ -1,0 +1,63 @@
+import type { Core } from '@strapi/strapi';
+import { errors, z } from '@strapi/utils';
+import { offerTool } from '../http/assistant-tools';
+import type { LevelsService } from './levels-service';
+
+/** Levels of an item that are explained at once, and movements of each, the latest. */
+const LEVELS = 10;
+const MOVEMENTS = 20;
+
+const input = z.object({
+  sku: z.string().min(1).max(256),
+  location: z.string().min(1).max(256).optional().describe('The id or the code of a location'),
+});
+
+const output = z.object({
+  levels: z.array(
+    z.object({
+      sku: z.string(),
+      location: z.string(),
+      quantity: z.number(),
+      last_counted_at: z.string().nullable(),
+      movements: z.array(z.record(z.string(), z.unknown())),
+      /** Older ones are left out. */
+      movements_in_all: z.number().int(),
+    })
+  ),
+});
+
+/** What assistants may ask of stock, for whoever may see it. */
+export const offerStockTools = (strapi: Core.Strapi): void => {
+  const levels = (): LevelsService =>
+    strapi.service('plugin::switchboard.stock-levels') as unknown as LevelsService;
+
+  offerTool(strapi, {
+    name: 'switchboard_explain_stock_level',
+    title: 'Explain a stock level',
+    description:
+      'Says how much of an item is where, when it was last counted, and which movements made it so: the newest first, each with its effect and its reason.',
+    action: 'stock.read',
+    input,
+    output,
+    async run({ sku, location }) {
+      const { data } = await levels().list({ sku, location, page: 1, per_page: LEVELS });
+      if (data.length === 0) throw new errors.NotFoundError('Nothing is known of this item there.');
+      const explained = [];
+      for (const level of data) {
+        const { data: movements, meta } = await levels().movements(level.id, {
+          page: 1,
+          per_page: MOVEMENTS,
+        });
+        explained.push({
+          sku: level.sku,
+          location: level.location.code,
+          quantity: level.quantity,
+          last_counted_at: level.last_counted_at,
+          movements: movements.map((one) => ({ ...one })),
+          movements_in_all: meta.pagination.total,
+        });
+      }
+      return { levels: explained };
+    },
+  });
+};

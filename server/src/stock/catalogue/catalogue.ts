@@ -1,0 +1,118 @@
+import type { Core } from '@strapi/strapi';
+import { currentExecutor, type Executor, table } from '../../database/connection';
+import { findProductFacts, type ProductFacts } from '../product-facts';
+import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from '../tables';
+import { numberChanges } from './numbering';
+import { CATALOGUE_TABLE, type CatalogueRow } from './tables';
+
+export interface CatalogueEntry extends ProductFacts {
+  sku: string;
+  gtin: string | null;
+  /** It was archived. */
+  deleted: boolean;
+  /** By location; none where the location has no level of it. */
+  quantities: ReadonlyMap<number, number>;
+}
+
+export interface CataloguePage {
+  items: CatalogueEntry[];
+  /** The number up to which the reader has now seen all. */
+  last: number;
+  hasMore: boolean;
+}
+
+export interface CatalogueAsked {
+  /** The number of the last change that was seen; 0 for none. */
+  after: number;
+  limit: number;
+  locations: readonly number[];
+}
+
+const CHUNK = 500;
+
+const inChunks = async <Row>(
+  ids: readonly number[],
+  read: (some: readonly number[]) => PromiseLike<Row[]>
+): Promise<Row[]> => {
+  const rows: Row[] = [];
+  for (let start = 0; start < ids.length; start += CHUNK) {
+    rows.push(...(await read(ids.slice(start, start + CHUNK))));
+  }
+  return rows;
+};
+
+type Level = Pick<LevelRow, 'item_id' | 'location_id' | 'quantity'>;
+
+const quantitiesOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  items: readonly number[],
+  locations: readonly number[]
+): Promise<Map<number, Map<number, number>>> => {
+  const levels = await inChunks<Level>(items, (some) =>
+    table(strapi, executor, LEVELS_TABLE)
+      .select('item_id', 'location_id', 'quantity')
+      .whereIn('item_id', [...some])
+      .whereIn('location_id', [...locations])
+  );
+  const quantities = new Map<number, Map<number, number>>();
+  for (const { item_id: item, location_id: location, quantity } of levels) {
+    const ofItem = quantities.get(Number(item)) ?? new Map<number, number>();
+    ofItem.set(Number(location), Number(quantity));
+    quantities.set(Number(item), ofItem);
+  }
+  return quantities;
+};
+
+/**
+ * Items that were changed after a number, in the order of their latest changes, each once and as it
+ * is now. What changes meanwhile gets a larger number and comes again.
+ */
+export const readCatalogue = async (
+  strapi: Core.Strapi,
+  { after, limit, locations }: CatalogueAsked
+): Promise<CataloguePage> => {
+  const numbered = await numberChanges(strapi);
+  const executor = await currentExecutor(strapi);
+  // A number that was never given is one of a database that a backup took the place of.
+  const from = after > numbered.last ? 0 : after;
+  const found = (await table(strapi, executor, CATALOGUE_TABLE)
+    .select('item_id', 'number')
+    .where('number', '>', from)
+    .orderBy('number')
+    .limit(limit + 1)) as CatalogueRow[];
+  const page = found.slice(0, limit);
+  // Read after the numbers: an item is never older than what its number stands for.
+  const ids = page.map(({ item_id: item }) => Number(item));
+  const rows = await inChunks<ItemRow>(ids, (some) =>
+    table(strapi, executor, ITEMS_TABLE)
+      .select('*')
+      .whereIn('id', [...some])
+  );
+  const items = new Map(rows.map((row) => [Number(row.id), row]));
+  const quantities = await quantitiesOf(strapi, executor, ids, locations);
+  const facts = await findProductFacts(
+    strapi,
+    rows.map(({ sku }) => sku)
+  );
+  return {
+    items: ids.flatMap((id): CatalogueEntry[] => {
+      const row = items.get(id);
+      if (!row) return [];
+      const product = facts.get(row.sku);
+      return [
+        {
+          sku: row.sku,
+          gtin: row.gtin,
+          name: product?.name ?? row.name,
+          price: product?.price ?? null,
+          currency: product?.currency ?? null,
+          deleted: row.archived_at !== null && row.archived_at !== undefined,
+          quantities: quantities.get(id) ?? new Map<number, number>(),
+        },
+      ];
+    }),
+    last: Number(page.at(-1)?.number ?? from),
+    hasMore: found.length > limit || numbered.more,
+  };
+};

@@ -1,0 +1,247 @@
+import type { Core } from '@strapi/strapi';
+import { errors, z } from '@strapi/utils';
+import {
+  DELIVERY_STATES,
+  DELIVERY_STATUSES,
+  type Delivery,
+  HEALTH_STATES,
+  SUBJECT_TYPES,
+} from '../../../../shared/contracts/webhooks';
+import { offerTool } from '../../http/assistant-tools';
+import { parseInput } from '../../http/validation';
+import { getModules } from '../../modules';
+import { causeText } from '../rules/cause-text';
+import type { DeliveriesService } from './deliveries-service';
+import { logQuery, recoveryOutput, recoveryPreviewInput } from './inputs';
+import { isDeliveryId } from './log-query';
+import type { RecoveriesService } from './recoveries-service';
+import type { WebhooksService } from './webhooks-service';
+
+/** Characters of an answer that an assistant is shown. */
+const ANSWER_SHOWN = 2000;
+/** Attempts that it is shown, the latest. */
+const ATTEMPTS_SHOWN = 20;
+
+const text = z.string();
+const id = z.number().int().min(1);
+
+const filters = {
+  webhook: id.optional().describe('The id of a webhook'),
+  event: text.optional().describe('The name of an event, such as contact.created'),
+  status: z.enum(DELIVERY_STATUSES).optional(),
+  state: z.enum(DELIVERY_STATES).optional().describe('failing: tried in vain, to be tried again'),
+  cause: text.optional().describe('Why it fails, such as refused, timeout or http_500'),
+  subject_type: z.enum(SUBJECT_TYPES).optional(),
+  subject_id: text.optional().describe('The id of the record that it is about'),
+  from: text.optional().describe('RFC 3339: made at this time or later'),
+  to: text.optional().describe('RFC 3339: made before this time'),
+  q: text.optional().describe('Part of a delivery id, of the name of its record or of its cause'),
+};
+
+const findInput = z.strictObject({
+  ...filters,
+  recovery: id.optional().describe('The id of a recovery: what it was to send again'),
+  limit: z.number().int().min(1).max(100).default(20),
+  cursor: text.optional().describe('next_cursor of the page before'),
+});
+
+/** A delivery without what was sent and answered: that may be long. */
+const found = z.object({
+  id,
+  delivery_id: text,
+  webhook_id: id,
+  event: text,
+  subject: z.object({ type: text, id: text, label: text }).nullable(),
+  state: z.enum(DELIVERY_STATES),
+  replayed: z.boolean(),
+  tries: z.number().int(),
+  error: text.nullable(),
+  response_code: z.number().int().nullable(),
+  created_at: text,
+  next_attempt_at: text.nullable(),
+  finished_at: text.nullable(),
+});
+
+const findOutput = z.object({
+  deliveries: z.array(found),
+  next_cursor: text.nullable(),
+  total: z.number().int(),
+  total_capped: z.boolean(),
+});
+
+const explainInput = z.strictObject({
+  delivery_id: text.describe('The id of its row, or the one that its receiver knows'),
+});
+
+const explainOutput = z.object({
+  delivery: found,
+  explanation: text.nullable(),
+  attempts: z.array(
+    z.object({
+      at: text,
+      error: text.nullable(),
+      response_code: z.number().int().nullable(),
+      duration_ms: z.number().int(),
+      manual: z.boolean(),
+    })
+  ),
+  last_answer: text.nullable(),
+  webhook: z.object({
+    id,
+    name: text,
+    url: text,
+    active: z.boolean(),
+    disabled_reason: text.nullable(),
+    health: z.enum(HEALTH_STATES),
+    failing_since: text.nullable(),
+    paused_until: text.nullable(),
+  }),
+});
+
+const previewOutput = z.object({
+  preview_id: text,
+  matching: z.number().int(),
+  by_webhook: z.array(z.object({ webhook_id: id, count: z.number().int() })),
+  oldest_at: text.nullable(),
+  sample: z.array(found),
+});
+
+const toFound = (one: Delivery): z.infer<typeof found> => ({
+  id: one.id,
+  delivery_id: one.delivery_id,
+  webhook_id: one.webhook_id,
+  event: one.event,
+  subject: one.subject,
+  state: one.state,
+  replayed: one.replayed,
+  tries: one.tries,
+  error: one.error,
+  response_code: one.answer?.status ?? null,
+  created_at: one.created_at,
+  next_attempt_at: one.next_attempt_at,
+  finished_at: one.finished_at,
+});
+
+/** Values as a query string has them. */
+const asQuery = (input: Readonly<Record<string, unknown>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(input).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]]
+    )
+  );
+
+/** What assistants may do with deliveries: what the routes do, for whoever may use those. */
+export const offerWebhookTools = (strapi: Core.Strapi): void => {
+  const service = <T>(name: string): T =>
+    strapi.service(`plugin::switchboard.${name}`) as unknown as T;
+  const deliveries = () => service<DeliveriesService>('deliveries');
+  const webhooks = () => service<WebhooksService>('webhooks');
+  const recoveries = () => service<RecoveriesService>('recoveries');
+
+  const whileOn = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (await getModules(strapi).isEnabled('webhooks')) return work();
+    throw new errors.ApplicationError('The module Webhooks is switched off.');
+  };
+
+  offerTool(strapi, {
+    name: 'switchboard_find_deliveries',
+    title: 'Find webhook deliveries',
+    description:
+      'Finds deliveries of webhooks by webhook, event, state, cause of failure, record, time or text; newest first.',
+    action: 'webhooks.read',
+    input: findInput,
+    output: findOutput,
+    run: (input) =>
+      whileOn(async () => {
+        const { data, meta } = await deliveries().read(parseInput(logQuery, asQuery(input)));
+        const { next_cursor, total, total_capped } = meta;
+        return { deliveries: data.map(toFound), next_cursor, total, total_capped };
+      }),
+  });
+
+  offerTool(strapi, {
+    name: 'switchboard_explain_failure',
+    title: 'Explain a webhook delivery',
+    description:
+      'Says why a delivery fails or failed and what helps, with its attempts, the last answer and how its webhook does.',
+    action: 'webhooks.read',
+    input: explainInput,
+    output: explainOutput,
+    run: ({ delivery_id: given }) =>
+      whileOn(async () => {
+        const isRow = /^[1-9]\d{0,9}$/.test(given);
+        if (!isRow && !isDeliveryId(given)) throw new errors.NotFoundError('Delivery not found');
+        const delivery = await deliveries().get(isRow ? Number(given) : given.toLowerCase());
+        const { name, url, active, disabled_reason, health } = await webhooks().get(
+          delivery.webhook_id
+        );
+        return {
+          delivery: toFound(delivery),
+          explanation: delivery.error === null ? null : causeText(delivery.error),
+          attempts: delivery.attempts
+            .slice(-ATTEMPTS_SHOWN)
+            .map(({ at, error, answer, duration_ms, manual }) => ({
+              at,
+              error,
+              response_code: answer?.status ?? null,
+              duration_ms,
+              manual,
+            })),
+          last_answer: delivery.answer?.body.slice(0, ANSWER_SHOWN) ?? null,
+          webhook: {
+            id: delivery.webhook_id,
+            name,
+            url,
+            active,
+            disabled_reason,
+            health: health.state,
+            failing_since: health.failing_since,
+            paused_until: health.paused_until,
+          },
+        };
+      }),
+  });
+
+  offerTool(strapi, {
+    name: 'switchboard_preview_recovery',
+    title: 'Preview sending failed deliveries again',
+    description:
+      'Says how many failing and failed deliveries a filter finds, of which webhooks. Sends nothing. Show it to the person before starting it.',
+    action: 'webhooks.update',
+    // Strict: a filter that is misspelt must not leave everything.
+    input: z.strictObject({
+      filter: z.strictObject({
+        ...filters,
+        recovery: id.optional().describe('The id of a recovery: what it was to send again'),
+        ids: z
+          .array(z.union([id, text]))
+          .max(500)
+          .optional()
+          .describe('Ids of deliveries'),
+      }),
+    }),
+    output: previewOutput,
+    run: ({ filter }) =>
+      whileOn(async () => {
+        const asked = parseInput(recoveryPreviewInput, { filter });
+        const { sample, ...preview } = await recoveries().preview(asked.filter);
+        return { ...preview, sample: sample.map(toFound) };
+      }),
+  });
+
+  offerTool(strapi, {
+    name: 'switchboard_start_recovery',
+    title: 'Send failed deliveries again',
+    description:
+      'Starts sending again what a preview has shown, once, by the id of that preview. The person has to have agreed.',
+    action: 'webhooks.update',
+    input: z.strictObject({ preview_id: text }),
+    output: recoveryOutput,
+    run: ({ preview_id: preview }) =>
+      whileOn(async () => {
+        const started = await recoveries().startPreview(preview);
+        if (typeof started !== 'string') return started;
+        throw new errors.ApplicationError('This preview was started before. Make another one.');
+      }),
+  });
+};

@@ -1,0 +1,65 @@
+import type { Core } from '@strapi/strapi';
+import type { FilterPreview, FilterSample } from '../../../../shared/contracts/webhooks';
+import { webhookRow } from '../delivering/by-hand/send-now';
+import { latestBodies } from '../delivering/store/delivery-log';
+import { matches } from '../rules/data-filter';
+import { chosenEvents } from '../rules/chosen-events';
+import { declaredEvents, PING } from '../subscriptions/catalogue';
+import type { FilterPreviewQuery } from './inputs';
+
+/** Deliveries that are looked at. */
+const LATEST = 100;
+/** Samples in the answer. */
+const SHOWN = 10;
+
+type Candidate = Omit<FilterSample, 'matched'>;
+
+/** What the webhook was sent lately; not what was left out of it before it was sent. */
+const sent = async (
+  strapi: Core.Strapi,
+  webhook: number,
+  event: string | undefined
+): Promise<Candidate[]> =>
+  (await latestBodies(strapi, { webhook, event }, LATEST)).map((one) => ({
+    event: one.event,
+    delivery_id: one.deliveryId,
+    data: (JSON.parse(one.body) as { data: unknown }).data,
+  }));
+
+/** The example of the event that was named, or of each that the webhook asked for. */
+const examples = async (
+  strapi: Core.Strapi,
+  chosen: readonly string[],
+  event: string | undefined
+): Promise<Candidate[]> => {
+  const named = event === undefined ? chosen : [event];
+  return Object.entries(await declaredEvents(strapi))
+    .filter(([name]) => name !== PING && (named.includes(name) || named.includes('*')))
+    .filter(([, { example }]) => example !== undefined)
+    .map(([name, { example }]) => ({ event: name, delivery_id: null, data: example }));
+};
+
+/**
+ * What a filter would have made of a webhook's latest deliveries and of the examples of its events.
+ * Tests are left out. docs/management-api.md#filters.
+ * @param input its filter was judged before
+ * @throws NotFoundError (404) where there is no such webhook
+ */
+export const previewFilter = async (
+  strapi: Core.Strapi,
+  webhookId: number,
+  { filter, event }: FilterPreviewQuery
+): Promise<FilterPreview> => {
+  const { events, payload } = await webhookRow(strapi, webhookId);
+  const candidates = [
+    // A filter judges the whole data, of which a thin delivery has only ids.
+    ...(payload === 'thin' ? [] : await sent(strapi, webhookId, event)),
+    ...(await examples(strapi, chosenEvents(events), event)),
+  ];
+  const judged = candidates.map((one) => ({ ...one, matched: matches(filter, one.data) }));
+  return {
+    matched: judged.filter(({ matched }) => matched).length,
+    of: judged.length,
+    samples: judged.slice(0, SHOWN),
+  };
+};

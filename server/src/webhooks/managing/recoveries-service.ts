@@ -1,0 +1,171 @@
+import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import type {
+  Page,
+  Recovery,
+  RecoveryFilter,
+  RecoveryPreview,
+} from '../../../../shared/contracts/webhooks';
+import { currentExecutor } from '../../database/connection';
+import { inRetriedTransaction } from '../../database/errors/retry';
+import { getClock } from '../../database/clock';
+import type { PageRequest } from '../../http/pagination';
+import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
+import { deliveriesAt } from '../delivering/store/delivery-log';
+import { matchingDeliveries, newestDelivery } from '../delivering/store/matching';
+import { matchingOf } from '../recovering/deliveries-source';
+import {
+  findRecovery,
+  insertPreview,
+  insertRecovery,
+  lockRecovery,
+  pageOfRecoveries,
+  recoveries,
+  startPreview,
+} from '../recovering/recovery-store';
+import { announceRecoveries } from '../recovering/running';
+import type { RecoveryRow } from '../recovering/tables';
+import { isAfter, type LogPlace } from '../rules/log-place';
+
+const SAMPLE = 10;
+
+/** Why a recovery is not started or changed: its preview was started before, or it has ended. */
+export type RecoveryRefusal = 'used' | 'ended';
+
+/** Sending failed deliveries again, many at a time; docs/contract-webhooks.md#recoveries. */
+export interface RecoveriesService {
+  /** What a filter would send again now; nothing is sent. */
+  preview(filter: RecoveryFilter): Promise<RecoveryPreview>;
+  /** Begins to send again what a filter leaves now. */
+  start(filter: RecoveryFilter): Promise<Recovery>;
+  /** The same of what a preview showed, once. NotFoundError (404) for an unknown one. */
+  startPreview(previewId: string): Promise<Recovery | RecoveryRefusal>;
+  /** Newest first. */
+  list(page: PageRequest): Promise<Page<Recovery>>;
+  /** NotFoundError (404) for an unknown id. */
+  get(id: number): Promise<Recovery>;
+  /** Queues no more until it is resumed. NotFoundError (404) for an unknown id. */
+  pause(id: number): Promise<Recovery | RecoveryRefusal>;
+  resume(id: number): Promise<Recovery | RecoveryRefusal>;
+  /** Queues no more, ever; what was queued stays so. */
+  cancel(id: number): Promise<Recovery | RecoveryRefusal>;
+}
+
+/** A recovery as the management routes show it. */
+export const toRecovery = (row: RecoveryRow): Recovery => ({
+  id: Number(row.id),
+  state: row.state as Recovery['state'],
+  matching: Number(row.matching),
+  queued: Number(row.queued),
+  sent: Number(row.sent),
+  failed: Number(row.failed),
+  created_at: isoTime(Number(row.created_at)),
+  finished_at: isoTimeOrNull(row.finished_at),
+});
+
+interface Matching {
+  boundary: number;
+  count: number;
+  byWebhook: Map<number, number>;
+  oldest: number | null;
+  /** The newest first. */
+  sample: LogPlace[];
+}
+
+export const createRecoveriesService = ({ strapi }: { strapi: Core.Strapi }): RecoveriesService => {
+  const match = async (filter: RecoveryFilter): Promise<Matching> => {
+    const boundary = await newestDelivery(strapi);
+    const found: Matching = { boundary, count: 0, byWebhook: new Map(), oldest: null, sample: [] };
+    for await (const part of matchingDeliveries(strapi, matchingOf(filter, boundary))) {
+      for (const { place, webhook } of part) {
+        found.count += 1;
+        found.byWebhook.set(webhook, (found.byWebhook.get(webhook) ?? 0) + 1);
+        found.oldest = Math.min(found.oldest ?? place.at, place.at);
+      }
+      found.sample = [...found.sample, ...part.map(({ place }) => place)]
+        .sort((one, other) => (isAfter(one, other) ? 1 : -1))
+        .slice(0, SAMPLE);
+    }
+    return found;
+  };
+
+  const missing = () => new errors.NotFoundError('Recovery not found');
+
+  /** @param changes what becomes of it; null: it is so already */
+  const change = async (
+    id: number,
+    changes: (row: RecoveryRow, at: number) => Partial<RecoveryRow> | null
+  ): Promise<Recovery | 'ended'> => {
+    const changed = await inRetriedTransaction(strapi, async ({ trx, onCommit }) => {
+      const row = await lockRecovery(strapi, trx, id);
+      if (!row) throw missing();
+      if (row.state !== 'running' && row.state !== 'paused') return 'ended';
+      const next = changes(row, getClock(strapi).now());
+      if (!next) return row;
+      await recoveries(strapi, trx).where({ id }).update(next);
+      onCommit(() => announceRecoveries(strapi, id));
+      return { ...row, ...next };
+    });
+    return changed === 'ended' ? changed : toRecovery(changed);
+  };
+
+  const isBegun = (row: RecoveryRow): Recovery => {
+    announceRecoveries(strapi, Number(row.id));
+    return toRecovery(row);
+  };
+
+  return {
+    async preview(filter) {
+      const { boundary, count, byWebhook, oldest, sample } = await match(filter);
+      const id = await insertPreview(strapi, {
+        kind: 'deliveries',
+        filter,
+        boundary,
+        matching: count,
+      });
+      return {
+        preview_id: id,
+        matching: count,
+        by_webhook: [...byWebhook]
+          .map(([webhook_id, ofWebhook]) => ({ webhook_id, count: ofWebhook }))
+          .sort((one, other) => other.count - one.count || one.webhook_id - other.webhook_id),
+        oldest_at: oldest === null ? null : isoTime(oldest),
+        sample: await deliveriesAt(strapi, await currentExecutor(strapi), sample),
+      };
+    },
+
+    async start(filter) {
+      const { boundary, count } = await match(filter);
+      return isBegun(
+        await insertRecovery(strapi, { kind: 'deliveries', filter, boundary, matching: count })
+      );
+    },
+
+    async startPreview(previewId) {
+      const row = await startPreview(strapi, previewId);
+      if (row === null) throw new errors.NotFoundError('Preview not found');
+      return row === 'used' ? row : isBegun(row);
+    },
+
+    async list(page) {
+      const { rows, meta } = await pageOfRecoveries(strapi, page);
+      return { data: rows.map(toRecovery), meta };
+    },
+
+    async get(id) {
+      const row = await findRecovery(strapi, id);
+      if (!row) throw missing();
+      return toRecovery(row);
+    },
+
+    pause: (id) => change(id, ({ state }) => (state === 'paused' ? null : { state: 'paused' })),
+
+    resume: (id) =>
+      change(id, ({ state }, at) =>
+        state === 'running' ? null : { state: 'running', moved_at: at, due_at: at }
+      ),
+
+    cancel: (id) =>
+      change(id, (_row, at) => ({ state: 'cancelled', finished_at: at, moved_at: at, due_at: at })),
+  };
+};

@@ -1,0 +1,37 @@
+import type { Page } from './webhooks';
+import type { Purchase } from './pos';
+
+/** What the tills and the CRM ask of each other. Each may be absent: a site may do without it. */
+
+/** `customer` of a sale, without what does not fit. */
+export interface SaleCustomer {
+  email?: string;
+  phone?: string;
+  first_name?: string;
+  last_name?: string;
+}
+
+/** The service `customers` of the CRM; call it in a transaction. */
+export interface CustomersService {
+  /**
+   * The contact of a sale's customer; docs/tills.md#customers.
+   * @param create  whether a contact is made where there is none
+   * @param country  ISO 3166, by which phone numbers without a prefix are read
+   * @returns its id, or null where nobody is meant for sure
+   */
+  attach(
+    customer: SaleCustomer,
+    options: { create: boolean; country: string | undefined }
+  ): Promise<string | null>;
+  /**
+   * Adds to a contact's lifetime value, quietly: no event says so.
+   * @param change  in minor units of a currency of so many digits
+   */
+  addValue(contact: string, change: bigint, digits: number): Promise<void>;
+}
+
+/** The service `pos-purchases` of the tills. */
+export interface PurchasesService {
+  /** Newest first. */
+  list(contact: string, page: { page: number; per_page: number }): Promise<Page<Purchase>>;
+}

@@ -1,0 +1,42 @@
+/** Columns of text and of numbers that a file of contacts may have besides `tags` (docs/crm.md#import). */
+export const CONTACT_TEXT_COLUMNS = [
+  'email',
+  'first_name',
+  'last_name',
+  'phone',
+  'job_title',
+  'status',
+  'lifecycle_stage',
+  'company_id',
+  'source',
+] as const;
+export const CONTACT_NUMBER_COLUMNS = ['score', 'lifetime_value', 'owner_id'] as const;
+/** The same of a file of items besides `low_at` and `quantity` (docs/tills.md#importing-items). */
+export const ITEM_TEXT_COLUMNS = ['sku', 'gtin', 'name'] as const;
+
+/**
+ * `GET /switchboard/imports/:id`; docs/tills.md#importing-items. Times are ISO 8601. A check of the
+ * levels is one of them, too (docs/tills.md#checking-all-levels): its rows are levels, `updated` those
+ * that differ from their movements.
+ */
+export interface ImportJob {
+  id: number;
+  kind: 'contacts' | 'items' | 'levels';
+  state: 'running' | 'done' | 'failed';
+  /** Nothing was changed: the numbers say what would be. */
+  dry_run: boolean;
+  /** Rows so far; once it is done, all. */
+  total: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+  failed: number;
+  /** Why it ended early. */
+  error: string | null;
+  made_by: string | null;
+  started_at: string;
+  finished_at: string | null;
+}
+
+/** What is imported from a file. */
+export type FileKind = Exclude<ImportJob['kind'], 'levels'>;

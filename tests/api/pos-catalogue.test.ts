@@ -1,0 +1,345 @@
+import { describeEach, oneDatabase } from '../support/databases';
+import { type Site, startSite } from '../support/site';
+import { admin, createItem, createTill, isoAgo, levelOf, settled, type Till } from './pos-till';
+
+jest.setTimeout(240_000);
+
+const PRODUCT = 'api::product.product';
+
+interface Item {
+  sku: string;
+  gtin: string | null;
+  name: string | null;
+  price: number | null;
+  currency: string | null;
+  stock: { location_ref: string | null; quantity: number }[];
+  deleted: boolean;
+}
+
+interface Page {
+  ok: true;
+  items: Item[];
+  cursor: string;
+  has_more: boolean;
+}
+
+const page = async (till: Till, asked: object = {}, to?: Site): Promise<Page> => {
+  const answer = await till.send('catalogue', asked, to ? { to } : {});
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
+  expect(typeof answer.body.cursor).toBe('string');
+  return answer.body;
+};
+
+/** All pages from a cursor on. */
+const download = async (till: Till, cursor?: string, limit = 1000) => {
+  const items: Item[] = [];
+  let at = cursor;
+  for (;;) {
+    const next: Page = await page(till, { limit, ...(at !== undefined && { cursor: at }) });
+    items.push(...next.items);
+    at = next.cursor;
+    if (!next.has_more) return { items, cursor: at };
+  }
+};
+
+const skusOf = (items: readonly Item[]): string[] => items.map(({ sku }) => sku).sort();
+
+const reader = (site: Site, more: Record<string, unknown> = {}): Promise<Till> =>
+  createTill(site, { scopes: ['sale:write', 'refund:write', 'stock:read'], ...more });
+
+describeEach(oneDatabase(), 'the catalogue of items', (database) => {
+  let site: Site;
+
+  beforeAll(async () => {
+    site = await startSite({
+      database,
+      options: {
+        pos: { ratePerMinute: 1_000_000 },
+        stock: {
+          contentType: PRODUCT,
+          sku: 'articleNumber',
+          // The site's product has a number and a text to spare, which may stand for these.
+          name: 'title',
+          price: 'stock',
+          currency: 'barcode',
+        },
+      },
+    });
+    await admin(site, 'POST', '/locations', { name: 'Back', code: 'back' });
+  });
+  afterAll(() => site?.stop());
+
+  const adjust = (id: number, quantity: number, more: object = {}) =>
+    admin(site, 'POST', `/items/${id}/adjust`, { quantity, ...more });
+  const query = (method: string, params: object) =>
+    site.control('query', { uid: PRODUCT, method, params });
+
+  it('of nothing has a cursor too, and what comes after it is told from there', async () => {
+    const till = await reader(site);
+    const empty = await page(till);
+    expect(empty).toEqual({ ok: true, items: [], cursor: expect.any(String), has_more: false });
+    const { id } = await createItem(site, 'FIRST', 3, { gtin: '4006381333931', name: 'First' });
+    const next = await page(till, { cursor: empty.cursor });
+    expect(next.items).toEqual([
+      {
+        sku: 'FIRST',
+        gtin: '4006381333931',
+        name: 'First',
+        price: null,
+        currency: null,
+        stock: [{ location_ref: null, quantity: 3 }],
+        deleted: false,
+      },
+    ]);
+    expect((await page(till, { cursor: next.cursor })).items).toEqual([]);
+    // Each item once, as it is now, however often it changed.
+    await adjust(id, -1);
+    await adjust(id, -1);
+    await admin(site, 'PUT', `/items/${id}`, { name: 'Renamed' });
+    const again = await page(till, { cursor: next.cursor });
+    expect(again.items).toMatchObject([
+      { sku: 'FIRST', name: 'Renamed', stock: [{ quantity: 1 }] },
+    ]);
+    const sale = await till.sale([['FIRST', 1]]);
+    await settled(site, sale.body.event_id, 'applied');
+    expect((await page(till, { cursor: again.cursor })).items).toMatchObject([
+      { sku: 'FIRST', stock: [{ quantity: 0 }] },
+    ]);
+  });
+
+  it('comes in pages: each item once, and the same from any page on', async () => {
+    const till = await reader(site);
+    for (let at = 0; at < 7; at += 1) await createItem(site, `PAGE-${at}`, at);
+    const whole = await download(till);
+    const paged = await download(till, undefined, 2);
+    expect(skusOf(paged.items)).toEqual(skusOf(whole.items));
+    expect(new Set(skusOf(paged.items)).size).toBe(paged.items.length);
+    const first = await page(till, { limit: 3 });
+    expect([first.items.length, first.has_more]).toEqual([3, true]);
+    // The same page again, as after an answer that was lost on its way.
+    const once = await page(till, { limit: 3, cursor: first.cursor });
+    expect(await page(till, { limit: 3, cursor: first.cursor })).toEqual(once);
+    const rest = await download(till, first.cursor);
+    expect(skusOf([...first.items, ...rest.items])).toEqual(skusOf(whole.items));
+  });
+
+  it('has the connection’s own locations, by its refs, and starts anew when they change', async () => {
+    const { id } = await createItem(site, 'PLACE', 4);
+    await adjust(id, 9, { location: 'back' });
+    const till = await reader(site, { locations: [{ ref: 'rear', location: 'back' }] });
+    const all = await download(till);
+    expect(all.items.find(({ sku }) => sku === 'PLACE')?.stock).toEqual([
+      { location_ref: 'rear', quantity: 9 },
+    ]);
+    expect(all.items.find(({ sku }) => sku === 'FIRST')?.stock).toEqual([
+      { location_ref: 'rear', quantity: 0 },
+    ]);
+    await admin(site, 'PUT', `/connections/${till.id}`, { name: 'Another name' });
+    expect((await page(till, { cursor: all.cursor })).items).toEqual([]);
+    await admin(site, 'PUT', `/connections/${till.id}`, {
+      locations: [
+        { ref: 'rear', location: 'back' },
+        { ref: 'front', location: 'main' },
+      ],
+    });
+    const anew = await download(till, all.cursor);
+    expect(skusOf(anew.items)).toEqual(skusOf(all.items));
+    expect(anew.items.find(({ sku }) => sku === 'PLACE')?.stock).toEqual([
+      { location_ref: 'rear', quantity: 9 },
+      { location_ref: 'front', quantity: 4 },
+    ]);
+  });
+
+  it('tells of archived items; records that name one wait until it is brought back', async () => {
+    const till = await reader(site);
+    const { id } = await createItem(site, 'GONE', 5);
+    const before = await download(till);
+    const deleted = await site.request('DELETE', `/switchboard/items/${id}`);
+    expect(deleted.status).toBe(204);
+    const told = await download(till, before.cursor);
+    expect(told.items).toMatchObject([{ sku: 'GONE', deleted: true }]);
+    const listed = async (which: string) =>
+      (await admin(site, 'GET', `/items?search=GONE&archived=${which}`)).length;
+    expect([await listed('true'), await listed('false')]).toEqual([1, 0]);
+    expect((await admin(site, 'GET', `/items/${id}`)).archived_at).toEqual(expect.any(String));
+
+    const sale = await till.sale([['GONE', 2]]);
+    await settled(site, sale.body.event_id, 'needs_mapping');
+    expect(await levelOf(site, 'GONE')).toBe(5);
+    expect((await site.request('DELETE', '/switchboard/items/999999')).status).toBe(404);
+    await admin(site, 'PUT', `/items/${id}`, { archived: false });
+    await settled(site, sale.body.event_id, 'applied');
+    const back = await download(till, told.cursor);
+    expect(back.items).toMatchObject([{ sku: 'GONE', deleted: false, stock: [{ quantity: 3 }] }]);
+  });
+
+  it('has the name and the price of the site’s product, and its changes', async () => {
+    const till = await reader(site);
+    const create = (articleNumber: string, title: string, stock: number, barcode: string) =>
+      query('create', { data: { articleNumber, title, stock, barcode } });
+    await create('LAMP', 'Lamp', 19, 'EUR');
+    await create('TEA', 'Tea', 1250, 'JPY');
+    await create('ODD', 'Odd', 1, 'nothing');
+    for (const sku of ['LAMP', 'TEA', 'ODD']) {
+      const sale = await till.sale([[sku, 1]]);
+      await settled(site, sale.body.event_id, 'applied');
+    }
+    const all = await download(till);
+    const of = (items: readonly Item[], sku: string) => items.find((item) => item.sku === sku);
+    expect(of(all.items, 'LAMP')).toMatchObject({ name: 'Lamp', price: 1900, currency: 'EUR' });
+    expect(of(all.items, 'TEA')).toMatchObject({ name: 'Tea', price: 1250, currency: 'JPY' });
+    expect(of(all.items, 'ODD')).toMatchObject({ name: 'Odd', price: null, currency: null });
+
+    const where = { articleNumber: 'LAMP' };
+    await query('update', { where, data: { stock: 24 } });
+    const dearer = await download(till, all.cursor);
+    expect(dearer.items).toMatchObject([{ sku: 'LAMP', price: 2400 }]);
+    await query('updateMany', { where: { barcode: 'JPY' }, data: { title: 'Green tea' } });
+    const renamed = await download(till, dearer.cursor);
+    expect(renamed.items).toMatchObject([{ sku: 'TEA', name: 'Green tea' }]);
+    await query('delete', { where });
+    const gone = await download(till, renamed.cursor);
+    expect(gone.items).toMatchObject([{ sku: 'LAMP', name: null, price: null, deleted: false }]);
+  });
+
+  it.each([
+    ['{"limit":0}', 'limit'],
+    ['{"limit":1001}', 'limit'],
+    ['{"limit":1.5}', 'limit'],
+    ['{"limit":"10"}', 'limit'],
+    ['{"limit":null}', 'limit'],
+    ['{"cursor":""}', 'cursor'],
+    ['{"cursor":"1"}', 'cursor'],
+    ['{"cursor":null}', 'cursor'],
+    ['{"cursor":7}', 'cursor'],
+    ['{"external_ids":[]}', 'external_ids'],
+    ['', 'body'],
+    ['[]', 'body'],
+  ])('refuses %s', async (text, field) => {
+    const till = await reader(site);
+    const answer = await till.send('catalogue', text);
+    expect([answer.status, answer.body.code, answer.body.schema, answer.body.field]).toEqual([
+      400,
+      'schema_invalid',
+      'catalogue.v1',
+      field,
+    ]);
+  });
+
+  it('needs the scope stock:read', async () => {
+    const till = await createTill(site);
+    const answer = await till.send('catalogue', {});
+    expect([answer.status, answer.body.required_scope]).toEqual([403, 'stock:read']);
+  });
+
+  it('starts anew after a cursor of changes that this database never had', async () => {
+    const till = await reader(site);
+    const all = await download(till);
+    const ahead = all.cursor.replace(/^\d+/, '999999999');
+    expect(skusOf((await download(till, ahead)).items)).toEqual(skusOf(all.items));
+  });
+
+  // SQLite has one connection: nothing is read while a transaction is open.
+  if (database !== 'sqlite') {
+    it('does not miss a change whose transaction was open while later ones were read', async () => {
+      const till = await reader(site);
+      const slow = await createItem(site, 'SLOW', 1);
+      const quick = await createItem(site, 'QUICK', 1);
+      const before = await download(till);
+      await site.evaluate(async ({ strapi, state }, id) => {
+        const opened = new Promise<void>((resolve) => {
+          state.slowDone = strapi.db.transaction(async () => {
+            await strapi
+              .service('plugin::switchboard.stock-levels')
+              .adjust(id, { quantity: 5, reason: 'slow' });
+            resolve();
+            await new Promise<void>((go) => {
+              state.letSlowGo = go;
+            });
+          });
+        });
+        await opened;
+      }, slow.id);
+      await adjust(quick.id, 1);
+      const meanwhile = await download(till, before.cursor);
+      expect(meanwhile.items).toMatchObject([{ sku: 'QUICK', stock: [{ quantity: 2 }] }]);
+      await site.evaluate(async ({ state }) => {
+        state.letSlowGo();
+        await state.slowDone;
+      });
+      const after = await download(till, meanwhile.cursor);
+      expect(after.items).toMatchObject([{ sku: 'SLOW', stock: [{ quantity: 6 }] }]);
+    });
+  }
+
+  it('is complete in the end, whoever changes and reads at the same time', async () => {
+    const other = database === 'sqlite' ? site : await site.sibling({ accounts: false });
+    try {
+      const till = await reader(site);
+      const ids: number[] = [];
+      for (let at = 0; at < 12; at += 1) ids.push((await createItem(site, `BUSY-${at}`)).id);
+      const seen = new Map<string, Item>();
+      let cursor: string | undefined;
+      let writing = true;
+      const write = async (seed: number): Promise<void> => {
+        for (let round = 0; round < 25; round += 1) {
+          const id = ids[(round * 7 + seed * 5) % ids.length];
+          await adjust(id as number, 1 + ((round + seed) % 3), { occurred_at: isoAgo(1) });
+        }
+      };
+      const read = async (): Promise<void> => {
+        for (let round = 0, last = false; !last; round += 1) {
+          last = !writing;
+          for (let more = true; more;) {
+            const next: Page = await page(
+              till,
+              { limit: 3, ...(cursor !== undefined && { cursor }) },
+              round % 2 === 0 ? site : other
+            );
+            // Now and then the answer is lost, and the same page is asked for again.
+            if (round % 5 !== 3 || last) {
+              for (const item of next.items) seen.set(item.sku, item);
+              cursor = next.cursor;
+            }
+            more = next.has_more && (round % 5 !== 3 || last);
+          }
+        }
+      };
+      const writers = Promise.all([write(1), write(2), write(3)]).finally(() => {
+        writing = false;
+      });
+      await Promise.all([writers, read()]);
+      const whole = await download(till);
+      const byName = new Map(whole.items.map((item) => [item.sku, item]));
+      expect(Object.fromEntries([...seen].sort())).toEqual(Object.fromEntries([...byName].sort()));
+      for (const sku of seen.keys()) {
+        if (!sku.startsWith('BUSY')) continue;
+        expect(seen.get(sku)?.stock[0]?.quantity).toBe(await levelOf(site, sku));
+      }
+    } finally {
+      if (other !== site) await other.stop();
+    }
+  });
+
+  it('has after the next boot what an older version changed', async () => {
+    const till = await reader(site);
+    await createItem(site, 'OLDER', 1);
+    const all = await download(till);
+    // An older version makes and changes items without saying so to the catalogue.
+    await site.evaluate(async ({ strapi }) => {
+      const { connection } = strapi.db;
+      await connection('switchboard_items')
+        .where({ sku: 'OLDER' })
+        .update({ name: 'Old hand', updated_at: Date.now() + 1000 });
+      await connection('switchboard_items').insert({
+        ...{ sku: 'OLDEST', sku_digest: 'no digest', low_at: 0 },
+        ...{ created_at: 1, updated_at: 1 },
+      });
+    });
+    expect((await page(till, { cursor: all.cursor })).items).toEqual([]);
+    await site.restart();
+    const after = await download(till, all.cursor);
+    expect(skusOf(after.items)).toEqual(['OLDER', 'OLDEST']);
+    expect(after.items.find(({ sku }) => sku === 'OLDER')?.name).toBe('Old hand');
+  });
+});

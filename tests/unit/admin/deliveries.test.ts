@@ -1,0 +1,262 @@
+import fc from 'fast-check';
+import { cameFromElsewhere, knownReason } from '../../../admin/src/components/disabled-reason';
+import { CAME_FROM_ANOTHER_SITE } from '../../../server/src/database/site-instance';
+import { continueFailing, type Failing } from '../../../server/src/webhooks/rules/failing';
+import { countByCause } from '../../../admin/src/pages/deliveries/causes';
+import {
+  filterOf,
+  narrowed,
+  REAL_STATES,
+  recoveryFilterOf,
+} from '../../../admin/src/pages/deliveries/log-filter';
+import { needsOfTills, needsOfWebhooks } from '../../../admin/src/pages/overview/needs';
+import {
+  type Condition,
+  conditionsOf,
+  OPERATORS,
+  parseFilter,
+  pathsOf,
+  schemaOf,
+} from '../../../admin/src/pages/webhooks/filter-conditions';
+import type { WebhookHealth } from '../../../shared/contracts/overview';
+import type { Health } from '../../../shared/contracts/webhooks';
+
+describe('the log that an address asks for', () => {
+  test('is without tests where no state is named, and of one webhook on its page', () => {
+    expect(filterOf(new URLSearchParams('cause=refused&page=2'))).toEqual({
+      cause: 'refused',
+      state: REAL_STATES,
+    });
+    expect(filterOf(new URLSearchParams('webhook=7&state=test'), 3)).toEqual({
+      webhook: 3,
+      state: 'test',
+    });
+  });
+
+  test('begins with the newest again when it is narrowed, and keeps the rest', () => {
+    const params = new URLSearchParams('tab=deliveries&cursor=abc&delivery=4&q=Ada&cause=dns');
+    const next = narrowed(params, { cause: undefined, event: 'deal.won' });
+    expect(next.toString()).toBe('tab=deliveries&q=Ada&event=deal.won');
+  });
+});
+
+test('causes are counted over all webhooks, the most frequent first', () => {
+  const row = (cause: string, webhook_id: number, count: number) => ({
+    cause,
+    webhook_id,
+    count,
+    first_at: '',
+    last_at: '',
+  });
+  expect(countByCause([row('dns', 1, 5), row('refused', 1, 4), row('refused', 2, 3)])).toEqual([
+    ['refused', 7],
+    ['dns', 5],
+  ]);
+});
+
+test.each([
+  ['waiting,failing', 'failing'],
+  ['failed', 'failed'],
+  ['failing,failed', undefined],
+  ['waiting,failing,failed,sent', undefined],
+])('what of the states %s is sent again', (state, expected) => {
+  expect(recoveryFilterOf({ state, cause: 'refused' })).toEqual({
+    cause: 'refused',
+    ...(expected && { state: expected }),
+  });
+});
+
+test('why something was switched off is known in the words that the server keeps', () => {
+  const reasonOf = (run: Partial<Failing>, limits: { failures: number; failingHours: number }) => {
+    const fresh = { consecutiveFailures: 0, failedAttempts: 0, failingSince: null };
+    const last = { ok: false, ended: 'failed', at: 24 * 3_600_000 } as const;
+    return continueFailing({ ...fresh, ...run }, [last], limits).reason ?? '';
+  };
+  const limits = { failures: 20, failingHours: 24 };
+  expect(knownReason(reasonOf({ consecutiveFailures: 19 }, limits))).toEqual({
+    key: 'banner.reason',
+    n: 20,
+  });
+  expect(knownReason(reasonOf({ failedAttempts: 500, failingSince: 0 }, limits))).toEqual({
+    key: 'reason.silent',
+    n: 24,
+  });
+  expect(knownReason(CAME_FROM_ANOTHER_SITE)?.key).toBe('reason.elsewhere');
+  expect(cameFromElsewhere(CAME_FROM_ANOTHER_SITE)).toBe(true);
+  expect(knownReason('Switched off because its receiver answered 410: it is gone.')?.key).toBe(
+    'reason.gone'
+  );
+  expect(knownReason('Somebody wrote this.')).toBeUndefined();
+});
+
+describe('a filter by conditions', () => {
+  const conditions: Condition[] = [
+    { path: 'deal.status', operator: 'is', value: 'won' },
+    { path: 'deal.value', operator: 'atLeast', value: '1000' },
+    { path: 'deal.currency', operator: 'oneOf', value: 'EUR,CHF' },
+    { path: 'changed', operator: 'contains', value: 'status' },
+    { path: 'contact', operator: 'exists', value: '' },
+    { path: 'deal.lost_reason', operator: 'isNot', value: 'null' },
+  ];
+
+  test('is a JSON Schema, and is read back from it whatever order its keys are kept in', () => {
+    const schema = schemaOf(conditions);
+    expect(schema).toMatchObject({
+      type: 'object',
+      properties: {
+        deal: {
+          properties: { status: { const: 'won' }, value: { type: 'number', minimum: 1000 } },
+          required: ['status', 'value', 'currency', 'lost_reason'],
+        },
+        changed: { type: 'array', contains: { const: 'status' } },
+      },
+    });
+    const reordered = JSON.parse(
+      JSON.stringify(schema, (_key, value: unknown) =>
+        typeof value === 'object' && value !== null && !Array.isArray(value)
+          ? Object.fromEntries(Object.entries(value).reverse())
+          : value
+      )
+    ) as Record<string, unknown>;
+    const byPath = (a: Condition, b: Condition) => a.path.localeCompare(b.path);
+    expect([...(conditionsOf(reordered) ?? [])].sort(byPath)).toEqual([...conditions].sort(byPath));
+    expect(schemaOf([])).toBeNull();
+  });
+
+  test('takes digits as a number and as text, and what begins with a zero as text', () => {
+    const values = ['10115', '0', '01067', '1.50', '-3', '9007199254740993'];
+    expect(
+      values.map((value) => schemaOf([{ path: 'zip', operator: 'is', value }])?.properties)
+    ).toEqual([
+      { zip: { enum: [10115, '10115'] } },
+      { zip: { enum: [0, '0'] } },
+      { zip: { const: '01067' } },
+      { zip: { const: '1.50' } },
+      { zip: { enum: [-3, '-3'] } },
+      { zip: { const: '9007199254740993' } },
+    ]);
+    const typed = fc.constantFrom(...values, '007', '01', '1', '', 'true', 'null', 'a b');
+    const operator = fc.constantFrom(...OPERATORS.filter((one) => !/^(at|exists)/.test(one)));
+    fc.assert(
+      fc.property(fc.array(typed, { minLength: 1, maxLength: 4 }), operator, (some, chosen) => {
+        const value = chosen === 'oneOf' ? some.join(',') : (some[0] ?? '');
+        const condition: Condition = { path: 'a.b', operator: chosen, value };
+        expect(conditionsOf(schemaOf([condition]))).toEqual([condition]);
+      })
+    );
+  });
+
+  test('keeps two conditions on the same value apart', () => {
+    const twice: Condition[] = [
+      { path: 'status', operator: 'isNot', value: 'a' },
+      { path: 'status', operator: 'isNot', value: '2' },
+      { path: 'status', operator: 'atLeast', value: '1' },
+    ];
+    const read = conditionsOf(schemaOf(twice)) ?? [];
+    expect(read).toHaveLength(3);
+    expect(read).toEqual(expect.arrayContaining(twice));
+  });
+
+  test('is read where it was made elsewhere, or left to its JSON', () => {
+    const of = (schema: object) =>
+      conditionsOf({ type: 'object', required: ['a'], properties: { a: schema } });
+    expect(of({ const: '01067' })).toEqual([{ path: 'a', operator: 'is', value: '01067' }]);
+    expect(of({ enum: ['007'] })).toEqual([{ path: 'a', operator: 'oneOf', value: '007' }]);
+    expect(of({ const: 10115 })).toBeNull();
+  });
+
+  test('is none where the schema says more than conditions can', () => {
+    expect(conditionsOf({ anyOf: [{ required: ['a'] }, { required: ['b'] }] })).toBeNull();
+    expect(conditionsOf({ type: 'object', properties: { a: { const: 1 } } })).toBeNull();
+    expect(conditionsOf(null)).toEqual([]);
+  });
+
+  test('takes a JSON object and nothing else', () => {
+    expect(parseFilter('  ')).toBeNull();
+    expect(parseFilter('[]')).toBeUndefined();
+    expect(parseFilter('{')).toBeUndefined();
+    expect(parseFilter('{"required":["a"]}')).toEqual({ required: ['a'] });
+  });
+
+  test('offers the values of an example', () => {
+    const example = { contact: { id: '1', fields: {} }, changed: ['email'], total: 3 };
+    expect(pathsOf(example)).toEqual(['contact.id', 'contact.fields', 'changed', 'total']);
+  });
+});
+
+describe('what needs somebody', () => {
+  const webhook = (
+    id: number,
+    health: Partial<Health>,
+    more: Partial<WebhookHealth> = {}
+  ): WebhookHealth => ({
+    webhook_id: id,
+    name: `W${id}`,
+    ordering: 'none',
+    disabled_reason: null,
+    health: {
+      state: 'healthy',
+      failing_since: null,
+      paused_until: null,
+      waiting: 0,
+      failing: 0,
+      ...health,
+    },
+    pending: 0,
+    failing: 0,
+    sent: 0,
+    failed: 0,
+    response: null,
+    buckets: [],
+    last: null,
+    ...more,
+  });
+
+  test('is nothing where every webhook is well, new, or off by its owner with nothing waiting', () => {
+    const well = [webhook(1, {}), webhook(2, { state: 'new', waiting: 3 })];
+    expect(needsOfWebhooks([...well, webhook(3, { state: 'off' })])).toEqual([]);
+  });
+
+  test('begins with the greatest harm: what loses events, then what fails, then what waits', () => {
+    const needs = needsOfWebhooks([
+      webhook(1, { state: 'paused', waiting: 2, paused_until: '2030-01-01T00:00:00Z' }),
+      webhook(2, { state: 'failing', failing: 5, failing_since: '2030-01-01T00:00:00Z' }),
+      webhook(3, { state: 'failing', failing: 71 }),
+      webhook(4, {}, { failed: 2 }),
+      webhook(5, { state: 'off', waiting: 1 }, { disabled_reason: 'failed' }),
+      webhook(6, { state: 'off', waiting: 1 }),
+    ]);
+    expect(needs.map(({ id }) => id)).toEqual([5, 3, 2, 4, 6, 1].map((id) => `webhook-${id}`));
+    for (const { remedies } of needs) expect(remedies.length).toBeGreaterThan(0);
+  });
+
+  test('counts records that wait for a mapping and tills that were switched off', () => {
+    const till = {
+      ...{ id: 3, name: 'Front', active: false, disabled_reason: 'why', revoked_at: null },
+      ...{ silent_since: null, expected_every_minutes: 30 },
+    };
+    const needs = needsOfTills([till, { ...till, id: 4, revoked_at: '2030-01-01T00:00:00Z' }], {
+      needs_mapping: 2,
+      failed: 0,
+    });
+    expect(needs.map(({ id }) => id)).toEqual(['records-needs-mapping', 'connection-3']);
+  });
+
+  test('says since when a till is silent, and how often it was expected', () => {
+    const till = {
+      ...{ id: 3, name: 'Front', active: true, disabled_reason: null, revoked_at: null },
+      ...{ silent_since: '2030-01-01T12:04:00Z', expected_every_minutes: 30 },
+    };
+    const none = { needs_mapping: 0, failed: 0 };
+    expect(needsOfTills([till, { ...till, id: 4, silent_since: null }], none)).toEqual([
+      {
+        id: 'silent-3',
+        tone: 'danger',
+        text: 'needs.connection.silent',
+        values: { name: 'Front', n: 30 },
+        at: '2030-01-01T12:04:00Z',
+        remedies: [{ label: 'needs.open', to: 'connections/3' }],
+      },
+    ]);
+  });
+});

@@ -1,0 +1,39 @@
+import { createGathering } from '../../../server/src/runtime/gathering';
+
+describe('gathering', () => {
+  it('works together on what comes in one turn, and on what comes while others are worked on', async () => {
+    const batches: number[][] = [];
+    let letGo = (): void => {};
+    const gone = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const gather = createGathering<number>(async (batch) => {
+      batches.push([...batch]);
+      if (batches.length === 1) await gone;
+    });
+    const first = [gather(1), gather(2)];
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const later = [gather(3)];
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    later.push(gather(4));
+    letGo();
+    await Promise.all([...first, ...later]);
+    expect(batches).toEqual([
+      [1, 2],
+      [3, 4],
+    ]);
+    await gather(5);
+    expect(batches.at(-1)).toEqual([5]);
+  });
+
+  it('tells whoever is of a batch that failed, and goes on', async () => {
+    let failures = 1;
+    const gather = createGathering<number>(async () => {
+      failures -= 1;
+      if (failures >= 0) throw new Error('away');
+    });
+    const answers = await Promise.allSettled([gather(1), gather(2)]);
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await expect(gather(3)).resolves.toBeUndefined();
+  });
+});

@@ -1,0 +1,29 @@
+import { FAILURE_CAUSES } from '../../../server/src/net/attempt-outcome';
+import { causeText } from '../../../server/src/webhooks/rules/cause-text';
+
+describe('what a cause says in words', () => {
+  it.each([
+    ...FAILURE_CAUSES,
+    'redirect',
+    'secret_unavailable',
+    'body_missing',
+    'imported',
+    'interrupted',
+    'discarded',
+  ])('of %s is a sentence', (cause) => {
+    expect(causeText(cause)).toMatch(/^[A-Z].{15,}\.$/);
+  });
+
+  it.each([
+    ['http_401', /answered 401: it wants a login/],
+    ['http_410', /answered 410: this address is gone/],
+    ['http_418', /answered 418: only an answer from 200 to 299/],
+    ['http_503', /answered 503: it broke down/],
+  ])('of %s names the status', (cause, said) => {
+    expect(causeText(cause)).toMatch(said);
+  });
+
+  it.each(['toString', 'http_', 'http_5000', ''])('of %j, which is none, is nothing', (cause) => {
+    expect(causeText(cause)).toBeNull();
+  });
+});

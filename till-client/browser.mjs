@@ -1,0 +1,503 @@
+// Made of src/ by scripts/build-till-client.mjs.
+const BATCH_KINDS = new Set(['sale', 'refund', 'inventory']);
+const KINDS = new Set([...BATCH_KINDS, 'closing']);
+const isKind = (kind) => KINDS.has(kind);
+const isBatchKind = (kind) => BATCH_KINDS.has(kind);
+const bytesOf = (record) => {
+  if (ArrayBuffer.isView(record)) {
+    return new Uint8Array(record.buffer, record.byteOffset, record.byteLength);
+  }
+  return new TextEncoder().encode(typeof record === 'string' ? record : JSON.stringify(record));
+};
+const textOf = (record) => {
+  if (typeof record === 'string') return record;
+  if (!ArrayBuffer.isView(record)) return JSON.stringify(record);
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(record);
+};
+const enclose = (kind, text) => `{"kind":${JSON.stringify(kind)},"body":${text}}`;
+const NAME = /^(\d{12})\.(sale|refund|inventory|closing)\.json$/;
+const nameOf = (number, kind) => `${String(number).padStart(12, '0')}.${kind}.json`;
+const numberOf = (name) => Number(NAME.exec(name)[1]);
+const kindOf = (name) => NAME.exec(name)[2];
+const FIRST_MS = 500;
+const LONGEST_MS = 5 * 6e4;
+const retryDelay = (attempt, retryAfterMs = 0, random = Math.random) => {
+  const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** (attempt - 1));
+  return Math.max(retryAfterMs, full / 2 + (full / 2) * random());
+};
+const LONGEST_RETRY_AFTER_MS = 60 * 6e4;
+const readRetryAfter = (header, nowMs) => {
+  if (!header) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1e3 : Date.parse(header) - nowMs;
+  return Number.isNaN(ms) ? undefined : Math.min(LONGEST_RETRY_AFTER_MS, Math.max(0, ms));
+};
+const pause = (milliseconds, signal) =>
+  new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const timer = setTimeout(done, milliseconds);
+    function done() {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    }
+    signal?.addEventListener('abort', done, { once: true });
+  });
+class TillError extends Error {
+  constructor(
+    message,
+    { status = null, code = 'unreachable', body = null, retryable, cause } = {}
+  ) {
+    super(message, { cause });
+    this.name = 'TillError';
+    this.status = status;
+    this.code = code;
+    this.body = body;
+    this.retryable = retryable ?? true;
+  }
+}
+const isRetryable = (status) => status === 408 || status === 429 || status >= 500;
+const readAnswer = async (response) => {
+  try {
+    const answer = JSON.parse(await response.text());
+    const own = response.ok ? answer.ok === true : answer.ok === false && 'code' in answer;
+    return own ? answer : null;
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null;
+    throw error;
+  }
+};
+const withDefaults = (defaults, given) => ({
+  ...defaults,
+  ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+});
+class TillClient {
+  #options;
+  #sign;
+  #clockOffset = 0;
+  constructor(options, sign) {
+    this.#sign = sign;
+    const { url, key, secret } = options;
+    if (![url, key, secret].every((given) => String(given ?? '').trim())) {
+      throw new TypeError('url, key and secret are needed');
+    }
+    const defaults = {
+      timeoutMs: 1e4,
+      tries: 5,
+      maxWaitMs: 6e4,
+      now: Date.now,
+      random: Math.random,
+      pause,
+      fetch: globalThis.fetch,
+    };
+    this.#options = { ...withDefaults(defaults, options), url: url.replace(/\/+$/, '') };
+  }
+  ping() {
+    return this.#attempts((offset) => this.#request('GET', '/ping', offset));
+  }
+  sale(record) {
+    return this.send('sale', record);
+  }
+  refund(record) {
+    return this.send('refund', record);
+  }
+  inventory(record) {
+    return this.send('inventory', record);
+  }
+  closing(record) {
+    return this.send('closing', record);
+  }
+  send(kind, record) {
+    if (!isKind(kind)) throw new TypeError(`there is no record of kind ${kind}`);
+    return this.#post(`/${kind}`, bytesOf(record));
+  }
+  batch(records) {
+    const entries = records.map(({ kind, body }) => this.#enclosed(kind, body));
+    return this.#post('/batch', `{"records":[${entries.join(',')}]}`);
+  }
+  validate(kind, record) {
+    return this.#post('/validate', this.#enclosed(kind, record));
+  }
+  status(externalIds) {
+    return this.#post('/status', JSON.stringify({ external_ids: externalIds }));
+  }
+  catalogue({ cursor, limit } = {}) {
+    return this.#post('/catalogue', JSON.stringify({ cursor, limit }));
+  }
+  #enclosed(kind, record) {
+    if (!isBatchKind(kind)) throw new TypeError(`there is no record of kind ${kind}`);
+    return enclose(kind, textOf(record));
+  }
+  #post(path, textOrBytes) {
+    const body = bytesOf(textOrBytes);
+    return this.#attempts((offset) => this.#request('POST', path, offset, body));
+  }
+  async #attempts(request) {
+    const { tries, maxWaitMs, random, pause: wait } = this.#options;
+    let corrected = false;
+    for (let attempt = 1; ; attempt += 1) {
+      const offset = this.#clockOffset;
+      try {
+        return await request(offset);
+      } catch (error) {
+        if (!(error instanceof TillError)) throw error;
+        const skew = error.code === 'timestamp_outside_window' ? error.body?.skew_seconds : null;
+        if (Number.isInteger(skew) && !corrected) {
+          corrected = true;
+          this.#clockOffset = offset - skew;
+          continue;
+        }
+        if (!error.retryable || attempt >= tries || error.retryAfterMs > maxWaitMs) throw error;
+        await wait(retryDelay(attempt, error.retryAfterMs, random));
+      }
+    }
+  }
+  async #headers(offset, body) {
+    const { key, secret, now } = this.#options;
+    const headers = { 'X-POS-Key': key };
+    if (body === undefined) return headers;
+    const timestamp = String(Math.floor(now() / 1e3) + offset);
+    headers['Content-Type'] = 'application/json';
+    headers['X-POS-Timestamp'] = timestamp;
+    headers['X-POS-Signature'] = await this.#sign({ secret, timestamp, body });
+    return headers;
+  }
+  async #request(method, path, offset, body) {
+    const { url, timeoutMs, fetch, now } = this.#options;
+    const headers = await this.#headers(offset, body);
+    let response;
+    let answer;
+    try {
+      response = await fetch(`${url}${path}`, {
+        method,
+        headers,
+        body,
+        redirect: 'manual',
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      answer = await readAnswer(response);
+    } catch (cause) {
+      const reason = cause.cause?.message ?? cause.message;
+      throw new TillError(`The service cannot be reached: ${reason}`, { cause });
+    }
+    const { status } = response;
+    if (response.ok && answer) return { status, ...answer };
+    const error = new TillError(answer?.message ?? `Not an answer of the service (${status})`, {
+      status,
+      code: answer?.code ?? `http_${status}`,
+      body: answer,
+      retryable: isRetryable(status) || status < 400,
+    });
+    const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), now());
+    if (retryAfterMs !== undefined) error.retryAfterMs = retryAfterMs;
+    throw error;
+  }
+}
+const WAITING = 'waiting';
+const REFUSED = 'refused';
+const result = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+const open = (name) => {
+  const request = indexedDB.open(name, 1);
+  request.onupgradeneeded = () => {
+    request.result.createObjectStore(WAITING, { autoIncrement: true }).createIndex('kind', 'kind');
+    request.result.createObjectStore(REFUSED).createIndex('kind', 'kind');
+  };
+  return result(request);
+};
+class DatabaseStore {
+  #name;
+  #opened = null;
+  constructor(folder) {
+    if (!folder) throw new TypeError('folder is needed');
+    this.#name = `switchboard-till:${folder}`;
+  }
+  waiting() {
+    return this.#names(WAITING);
+  }
+  refused() {
+    return this.#names(REFUSED);
+  }
+  async add(kind, bytes) {
+    const number = await this.#write(([waiting]) => result(waiting.add({ kind, bytes })));
+    return nameOf(number, kind);
+  }
+  async read(name) {
+    const store = (await this.#database()).transaction(WAITING).objectStore(WAITING);
+    return (await result(store.get(numberOf(name))))?.bytes ?? null;
+  }
+  async remove(name) {
+    await this.#write(([waiting]) => result(waiting.delete(numberOf(name))));
+  }
+  async putAside(name, answer) {
+    const number = numberOf(name);
+    await this.#write(async ([waiting, refused]) => {
+      const record = await result(waiting.get(number));
+      if (!record) return;
+      await result(refused.put({ ...record, answer }, number));
+      await result(waiting.delete(number));
+    });
+  }
+  async takeBack(name) {
+    const number = numberOf(name);
+    await this.#write(async ([waiting, refused]) => {
+      const record = await result(refused.get(number));
+      if (!record) return;
+      await result(waiting.add({ kind: kindOf(name), bytes: record.bytes }));
+      await result(refused.delete(number));
+    });
+  }
+  async #names(storeName) {
+    const index = (await this.#database())
+      .transaction(storeName)
+      .objectStore(storeName)
+      .index('kind');
+    const names = [];
+    const request = index.openKeyCursor();
+    await new Promise((resolve, reject) => {
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        const cursor = request.result;
+        if (!cursor) return resolve();
+        names.push(nameOf(cursor.primaryKey, cursor.key));
+        cursor.continue();
+      };
+    });
+    return names.sort();
+  }
+  async #write(work) {
+    const database = await this.#database();
+    const transaction = database.transaction([WAITING, REFUSED], 'readwrite', {
+      durability: 'strict',
+    });
+    const written = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error);
+    });
+    const worked = work([transaction.objectStore(WAITING), transaction.objectStore(REFUSED)]);
+    const [value] = await Promise.all([worked, written]);
+    return value;
+  }
+  #database() {
+    this.#opened ??= open(this.#name).then(
+      (database) => {
+        database.onversionchange = () => {
+          database.close();
+          this.#opened = null;
+        };
+        database.onclose = () => (this.#opened = null);
+        return database;
+      },
+      (error) => {
+        this.#opened = null;
+        throw error;
+      }
+    );
+    return this.#opened;
+  }
+}
+const IDLE_MS = 6e4;
+const UNFIT = new Set([400, 403, 413, 415, 422]);
+const isUnfit = ({ status, body }) => UNFIT.has(status) && Boolean(body);
+class OfflineQueue {
+  #till;
+  #store;
+  #alone;
+  #warn;
+  #onSettled;
+  #random;
+  #now;
+  #adding = Promise.resolve();
+  #stopped = new AbortController();
+  #bell = new AbortController();
+  #nudge = new AbortController();
+  #notBefore = 0;
+  #lastError = null;
+  #draining = null;
+  #running = null;
+  constructor({
+    till,
+    store,
+    alone = (work) => work(),
+    warn,
+    onSettled = () => {},
+    random = Math.random,
+    now = Date.now,
+  }) {
+    this.#till = till;
+    this.#store = store;
+    this.#alone = alone;
+    this.#warn = warn;
+    this.#onSettled = onSettled;
+    this.#random = random;
+    this.#now = now;
+  }
+  sale(record) {
+    return this.add('sale', record);
+  }
+  refund(record) {
+    return this.add('refund', record);
+  }
+  inventory(record) {
+    return this.add('inventory', record);
+  }
+  closing(record) {
+    return this.add('closing', record);
+  }
+  async add(kind, record) {
+    if (!isKind(kind)) throw new TypeError(`there is no record of kind ${kind}`);
+    const bytes = bytesOf(record).slice();
+    return this.#inTurn(async () => {
+      const name = await this.#store.add(kind, bytes);
+      this.#bell.abort();
+      return name;
+    });
+  }
+  pending() {
+    return this.#store.waiting();
+  }
+  refused() {
+    return this.#store.refused();
+  }
+  async requeue() {
+    const names = await this.refused();
+    for (const name of names) await this.#inTurn(() => this.#store.takeBack(name));
+    if (names.length > 0) this.#bell.abort();
+    return names.length;
+  }
+  run() {
+    this.#running ??= this.#loop();
+    return this;
+  }
+  async flush() {
+    let result = { sent: 0, error: this.#lastError };
+    if (this.#now() >= this.#notBefore) result = await this.#drain();
+    if (result.error === null) this.#nudge.abort();
+    return { ...result, remaining: (await this.pending()).length };
+  }
+  async stop() {
+    this.#stopped.abort();
+    this.#bell.abort();
+    this.#nudge.abort();
+    await this.#running;
+    await this.#draining;
+  }
+  #inTurn(work) {
+    const done = this.#adding.then(work);
+    this.#adding = done.catch(() => {});
+    return done;
+  }
+  async #loop() {
+    let failures = 0;
+    while (!this.#stopped.signal.aborted) {
+      this.#bell = new AbortController();
+      this.#nudge = new AbortController();
+      const { sent, error } = await this.#drain();
+      if (this.#stopped.signal.aborted) return;
+      if (error === null) {
+        failures = 0;
+        await pause(IDLE_MS, this.#bell.signal);
+      } else {
+        failures = sent > 0 ? 1 : failures + 1;
+        await pause(retryDelay(failures, error.retryAfterMs, this.#random), this.#nudge.signal);
+      }
+    }
+  }
+  #drain() {
+    this.#draining ??= this.#alone(() => this.#sendAll())
+      .catch((error) => ({ sent: 0, error }))
+      .then((result) => {
+        this.#draining = null;
+        this.#lastError = result.error;
+        this.#notBefore = this.#now() + (result.error?.retryAfterMs ?? 0);
+        return result;
+      });
+    return this.#draining;
+  }
+  async #sendAll() {
+    let sent = 0;
+    for (;;) {
+      const names = await this.pending();
+      if (names.length === 0) return { sent, error: null };
+      for (const name of names) {
+        if (this.#stopped.signal.aborted) return { sent, error: null };
+        const error = await this.#sendOne(name);
+        if (error) return { sent, error };
+        sent += 1;
+      }
+    }
+  }
+  async #sendOne(name) {
+    const kind = kindOf(name);
+    const body = await this.#store.read(name);
+    if (body === null) return null;
+    let answer;
+    try {
+      answer = await this.#till.send(kind, body);
+    } catch (error) {
+      const outcome = await this.#settleFailure(name, error);
+      this.#tell({ outcome, kind, name, body, error });
+      return outcome === 'waiting' ? error : null;
+    }
+    await this.#store.remove(name);
+    this.#tell({ outcome: 'accepted', kind, name, body, answer });
+    return null;
+  }
+  async #settleFailure(name, error) {
+    if (error.status === 409 && error.body) {
+      await this.#store.remove(name);
+      return 'stale';
+    }
+    if (!isUnfit(error)) return 'waiting';
+    const { status, body } = error;
+    const at = new Date(this.#now()).toISOString();
+    await this.#store.putAside(name, { status, at, ...body });
+    return 'refused';
+  }
+  #tell(settlement) {
+    try {
+      this.#onSettled(settlement);
+    } catch (error) {
+      this.#warn(`onSettled threw: ${error?.message}`);
+    }
+  }
+}
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+const sign = async ({ secret, timestamp, body }) => {
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' };
+  const { subtle } = globalThis.crypto;
+  if (!subtle) throw new TypeError('a page signs over https or on localhost only (WebCrypto)');
+  const key = await subtle.importKey('raw', bytesOf(secret), algorithm, false, ['sign']);
+  const time = bytesOf(`${timestamp}
+`);
+  const signed = new Uint8Array(time.length + bytesOf(body).length);
+  signed.set(time);
+  signed.set(bytesOf(body), time.length);
+  return `sha256=${hex(new Uint8Array(await subtle.sign('HMAC', key, signed)))}`;
+};
+const createTill = (options) => new TillClient(options, sign);
+class PageQueue extends OfflineQueue {
+  #online = () => void this.flush().catch(() => {});
+  run() {
+    globalThis.addEventListener('online', this.#online);
+    return super.run();
+  }
+  stop() {
+    globalThis.removeEventListener('online', this.#online);
+    return super.stop();
+  }
+}
+const createOfflineTill = ({ folder, onSettled, ...options }) =>
+  new PageQueue({
+    till: createTill({ tries: 1, ...options }),
+    store: new DatabaseStore(folder),
+    alone: (work) =>
+      navigator.locks ? navigator.locks.request(`switchboard-till:${folder}`, work) : work(),
+    warn: (message) => console.warn(message),
+    onSettled,
+    random: options.random,
+    now: options.now,
+  });
+export { TillError, createOfflineTill, createTill, sign };
