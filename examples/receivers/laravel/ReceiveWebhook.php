@@ -2,11 +2,14 @@
 
 declare(strict_types=1);
 
+namespace App\Http\Controllers;
+
 use Illuminate\Http\Request;
 use Illuminate\Http\Response;
+use RuntimeException;
 
 /**
- * The controller for an app of yours (there under App\Http\Controllers), with in routes/api.php:
+ * The controller for an app of yours, with in routes/api.php:
  *
  *   Route::post('/hooks', ReceiveWebhook::class);
  *

@@ -2,10 +2,12 @@
 // A receiver of Switchboard's webhooks with Laravel's router and requests (8 or later), to try the
 // controller without a whole app. In an app, ReceiveWebhook.php is all that is needed.
 //
-//   composer install        (Debian: apt-get install php-cli php-illuminate-http php-illuminate-routing)
+//   composer install
+//   (Debian: apt-get install php-cli php-illuminate-events php-illuminate-http php-illuminate-routing)
 //   WEBHOOK_SECRET=whsec_… PORT=8080 php receiver.php
 declare(strict_types=1);
 
+use App\Http\Controllers\ReceiveWebhook;
 use Illuminate\Container\Container;
 use Illuminate\Events\Dispatcher;
 use Illuminate\Http\Request;
@@ -45,8 +47,12 @@ $container = new Container();
 $router = new Router(new Dispatcher($container), $container);
 $router->post('/hooks', ReceiveWebhook::class);
 
+// What the controller asks for by its type.
+$request = Request::capture();
+$container->instance(Request::class, $request);
+
 try {
-    $response = $router->dispatch(Request::capture());
+    $response = $router->dispatch($request);
 } catch (HttpExceptionInterface $error) {
     $response = new Response('', $error->getStatusCode());
 } catch (Throwable $error) {

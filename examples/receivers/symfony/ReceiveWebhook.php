@@ -2,11 +2,14 @@
 
 declare(strict_types=1);
 
+namespace App\Controller;
+
+use RuntimeException;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
 
 /**
- * The controller for an app of yours (there under App\Controller), with the attribute
+ * The controller for an app of yours, with the attribute
  * #[Route('/hooks', methods: ['POST'])] on the method.
  *
  * The signature is computed over $request->getContent(). #[MapRequestPayload], $request->toArray() and

@@ -6,6 +6,7 @@
 //   WEBHOOK_SECRET=whsec_… PORT=8080 php receiver.php
 declare(strict_types=1);
 
+use App\Controller\ReceiveWebhook;
 use Symfony\Bundle\FrameworkBundle\FrameworkBundle;
 use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
 use Symfony\Component\DependencyInjection\Loader\Configurator\ContainerConfigurator;
