@@ -79,8 +79,7 @@ exports.lacks = (sample) => {
   if (missing) return `the package ${missing} is not on this machine`;
   const programs = [installOf(sample)[0], (INSTEAD[sample.folder] ?? sample).run[0]];
   const absent = programs.find(
-    (program) =>
-      program && !program.startsWith('./') && spawnSync('which', [program]).status !== 0
+    (program) => program && !program.startsWith('./') && spawnSync('which', [program]).status !== 0
   );
   return absent ? `there is no ${absent} on this machine` : null;
 };

@@ -25,7 +25,9 @@ describe.each(hono)('examples/receivers/$folder/worker.mjs', (sample) => {
   const DB = {
     prepare: (statement: string) => ({
       bind: (...values: unknown[]) => ({
-        run: async () => ({ meta: { changes: database.prepare(statement).run(...values).changes } }),
+        run: async () => ({
+          meta: { changes: database.prepare(statement).run(...values).changes },
+        }),
       }),
     }),
   };
