@@ -1,9 +1,4 @@
-import fs from 'node:fs';
-import path from 'node:path';
-
-const FOLDER = path.resolve(__dirname, '../../../admin/src/translations');
-const read = (language: string): Record<string, string> =>
-  JSON.parse(fs.readFileSync(path.join(FOLDER, `${language}.json`), 'utf8'));
+import { readTextFile, readTexts as read, TEXT_FILES } from '../../support/translations';
 
 /** The names of the values that a message takes, such as `n` of `{n, number}`. */
 const placeholders = (message: string): string[] =>
@@ -14,8 +9,9 @@ const english = read('en');
 describe.each(['de', 'fr'])('%s', (language) => {
   const texts = read(language);
 
-  test('has every text of the English one, and no other', () => {
-    expect(Object.keys(texts).sort()).toEqual(Object.keys(english).sort());
+  test.each(TEXT_FILES)('has every text of the English file %j, and no other', (part) => {
+    const keys = (of: string) => Object.keys(readTextFile(part, of)).sort();
+    expect(keys(language)).toEqual(keys('en'));
   });
 
   test('takes the same values in every text', () => {
@@ -24,6 +20,11 @@ describe.each(['de', 'fr'])('%s', (language) => {
     );
     expect(different).toEqual([]);
   });
+});
+
+test('no key is in both files', () => {
+  const [screens, tills] = TEXT_FILES.map((part) => Object.keys(readTextFile(part, 'en')));
+  expect(screens!.filter((key) => tills!.includes(key))).toEqual([]);
 });
 
 test('French has no punctuation that could begin a line', () => {
