@@ -19,7 +19,8 @@ const readme = fs.readFileSync(path.join(ROOT, 'README.md'), 'utf8');
 const began = Date.now();
 const results = [];
 
-const say = (text) => console.log(`[newcomer ${Math.round((Date.now() - began) / 1000)} s] ${text}`);
+const say = (text) =>
+  console.log(`[newcomer ${Math.round((Date.now() - began) / 1000)} s] ${text}`);
 
 /** A step that counts; the ones after it still run where they can. */
 const step = async (name, work) => {
@@ -52,8 +53,7 @@ const mustSay = (site, text, holds = true) => {
   throw new Error(`the log ${holds ? 'lacks' : 'has'} "${text}":\n${site.output().slice(-5000)}`);
 };
 
-const startSite = ({ project, sitePort }, command) =>
-  sites.startSite(command, project, sitePort);
+const startSite = ({ project, sitePort }, command) => sites.startSite(command, project, sitePort);
 
 /** What comes of the plugin that the author has made, on the site that is started with it. */
 const asAuthor = async (person, site, command, isGenuine) => {
@@ -92,8 +92,7 @@ const everybody = async (newcomer, command, language) => {
 };
 
 /** Both lines of the README: what builds, and what starts. */
-const production = ({ pages }) =>
-  pages.toRun('README.md', 'build and start').trim().split('\n');
+const production = ({ pages }) => pages.toRun('README.md', 'build and start').trim().split('\n');
 
 const inTypeScript = async (project) => {
   const newcomer = await settle(project, '.ts');

@@ -44,7 +44,13 @@ export const pack = (folder) => {
 export const createProject = (workspace, language) => {
   const name = `a-${language}-site`;
   const app = `create-strapi-app@${own.devDependencies['@strapi/strapi']}`;
-  const choices = ['--non-interactive', '--skip-cloud', '--no-example', '--no-git-init', '--no-run'];
+  const choices = [
+    '--non-interactive',
+    '--skip-cloud',
+    '--no-example',
+    '--no-git-init',
+    '--no-run',
+  ];
   run(
     'npx',
     ['--yes', app, name, `--${language}`, '--use-npm', '--no-install', ...choices],

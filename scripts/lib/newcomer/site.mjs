@@ -119,4 +119,3 @@ export const makeAccounts = async (url) => {
   });
   return { admin, token: token.data.accessKey };
 };
-

@@ -101,8 +101,12 @@ export const asIntegrator = async (newcomer, webhook) => {
 /** The shop: an item and a connection on screen, then the page's own sale. */
 export const asShop = async (newcomer) => {
   const admin = async (method, path, body) =>
-    (await ask(method, `${newcomer.url}/switchboard${path}`, { token: newcomer.accounts.admin, body }))
-      .data;
+    (
+      await ask(method, `${newcomer.url}/switchboard${path}`, {
+        token: newcomer.accounts.admin,
+        body,
+      })
+    ).data;
   await admin('POST', '/items', { sku: 'MUG-BLUE', opening: [{ quantity: 10 }] });
   const connection = await admin('POST', '/connections', {
     name: 'Till 1',
@@ -147,7 +151,9 @@ export const createPlugin = ({ project, extension }) => {
     encoding: 'utf8',
   });
   if (made.status !== 0) {
-    throw new Error(`npx switchboard create-plugin ended with ${made.status}:\n${made.stdout}${made.stderr}`);
+    throw new Error(
+      `npx switchboard create-plugin ended with ${made.status}:\n${made.stdout}${made.stderr}`
+    );
   }
   const { entry, sending } = readInstructions(made.stdout);
   expect('it says what goes into config/plugins, and how to send', entry && sending, made.stdout);

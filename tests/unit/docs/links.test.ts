@@ -65,7 +65,9 @@ describe('README.md, which is npm\u2019s page as well', () => {
   });
 
   it('names one repository, in one way', () => {
-    const named = readDocument('README.md').match(/github\.com\/[\w.-]+\/strapi-plugin-switchboard/g);
+    const named = readDocument('README.md').match(
+      /github\.com\/[\w.-]+\/strapi-plugin-switchboard/g
+    );
     expect(new Set(named).size).toBe(1);
   });
 

@@ -11,7 +11,10 @@ describe('an entry is added to what is there', () => {
   it.each([
     ['a function of a module', `const config = ({ env }) => ({ a: 1 });\nexport default config;`],
     ['a function', `export default ({ env }) => ({ a: 1 });`],
-    ['a function with a return', `module.exports = ({ env }) => { const x = { y: 1 }; return { a: 1 }; };`],
+    [
+      'a function with a return',
+      `module.exports = ({ env }) => { const x = { y: 1 }; return { a: 1 }; };`,
+    ],
     ['an object', `module.exports = { a: 1, };`],
     ['nothing before it', `export default () => ({});`],
   ])('in %s', async (_, source) => {
