@@ -19,7 +19,8 @@ export const run = (command, args, cwd, env = {}) =>
   execFileSync(command, args, {
     cwd,
     env: environment(env),
-    stdio: ['ignore', 'pipe', 'inherit'],
+    // What it says on standard error is part of the error where it fails.
+    stdio: ['ignore', 'pipe', 'pipe'],
     maxBuffer: 64 * 1024 * 1024,
     encoding: 'utf8',
   });
