@@ -10,10 +10,12 @@ const sqlOf = (document: string): string[] =>
     .filter(({ language }) => language === 'sql')
     .map(({ code }) => code.trim());
 
-/** The statements that docs/operations.md gives to those who keep a site. */
-const statements = sqlOf('docs/operations.md').map((code) => code.replace(/;$/, ''));
+/** The statements that these pages give to those who keep a site. */
+const statements = ['docs/operations.md', 'docs/monitoring.md']
+  .flatMap(sqlOf)
+  .map((code) => code.replace(/;$/, ''));
 
-describeEach(databases(), 'the SQL of docs/operations.md', (database) => {
+describeEach(databases(), 'the SQL of docs/operations.md and docs/monitoring.md', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, accounts: false });

@@ -3,7 +3,7 @@ import { errors, type z } from '@strapi/utils';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
 import { errorText } from '../runtime/error-text';
 
-/** A tool that assistants may use over the host's MCP server; docs/operations.md#assistants. */
+/** A tool that assistants may use over the host's MCP server; docs/monitoring.md#assistants. */
 export interface AssistantTool<Input extends z.ZodObject, Output extends z.ZodObject> {
   name: `switchboard_${string}`;
   title: string;

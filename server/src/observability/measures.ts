@@ -1,7 +1,7 @@
 import { type Counter, type Histogram, metrics } from '@opentelemetry/api';
 import { INSTRUMENTATION } from './instrumentation';
 
-/** What this process counts for OpenTelemetry; docs/operations.md#traces. */
+/** What this process counts for OpenTelemetry; docs/monitoring.md#traces. */
 interface Measures {
   published: Counter;
   attempts: Histogram;

@@ -1,7 +1,7 @@
 import { type Attributes, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
 import { INSTRUMENTATION } from './instrumentation';
 
-/** The spans of the plugin, docs/operations.md#traces. */
+/** The spans of the plugin, docs/monitoring.md#traces. */
 export type SpanName =
   'switchboard.publish' | 'switchboard.attempt' | 'switchboard.intake' | 'switchboard.apply';
 

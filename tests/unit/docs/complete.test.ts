@@ -37,7 +37,7 @@ describe('the options', () => {
     ]);
   });
   const documented = new Map(
-    cellsOf(readDocument('README.md'))
+    cellsOf(readDocument('docs/options.md'))
       .filter(([name = '']) => /^`[\w.]+`$/.test(name))
       .map(([name = '', value = '']) => [name.slice(1, -1), value])
   );
@@ -46,7 +46,7 @@ describe('the options', () => {
     expect(known.length).toBeGreaterThan(18);
   });
 
-  it.each(known)('%s is in the table of README.md with its default', (name, value) => {
+  it.each(known)('%s is in the table of docs/options.md with its default', (name, value) => {
     const text =
       value === undefined ? 'none' : `\`${JSON.stringify(value).replaceAll(',', ', ')}\``;
     expect(documented.get(name)).toBe(text);

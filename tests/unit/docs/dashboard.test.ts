@@ -49,8 +49,8 @@ describe('the dashboard in examples/grafana', () => {
     expect(namesIn(text).filter((name) => !isKnown(name))).toEqual([]);
   });
 
-  it('is what docs/operations.md describes', () => {
-    const text = readDocument('docs/operations.md');
+  it('is what docs/monitoring.md describes', () => {
+    const text = readDocument('docs/monitoring.md');
     for (const { name, type } of known) {
       expect(text).toMatch(new RegExp(`\\| \`${name}\` +\\| ${type} `));
     }

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { anchors, localLinks, readDocument, ROOT } from './support/markdown';
+import { anchors, links, localLinks, readDocument, ROOT } from './support/markdown';
 
 const documents = [
   'README.md',
@@ -10,7 +10,10 @@ const documents = [
   'SECURITY.md',
   '.changeset/README.md',
   'examples/compose/README.md',
+  'examples/grafana/README.md',
+  'examples/middleware/README.md',
   'examples/receivers/README.md',
+  'till-client/README.md',
   'tests/support/README.md',
   ...['docs', 'docs/decisions'].flatMap((folder) =>
     fs
@@ -20,14 +23,57 @@ const documents = [
   ),
 ];
 
+/** The package's own address, which a publisher fills in, and what follows it. */
+const OWN =
+  /^https:\/\/github\.com\/[\w.-]+\/strapi-plugin-switchboard(?:\/(?:blob|raw|tree)\/main\/(.+))?$/;
+
+const leadsNowhere = (target: string, anchor: string | undefined): boolean =>
+  !fs.existsSync(path.join(ROOT, target)) ||
+  (anchor !== undefined && !anchors(readDocument(target)).has(anchor));
+
 describe('links', () => {
   it.each(documents)('of %s lead somewhere', (document) => {
     const broken = localLinks(readDocument(document)).filter((link) => {
       const [file = '', anchor] = link.split('#');
       const target = file === '' ? document : path.join(path.dirname(document), file);
-      if (!fs.existsSync(path.join(ROOT, target))) return true;
-      return anchor !== undefined && !anchors(readDocument(target)).has(anchor);
+      return leadsNowhere(target, anchor);
     });
     expect(broken).toEqual([]);
+  });
+
+  it.each(documents)('of %s to the repository name what is in it', (document) => {
+    const broken = links(readDocument(document)).filter((link) => {
+      const inside = OWN.exec(link)?.[1];
+      if (inside === undefined) return false;
+      const [file = '', anchor] = inside.split('#');
+      return leadsNowhere(file, anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  it.each(documents)('of %s to other sites are addresses', (document) => {
+    const others = links(readDocument(document)).filter((link) => /^[a-z]+:/.test(link));
+    expect(others.filter((link) => !URL.canParse(link) || !/^https?:\/\//.test(link))).toEqual([]);
+  });
+});
+
+describe('README.md, which is npm\u2019s page as well', () => {
+  const targets = links(readDocument('README.md'));
+
+  it('has no link that leads nowhere there', () => {
+    expect(targets.filter((target) => !/^(#|https:)/.test(target))).toEqual([]);
+  });
+
+  it('names one repository, in one way', () => {
+    const named = readDocument('README.md').match(
+      /github\.com\/[\w.-]+\/strapi-plugin-switchboard/g
+    );
+    expect(new Set(named).size).toBe(1);
+  });
+
+  it('has a picture', () => {
+    const pictures = targets.filter((target) => target.endsWith('.png'));
+    expect(pictures.length).toBeGreaterThan(0);
+    expect(pictures.every((target) => target.includes('/raw/main/docs/screens/'))).toBe(true);
   });
 });

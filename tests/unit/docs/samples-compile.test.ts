@@ -17,6 +17,8 @@ const pages = [
   'examples/compose/README.md',
   'examples/receivers/README.md',
   'examples/middleware/README.md',
+  'examples/grafana/README.md',
+  'till-client/README.md',
   ...fs
     .readdirSync(path.join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
@@ -42,7 +44,7 @@ const verdict = (command: string, args: string[], input: string): string => {
   return status === 0 ? '' : `${error?.message ?? ''}${stdout}${stderr}`;
 };
 
-const CHECKED = ['ts', 'js', 'json', 'sh', 'php', 'python'];
+const CHECKED = ['ts', 'js', 'json', 'sh', 'php', 'python', 'yaml', 'dockerfile'];
 /**
  * C# and Go are compiled by the tests of the receivers and tills, SQL runs in
  * tests/api/docs-sql.test.ts; the others are no code.
@@ -73,6 +75,38 @@ it.each(of('python'))('$name is Python', ({ code }) => {
   ).toBe('');
 });
 
+it.each(of('yaml'))('$name is YAML', ({ code }) => {
+  const prettier = path.join(ROOT, 'node_modules/prettier/bin/prettier.cjs');
+  expect(verdict(process.execPath, [prettier, '--check', '--parser', 'yaml'], code)).toBe('');
+});
+
+describe.each(of('dockerfile'))('$name', ({ code }) => {
+  const lines = code.replaceAll('\\\n', ' ').split('\n').filter(Boolean);
+  const stages = [...code.matchAll(/^FROM \S+ AS (\w+)$/gm)].map(([, stage]) => stage);
+
+  it('has instructions and nothing else', () => {
+    const known = /^(FROM|WORKDIR|COPY|RUN|ARG|ENV|USER|EXPOSE|CMD) \S/;
+    expect(lines.filter((line) => !known.test(line))).toEqual([]);
+  });
+
+  it('copies from stages that it has', () => {
+    const from = [...code.matchAll(/--from=(\w+)/g)].map(([, stage]) => stage);
+    expect(from.length).toBeGreaterThan(0);
+    expect(from.filter((stage) => !stages.includes(stage))).toEqual([]);
+  });
+
+  it('runs what a shell can read', () => {
+    for (const line of lines.filter((one) => one.startsWith('RUN '))) {
+      expect(verdict('bash', ['-n'], line.slice('RUN '.length))).toBe('');
+    }
+  });
+
+  it('starts with a list, so that signals reach the process', () => {
+    const command = lines.findLast((line) => line.startsWith('CMD '))!;
+    expect(JSON.parse(command.slice('CMD '.length))).toEqual(expect.any(Array));
+  });
+});
+
 it.each(of('js'))('$name is JavaScript', ({ code }) => {
   const text = firstKey(code)
     ? `({${code}})`
@@ -91,11 +125,17 @@ it.each(of('js'))('$name is JavaScript', ({ code }) => {
   expect(diagnostics.map(({ messageText }) => messageText)).toEqual([]);
 });
 
+/** What the README says is the same in TypeScript. */
+const sameInTypeScript = of('js').filter(
+  ({ name, code }) => name.startsWith('README.md') && firstKey(code)
+);
+
 it('the TypeScript compiles, strict', () => {
-  expect(compileTypeScript(of('ts'))).toBe('');
+  expect(sameInTypeScript).toHaveLength(3);
+  expect(compileTypeScript([...of('ts'), ...sameInTypeScript])).toBe('');
 }, 300_000);
 
-const HOST_PARTS = ['secrets', 'logger', 'pool', 'sqlite'];
+const HOST_PARTS = ['secrets', 'logger', 'pool', 'url'];
 
 /** A part of a configuration as the value that it is. */
 const evaluate = (code: string): Record<string, unknown> =>
@@ -109,27 +149,35 @@ const evaluate = (code: string): Record<string, unknown> =>
       .replace(/^\(\{|\}\);?$/g, '')}});`
   )((name: string, value = name) => value, path, '/site/config') as Record<string, unknown>;
 
+interface Entry {
+  enabled?: boolean;
+  config?: object;
+}
+
 const parts = of('ts', 'js').filter(({ code }) => firstKey(code));
 
 it.each(parts.filter(({ code }) => !HOST_PARTS.includes(firstKey(code)!)))(
   '$name is taken as options',
   ({ code }) => {
-    expect(() => optionsSchema.parse(evaluate(code))).not.toThrow();
+    const part = evaluate(code);
+    // The entry of the plugin has its options inside; nothing else than these two is read.
+    const { enabled, config, ...beside } = (part.switchboard ?? { config: part }) as Entry;
+    expect(() => optionsSchema.parse(config)).not.toThrow();
+    expect([enabled ?? true, beside]).toEqual([true, {}]);
   }
 );
 
 describe('the settings of SQLite', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-docs-'));
   afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
-  const shown = parts.filter(({ code }) => ['pool', 'sqlite'].includes(firstKey(code)!));
+  const shown = parts.filter(({ code }) => firstKey(code) === 'pool');
 
   it('are shown in TypeScript and JavaScript', () => {
     expect(shown.map(({ language }) => language).sort()).toEqual(['js', 'ts', 'ts']);
   });
 
   it.each(shown)('$name does what it says', async ({ name, code }) => {
-    const part = evaluate(code);
-    const { pool } = (part.sqlite ?? part) as { pool: object };
+    const { pool } = evaluate(code) as { pool: object };
     const connection = knex({
       client: 'better-sqlite3',
       connection: { filename: path.join(folder, `${name.replace(/\W/g, '')}.db`) },

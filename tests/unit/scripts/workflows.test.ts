@@ -56,6 +56,8 @@ it.each(['README.md', 'CONTRIBUTING.md', '.changeset/README.md'])(
   '%s names npm scripts that there are',
   (document) => {
     const named = [...readDocument(document).matchAll(/\bnpm run ([\w:]+)/g)].map(([, one]) => one);
-    expect(named.filter((name) => !(name! in scripts))).toEqual([]);
+    // A site's own, as Strapi makes it.
+    const known = { ...scripts, ...(document === 'README.md' && { develop: 'strapi develop' }) };
+    expect(named.filter((name) => !(name! in known))).toEqual([]);
   }
 );

@@ -21,20 +21,26 @@ export const codeBlocks = (markdown: string): CodeBlock[] =>
     ([, from, language = '', code = '']) => ({ language, code, from: from ?? null })
   );
 
+/** Text without its blocks of code. */
+const prose = (markdown: string): string => markdown.replace(/^ *```[\s\S]*?^ *```$/gm, '');
+
+/** The targets of all links and pictures. */
+export const links = (markdown: string): string[] =>
+  [...prose(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
+
 /** The targets of links, without those to other sites. */
 export const localLinks = (markdown: string): string[] =>
-  [...markdown.replace(/```[\s\S]*?```/g, '').matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, target = '']) => target)
-    .filter((target) => !/^[a-z]+:/.test(target));
+  links(markdown).filter((target) => !/^[a-z]+:/.test(target));
 
-/** The anchors that a host of Markdown makes of headings. */
+/** The anchors that a host of Markdown makes of headings, and those written as such. */
 export const anchors = (markdown: string): Set<string> =>
-  new Set(
-    [...markdown.replace(/```[\s\S]*?```/g, '').matchAll(/^#{1,6} (.+)$/gm)].map(([, title = '']) =>
+  new Set([
+    ...[...prose(markdown).matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id),
+    ...[...prose(markdown).matchAll(/^#{1,6} (.+)$/gm)].map(([, title = '']) =>
       title
         .toLowerCase()
         .replace(/[^\p{L}\p{N}\s_-]/gu, '')
         .trim()
         .replace(/\s/g, '-')
-    )
-  );
+    ),
+  ]);

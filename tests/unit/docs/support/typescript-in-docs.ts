@@ -31,7 +31,8 @@ const HOST_PARTS: Record<string, string> = {
   secrets: "Pick<Core.Config.Admin, 'secrets'>",
   logger: "Pick<Core.Config.Server, 'logger'>",
   pool: "Pick<Core.Config.Database<'sqlite'>['connection'], 'pool'>",
-  sqlite: "Record<'sqlite', Omit<Core.Config.Database<'sqlite'>['connection'], 'client'>>",
+  url: "Pick<Core.Config.Server, 'url'>",
+  switchboard: 'Core.Config.Plugin',
 };
 
 const isModule = (code: string): boolean => /^(import|export) /m.test(code);

@@ -1,0 +1,176 @@
+// What a newcomer does who has nothing but the packed tarball and the pages in it: a new TypeScript
+// project and a new JavaScript project are made as Strapi's own command makes them, the README's
+// blocks are run in them as they stand, and four people do what they came for: the site's owner (a
+// signed event arrives and verifies), a shop (a sale moves stock), an integrator (the package's own
+// receiver) and a plugin's author (the event of a plugin made from the template).
+// Usage: node scripts/check-newcomer.mjs [--keep] [--strapi newest|<version>]
+// Without --strapi it is the version that the repository is tested with; `newest` is the newest 5.x that
+// the registry has whole, in a TypeScript project alone.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { checkTypes } from './lib/check-types.mjs';
+import { pagesOf } from './lib/newcomer/blocks.mjs';
+import * as projects from './lib/newcomer/project.mjs';
+import * as sites from './lib/newcomer/site.mjs';
+import * as tasks from './lib/newcomer/tasks.mjs';
+import { findNewestStrapi } from './lib/newest-strapi.mjs';
+import { ROOT } from './lib/paths.mjs';
+
+const { values: options } = parseArgs({
+  options: { keep: { type: 'boolean' }, strapi: { type: 'string' } },
+});
+const strapi =
+  options.strapi === 'newest' ? findNewestStrapi() : (options.strapi ?? projects.PINNED);
+if (options.strapi === 'newest' && strapi === projects.PINNED) {
+  console.log(`[newcomer] ${strapi} is the newest Strapi 5 that the registry has whole:`);
+  console.log('[newcomer] that is the version which the check without --strapi tries.');
+  console.log('1 passed, 0 failed');
+  process.exit(0);
+}
+
+const workspace = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-newcomer-'));
+const readme = fs.readFileSync(path.join(ROOT, 'README.md'), 'utf8');
+const began = Date.now();
+const results = [];
+
+const say = (text) =>
+  console.log(`[newcomer ${Math.round((Date.now() - began) / 1000)} s] ${text}`);
+
+/** A step that counts; the ones after it still run where they can. */
+const step = async (name, work) => {
+  say(name);
+  try {
+    const answer = await work();
+    results.push(true);
+    return answer;
+  } catch (error) {
+    results.push(false);
+    say(`FAILED: ${name}: ${error.stack ?? error}`);
+    return undefined;
+  }
+};
+
+/** A project that has the package and what the pages say to add, in the words of `tasks`. */
+const settle = async (project, extension) => {
+  const pages = pagesOf(project);
+  projects.addEntries(project, pages.toAdd('README.md', extension));
+  projects.addEntries(project, pages.toAdd('docs/install.md', extension));
+  projects.shell(pages.toRun('README.md', 'make a key'), project);
+  const sitePort = await sites.freePort();
+  const url = `http://localhost:${sitePort}`;
+  projects.setEnvironment(project, { PORT: sitePort, PUBLIC_URL: url });
+  return { project, extension, pages, sitePort, url, port: await sites.freePort() };
+};
+
+const mustSay = (site, text, holds = true) => {
+  if (site.output().includes(text) === holds) return;
+  throw new Error(`the log ${holds ? 'lacks' : 'has'} "${text}":\n${site.output().slice(-5000)}`);
+};
+
+const startSite = ({ project, sitePort }, command) => sites.startSite(command, project, sitePort);
+
+/** What comes of the plugin that the author has made, on the site that is started with it. */
+const asAuthor = async (person, site, command, isGenuine) => {
+  const before = await tasks.eventNames(person);
+  const receiver = await tasks.awaitPlugin(person, isGenuine);
+  try {
+    await site.stop();
+    tasks.createPlugin(person);
+    const restarted = await startSite(person, command);
+    const names = await tasks.pluginEvents(person, before);
+    await tasks.pluginEventArrives(receiver, names);
+    await restarted.stop();
+  } finally {
+    await receiver.close();
+  }
+};
+
+/** All four, one after the other, on a site that `command` starts and whose log has `line`. */
+const everybody = async (newcomer, command, line, language) => {
+  const site = await step(`${language}: ${command}`, async () => {
+    const started = await startSite(newcomer, command);
+    mustSay(started, line);
+    mustSay(started, 'WAL', false);
+    return started;
+  });
+  if (!site) return;
+  const person = { ...newcomer, accounts: await sites.makeAccounts(newcomer.url) };
+  const webhook = await step(`${language}: the site's owner`, () => tasks.asOwner(person));
+  if (!webhook) return;
+  await step(`${language}: the integrator`, () => tasks.asIntegrator(person, webhook));
+  await step(`${language}: the shop`, () => tasks.asShop(person));
+  await step(`${language}: the plugin's author`, () =>
+    asAuthor(person, site, command, webhook.isGenuine)
+  );
+  await sites.stopAll();
+};
+
+/** Both lines of the README: what builds, and what starts. */
+const production = ({ pages }) => pages.toRun('README.md', 'build and start').trim().split('\n');
+
+const inTypeScript = async (project) => {
+  const newcomer = await settle(project, '.ts');
+  await step('TypeScript: the types of the package', () => {
+    const faults = checkTypes(project);
+    if (faults.length > 0) throw new Error(faults.join('\n'));
+  });
+  await everybody(newcomer, 'npm run develop', 'private addresses are open', 'TypeScript');
+  await step('TypeScript: as a live site', async () => {
+    const [build, start] = production(newcomer);
+    projects.shell(build, project);
+    const site = await startSite(newcomer, start);
+    mustSay(site, 'private addresses are refused');
+    const page = await fetch(`${newcomer.url}/admin`);
+    if (!page.ok) throw new Error(`GET /admin: ${page.status}`);
+    const doctor = newcomer.pages.toRun('README.md', 'see whether all is well');
+    say(projects.shell(doctor, project, { NODE_ENV: 'production' }).trim());
+    await site.stop();
+  });
+};
+
+/** An older project, which has no key yet, as a live site whose receivers are in its own network. */
+const inJavaScript = async (project) => {
+  projects.withoutKey(project, '.js');
+  const newcomer = await settle(project, '.js');
+  projects.editFile(project, 'config/plugins.js', (text) =>
+    text.replace('config: {},', "config: { webhooks: { allowPrivateNetworks: ['127.0.0.0/8'] } },")
+  );
+  const [build, start] = production(newcomer);
+  await step(`JavaScript: ${build}`, () => projects.shell(build, project));
+  await everybody(newcomer, start, 'allowPrivateNetworks allows 127.0.0.0/8', 'JavaScript');
+};
+
+const installed = await step(`new projects of Strapi ${strapi} with the packed tarball`, () => {
+  const tarball = projects.pack(workspace);
+  const typescript = projects.createProject(workspace, 'typescript', strapi);
+  say('installing');
+  projects.install(typescript, tarball, readme);
+  if (options.strapi === 'newest') return { typescript };
+  const javascript = projects.createProject(workspace, 'javascript', strapi);
+  projects.installAs(typescript, javascript);
+  return { typescript, javascript };
+});
+if (installed) {
+  for (const [project, language] of [
+    [installed.typescript, inTypeScript],
+    [installed.javascript, inJavaScript],
+  ]) {
+    if (!project) continue;
+    try {
+      await language(project);
+    } catch (error) {
+      results.push(false);
+      say(`FAILED: ${error.stack ?? error}`);
+    } finally {
+      await sites.stopAll();
+    }
+  }
+}
+
+if (!options.keep) fs.rmSync(workspace, { recursive: true, force: true });
+else say(`kept in ${workspace}`);
+const passed = results.filter(Boolean).length;
+console.log(`${passed} passed, ${results.length - passed} failed`);
+process.exit(passed > 0 && passed === results.length ? 0 : 1);

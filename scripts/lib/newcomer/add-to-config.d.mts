@@ -1,0 +1,1 @@
+export function addTo(source: string, entry: string, key?: string): string;
