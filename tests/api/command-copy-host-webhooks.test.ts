@@ -61,7 +61,12 @@ describeEach(oneDatabase(), 'the command copy-host-webhooks', (database) => {
     await addToHost({
       name: 'Search index',
       url: receiver.url,
-      events: ['entry.create', 'entry.publish', 'entry.update', 'review-workflows.updateEntryStage'],
+      events: [
+        'entry.create',
+        'entry.publish',
+        'entry.update',
+        'review-workflows.updateEntryStage',
+      ],
       headers: { Authorization: 'Bearer canary-4711', Host: 'elsewhere' },
     });
     await addToHost({ name: 'Releases', url: receiver.url, events: ['releases.publish'] });

@@ -68,7 +68,9 @@ describe('the command create-plugin', () => {
   it('shows both whole files in a site without one', async () => {
     const { stdout } = await run(['loyalty']);
     expect(stdout).toMatch(/config\/plugins\.ts[^]*export default \(\) => \(\{\n {4}loyalty: \{/);
-    expect(stdout).toMatch(/config\/plugins\.js[^]*module\.exports = \(\) => \(\{\n {4}loyalty: \{/);
+    expect(stdout).toMatch(
+      /config\/plugins\.js[^]*module\.exports = \(\) => \(\{\n {4}loyalty: \{/
+    );
   });
 
   it('overwrites nothing', async () => {
@@ -96,7 +98,10 @@ describe('the command create-plugin', () => {
     'refuses %s, which is another plugin’s',
     async (name) => {
       const refused = await run([name]);
-      expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('another plugin')]);
+      expect([refused.code, refused.stderr]).toEqual([
+        2,
+        expect.stringContaining('another plugin'),
+      ]);
       expect(written()).toBe(false);
     }
   );
@@ -117,7 +122,10 @@ describe('the command create-plugin', () => {
 
   it('explains itself', async () => {
     const { code, stdout } = await run(['--help']);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/: switchboard create-plugin <name>/)]);
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/: switchboard create-plugin <name>/),
+    ]);
     expect(JSON.parse((await run(['--help', '--json'])).stdout)).toHaveProperty('usage');
   });
 });

@@ -37,11 +37,7 @@ const judgeOne = (name: string, value: string): Refusal | null => {
   }
   if (value.trim() === '') return refusal('must have a value', 'header_value', values);
   if (value.length > HEADER_LIMITS.value) {
-    return refusal(
-      `must have at most ${HEADER_LIMITS.value} characters`,
-      'header_value',
-      values
-    );
+    return refusal(`must have at most ${HEADER_LIMITS.value} characters`, 'header_value', values);
   }
   return VALUE.test(value)
     ? null
@@ -124,9 +120,7 @@ const traces = (own: Readonly<Record<string, string>>): string[] => {
 };
 
 /** Takes the values of own headers out of what a receiver answered: some answer what they were sent. */
-export const hideEchoes = (
-  own: Readonly<Record<string, string>>
-): ((text: string) => string) => {
+export const hideEchoes = (own: Readonly<Record<string, string>>): ((text: string) => string) => {
   const found = traces(own);
   return (text) => found.reduce((left, trace) => left.replaceAll(trace, KEPT_VALUE), text);
 };
