@@ -10,7 +10,8 @@ const COMMON = { help: { type: 'boolean' }, json: { type: 'boolean' } };
 
 /**
  * The commands by their words. Each file exports `summary`, `usage` (the help's text), `options` for
- * `parseArgs` beside the common ones, and `run(values, output)`, which resolves with the exit code.
+ * `parseArgs` beside the common ones, and `run(values, output)`, which resolves with the exit code. One
+ * that takes a word of its own names it in `argument`, and finds it in `values` by that name.
  */
 const COMMANDS = {
   worker: () => require('./worker'),
@@ -18,6 +19,8 @@ const COMMANDS = {
   webhooks: () => require('./webhooks'),
   deliveries: () => require('./deliveries'),
   recover: () => require('./recover'),
+  'copy-host-webhooks': () => require('./copy-host-webhooks'),
+  'create-plugin': () => require('./create-plugin'),
   'stock rebuild': () => require('./stock-rebuild'),
   uninstall: () => require('./uninstall'),
 };
@@ -52,13 +55,25 @@ const findCommand = (words) => {
   throw new CommandError(`Unknown command "${leading.join(' ')}". There are: ${known}`);
 };
 
-const parseOptions = (name, command, args) => {
+const parseWords = (name, { argument, options }, args) => {
+  const allowPositionals = argument !== undefined;
   try {
-    return parseArgs({ args, options: { ...COMMON, ...command.options }, strict: true }).values;
+    return parseArgs({ args, options: { ...COMMON, ...options }, strict: true, allowPositionals });
   } catch (error) {
-    // Its further sentences are about positional arguments, which no command takes.
+    // Its further sentences are about positional arguments, which few commands take.
     throw new CommandError(`switchboard ${name}: ${error.message.split('. ')[0]}`);
   }
+};
+
+const parseOptions = (name, command, args) => {
+  const { values, positionals } = parseWords(name, command, args);
+  const { argument } = command;
+  if (argument === undefined || values.help) return values;
+  const [word, extra] = positionals;
+  if (word === undefined) throw new CommandError(`switchboard ${name}: <${argument}> is missing`);
+  if (extra !== undefined)
+    throw new CommandError(`switchboard ${name}: unexpected argument '${extra}'`);
+  return { ...values, [argument]: word };
 };
 
 const oneLine = (error) => {

@@ -12,14 +12,26 @@ const asOptions = (command, error) => {
   return new Error(`${command}: ${lines.join('; ')}`);
 };
 
+const requirePlugin = (strapi) => {
+  if (!strapi.plugins.switchboard)
+    throw new Error('The plugin switchboard is not on in config/plugins of this site.');
+};
+
+/** Refuses where the routes are not there either: while the module is off. */
+const requireWebhooks = async (strapi, command) => {
+  requirePlugin(strapi);
+  const modules = strapi.service('plugin::switchboard.modules');
+  if (!(await modules.isEnabled('webhooks')))
+    throw new Error(`${command}: the module Webhooks is switched off.`);
+};
+
 /**
  * Calls an action of the management routes within this process: what it checks and answers is what the
  * route does.
  * @param command what the message about a wrong option begins with
  */
 const createManagement = (strapi, command) => {
-  if (!strapi.plugins.switchboard)
-    throw new Error('The plugin switchboard is not on in config/plugins of this site.');
+  requirePlugin(strapi);
   return async (controller, action, { query = {}, params = {}, body } = {}) => {
     const refuse = (message) => {
       throw new Error(`${command}: ${message}`);
@@ -32,9 +44,7 @@ const createManagement = (strapi, command) => {
       conflict: refuse,
       serviceUnavailable: refuse,
     };
-    // The routes are not there either while the module is off.
-    const modules = strapi.service('plugin::switchboard.modules');
-    if (!(await modules.isEnabled('webhooks'))) refuse('the module Webhooks is switched off.');
+    await requireWebhooks(strapi, command);
     try {
       await strapi.controller(`plugin::switchboard.${controller}`)[action](ctx);
     } catch (error) {
@@ -44,4 +54,4 @@ const createManagement = (strapi, command) => {
   };
 };
 
-module.exports = { createManagement };
+module.exports = { createManagement, requireWebhooks };

@@ -2,6 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { access } from './access';
 import { config, getOptions } from './config';
 import { ineffective } from './config/ineffective';
+import { misplaced } from './config/misplaced';
 import { keepInternalTables } from './database/tables/internal-tables';
 import { crm } from './crm';
 import type { EmailService } from './crm/email/types';
@@ -83,7 +84,12 @@ export default {
   },
   async bootstrap(context: HostContext): Promise<void> {
     const { strapi } = context;
-    for (const warning of [...ineffective(strapi), ...(await sqliteWarnings(strapi))]) {
+    const warnings = [
+      ...misplaced(strapi),
+      ...ineffective(strapi),
+      ...(await sqliteWarnings(strapi)),
+    ];
+    for (const warning of warnings) {
       strapi.log.warn(`switchboard: ${warning}`);
     }
     for (const feature of featuresOf(strapi)) await feature.bootstrap?.(context);

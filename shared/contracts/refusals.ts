@@ -46,6 +46,12 @@ export const REFUSAL_CODES = [
   'filter_place',
   'filter_pattern',
   'filter_schema',
+  'header_name',
+  'header_reserved',
+  'header_value',
+  'header_unknown',
+  'headers_large',
+  'headers_moved',
   // What cannot be done now.
   'module_off',
   'under_way',

@@ -16,6 +16,11 @@ export const RATE_LIMITS = { least: 0.01, most: 10_000 } as const;
 /** The simultaneous attempts that a webhook may be limited to. */
 export const CONCURRENCY_LIMITS = { least: 1, most: 256 } as const;
 
+/** The headers of its own that a webhook may have, and how long they may be, in characters. */
+export const HEADER_LIMITS = { most: 20, name: 128, value: 4096, total: 8192 } as const;
+/** In place of a header's value: what is not shown. Sent back, it keeps the value. */
+export const KEPT_VALUE = '***';
+
 /**
  * What has become of a delivery, more exactly than its status says: `waiting` was never tried, `failing`
  * was tried and will be again, `failed` was given up, `test` is one that a person asked for.
@@ -85,6 +90,8 @@ export interface Health {
 
 /** A webhook as the management routes show it. */
 export interface ManagedWebhook extends Webhook {
+  /** The headers of its own that its posts carry, by their names alone. */
+  header_names: string[];
   /**
    * Whether the receiver has answered 2xx to a post since the rotation whose overlap is under way,
    * which is one that was signed with both secrets; null: none is.
@@ -99,6 +106,8 @@ export interface WebhookWithSecret extends ManagedWebhook {
    * reveal secrets (content API action `webhooks.revealSecret`, admin action `webhooks.reveal`).
    */
   secret?: string | null;
+  /** The headers of its own, where `secret` is; a value is null where it can no longer be decrypted. */
+  headers?: Record<string, string | null>;
 }
 
 export interface WebhookInput {
@@ -117,6 +126,11 @@ export interface WebhookInput {
   concurrency?: number | null;
   /** Default: none. */
   ordering?: WebhookOrdering;
+  /**
+   * Headers of its own, at most 20; all of them: what is not named goes. `***` keeps the value that a
+   * header has. Default: none.
+   */
+  headers?: Record<string, string> | null;
 }
 
 /** What becomes of the deliveries that wait when a webhook is switched on; default: they are sent. */

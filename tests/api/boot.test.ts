@@ -90,6 +90,29 @@ describeEach(databases(), 'a site with the plugin', (database) => {
   });
 });
 
+describe('options beside enabled instead of inside config', () => {
+  const linesOf = async (env: Record<string, string>): Promise<string[]> => {
+    const site = await startSite({ accounts: false, env });
+    await site.stop();
+    return site
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('beside enabled'));
+  };
+
+  it('are named in a line of the boot log that says where they belong', async () => {
+    const beside = { webhooks: { logDays: 7 }, forms: [] };
+    const lines = await linesOf({ SWITCHBOARD_BESIDE_CONFIG: JSON.stringify(beside) });
+    expect(lines).toEqual([
+      expect.stringMatching(/warn.*switchboard: webhooks, forms beside enabled .* inside config/),
+    ]);
+  }, 60_000);
+
+  it('are not looked for where there are none', async () => {
+    expect(await linesOf({})).toEqual([]);
+  }, 60_000);
+});
+
 describe('a wrong option stops the boot and is named', () => {
   it.each<[string, Record<string, unknown>, RegExp]>([
     ['a misspelt option', { webhooks: { concurency: 3 } }, /switchboard\.webhooks\.concurency/],

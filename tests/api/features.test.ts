@@ -122,6 +122,7 @@ describeEach(oneDatabase(), 'a site that wants webhooks only', (database) => {
       'deliveries',
       'doctor',
       'events',
+      'host-webhooks',
       'modules',
       'publisher',
       'recoveries',

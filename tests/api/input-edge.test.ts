@@ -56,6 +56,7 @@ const BODIES: Record<string, Record<string, unknown>> = {
     events: ['*'],
     active: false,
     filter: {},
+    headers: { 'X-A': 'TEXT' },
   },
   'webhooks.rotateSecret': { overlap_hours: 1 },
   'webhooks.previewFilter': { filter: { type: 'object' }, event: 'TEXT' },

@@ -60,6 +60,8 @@ describe('webhooks', () => {
         'disabled_reason',
         'events',
         'filter',
+        'header_names',
+        'headers',
         'health',
         'id',
         'name',

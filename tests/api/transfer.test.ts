@@ -12,6 +12,7 @@ import { admin, createItem, createTill, levelOf, saleBody, Till } from './pos-ti
 
 const API = '/api/fw-crm/v1';
 const OFF = /another site/;
+const TOKEN = 'Bearer canary-token-4711';
 
 describeEach(oneDatabase(), 'a copy of a site', (database) => {
   let folder: string;
@@ -55,6 +56,7 @@ describeEach(oneDatabase(), 'a copy of a site', (database) => {
     const made = await createWebhook(original, receiver.url, {
       name: 'main',
       events: ['contact.created'],
+      headers: { Authorization: TOKEN },
     });
     ({ secret, id: webhookId } = made as { secret: string; id: number });
     // What two are sent is stored once.
@@ -103,6 +105,8 @@ describeEach(oneDatabase(), 'a copy of a site', (database) => {
     }
     expect(text).not.toContain(secret);
     expect(text).not.toContain(till.secret);
+    expect(/Authorization\\?":/.test(text)).toBe(true);
+    expect(text).not.toContain(TOKEN);
   });
 
   it('gets webhooks that are switched off and say why, and sends nothing of the original’s', async () => {
@@ -163,6 +167,8 @@ describeEach(oneDatabase(), 'a copy of a site', (database) => {
       'new@example.test'
     );
     expect(made.status).toBe(201);
+    // Both have one key: what was sealed there is read here.
+    expect(post!.headers.authorization).toBe(TOKEN);
     await copy.restart();
     expect(await named(copy, 'main')).toMatchObject({ active: true });
     expect(receiver.requests.map((one) => one.headers['x-service-delivery'])).not.toContain(

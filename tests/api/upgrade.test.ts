@@ -88,6 +88,16 @@ describeEach(databases(), 'a database of an earlier version', (database) => {
       }
     });
 
+    it('has webhooks without headers of their own, which may be given some', async () => {
+      for (const { id } of notes.webhooks) {
+        const route = `${API}/webhooks/${id}`;
+        expect((await site.request('GET', route)).body.headers).toEqual({});
+        const headers = { 'X-Since': 'the upgrade' };
+        expect((await site.request('PATCH', route, { body: { headers } })).status).toBe(200);
+        expect((await site.request('GET', route)).body.headers).toEqual(headers);
+      }
+    });
+
     it('can still read its connections’ secrets, and knows which were revoked', async () => {
       for (const { name, key, secret } of notes.connections) {
         const timestamp = String(Math.floor(Date.now() / 1000));

@@ -23,6 +23,7 @@ beforeAll(async () => {
     name: 'Closed',
     url: 'http://127.0.0.1:9/',
     events: ['contact.created'],
+    headers: { Authorization: 'Bearer of-the-receiver' },
     active: false,
   });
   await site.admin('POST', `/switchboard/webhooks/${ids.webhook}/test`, {});

@@ -99,6 +99,7 @@ const SCREENS: readonly Screen[] = [
     controls: [
       ['button', /^Rotate the secret$/],
       ['button', /^Save$/],
+      ['button', /^Add a header$/],
       ['switch', /^Active$/],
     ],
   },

@@ -111,6 +111,78 @@ test('rotation says that the old secret stops at once, and replaces it', async (
   expect(await secret()).not.toBe(before);
 });
 
+const headerRow = (name: string) => ({
+  name: page.getByLabel('Header', { exact: true }).last(),
+  value: page.getByLabel('Value', { exact: true }).last(),
+  remove: page.getByRole('button', { name: `Remove the header ${name}` }),
+});
+
+const savedHeaders = async (id: number) =>
+  (await site.admin('GET', `/switchboard/webhooks/${id}`)).body.data.headers as object;
+
+const save = async (of: Page = page) => {
+  await of.getByRole('button', { name: 'Save', exact: true }).click();
+  await of.getByText('Webhook saved').first().waitFor();
+};
+
+test('headers are entered row by row, hidden until asked for, and arrive', async () => {
+  const id = await createWebhook('Gateway');
+  await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+  await page.getByRole('button', { name: 'Add a header' }).click();
+  const { name, value, remove } = headerRow('Authorization');
+  await name.fill('Authorization');
+  await value.fill('Bearer of-the-gateway');
+  expect(await value.getAttribute('type')).toBe('password');
+  await page.getByRole('button', { name: 'Show the values' }).click();
+  expect(await value.getAttribute('type')).toBe('text');
+  await page.getByRole('button', { name: 'Add a header' }).click();
+  await headerRow('').name.fill('authorization');
+  await headerRow('').value.fill('another');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await expectText(page.getByRole('main'), 'The header authorization is there twice.');
+  await headerRow('').name.fill('Host');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await expectText(page.getByRole('main'), 'The header Host is set by the site');
+  await headerRow('').name.fill('X-Tenant');
+  await save();
+  expect(await savedHeaders(id)).toEqual({
+    Authorization: 'Bearer of-the-gateway',
+    'X-Tenant': 'another',
+  });
+  await remove.click();
+  await save();
+  expect(await savedHeaders(id)).toEqual({ 'X-Tenant': 'another' });
+  receiver.clear();
+  await page.getByRole('tab', { name: 'Deliveries' }).click();
+  await page.getByRole('button', { name: 'Send a test' }).click();
+  const [post] = await receiver.waitFor(1, 30_000, (one) => one.path === '/gateway');
+  expect(post.headers['x-tenant']).toBe('another');
+  expect(post.headers).not.toHaveProperty('authorization');
+});
+
+test('who may not reveal secrets keeps headers that are not shown', async () => {
+  const id = await createWebhook('Kept');
+  const headers = { Authorization: 'Bearer canary-4711' };
+  await site.admin('PUT', `/switchboard/webhooks/${id}`, { headers });
+  await site.createRole('Webhook editor', ['webhooks.read', 'webhooks.update']);
+  const editor = await signIn(browser, site, await site.createUser('Webhook editor'));
+  await editor.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+  const value = editor.getByLabel('Value', { exact: true });
+  await value.waitFor();
+  expect([await value.inputValue(), await value.getAttribute('placeholder')]).toEqual([
+    '',
+    'Not shown; stays as it is',
+  ]);
+  expect(await editor.content()).not.toContain('canary-4711');
+  await editor.locator('input[name=name]').fill('Kept and renamed');
+  await editor.getByRole('button', { name: 'Add a header' }).click();
+  await editor.getByLabel('Header', { exact: true }).last().fill('X-New');
+  await editor.getByLabel('Value', { exact: true }).last().fill('new');
+  await save(editor);
+  expect(await savedHeaders(id)).toEqual({ ...headers, 'X-New': 'new' });
+  await editor.context().close();
+});
+
 test('a webhook that was switched off says why and since when, and goes on when switched on', async () => {
   receiver.respond(({ path }) => (path === '/broken' ? { status: 500 } : {}));
   const id = await createWebhook('Broken');

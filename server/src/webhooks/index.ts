@@ -21,6 +21,7 @@ import { recoveriesTable, recoveryItemsTable } from './recovering/tables';
 import { createEventsService, sendForPlugin } from './publishing/events-service';
 import { createPublisher, prepareTelling } from './publishing/publisher';
 import { routes } from './managing/routes';
+import { createHostWebhooksService } from './managing/host-webhooks-service';
 import { announcePrivateAddresses } from './delivering/site-guard';
 import { closeSender, startSending, stopSending } from './delivering/running';
 import {
@@ -58,6 +59,7 @@ export const webhooks: Feature = {
   ],
   services: {
     webhooks: createWebhooksService,
+    'host-webhooks': createHostWebhooksService,
     deliveries: createDeliveriesService,
     recoveries: createRecoveriesService,
     publisher: createPublisher,

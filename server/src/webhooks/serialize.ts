@@ -5,6 +5,7 @@ import type {
   WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
 import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import { headerNames } from './own-headers';
 import { storedFilter } from './rules/data-filter';
 import type { Spell } from './rules/health';
 import { chosenEvents } from './rules/chosen-events';
@@ -30,7 +31,7 @@ export const answeredSinceRotation = (row: Rotated): boolean | null =>
 const numberOrNull = (value: number | string | null): number | null =>
   value === null ? null : Number(value);
 
-/** A webhook as hooks show it: never with its secret. */
+/** A webhook as hooks show it: never with its secret, nor with the headers of its own. */
 export const toWebhook = (row: WebhookRow): Webhook => ({
   id: Number(row.id),
   name: row.name,
@@ -60,6 +61,7 @@ export const spellOf = (row: Pick<WebhookRow, 'attempted' | 'unwell_since'>): Sp
 /** A webhook as the management routes show it. */
 export const toManaged = (row: WebhookRow, health: Health): ManagedWebhook => ({
   ...toWebhook(row),
+  header_names: headerNames(row),
   answered_since_rotation: answeredSinceRotation(row),
   health,
 });
@@ -67,5 +69,5 @@ export const toManaged = (row: WebhookRow, health: Health): ManagedWebhook => ({
 export const toWebhookWithSecret = (
   row: WebhookRow,
   health: Health,
-  secret: string | null
-): WebhookWithSecret => ({ ...toManaged(row, health), secret });
+  secrets: Required<Pick<WebhookWithSecret, 'secret' | 'headers'>>
+): WebhookWithSecret => ({ ...toManaged(row, health), ...secrets });

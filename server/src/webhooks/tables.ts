@@ -16,7 +16,8 @@ export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
  * `secret` is encrypted with the host's key, and so is `previous_secret`, with which posts are signed
- * too until a time, where somebody rotated with an overlap. `payload` is null where it is full,
+ * too until a time, where somebody rotated with an overlap. `headers` are the webhook's own, by their
+ * names, each value encrypted likewise, or null. `payload` is null where it is full,
  * `ordering` and `filter` where there is none, `rate_per_second` and `concurrency` where no own one is. `failing_since` and the counts are what it may be switched off for:
  * they begin anew when it is switched on. `origin_id` is the id that the row had where it was made: an
  * import gives rows ids of their own, and so it is known to be one.
@@ -45,6 +46,7 @@ export const webhookType = internalType({
     ordering: { type: 'string' },
     previous_secret: { type: 'text', private: true },
     previous_secret_until: epoch(),
+    headers: { ...jsonText(), private: true },
     origin_id: { type: 'integer', private: true },
   },
 });
@@ -277,6 +279,8 @@ export interface WebhookRow {
   ordering: WebhookOrdering | null;
   previous_secret: string | null;
   previous_secret_until: number | string | null;
+  /** JSON: name to sealed value. */
+  headers: string | null;
   answered_rotation: number | string | null;
   /** null, too: no attempt was made. */
   attempted: boolean | number | null;

@@ -13,6 +13,8 @@ module.exports = ({ env }) => ({
     enabled: env.bool('SWITCHBOARD_ENABLED', true),
     resolve: env('SWITCHBOARD_PATH', path.resolve(__dirname, '../../..')),
     config: switchboardOptions(env),
+    ...env.json('SWITCHBOARD_BESIDE_CONFIG', {}),
   },
+  ...env.json('SITE_PLUGINS', {}),
   'users-permissions': { config: { jwtSecret: 'test-jwt-secret' } },
 });

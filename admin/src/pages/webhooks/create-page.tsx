@@ -19,6 +19,7 @@ const BLANK: WebhookValues = {
   rate_per_second: null,
   concurrency: null,
   ordering: 'none',
+  headers: {},
 };
 const LIST = '/plugins/switchboard/webhooks';
 

@@ -12,6 +12,8 @@ import { type TextKey, useText } from '../../utils/text';
 import { EventPicker } from './event-picker';
 import { FilterEditor } from './filter-editor';
 import { parseFilter } from './filter-conditions';
+import { type HeaderRow, problemOf, rowsOf, toHeaders } from './header-rows';
+import { HeadersEditor } from './headers-editor';
 
 export type WebhookValues = Required<
   Pick<
@@ -26,22 +28,30 @@ export type WebhookValues = Required<
     | 'concurrency'
     | 'ordering'
   >
->;
+> & { headers: Record<string, string> };
 
-/** As the form edits them: the filter as somebody types it, empty for none. */
-type FormValues = Omit<WebhookValues, 'filter'> & { filter: string };
+/** As the form edits them: the filter as somebody types it, empty for none; headers as rows. */
+type FormValues = Omit<WebhookValues, 'filter' | 'headers'> & {
+  filter: string;
+  headers: readonly HeaderRow[];
+};
 
-const asText = ({ filter, ...rest }: WebhookValues): FormValues => ({
+const asText = ({ filter, headers, ...rest }: WebhookValues): FormValues => ({
   ...rest,
   filter: filter === null ? '' : JSON.stringify(filter, null, 2),
+  headers: rowsOf(headers),
 });
 
-const asValues = <V extends Partial<FormValues>>(values: V) =>
-  (values.filter === undefined
-    ? values
-    : { ...values, filter: parseFilter(values.filter) ?? null }) as {
-    [K in keyof V]: K extends 'filter' ? WebhookValues['filter'] : V[K];
-  };
+type Entered<V> = {
+  [K in keyof V]: K extends 'filter' | 'headers' ? WebhookValues[K] : V[K];
+};
+
+const asValues = <V extends Partial<FormValues>>(values: V): Entered<V> =>
+  ({
+    ...values,
+    ...(values.filter !== undefined && { filter: parseFilter(values.filter) ?? null }),
+    ...(values.headers !== undefined && { headers: toHeaders(values.headers) }),
+  }) as Entered<V>;
 
 /** What the form can tell without the server, which judges the rest (addresses, names of events). */
 const problemsOf = (values: FormValues): Partial<Record<keyof FormValues, TextKey>> => {
@@ -83,11 +93,15 @@ export const WebhookForm = ({
   return (
     <EditForm<FormValues>
       initial={asText(initial)}
-      problemsOf={(values) =>
-        Object.fromEntries(
-          Object.entries(problemsOf(values)).map(([field, key]) => [field, text(key)])
-        )
-      }
+      problemsOf={(values) => {
+        const problems = Object.entries(problemsOf(values)).map(([field, key]) => [
+          field,
+          text(key),
+        ]);
+        const rows = problemOf(values.headers);
+        if (rows) problems.push(['headers', text(rows.key, rows.values)]);
+        return Object.fromEntries(problems) as Record<string, string>;
+      }}
       onSave={(values, changed) => onSave(asValues(trimmed(values)), asValues(trimmed(changed)))}
     >
       {({ values, errors, saving, modified, set }) => (
@@ -224,6 +238,14 @@ export const WebhookForm = ({
               events={values.events}
               webhookId={webhookId}
               onChange={(filter) => set('filter', filter)}
+            />
+          </Panel>
+          <Panel title={text('headers.title')}>
+            <HeadersEditor
+              rows={values.headers}
+              error={errors.headers}
+              disabled={disabled}
+              onChange={(headers) => set('headers', headers)}
             />
           </Panel>
         </Flex>

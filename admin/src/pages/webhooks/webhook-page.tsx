@@ -14,6 +14,7 @@ import { useText } from '../../utils/text';
 import { DeliveryLog } from '../deliveries/delivery-log';
 import { FiguresPanel } from '../overview/figures-panel';
 import { HealthBadge } from './cells';
+import { headersOf } from './header-rows';
 import { MissedPanel } from './missed-panel';
 import { SecretPanel } from './secret-panel';
 import { SwitchOffBanner } from './switch-off-banner';
@@ -68,6 +69,7 @@ const Settings = ({ webhook }: { webhook: WebhookWithSecret }) => {
           rate_per_second,
           concurrency,
           ordering,
+          headers: headersOf(webhook),
         }}
         webhookId={id}
         disabled={!can('webhooks.update')}

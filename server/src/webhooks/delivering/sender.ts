@@ -5,7 +5,7 @@ import { getOptions } from '../../config';
 import { debugLog } from '../../runtime/debug-log';
 import { getHook, type RequestArgs } from '../../hooks';
 import { isoTime } from '../../runtime/iso-time';
-import { type AttemptOutcome, classify } from '../../net/attempt-outcome';
+import { type Answer, type AttemptOutcome, classify } from '../../net/attempt-outcome';
 import type { AddressGuard } from '../../net/guard';
 import { openGot } from '../../net/got-transport';
 import { createHttpClient, type HttpClient } from '../../net/http-client';
@@ -15,6 +15,8 @@ import { endedLine, startedLine } from '../debug-lines';
 import { measures } from '../../observability/measures';
 import { inSpan } from '../../observability/spans';
 import { createSiteGuard } from './site-guard';
+import { openHeaders } from '../own-headers';
+import { hideEchoes, withOwnHeaders } from '../rules/own-headers';
 import { keepFreeHeaders, redactHeaders, REPLAYED } from '../rules/request-headers';
 import { signatureHeaders } from '../rules/signature';
 import { previousSecret, toWebhook } from '../serialize';
@@ -42,6 +44,27 @@ export interface Sender {
   close(): void;
 }
 
+type Headers = Record<string, string>;
+
+/** An answer as the log keeps it: without credentials, and without what was sent in own headers. */
+const toAnswer = (answer: Partial<Answer>, own: Headers): Attempt['answer'] => {
+  const { status, headers = {}, body = '', truncated = false } = answer;
+  if (status === undefined) return null;
+  const shown = redactHeaders(headers);
+  if (Object.keys(own).length === 0) return { status, headers: shown, body, truncated };
+  const hide = hideEchoes(own);
+  const hidden = Object.entries(shown).map(([name, value]) => [name, hide(value)] as const);
+  return { status, headers: Object.fromEntries(hidden), body: hide(body), truncated };
+};
+
+/** The webhook's secret and its own headers; null where one can no longer be decrypted. */
+const unlock = (strapi: Core.Strapi, row: WebhookRow): { secret: string; own: Headers } | null => {
+  const secret = unsealOften(strapi, row.secret);
+  const own = row.headers ? openHeaders(strapi, row, unsealOften) : {};
+  if (secret === null || Object.values(own).includes(null)) return null;
+  return { secret, own: own as Headers };
+};
+
 export const createSender = (strapi: Core.Strapi): Sender => {
   const { timeoutMs, concurrency, client: library } = getOptions(strapi).webhooks;
   const guard = createSiteGuard(strapi);
@@ -53,11 +76,18 @@ export const createSender = (strapi: Core.Strapi): Sender => {
     transport: library === 'undici' ? openUndici : openGot,
   });
 
-  /** What the hook makes of the request. The body and what signs it are not the hook's to change. */
-  const prepare = async (row: WebhookRow, event: string): Promise<RequestArgs> => {
+  /**
+   * What the hook makes of the request. The body and what signs it are not the hook's to change, and
+   * the webhook's own headers not the hook's to see: they are added to what it leaves.
+   */
+  const prepare = async (row: WebhookRow, event: string, own: Headers): Promise<RequestArgs> => {
+    const saysAgent = Object.keys(own).some((name) => /^user-agent$/i.test(name));
     const args: RequestArgs = {
       url: row.url,
-      headers: { 'Content-Type': 'application/json', 'User-Agent': USER_AGENT },
+      headers: {
+        'Content-Type': 'application/json',
+        ...(!saysAgent && { 'User-Agent': USER_AGENT }),
+      },
     };
     const hook = getHook(strapi, 'service_crm_webhook_request_args');
     if (hook.getHandlers().length === 0) return args;
@@ -82,17 +112,18 @@ export const createSender = (strapi: Core.Strapi): Sender => {
     const startedAt = Date.now();
     const { deliveryId } = delivery;
     debugLog(strapi)?.(startedLine(deliveryId, row, manual));
-    const { url, headers: free } = await prepare(row, delivery.event);
-    const secret = unsealOften(strapi, row.secret);
+    const unlocked = unlock(strapi, row);
+    const own = unlocked?.own ?? {};
+    const { url, headers: free } = await prepare(row, delivery.event, own);
     const previous = previousSecret(row);
     const headers =
-      secret === null
+      unlocked === null
         ? free
         : {
-            ...free,
+            ...withOwnHeaders(free, own),
             ...(delivery.replayed && REPLAYED),
             ...signatureHeaders({
-              secret,
+              secret: unlocked.secret,
               previousSecret: previous === null ? null : unsealOften(strapi, previous),
               deliveryId,
               event: delivery.event,
@@ -101,28 +132,19 @@ export const createSender = (strapi: Core.Strapi): Sender => {
             }),
           };
     const outcome: AttemptOutcome & { secret?: true } =
-      secret === null
+      unlocked === null
         ? failed('secret_unavailable')
         : await client.post({ url, headers, body: delivery.body });
     const { ok, cause } = classify(outcome);
     const error = outcome.secret ? 'secret_unavailable' : cause;
     debugLog(strapi)?.(endedLine(deliveryId, outcome, error));
-    const answer =
-      outcome.status === undefined
-        ? null
-        : {
-            status: outcome.status,
-            headers: redactHeaders(outcome.headers ?? {}),
-            body: outcome.body ?? '',
-            truncated: outcome.truncated ?? false,
-          };
     return {
       ok,
       endedAt: getDeliveryStore(strapi).now(),
       attempt: {
         at: isoTime(startedAt),
-        request: { url, headers: redactHeaders(headers) },
-        answer,
+        request: { url, headers: redactHeaders(headers, Object.keys(own)) },
+        answer: toAnswer(outcome, own),
         error,
         duration_ms: Math.round(outcome.durationMs),
         manual,

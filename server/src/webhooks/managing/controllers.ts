@@ -4,7 +4,7 @@ import { mayRevealSecrets } from '../../access/may-reveal';
 import { forbidStoring } from '../../secrets/no-store';
 import type { ControllerFactory } from '../../http/controller';
 import type { CodedRefusal } from '../../../../shared/contracts/refusals';
-import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
+import { fieldError, idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { moduleName } from '../../modules';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
 import { chooseableEvents } from '../subscriptions/catalogue';
@@ -27,7 +27,7 @@ import { previewFilter } from './filter-preview';
 import { replay } from './replay';
 import { isDeliveryId } from './log-query';
 import { createRecoveriesController } from './recoveries-controller';
-import { webhookRules } from './webhook-rules';
+import { movesHeaders, webhookRules } from './webhook-rules';
 import type { WebhooksService } from './webhooks-service';
 
 /** The host adds a method for each HTTP error to koa's context. */
@@ -60,6 +60,10 @@ const UNMOVED: Readonly<Record<Unmoved, Refusal>> = {
   finished: refusal('This delivery is finished: nothing waits for it.', 'finished'),
   held: UNDER_WAY,
 };
+const HEADERS_MOVED = refusal(
+  'must be given anew with an address on another host, by whoever may not reveal secrets',
+  'headers_moved'
+);
 const NO_JOURNAL = refusal(
   'The journal is off: set webhooks.journalDays in the options of the plugin to the days for which events are to be kept.',
   'no_journal'
@@ -123,6 +127,9 @@ const webhooks =
         ctx.request.body,
         webhookRules(strapi, before)
       );
+      if (movesHeaders(before, input) && !(await mayRevealSecrets(strapi, ctx))) {
+        throw fieldError('headers', HEADERS_MOVED);
+      }
       ctx.body = shape(await webhooksOf(strapi).update(before.id, input));
     },
     async delete(ctx) {

@@ -15,6 +15,7 @@ import {
 import { limitQuery, pageQuery } from '../../http/pagination';
 import { labelText } from '../../http/validation';
 import { parseCursor } from '../rules/log-cursor';
+import { judgeHeaders } from '../rules/own-headers';
 import { EVENT_NAME_MAX } from '../subscriptions/catalogue';
 import { coded } from '../../http/issue-codes';
 
@@ -47,6 +48,16 @@ const ordering = z.enum(WEBHOOK_ORDERINGS);
 /** What it may say is judged by `webhook-rules.ts`. */
 const filter = z.record(z.string(), z.unknown());
 const url = z.string().trim().min(1).max(2048);
+const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
+  for (const { name, wrong } of judgeHeaders(given)) {
+    const { message, code, values } = wrong;
+    ctx.addIssue({
+      code: 'custom',
+      path: name === null ? [] : [name],
+      ...coded(message, code, values),
+    });
+  }
+});
 
 export const createWebhookInput = z.object({
   name,
@@ -58,6 +69,7 @@ export const createWebhookInput = z.object({
   rate_per_second: rate.default(null),
   concurrency: concurrency.default(null),
   ordering: ordering.default('none'),
+  headers: headers.nullable().default(null),
 });
 
 export const updateWebhookInput = z.object({
@@ -72,6 +84,7 @@ export const updateWebhookInput = z.object({
   rate_per_second: rate.optional(),
   concurrency: concurrency.optional(),
   ordering: ordering.optional(),
+  headers: headers.nullable().optional(),
 });
 
 export const rotateInput = z.object({
@@ -282,6 +295,7 @@ export const webhookOutput = z.object({
   rate_per_second: nullable(z.number()),
   concurrency: nullable(z.number().int()),
   ordering,
+  header_names: z.array(z.string()),
   previous_secret_until: nullable(isoDate),
   answered_since_rotation: nullable(z.boolean()),
   health: healthOutput,
@@ -292,6 +306,7 @@ export const webhookOutput = z.object({
 export const webhookWithSecretOutput = webhookOutput.extend({
   /** Absent for whoever may not reveal secrets. */
   secret: nullable(z.string()).optional(),
+  headers: z.record(z.string(), nullable(z.string())).optional(),
 });
 
 const answerOutput = z.object({

@@ -1,24 +1,27 @@
 import type { Core } from '@strapi/strapi';
-import type { Webhook } from '../../../../shared/contracts/webhooks';
+import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
 import { getModules, moduleName } from '../../modules';
 import { judgeFilter } from '../rules/data-filter';
+import { judgeKept, keptNames } from '../rules/own-headers';
 import type { FieldRules } from '../../http/validation';
 import { declaredEvents, moduleOff } from '../subscriptions/catalogue';
-import type { CreateWebhook } from './inputs';
+import type { CreateWebhook, UpdateWebhook } from './inputs';
 import { getSender } from '../delivering/running';
 import { refusal } from '../../runtime/refusal';
 
 /**
- * What the schema cannot say of a webhook's address, events and filter. Names and an address that the webhook
+ * What the schema cannot say of a webhook's address, events, filter and headers. Names and an address that the webhook
  * has already stay allowed: the plugin that declared an event may be away, its module off for a
  * while, and a name may not resolve today.
  * @param before the webhook that is being changed; none where one is made.
  */
 export const webhookRules = (
   strapi: Core.Strapi,
-  before?: Pick<Webhook, 'url' | 'events'>
-): Pick<FieldRules<CreateWebhook>, 'url' | 'events' | 'filter'> => ({
+  before?: Pick<ManagedWebhook, 'url' | 'events' | 'header_names'>
+): Pick<FieldRules<CreateWebhook>, 'url' | 'events' | 'filter' | 'headers'> => ({
   filter: async (filter) => judgeFilter(filter),
+
+  headers: async (headers) => judgeKept(headers, before?.header_names ?? []),
 
   /** A name that does not resolve yet is accepted: the receiver may not be up. */
   async url(url) {
@@ -52,3 +55,18 @@ export const webhookRules = (
     return refusal(wrong, 'events_off', { events: off.map(({ name }) => name).join(', ') });
   },
 });
+
+const originOf = (url: string): string | null => (URL.canParse(url) ? new URL(url).origin : null);
+
+/**
+ * Whether a change would have headers sent to another host whose values it does not give: that is a way
+ * of reading them, and so for who may reveal secrets.
+ */
+export const movesHeaders = (
+  before: Pick<ManagedWebhook, 'url' | 'header_names'>,
+  { url, headers }: Pick<UpdateWebhook, 'url' | 'headers'>
+): boolean => {
+  if (url === undefined || originOf(url) === originOf(before.url)) return false;
+  const kept = headers === undefined ? before.header_names : keptNames(headers ?? {});
+  return kept.length > 0;
+};

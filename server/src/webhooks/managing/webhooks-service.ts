@@ -23,6 +23,7 @@ import { removeDeliveriesOf } from '../delivering/store/delivery-log';
 import { generateSecret } from '../rules/signature';
 import { readHealthOf, readWaiting } from '../health/webhook-health';
 import { removeRollupsOf } from '../health/rollups';
+import { openHeaders, sealHeaders } from '../own-headers';
 import { toManaged, toWebhookWithSecret } from '../serialize';
 import { forgetSubscriptions } from '../subscriptions/current-subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
@@ -38,7 +39,7 @@ export interface WebhooksService {
   /** Those whose name or address has `q` in it, in the order of `sort`, then of their ids. */
   list(query: WebhooksQuery): Promise<Page<ManagedWebhook>>;
   get(id: number): Promise<ManagedWebhook>;
-  /** With its secret, which is null where it can no longer be decrypted. */
+  /** With its secret and its own headers; each is null where it can no longer be decrypted. */
   reveal(id: number): Promise<WebhookWithSecret>;
   create(input: CreateWebhook): Promise<WebhookWithSecret>;
   /**
@@ -87,6 +88,9 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
     return health as Health;
   };
 
+  const withSecrets = async (row: WebhookRow, secret: string | null): Promise<WebhookWithSecret> =>
+    toWebhookWithSecret(row, await healthOf(row), { secret, headers: openHeaders(strapi, row) });
+
   /** Runs a statement again that a deadlock ended; within a caller's transaction nothing can be. */
   const patiently = <T>(statement: () => Promise<T>): Promise<T> =>
     strapi.db.inTransaction() ? statement() : withTransientRetry(statement);
@@ -110,16 +114,17 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
 
     async reveal(id) {
       const row = await findSettled(id);
-      return toWebhookWithSecret(row, await healthOf(row), unseal(strapi, row.secret));
+      return withSecrets(row, unseal(strapi, row.secret));
     },
 
-    async create(input) {
+    async create({ headers, ...input }) {
       const secret = generateSecret();
       const at = Date.now();
       const row = await inRetriedTransaction(strapi, async () => {
         const { id } = await documentsOf(strapi, WEBHOOK).create({
           data: {
             ...input,
+            headers: sealHeaders(strapi, headers),
             secret: seal(strapi, secret),
             created_at: at,
             updated_at: at,
@@ -128,10 +133,10 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
         forgetSubscriptions();
         return find(Number(id));
       });
-      return toWebhookWithSecret(row, await healthOf(row), secret);
+      return withSecrets(row, secret);
     },
 
-    async update(id, { active, waiting, ...input }) {
+    async update(id, { active, waiting, headers, ...input }) {
       const before = await findSettled(id);
       if (active && !before.active && waiting === 'discard') await discardWaiting(strapi, id);
       const changed = await inRetriedTransaction(strapi, async ({ onCommit }) => {
@@ -139,6 +144,9 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
           updated_at: Date.now(),
           ...definedOf({ ...input, active }),
         };
+        if (headers !== undefined) {
+          changes.headers = sealHeaders(strapi, headers, await find(id));
+        }
         if (active && !before.active) {
           Object.assign(changes, {
             disabled_reason: null,

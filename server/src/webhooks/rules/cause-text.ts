@@ -29,7 +29,7 @@ const TEXTS: Readonly<Record<FailureCause | OtherCause, string>> = {
   redirect:
     'The receiver redirects to another address. Redirects are not followed: enter the final address.',
   secret_unavailable:
-    'The secret can no longer be decrypted because the encryption key of the site has changed. Rotate the secret.',
+    'The secret or a header of its own can no longer be decrypted because the encryption key of the site has changed. Rotate the secret and give the headers anew.',
   body_missing: 'What was to be sent is gone from the database: somebody has deleted it.',
   imported: 'An import brought it, and the site that it came from sends it.',
   discarded: 'Whoever switched the webhook on did not want it to be sent any more.',

@@ -71,11 +71,17 @@ const redactValue = (name: string, value: string): string => {
 /**
  * Headers as the log keeps them, of a request or of its answer: credentials are `***`, whether
  * their name tells or their value does (a scheme such as `Bearer`, a token in a URL).
+ * @param own the names of the webhook's own headers, whose values are not shown at all
  */
-export const redactHeaders = (headers: Record<string, string>): Record<string, string> => {
+export const redactHeaders = (
+  headers: Record<string, string>,
+  own: readonly string[] = []
+): Record<string, string> => {
+  const hidden = new Set(own.map((name) => name.toLowerCase()));
   const shown: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
-    const value = redactValue(name, headers[name] ?? '');
+    const isHidden = hidden.size > 0 && hidden.has(name.toLowerCase());
+    const value = isHidden ? REDACTED : redactValue(name, headers[name] ?? '');
     // The name `__proto__` is a header like any other, and never the object's prototype.
     if (name === '__proto__') Object.defineProperty(shown, name, { value, enumerable: true });
     else shown[name] = value;
