@@ -42,7 +42,6 @@ export const entries: Feature = {
   register({ strapi }) {
     // A site without the option pays nothing: nobody listens.
     if (!namesEntryTypes(strapi)) return;
-    checkEntryTypes(strapi);
     let declared: EventMap | undefined;
     wrapDocuments(strapi, () => (listening.has(strapi) ? getEntryTypes(strapi) : NONE));
     getHook(strapi, 'service_crm_webhook_events').register(function entryEvents(map) {
@@ -52,6 +51,7 @@ export const entries: Feature = {
   },
   bootstrap({ strapi }) {
     if (!namesEntryTypes(strapi)) return;
+    checkEntryTypes(strapi);
     listening.add(strapi);
     captureWrites(strapi);
     announce(strapi, getEntryTypes(strapi));

@@ -73,7 +73,12 @@ export const wrapDocuments = (strapi: Core.Strapi, types: () => EntryTypes): voi
     if (!type || !concerns(type, call)) return next();
     const { documentId } = call.params;
     const named = typeof documentId === 'string' && call.action !== 'clone' ? [documentId] : [];
-    return capture(strapi, type, (write) => trackDocuments(write, type, named), next);
+    return capture(
+      strapi,
+      type,
+      (write) => trackDocuments(write, type, named),
+      async () => next()
+    );
   });
 };
 

@@ -1,4 +1,9 @@
-import { documentIdsOf, giveDocumentId, inChunks, type Where } from '../../database/matching-documents';
+import {
+  documentIdsOf,
+  giveDocumentId,
+  inChunks,
+  type Where,
+} from '../../database/matching-documents';
 import { FILE } from '../rules/events';
 import type { EntryType } from '../types/entry-types';
 import { readVersions, seesDrafts } from './versions';

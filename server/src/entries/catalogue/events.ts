@@ -99,7 +99,7 @@ const schemaOf = (words: Words, types: readonly DeclaredType[]): Schema => {
     type: 'object',
     required: Object.keys(properties),
     properties,
-    oneOf: types.map((type) => branch(words, type)),
+    anyOf: types.map((type) => branch(words, type)),
   };
 };
 

@@ -43,10 +43,7 @@ const byLocale = ({ before, after }: DocumentChange): Map<string | null, Group> 
 };
 
 /** What happened to a version that is written in place: an entry without drafts, or a draft. */
-const ofPlain = (
-  { shape, rewritten }: DocumentChange,
-  { before, after }: Pair
-): EntryChange[] => {
+const ofPlain = ({ shape, rewritten }: DocumentChange, { before, after }: Pair): EntryChange[] => {
   if (!after) return before ? [{ action: 'deleted', version: before }] : [];
   if (!before) return [{ action: 'created', version: after }];
   const changed = changedFields(shape, before.entry, after.entry);
