@@ -48,19 +48,23 @@ describeEach(databases(), 'files of the media library as events', (database) => 
       ['media.updated', ['alternativeText']],
     ]);
 
-    // As long as the one before, so that its record says the same.
-    const form = new FormData();
-    form.append('files', new Blob(['World'], { type: 'text/plain' }), 'note.txt');
-    form.append('fileInfo', JSON.stringify({ name: 'note.txt', alternativeText: 'A note' }));
-    const replaced = await fetch(`${at.site.url}/upload?id=${id}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${at.site.adminToken}` },
-      body: form,
-    });
-    expect(replaced.status).toBe(200);
-    expect((await at.log.take()).map(({ event, data }) => [event, data.changed])).toEqual([
-      ['media.updated', []],
+    const replace = async (text: string) => {
+      const form = new FormData();
+      form.append('files', new Blob([text], { type: 'text/plain' }), 'note.txt');
+      form.append('fileInfo', JSON.stringify({ name: 'note.txt', alternativeText: 'A note' }));
+      const answer = await fetch(`${at.site.url}/upload?id=${id}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${at.site.adminToken}` },
+        body: form,
+      });
+      expect(answer.status).toBe(200);
+      return (await at.log.take()).map(({ event, data }) => [event, data.changed]);
+    };
+    expect(await replace('A longer text, '.repeat(20))).toEqual([
+      ['media.updated', expect.arrayContaining(['size'])],
     ]);
+    // As long as the one before, so that its record says the same.
+    expect(await replace('Another texts, '.repeat(20))).toEqual([['media.updated', []]]);
 
     await at.site.request('DELETE', `/upload/files/${id}`, { as: 'admin' });
     expect(await at.log.take()).toMatchObject([
