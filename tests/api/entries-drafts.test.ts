@@ -1,3 +1,4 @@
+import type * as Http from 'node:http';
 import { databases, describeEach } from '../support/databases';
 import { type EntrySite, NOTICE, STORY, useEntrySite, WRITER } from './entries-support';
 
@@ -51,7 +52,7 @@ describeEach(databases(), 'entries with their drafts', (database) => {
 
   it("misses nothing that the host's own webhooks are sent, by event, document and language", async () => {
     const posts = await at.site.evaluate(async ({ state, require }) => {
-      const http = require('node:http') as typeof import('node:http');
+      const http = require('node:http') as typeof Http;
       state.posts = [];
       const server = http.createServer((request, response) => {
         let body = '';

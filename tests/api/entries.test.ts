@@ -214,6 +214,49 @@ describeEach(databases(), 'entries of the site as events', (database) => {
       expect(await at.said()).toEqual(['published en [body]']);
     });
 
+    it('is what a full-access token sees over REST, files in full', async () => {
+      const form = new FormData();
+      form.append('files', new Blob(['Hello'], { type: 'text/plain' }), 'note.txt');
+      const uploaded = await fetch(`${at.site.url}/upload`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${at.site.adminToken}` },
+        body: form,
+      });
+      const [file] = (await uploaded.json()) as { id: number }[];
+      const documentId = await draft({
+        mood: 'calm',
+        startsAt: '2026-05-01T10:00:00.000Z',
+        password: 'hidden',
+        cover: file!.id,
+        gallery: [file!.id],
+        place: { street: 'Quay 1', alarmCode: '1' },
+        stops: [{ day: 1, place: { city: 'A' } }],
+        sharedPlace: { city: 'B' },
+        body: [{ __component: 'shared.quote', words: 'Yes', picture: file!.id }],
+      });
+      await at.documents(STORY, 'publish', { documentId });
+      const [{ data }] = (await at.log.take()) as [{ data: { entry: Record<string, unknown> } }];
+      const populate = ['cover', 'gallery', 'place', 'sharedPlace']
+        .map((name) => `populate[${name}]=true`)
+        .concat('populate[stops][populate]=*', 'populate[body][populate]=*')
+        .join('&');
+      const rest = await at.site.request('GET', `/api/stories/${documentId}?${populate}`);
+      expect(rest.body.data.cover).toMatchObject({ mime: 'text/plain' });
+      expect(data.entry).toEqual({ ...rest.body.data, writer: null, follows: [] });
+    });
+
+    it('has nothing changed where what it relates to was published meanwhile', async () => {
+      const other = await published({ headline: 'Other' });
+      const unseen = await draft({ headline: 'Unseen' });
+      const documentId = await draft({ follows: [other, unseen] });
+      await at.documents(STORY, 'publish', { documentId });
+      const [first] = await at.log.take();
+      expect(first!.data.entry.follows).toEqual([{ documentId: other }]);
+      await at.documents(STORY, 'publish', { documentId: other });
+      await at.documents(STORY, 'publish', { documentId });
+      expect(await at.said()).toEqual(['published en []', 'published en []']);
+    });
+
     it("is silent for an edit from a relation's other side", async () => {
       const documentId = await published();
       const author = await writer();
