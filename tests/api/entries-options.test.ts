@@ -145,6 +145,45 @@ describeEach(oneDatabase(), "with sources.entries: '*'", (database) => {
   });
 });
 
+describeEach(oneDatabase(), 'a type that is mapped to the CRM as well', (database) => {
+  const LEAD = 'api::lead.lead';
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({
+      database,
+      options: {
+        webhooks: { dispatch: false },
+        sources: {
+          contact: { contentType: LEAD, fields: { email: 'mail', phone: 'telephone' } },
+          entries: [LEAD],
+        },
+      },
+    });
+  }, 120_000);
+  afterAll(() => site?.stop(), 60_000);
+
+  const documents = (method: string, params: object) =>
+    site.control('documents', { uid: LEAD, method, params });
+  const silence = (method: 'start' | 'stop') =>
+    site.control('service', { uid: 'plugin::switchboard.sources', method });
+
+  it('has the events of both, and none while the sources are silenced', async () => {
+    const log = await openEventLog(site, ['*']);
+    const said = async () => (await log.take()).map(({ event }) => event).sort();
+    const { documentId } = await documents('create', { data: { mail: 'lead@example.test' } });
+    await documents('publish', { documentId });
+    expect(await said()).toEqual(['contact.created', 'entry.published']);
+    await silence('stop');
+    await documents('update', { documentId, data: { points: 1 }, status: 'published' });
+    await silence('start');
+    expect(await said()).toEqual([]);
+    await documents('update', { documentId, data: { telephone: '2' }, status: 'published' });
+    expect(await said()).toEqual(['contact.updated', 'entry.published']);
+    await documents('delete', { documentId });
+    expect(await said()).toEqual(['contact.deleted', 'entry.deleted']);
+  });
+});
+
 describe('what the site does not have', () => {
   it('stops the boot, with a line for each type', async () => {
     const log = await bootFailure({
