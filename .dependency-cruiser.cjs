@@ -5,6 +5,7 @@
 const SERVER = '^server/src/';
 const features = [
   'crm',
+  'entries',
   'pos',
   'stock',
   'webhooks',
@@ -47,6 +48,7 @@ module.exports = {
     mayKnow('stock', ['access', 'modules', 'webhooks']),
     mayKnow('pos', ['access', 'modules', 'observability', 'stock', 'webhooks']),
     mayKnow('crm', ['access', 'modules', 'webhooks']),
+    mayKnow('entries', ['access', 'modules', 'webhooks']),
     {
       name: 'rules-know-no-host',
       comment: 'Rules are said without Strapi and without what captures, stores or sends.',

@@ -38,6 +38,8 @@ const readCatalogue = () =>
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
     load('./server/src/stock/stock-events.js').declareStockEvents(strapi);
     load('./server/src/pos/processing/pos-event-publishing.js').declarePosEvents(strapi);
+    const { sampleEvents } = load('./server/src/entries/catalogue/sample.js');
+    handlers.push((map) => ({ ...map, ...sampleEvents() }));
     const { ping, ...events } = await load(
       './server/src/webhooks/subscriptions/catalogue.js'
     ).declaredEvents(strapi);
@@ -95,6 +97,7 @@ Rules that hold for all of them:
 - Bulk writes send one event a record. Deleting a tag untags its contacts; deleting a company, contact or stage changes the records that pointed at it.
 - \`source\` of \`contact.tagged\` and \`contact.untagged\` is \`admin\`, \`api\`, \`form\`, \`import\` or \`code\`.
 - Events of a module are offered and sent only while it is on.
+- \`entry.*\` and \`media.*\` are offered where the option \`sources\` names content types, with a schema of those; below is that of an article. Their rules are in [any-content-type.md](any-content-type.md): of an entry, each language speaks for itself.
 - Statements that bypass the host's query engine (raw SQL) are not seen.
 `;
 

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import type { ContentEvents } from '../../shared/contracts/entries';
 import { access } from './access';
 import { config, getOptions } from './config';
 import { ineffective } from './config/ineffective';
@@ -10,6 +11,7 @@ import type { ContactImport } from './crm/import/import-service';
 import { siteTable } from './database/site-instance';
 import { sqliteWarnings } from './database/sqlite-settings';
 import { doctorOf } from './doctor';
+import { entries } from './entries';
 import { answerAbsent } from './http/answer-absent';
 import { refuseForms } from './http/refuse-forms';
 import { importsFeature } from './imports';
@@ -32,6 +34,7 @@ const kept: readonly Feature[] = [
   observability,
   webhooks,
   importsFeature,
+  entries,
   crm,
   stock,
   pos,
@@ -120,8 +123,23 @@ export type {
   Tag,
   Task,
 } from '../../shared/contracts/crm';
+export type {
+  ChangedEntryEventData,
+  ChangedMediaEventData,
+  Entry,
+  EntryEventData,
+  MediaEventData,
+  MediaFile,
+} from '../../shared/contracts/entries';
 export type { Delivery, Webhook } from '../../shared/contracts/webhooks';
 export type { ContactImport, EventsService };
+
+/**
+ * The `data` of events by their names. A plugin adds its own:
+ * `declare module 'strapi-plugin-switchboard/strapi-server' { interface SwitchboardEvents { 'loyalty.earned': { points: number } } }`.
+ */
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- to be augmented
+export interface SwitchboardEvents extends ContentEvents {}
 
 /** What `strapi.service(uid)` is for the plugin's public services. */
 export interface SwitchboardServices {

@@ -29,12 +29,13 @@ export const DELIVERY_STATES = ['waiting', 'failing', 'failed', 'sent', 'test'] 
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export const SUBJECT_TYPES = ['contact', 'tag', 'company', 'deal', 'task', 'campaign'] as const;
-export type SubjectType = (typeof SUBJECT_TYPES)[number];
+/** A kind of CRM record, or the uid of a content type that the option `sources.entries` names. */
+export type SubjectType = (typeof SUBJECT_TYPES)[number] | `${string}::${string}`;
 
 /** The record that an event is about, as it was when the event happened. */
 export interface Subject {
   type: SubjectType;
-  /** As in the payload. */
+  /** As in the payload; the document id of an entry. */
   id: string;
   /** What a person calls it: a name, a title, an e-mail address; its id where it has none of them. */
   label: string;

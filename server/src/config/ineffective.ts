@@ -8,8 +8,13 @@ const NEEDED_BY: Readonly<Record<FeatureId, readonly string[]>> = {
   pos: ['pos', 'stock'],
 };
 
+/** Of the sources, those that need no CRM. */
+const ALWAYS = new Set(['entries', 'media']);
+
 const isGiven = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+  typeof value === 'object' &&
+  value !== null &&
+  Object.keys(value).some((name) => !ALWAYS.has(name));
 
 /** One line about each option that was given and has no effect. */
 export const ineffective = (strapi: Core.Strapi): string[] => {

@@ -107,10 +107,18 @@ const fieldSource = z.union([
   }),
 ]);
 
-const source = z.strictObject({
-  contentType: z.string().min(1),
-  fields: z.record(z.string(), fieldSource).default({}),
-});
+const source = z.strictObject(
+  {
+    contentType: z.string().min(1),
+    fields: z.record(z.string(), fieldSource).default({}),
+  },
+  {
+    error: ({ input }) =>
+      Array.isArray(input)
+        ? 'must be one mapping, { contentType, fields }, not a list; a list of content types goes into sources.entries'
+        : undefined,
+  }
+);
 
 const form = z.strictObject({
   contentType: z.string().min(1),
@@ -140,7 +148,37 @@ const stock = z.strictObject({
 /** The kinds of CRM object that a site may map its own content type to. */
 export const SOURCE_KINDS = ['contact', 'tag', 'company', 'deal', 'task', 'campaign'] as const;
 
-const sources = z.partialRecord(z.enum(SOURCE_KINDS), source).default({});
+/** Content types of the site's own whose writes are told of as `entry.*`. */
+const entries = z.union(
+  [
+    z.literal('*'),
+    z.array(
+      z.union([
+        z.string().min(1),
+        z.strictObject({ contentType: z.string().min(1), drafts: z.boolean().default(false) }),
+      ])
+    ),
+  ],
+  {
+    error: () => "must be '*' or a list of content types: uids, or { contentType, drafts: true }",
+  }
+);
+
+const mapped = source.optional();
+
+const sources = z
+  .strictObject({
+    contact: mapped,
+    tag: mapped,
+    company: mapped,
+    deal: mapped,
+    task: mapped,
+    campaign: mapped,
+    entries: entries.optional(),
+    /** Files of the media library, told of as `media.*`. */
+    media: z.boolean().optional(),
+  } satisfies Record<(typeof SOURCE_KINDS)[number] | 'entries' | 'media', z.ZodType>)
+  .default({});
 
 /** Everything a site may set under `switchboard` in `config/plugins`; docs/operations.md lists them. */
 export const optionsSchema = z.strictObject({

@@ -9,10 +9,20 @@ import type { Feature } from '../feature';
 import { parseInput } from '../http/validation';
 import { figuresQuery, readFigures } from './figures';
 import { readHealth } from './health';
+import { getEntryTypes } from '../entries/types/entry-types';
 import { mappedTypes, recordTypes } from './mapped-types';
 
 /** Several screens and widgets ask at once; they may share an answer for this long, in milliseconds. */
 const SHARED_FOR_MS = 2000;
+
+/** Those that the content manager lists: a single type has an address of another kind. */
+const collections = (strapi: Core.Strapi) =>
+  [...getEntryTypes(strapi).values()]
+    .map(({ uid }) => uid)
+    .filter((uid) => {
+      const type = strapi.contentTypes[uid as keyof typeof strapi.contentTypes];
+      return uid.startsWith('api::') && type?.kind === 'collectionType';
+    });
 
 const controller = ({ strapi }: { strapi: Core.Strapi }) => {
   let latest: { at: number; report: Promise<HealthReport> } | undefined;
@@ -31,7 +41,7 @@ const controller = ({ strapi }: { strapi: Core.Strapi }) => {
       ctx.body = { data: await readFigures(strapi, parseInput(figuresQuery, ctx.query)) };
     },
     async recordTypes(ctx: Context) {
-      ctx.body = { data: recordTypes(getOptions(strapi)) };
+      ctx.body = { data: recordTypes(getOptions(strapi), collections(strapi)) };
     },
     async mappedTypes(ctx: Context) {
       ctx.body = { data: mappedTypes(getOptions(strapi)) };

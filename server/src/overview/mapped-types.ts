@@ -1,6 +1,6 @@
 import type { MappedType, RecordTypes } from '../../../shared/contracts/overview';
-import { SUBJECT_TYPES } from '../../../shared/contracts/webhooks';
-import type { Options } from '../config/schema';
+import { type Options, SOURCE_KINDS } from '../config/schema';
+import type { ContentTypeUid } from '../entries/rules/events';
 
 const fieldsOf = (fields: Readonly<Record<string, unknown>>): MappedType['fields'] =>
   Object.entries(fields).map(([name, source]) => ({
@@ -10,13 +10,13 @@ const fieldsOf = (fields: Readonly<Record<string, unknown>>): MappedType['fields
 
 /** What has no effect, because the site does without the feature, is not said. */
 const effective = ({ features, sources, forms, stock }: Options) => ({
-  sources: features.crm ? sources : {},
+  sources: features.crm ? sources : ({} as Options['sources']),
   forms: features.crm ? forms : [],
   stock: features.pos ? stock : undefined,
 });
 
 const listed = ({ sources, forms, stock }: ReturnType<typeof effective>): MappedType[] => [
-  ...Object.entries(sources).flatMap(([kind, source]) =>
+  ...SOURCE_KINDS.map((kind) => [kind, sources[kind]] as const).flatMap(([kind, source]) =>
     source
       ? [
           {
@@ -53,13 +53,20 @@ const listed = ({ sources, forms, stock }: ReturnType<typeof effective>): Mapped
 /** Which content types of the site stand for the plugin's own, as its options say; read-only. */
 export const mappedTypes = (options: Options): MappedType[] => listed(effective(options));
 
-/** Where the records are that events are about: the site's own types, or the plugin's. */
-export const recordTypes = ({ features, sources }: Options): RecordTypes =>
-  features.crm
-    ? Object.fromEntries(
-        SUBJECT_TYPES.map((type) => [
-          type,
-          sources[type]?.contentType ?? `plugin::switchboard.${type}`,
-        ])
-      )
-    : {};
+/**
+ * Where the records are that events are about: the site's own types, or the plugin's, and the content
+ * types that the site's options name as sources.
+ */
+export const recordTypes = (
+  { features, sources }: Options,
+  entryTypes: readonly ContentTypeUid[] = []
+): RecordTypes => ({
+  ...Object.fromEntries(entryTypes.map((uid) => [uid, uid])),
+  ...(features.crm &&
+    Object.fromEntries(
+      SOURCE_KINDS.map((type) => [
+        type,
+        sources[type]?.contentType ?? `plugin::switchboard.${type}`,
+      ])
+    )),
+});

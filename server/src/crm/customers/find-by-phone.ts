@@ -2,7 +2,8 @@ import type { Core } from '@strapi/strapi';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { currentExecutor, table } from '../../database/connection';
 import { getInspected } from '../change-capture/mapping/registry';
-import { inChunks, readRows } from '../change-capture/mapping/rows';
+import { inChunks } from '../../database/matching-documents';
+import { readRows } from '../change-capture/mapping/rows';
 import { indexedUpTo } from './fill-phone-index';
 import { lastDigits, PHONES_TABLE, type PhoneSource, phoneSourceOf } from './phone-index';
 

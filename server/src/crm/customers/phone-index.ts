@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { getInspected } from '../change-capture/mapping/registry';
-import { documentIdsOf } from '../change-capture/mapping/rows';
+import { documentIdsOf } from '../../database/matching-documents';
 
 export const PHONES_TABLE = 'switchboard_contact_phones';
 

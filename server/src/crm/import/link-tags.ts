@@ -1,7 +1,7 @@
 import type { UID } from '@strapi/strapi';
 import { currentExecutor, table } from '../../database/connection';
 import { getInspected } from '../change-capture/mapping/registry';
-import { inChunks } from '../change-capture/mapping/rows';
+import { inChunks } from '../../database/matching-documents';
 import { impactOf, isSubscribed, trackDocuments } from '../change-capture/track/tracked-changes';
 import type { WriteContext } from '../change-capture/track/write-context';
 import type { ImportTags } from './import-tags';

@@ -8,7 +8,8 @@ import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../h
 import type { Kind } from '../rules/kind-names';
 import type { Entry } from '../change-capture/mapping/mapping';
 import { eventsAbout, getInspected } from '../change-capture/mapping/registry';
-import { countedWhere, readRows, type Where } from '../change-capture/mapping/rows';
+import { type Where } from '../../database/matching-documents';
+import { countedWhere, readRows } from '../change-capture/mapping/rows';
 import { serialize, tagsOf } from '../change-capture/mapping/serialize';
 import type { Payload, TagRef } from '../rules/payload';
 import type { WatchedSource } from '../change-capture/mapping/watched-types';

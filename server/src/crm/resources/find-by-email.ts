@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { getInspected } from '../change-capture/mapping/registry';
-import type { Where } from '../change-capture/mapping/rows';
+import type { Where } from '../../database/matching-documents';
 import { emailKey, normalizeEmail } from '../contact-integrity/email-key';
 
 /** The condition that finds the contact of an address, whatever its case; null: no e-mail is kept. */

@@ -3,6 +3,7 @@ import {
   SUBJECT_TYPES,
   type SubjectType,
 } from '../../../../shared/contracts/webhooks';
+import { lineOf } from '../../runtime/one-line';
 import type { CrmEvent } from './types';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -15,19 +16,6 @@ const isObject = (value: unknown): value is Values => typeof value === 'object' 
 
 const asType = (name: string): SubjectType | undefined =>
   SUBJECT_TYPES.find((type) => type === name);
-
-/**
- * One line of text that every database takes, whatever a site's own fields hold: the write must not
- * fail because of a label.
- */
-const lineOf = (value: unknown, maximum: number): string => {
-  if (typeof value !== 'string' && typeof value !== 'number') return '';
-  const line = String(value)
-    .replace(/\p{Surrogate}/gu, '\ufffd')
-    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
-    .trim();
-  return line.length <= maximum ? line : [...line.slice(0, maximum * 2)].slice(0, maximum).join('');
-};
 
 /**
  * The record that an event of the CRM is about: forms and e-mails are about their contact

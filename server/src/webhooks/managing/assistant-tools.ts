@@ -5,14 +5,13 @@ import {
   DELIVERY_STATUSES,
   type Delivery,
   HEALTH_STATES,
-  SUBJECT_TYPES,
 } from '../../../../shared/contracts/webhooks';
 import { offerTool } from '../../http/assistant-tools';
 import { parseInput } from '../../http/validation';
 import { getModules } from '../../modules';
 import { causeText } from '../rules/cause-text';
 import type { DeliveriesService } from './deliveries-service';
-import { logQuery, recoveryOutput, recoveryPreviewInput } from './inputs';
+import { logQuery, recoveryOutput, recoveryPreviewInput, subjectType } from './inputs';
 import { isDeliveryId } from './log-query';
 import type { RecoveriesService } from './recoveries-service';
 import type { WebhooksService } from './webhooks-service';
@@ -31,7 +30,7 @@ const filters = {
   status: z.enum(DELIVERY_STATUSES).optional(),
   state: z.enum(DELIVERY_STATES).optional().describe('failing: tried in vain, to be tried again'),
   cause: text.optional().describe('Why it fails, such as refused, timeout or http_500'),
-  subject_type: z.enum(SUBJECT_TYPES).optional(),
+  subject_type: subjectType.optional(),
   subject_id: text.optional().describe('The id of the record that it is about'),
   from: text.optional().describe('RFC 3339: made at this time or later'),
   to: text.optional().describe('RFC 3339: made before this time'),

@@ -54,7 +54,7 @@ export interface HostCopy {
   changes: readonly string[];
 }
 
-/** Makes webhooks here of the host's own; docs/operations.md#copying-the-hosts-webhooks. */
+/** Makes webhooks here of the host's own; docs/from-strapi-webhooks.md. */
 export interface HostWebhooksService {
   /**
    * Each as an inactive webhook with its events and headers. The host's own stay as they are; one that

@@ -130,6 +130,14 @@ const isState = (text: string): text is DeliveryState =>
   (DELIVERY_STATES as readonly string[]).includes(text);
 
 /** The filters of the log; docs/contract-webhooks.md#the-log-of-deliveries. */
+/** A kind of CRM record, or the uid of a content type that `sources.entries` names. */
+export const subjectType = z.union([
+  z.enum(SUBJECT_TYPES),
+  z
+    .templateLiteral([z.string().regex(/[a-z][\w-]*/), '::', z.string().regex(/[\w.-]+/)])
+    .meta({ examples: ['api::article.article'] }),
+]);
+
 const logFilters = {
   event: z.string().max(EVENT_NAME_MAX).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
@@ -144,7 +152,7 @@ const logFilters = {
     .pipe(z.array(z.enum(DELIVERY_STATES)))
     .optional(),
   cause: z.string().min(1).max(255).optional(),
-  subject_type: z.enum(SUBJECT_TYPES).optional(),
+  subject_type: subjectType.optional(),
   subject_id: z.string().min(1).max(255).optional(),
   from: time.optional(),
   to: time.optional(),
@@ -323,7 +331,7 @@ export const deliveryOutput = z.object({
   delivery_id: z.string(),
   webhook_id: z.number().int(),
   event: z.string(),
-  subject: nullable(z.object({ type: z.enum(SUBJECT_TYPES), id: z.string(), label: z.string() })),
+  subject: nullable(z.object({ type: subjectType, id: z.string(), label: z.string() })),
   status: z.enum(DELIVERY_STATUSES),
   state: z.enum(DELIVERY_STATES),
   replayed: z.boolean(),

@@ -3,10 +3,11 @@ import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { getHook, type ToldEvent } from '../../hooks';
 import { matches } from '../rules/data-filter';
 import { jsonOf } from '../rules/event-data';
-import { thin } from '../rules/thin';
+import { thinEvent } from '../rules/thin';
 
 /** What a webhook is sent that wants ids only; docs/management-api.md#thin-payloads. */
-export const thinText = (text: string): string => JSON.stringify(thin(JSON.parse(text)));
+export const thinText = (event: string, text: string): string =>
+  JSON.stringify(thinEvent(event, JSON.parse(text)));
 
 /**
  * What handlers make of an event's data for a webhook; null where they skip it. Each webhook gets a copy
@@ -39,5 +40,5 @@ export const textFor = async (
   if (webhook.filter !== null && !matches(webhook.filter, JSON.parse(told.text))) return null;
   const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
   const text = hasHandlers ? await filteredText(strapi, told, webhook) : told.text;
-  return text !== null && webhook.payload === 'thin' ? thinText(text) : text;
+  return text !== null && webhook.payload === 'thin' ? thinText(told.event, text) : text;
 };

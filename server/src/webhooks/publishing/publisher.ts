@@ -146,7 +146,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         const data = hasHandlers ? await filteredText(strapi, told, webhook) : text;
         if (data === text) alike.push(webhook);
         else if (data !== null) {
-          const own = alike === thinned ? thinText(data) : data;
+          const own = alike === thinned ? thinText(event, data) : data;
           yield { webhook, body: frozen(own, 1), shared: false };
         }
       } catch (error) {
@@ -155,7 +155,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
     }
     for (const alike of [same, thinned]) {
       if (alike.length === 0) continue;
-      const body = frozen(alike === thinned ? thinText(text) : text, alike.length);
+      const body = frozen(alike === thinned ? thinText(event, text) : text, alike.length);
       for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
     }
   }

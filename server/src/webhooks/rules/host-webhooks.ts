@@ -83,7 +83,7 @@ export const mapHeaders = (
   return { kept: Object.fromEntries(kept), leftOut };
 };
 
-/** What whoever receives the host's posts will find changed; docs/operations.md#copying-the-hosts-webhooks. */
+/** What whoever receives the host's posts will find changed; docs/from-strapi-webhooks.md. */
 export const CHANGES: readonly string[] = [
   'The body is { id, event, created_at, site, data } in place of { event, createdAt, model, uid, entry }: the entry is data.entry, its type (uid) data.content_type, a file data.media.',
   'Events are named entry.created, entry.updated, entry.deleted, entry.published, entry.unpublished, media.created, media.updated and media.deleted.',

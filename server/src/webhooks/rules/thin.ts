@@ -23,3 +23,35 @@ export const thin = (data: unknown): unknown => {
     })
   );
 };
+
+type Data = Readonly<Record<string, unknown>>;
+
+const pick = (value: unknown, ...keys: readonly string[]): Record<string, unknown> =>
+  isContainer(value)
+    ? Object.fromEntries(
+        keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, (value as Data)[key]])
+      )
+    : {};
+
+/** Names of a site's own attributes say nothing of what they hold, so of an entry its document id stays. */
+const thinEntry = (data: Data): Data => ({
+  ...pick(data, 'content_type', 'locale', 'status'),
+  entry: pick(data.entry, 'documentId'),
+  ...pick(data, 'changed'),
+});
+
+const thinMedia = (data: Data): Data => ({
+  media: pick(data.media, 'id', 'documentId'),
+  ...pick(data, 'changed'),
+});
+
+/** The thin form of an event: that of entries and files is their own; docs/any-content-type.md#thin-payloads. */
+export const thinEvent = (event: string, data: unknown): unknown => {
+  if (isContainer(data) && !Array.isArray(data)) {
+    if (/^entry\.(created|updated|published|unpublished|deleted)$/.test(event)) {
+      return thinEntry(data as Data);
+    }
+    if (/^media\.(created|updated|deleted)$/.test(event)) return thinMedia(data as Data);
+  }
+  return thin(data);
+};

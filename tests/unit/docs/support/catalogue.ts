@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { CRM_EVENTS } from '../../../../server/src/crm/catalogue';
+import { sampleEvents } from '../../../../server/src/entries/catalogue/sample';
 import { type EventMap, getHook, registerHooks } from '../../../../server/src/hooks';
 import { declarePosEvents } from '../../../../server/src/pos/processing/pos-event-publishing';
 import { declareStockEvents } from '../../../../server/src/stock/stock-events';
@@ -16,5 +17,6 @@ export const catalogue = (): Promise<EventMap> => {
   getHook(strapi, 'service_crm_webhook_events').register((map) => ({ ...map, ...CRM_EVENTS }));
   declareStockEvents(strapi);
   declarePosEvents(strapi);
+  getHook(strapi, 'service_crm_webhook_events').register((map) => ({ ...map, ...sampleEvents() }));
   return declaredEvents(strapi);
 };

@@ -1,4 +1,6 @@
 import type { Core } from '@strapi/strapi';
+import { listenUntilClosed } from '../../../database/listen-until-closed';
+import { setSilenced } from '../../../webhooks/publishing/silenced';
 import { getWatchPlan } from '../mapping/registry';
 import { watchWrites } from './listen-to-writes';
 import { wrapDocuments, wrapWrites } from './wrap-writes';
@@ -10,30 +12,18 @@ export interface SourcesService {
   stop(): void;
 }
 
-/**
- * The host forgets who listens to writes and closes the database afterwards; a write in between
- * would be committed without its events. Here the database closes first.
- */
-const listenUntilClosed = (strapi: Core.Strapi): void => {
-  const { db } = strapi;
-  db.destroy = async () => {
-    await db.connection.destroy();
-    db.lifecycles.clear();
-  };
-};
-
 export const createSources = ({ strapi }: { strapi: Core.Strapi }): SourcesService => {
   let stops: (() => void)[] = [];
-  let hasStarted = false;
   return {
     start() {
       if (stops.length > 0) return;
-      if (!hasStarted) listenUntilClosed(strapi);
-      hasStarted = true;
+      listenUntilClosed(strapi);
+      setSilenced(strapi, false);
       const plan = getWatchPlan(strapi);
       stops = [wrapDocuments(strapi, plan), wrapWrites(strapi, plan), watchWrites(strapi, plan)];
     },
     stop() {
+      setSilenced(strapi, true);
       for (const stop of stops.splice(0).reverse()) stop();
     },
   };

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { giveDocumentId } from '../../../database/matching-documents';
 import type { Entry } from '../mapping/mapping';
 import type { WatchedSource, WatchPlan } from '../mapping/watched-types';
 import { trackRelated, type WriteParams } from './related-records';
@@ -23,14 +24,6 @@ interface BulkCreateEvent {
   model: { uid: string };
   params: { data?: Data[] };
 }
-
-/** A new record gets its document id here, so that it is known without asking (MySQL tells none). */
-const giveDocumentId = (strapi: Core.Strapi, uid: string, data: Data): string => {
-  const attribute = strapi.db.metadata.get(uid).attributes.documentId as { default?: () => string };
-  const id = attribute.default?.() ?? '';
-  data.documentId = id;
-  return id;
-};
 
 const trackCreated = async (
   context: WriteContext,

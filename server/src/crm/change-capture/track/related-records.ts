@@ -1,5 +1,5 @@
 import { connectedIds, relationInput, type RowId } from '../mapping/relation-input';
-import { documentIdsOf, inChunks, type Where } from '../mapping/rows';
+import { documentIdsOf, inChunks, type Where } from '../../../database/matching-documents';
 import type { WatchedRelation, WatchPlan } from '../mapping/watched-types';
 import { impactOf, isSubscribed, trackDocuments } from './tracked-changes';
 import type { WriteContext } from './write-context';

@@ -7,7 +7,7 @@ import { getModules } from '../../../modules';
 import { debugLog } from '../../../runtime/debug-log';
 import { claimedLine, queuedLine } from '../../debug-lines';
 import { freezeEnvelope } from '../../publishing/publisher';
-import { thin } from '../../rules/thin';
+import { thinEvent } from '../../rules/thin';
 import { uuidV7 } from '../../rules/uuid-v7';
 import { declaredEvents, PING } from '../../subscriptions/catalogue';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../../tables';
@@ -84,7 +84,7 @@ const exampleOf = async (strapi: Core.Strapi, { id, payload }: WebhookRow, event
     return { webhook_id: Number(id), message: 'This is a test from Switchboard.' };
   }
   const example = (await declaredEvents(strapi))[event]?.example ?? {};
-  return payload === 'thin' ? thin(example) : example;
+  return payload === 'thin' ? thinEvent(event, example) : example;
 };
 
 /**

@@ -173,14 +173,30 @@ class Branches {
   }
 
   /** Ids of records of different types may be the same. */
-  private bySubject(): Branch[] {
+  private async bySubject(): Promise<Branch[]> {
     const { subjectType } = this.filter;
     if (subjectType) return [this.whole(['subject_type', 'subject_id'])];
     const whole = this.whole(['subject_id']);
-    return SUBJECT_TYPES.map((type) => ({
+    return (await this.subjectTypes()).map((type) => ({
       ...whole,
       rows: () => whole.rows().where('subject_type', type),
     }));
+  }
+
+  /** The types of records in the log: those of the CRM, and each content type that the index has. */
+  private async subjectTypes(): Promise<readonly string[]> {
+    const types = new Set<string>(SUBJECT_TYPES);
+    let last = '';
+    for (;;) {
+      const next = table(this.strapi, this.executor, DELIVERIES_TABLE)
+        .where('subject_type', '>', last)
+        .min('subject_type as type')
+        .first();
+      const { type } = ((await next) ?? {}) as { type?: string | null };
+      if ((type ?? null) === null) return [...types];
+      last = String(type);
+      types.add(last);
+    }
   }
 
   private inSection(indexed: readonly string[], section: LogSection): Knex.QueryBuilder {

@@ -1,0 +1,54 @@
+import type { Core } from '@strapi/strapi';
+
+export type Where = Record<string, unknown>;
+
+/** How many rows a bulk write is read, compared and published at a time. */
+const CHUNK = 200;
+
+/** What is handled together of a long list: memory and statements do not grow with a bulk write. */
+export const inChunks = <T>(all: readonly T[]): T[][] => {
+  const chunks: T[][] = [];
+  for (let start = 0; start < all.length; start += CHUNK) {
+    chunks.push(all.slice(start, start + CHUNK));
+  }
+  return chunks;
+};
+
+/** The documents that a condition matches, in chunks: memory does not grow with a bulk write. */
+export async function* documentIdsOf(
+  strapi: Core.Strapi,
+  uid: string,
+  params: { where?: unknown; filters?: unknown; _q?: unknown }
+): AsyncGenerator<string[]> {
+  let last = 0;
+  for (;;) {
+    const after = { id: { $gt: last } };
+    const rows = (await strapi.db
+      .queryBuilder(uid)
+      .init({
+        ...params,
+        select: ['id', 'documentId'],
+        where: params.where ? { $and: [params.where, after] } : after,
+        orderBy: { id: 'asc' },
+        limit: CHUNK,
+      })
+      .execute()) as { id: number; documentId: string }[];
+    const tail = rows.at(-1);
+    if (!tail) return;
+    yield [...new Set(rows.map(({ documentId }) => documentId))];
+    if (rows.length < CHUNK) return;
+    last = Number(tail.id);
+  }
+}
+
+/** A new row gets its document id here, so that it is known without asking (MySQL tells none). */
+export const giveDocumentId = (
+  strapi: Core.Strapi,
+  uid: string,
+  data: Record<string, unknown>
+): string => {
+  const attribute = strapi.db.metadata.get(uid).attributes.documentId as { default?: () => string };
+  const id = attribute.default?.() ?? '';
+  data.documentId = id;
+  return id;
+};

@@ -1,0 +1,59 @@
+import type { Core } from '@strapi/strapi';
+import type { Feature } from '../feature';
+import { type EventMap, getHook } from '../hooks';
+import { captureWrites, wrapDocuments } from './capture/capture';
+import { declareEntries, declareMedia } from './catalogue/events';
+import { FILE } from './rules/events';
+import {
+  checkEntryTypes,
+  type EntryTypes,
+  getEntryTypes,
+  namesEntryTypes,
+} from './types/entry-types';
+
+const NONE: EntryTypes = new Map();
+
+/** Sites whose plugins have all registered, so that their content types are complete. */
+const listening = new WeakSet<Core.Strapi>();
+
+const declare = (types: EntryTypes): EventMap => {
+  const file = types.get(FILE);
+  return {
+    ...declareEntries([...types.values()].filter(({ uid }) => uid !== FILE)),
+    ...(file && declareMedia(file.shape)),
+  };
+};
+
+/** Who asked for everything gets these as well, and should not find that out by a receiver's log. */
+const announce = (strapi: Core.Strapi, types: EntryTypes): void => {
+  const entries = [...types.keys()].filter((uid) => uid !== FILE);
+  const named = [
+    ...(entries.length > 0 ? [`sources.entries: entries of ${entries.join(', ')}`] : []),
+    ...(types.has(FILE) ? ['sources.media: files of the media library'] : []),
+  ];
+  if (named.length === 0) return;
+  strapi.log.info(
+    `switchboard: ${named.join('; ')} are sent to webhooks that ask for their events, and to those for every event (*)`
+  );
+};
+
+/** Content types of the site's own as sources of events; docs/any-content-type.md. */
+export const entries: Feature = {
+  register({ strapi }) {
+    // A site without the option pays nothing: nobody listens.
+    if (!namesEntryTypes(strapi)) return;
+    let declared: EventMap | undefined;
+    wrapDocuments(strapi, () => (listening.has(strapi) ? getEntryTypes(strapi) : NONE));
+    getHook(strapi, 'service_crm_webhook_events').register(function entryEvents(map) {
+      declared ??= declare(getEntryTypes(strapi));
+      return { ...map, ...declared };
+    });
+  },
+  bootstrap({ strapi }) {
+    if (!namesEntryTypes(strapi)) return;
+    checkEntryTypes(strapi);
+    listening.add(strapi);
+    captureWrites(strapi);
+    announce(strapi, getEntryTypes(strapi));
+  },
+};
