@@ -87,5 +87,10 @@ const script = `
   };
   source.onerror = () => { status.textContent = 'The receiver is not running; waiting for it …'; };`;
 
-/** What arrived, newest first, with a choice of answers for the next posts. */
-export const page = pageShell({ title: 'Receiver', style, controls, list: 'arrivals', script });
+const parts = { title: 'Receiver', style, controls, list: 'arrivals', script };
+
+/**
+ * What arrived, newest first, with a choice of answers for the next posts.
+ * @param {string | undefined} siteUrl  of the site whose panel it links to
+ */
+export const receiverPage = (siteUrl) => pageShell({ ...parts, siteUrl });
