@@ -46,7 +46,8 @@ const script = `
 const parts = { title: 'Till', style, controls, list: 'answers', script };
 
 /** A wildcard listens on every address, and is none that a browser can open. */
-const shownHost = (host) => ({ '0.0.0.0': '127.0.0.1', '::': '[::1]', '::1': '[::1]' })[host] ?? host;
+const shownHost = (host) =>
+  ({ '0.0.0.0': '127.0.0.1', '::': '[::1]', '::1': '[::1]' })[host] ?? host;
 
 const reply = (response, status, text, headers = { 'content-type': 'text/plain' }) => {
   response.writeHead(status, headers);

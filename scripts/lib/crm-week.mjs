@@ -89,7 +89,7 @@ export const WEEK = [
         'spring',
         { title: 'Spring cards', subject: 'The spring cards are here', total: 3, sent: 3 },
       ],
-      ['campaigns', 'mugs', { title: 'Blue mugs are back', subject: 'Blue again' }],
+      ['campaigns', 'blue', { title: 'Blue mugs are back', subject: 'Blue again' }],
     ],
     change: [
       ['campaigns', 'spring', { status: 'sent' }],
@@ -120,7 +120,7 @@ export const WEEK = [
         'shelves',
         deal('Display shelves', 420, { stage_id: '@inquiry', contact_id: '@omar' }),
       ],
-      ['tasks', 'offer', { title: 'Write the offer for the café', deal_id: '@tea' }],
+      ['tasks', 'write-offer', { title: 'Write the offer for the café', deal_id: '@tea' }],
     ],
     change: [
       ['contacts', 'grace', { tags: ['@newsletter', '@vip'] }],

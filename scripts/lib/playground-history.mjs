@@ -52,16 +52,37 @@ const moveTexts = (db, from, by) => {
 const moveTimes = (db, from, by) => {
   for (const [table, columns] of Object.entries(TIMES)) {
     for (const column of columns) {
-      db.prepare(`UPDATE ${table} SET ${column} = ${column} - ? WHERE ${column} >= ?`).run(by, from);
+      db.prepare(`UPDATE ${table} SET ${column} = ${column} - ? WHERE ${column} >= ?`).run(
+        by,
+        from
+      );
     }
   }
-  const hour = Math.floor(from / HOUR) * HOUR;
-  db.prepare(`UPDATE ${ROLLUPS} SET hour = hour - ? WHERE hour >= ?`).run(by, hour);
+};
+
+const insert = (db, table, row) => {
+  const names = Object.keys(row);
+  const places = names.map((name) => `@${name}`).join(', ');
+  db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${places})`).run(row);
+};
+
+const hourOf = (time) => Math.floor(time / HOUR) * HOUR;
+
+/** Counts of an hour join those of the hour that they belong to. */
+const moveRollups = (db, from, by) => {
+  const find = db.prepare(`SELECT * FROM ${ROLLUPS} WHERE webhook_id = ? AND hour = ?`);
+  const remove = db.prepare(`DELETE FROM ${ROLLUPS} WHERE webhook_id = ? AND hour = ?`);
+  for (const row of db.prepare(`SELECT * FROM ${ROLLUPS} WHERE hour >= ?`).all(hourOf(from))) {
+    const { webhook_id, hour, ...counts } = row;
+    const there = find.get(webhook_id, hour - by) ?? {};
+    for (const name of Object.keys(counts)) counts[name] += there[name] ?? 0;
+    for (const one of [hour, hour - by]) remove.run(webhook_id, one);
+    insert(db, ROLLUPS, { webhook_id, hour: hour - by, ...counts });
+  }
 };
 
 /** An hour's counts grow by those of one more try, which was answered as the first one was. */
 const countTry = (db, { webhook_id: webhook, at: first }, at, isLast) => {
-  const hourOf = (time) => Math.floor(time / HOUR) * HOUR;
   const find = db.prepare(`SELECT * FROM ${ROLLUPS} WHERE webhook_id = ? AND hour = ?`);
   const span = Object.entries(find.get(webhook, hourOf(first)) ?? {}).find(
     ([name, count]) => name.startsWith('span_') && count > 0
@@ -74,12 +95,6 @@ const countTry = (db, { webhook_id: webhook, at: first }, at, isLast) => {
     `UPDATE ${ROLLUPS} SET ${counts.map((name) => `${name} = ${name} + 1`).join(', ')}
      WHERE webhook_id = ? AND hour = ?`
   ).run(webhook, hourOf(at));
-};
-
-const insert = (db, table, row) => {
-  const names = Object.keys(row);
-  const places = names.map((name) => `@${name}`).join(', ');
-  db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${places})`).run(row);
 };
 
 /** The tries that are left of a delivery, each as its first one and when it was due. */
@@ -117,7 +132,8 @@ export const openHistory = (file) => {
     async settled() {
       const until = Date.now() + SETTLED_MS;
       while (open.get().n > 0) {
-        if (Date.now() > until) throw new Error('The events of the week were not sent in a minute.');
+        if (Date.now() > until)
+          throw new Error('The events of the week were not sent in a minute.');
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     },
@@ -131,6 +147,7 @@ export const openHistory = (file) => {
       db.transaction(() => {
         moveTexts(db, from, by);
         moveTimes(db, from, by);
+        moveRollups(db, from, by);
       }).immediate();
     },
 

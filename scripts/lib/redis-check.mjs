@@ -39,7 +39,8 @@ const obstacle = async (url) => {
   } catch (error) {
     return why ?? error.message;
   } finally {
-    client.disconnect();
+    // One that has ended would begin a timer.
+    if (client.status !== 'end') client.disconnect();
   }
 };
 

@@ -4,7 +4,13 @@ const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
 /** What a record of each kind is known by, where an earlier start made it and did not write it down. */
-const KNOWN_BY = { tags: 'slug', contacts: 'email', deals: 'title', tasks: 'title', campaigns: 'title' };
+const KNOWN_BY = {
+  tags: 'slug',
+  contacts: 'email',
+  deals: 'title',
+  tasks: 'title',
+  campaigns: 'title',
+};
 const knownBy = (kind) => KNOWN_BY[kind] ?? 'name';
 
 /** How many whole hours before now a step of the week was. */

@@ -121,7 +121,11 @@ const quietly = async (crm, work) => {
 };
 
 /** The CRM's week and then the tills'; what an earlier start did is left as it is. */
-const seedWeek = async ({ call, crm, siteUrl, dataFolder, databaseFile, answerWith }, state, keep) => {
+const seedWeek = async (
+  { call, crm, siteUrl, dataFolder, databaseFile, answerWith },
+  state,
+  keep
+) => {
   const asOwner = await createAdminClient(call, state.login);
   const keepPart = (part) => (changes) => keep({ [part]: { ...state[part], ...changes } });
   if (state.crm && !state.crm.isThere) {

@@ -30,10 +30,12 @@ const tour = () => page.getByRole('region', { name: /playground|Playground|terra
 const steps = () => tour().getByRole('listitem');
 const step = (text: string) => steps().filter({ hasText: text });
 const arrivals = async () =>
-  (await send<{ event: string; body: string }[]>({
-    method: 'GET',
-    url: `${playground.receiverPage}arrivals.json`,
-  })).body;
+  (
+    await send<{ event: string; body: string }[]>({
+      method: 'GET',
+      url: `${playground.receiverPage}arrivals.json`,
+    })
+  ).body;
 
 beforeAll(async () => {
   playground = await startPlayground({ PLAYGROUND_SHOP: 'week' });
@@ -69,7 +71,7 @@ describe('the tour of the playground', () => {
       ['The held refund', 'week-front-held'],
       ['The closing', /week-market-7-closing/],
       ['Deals', 'Display shelves'],
-      ['What was given up', /Send all 2 matching again/],
+      ['What was given up', /Send all 3 matching again/],
     ];
     for (const [link, shown] of expected) {
       await page.goto(`${PLUGIN}/overview`);
@@ -82,8 +84,8 @@ describe('the tour of the playground', () => {
     await page.goto(`${PLUGIN}/overview`);
     await step('given up').getByRole('link', { name: 'What was given up' }).click();
     const before = (await arrivals()).length;
-    await page.getByRole('button', { name: 'Send all 2 matching again' }).click();
-    await page.getByRole('button', { name: 'Send 2 again' }).click();
+    await page.getByRole('button', { name: 'Send all 3 matching again' }).click();
+    await page.getByRole('button', { name: 'Send 3 again' }).click();
     const won = await waitFor(async () =>
       (await arrivals()).slice(before).find(({ event }) => event === 'deal.won')
     );

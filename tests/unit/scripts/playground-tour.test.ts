@@ -14,6 +14,8 @@ it('has a text for each step and link, and no other', () => {
 
 it('leads from each step to where it happens', () => {
   for (const { links } of STEPS) expect(links.length).toBeGreaterThan(0);
-  const pages = STEPS.flatMap(({ links }) => links.flatMap((one) => ('page' in one ? one.page : [])));
+  const pages = STEPS.flatMap(({ links }) =>
+    links.flatMap((one) => ('page' in one ? one.page : []))
+  );
   expect(new Set(pages)).toEqual(new Set(['receiver', 'till']));
 });

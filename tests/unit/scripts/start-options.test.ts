@@ -27,16 +27,21 @@ describe('the flags of npm start', () => {
   it('take the Redis from REDIS_URL', async () => {
     const env = { REDIS_URL: 'rediss://user:secret@redis.example:6390/2' };
     expect(await read(['--engine', 'bullmq'], env)).toMatchObject({ redis: env.REDIS_URL });
-    const message = await refusal(['--engine', 'bullmq'], { REDIS_URL: 'http://user:secret@redis' });
+    const message = await refusal(['--engine', 'bullmq'], {
+      REDIS_URL: 'http://user:secret@redis',
+    });
     expect(message).toContain('REDIS_URL is no address of a Redis');
     expect(message).not.toContain('secret');
   });
 
-  it.each(['redis', 'BullMQ', ''])('refuse the engine %j with those that there are', async (name) => {
-    expect(await refusal(['--engine', name])).toBe(
-      `There is no engine "${name}": --engine takes database or bullmq.`
-    );
-  });
+  it.each(['redis', 'BullMQ', ''])(
+    'refuse the engine %j with those that there are',
+    async (name) => {
+      expect(await refusal(['--engine', name])).toBe(
+        `There is no engine "${name}": --engine takes database or bullmq.`
+      );
+    }
+  );
 
   it('say that --engine needs a name', async () => {
     expect(await refusal(['--engine'])).toBe('--engine needs a name: database or bullmq.');
@@ -45,11 +50,14 @@ describe('the flags of npm start', () => {
     );
   });
 
-  it.each(['--frehs', '--port=1', '-x', 'fresh'])('refuse %j with the flags there are', async (arg) => {
-    expect(await refusal([arg])).toBe(
-      `npm start cannot take ${arg}. It takes --fresh, --engine database|bullmq and --help.`
-    );
-  });
+  it.each(['--frehs', '--port=1', '-x', 'fresh'])(
+    'refuse %j with the flags there are',
+    async (arg) => {
+      expect(await refusal([arg])).toBe(
+        `npm start cannot take ${arg}. It takes --fresh, --engine database|bullmq and --help.`
+      );
+    }
+  );
 
   it('say where npm kept a flag for itself', async () => {
     expect(await refusal([], { npm_config_fresh: 'true' })).toContain('npm start -- --fresh');
