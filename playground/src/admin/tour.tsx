@@ -95,7 +95,7 @@ const OpenTour = ({ addresses, onHide }: { addresses: Addresses; onHide(): void 
     >
       <Flex direction="column" alignItems="stretch" gap={5}>
         <Flex justifyContent="space-between" alignItems="start" gap={3} wrap="wrap">
-          <Box>
+          <Box flex="1" minWidth="16rem">
             <Typography id="playground-tour" variant="delta" tag="h2">
               {words('title')}
             </Typography>
