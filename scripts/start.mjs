@@ -159,7 +159,7 @@ const main = async () => {
   for (const child of [receiver, site]) void endWith(child);
   const withWeek = process.env.PLAYGROUND_SHOP !== 'empty';
   if (withWeek && !fs.existsSync(path.join(DATA, 'playground.json'))) {
-    console.log('Filling it with a week of a shop …');
+    console.log('Filling it with a week of a shop, in which its receiver was down twice …');
   }
   const made = await preparePlayground({
     ...{ siteUrl, receiverUrl, withWeek, answerWith },
