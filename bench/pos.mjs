@@ -1,13 +1,11 @@
 // The point-of-sale rows of the bench; bench/index.mjs says what a row is.
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import http from 'node:http';
 import path from 'node:path';
+import { flood } from './lib/flood.mjs';
 import { compare } from './lib/measure.mjs';
 import tillClient from '../till-client/index.js';
 
 const SITE_MODULES = path.join(import.meta.dirname, 'site');
-const CONCURRENCY = 32;
 const COUNT = 1500;
 const A_BATCH = 100;
 const POS = '/api/service-pos/v1';
@@ -37,32 +35,6 @@ const prepare = ({ key, secret }, bodies) => {
       'x-pos-signature': tillClient.sign({ secret, timestamp, body }),
     },
   }));
-};
-
-const post = async (options, { body, headers }, expected) => {
-  const request = http.request({ ...options, method: 'POST', headers });
-  request.end(body);
-  const [response] = await once(request, 'response');
-  response.resume();
-  await once(response, 'end');
-  if (response.statusCode !== expected) {
-    throw new Error(`${options.path} answered ${response.statusCode}`);
-  }
-};
-
-/** @returns requests a second. */
-const flood = async (site, route, requests, expected) => {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: CONCURRENCY });
-  const options = { host: '127.0.0.1', port: site.port, path: route, agent };
-  const waiting = [...requests];
-  const started = performance.now();
-  const worker = async () => {
-    for (let next = waiting.pop(); next; next = waiting.pop()) await post(options, next, expected);
-  };
-  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
-  const rate = (requests.length / (performance.now() - started)) * 1000;
-  agent.destroy();
-  return rate;
 };
 
 export const rows = ({ rounds, startSite }) => {

@@ -1,7 +1,9 @@
 // Installs the packed tarball into a new Strapi project outside the repository, builds its admin
 // panel, compiles a consumer of its types under each module resolution, and lets the main job run
 // there: a contact is created, a signed event arrives.
-// Usage: node scripts/check-package.mjs [--keep]
+// Usage: node scripts/check-package.mjs [--keep] [--strapi newest|<version>]
+// Without --strapi it is the version that the repository is tested with; `newest` is the newest 5.x that
+// the registry has whole.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,14 +13,28 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { checkTypes } from './lib/check-types.mjs';
+import { findNewestStrapi } from './lib/newest-strapi.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
-const project = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-project-'));
+const { values: options } = parseArgs({
+  options: { keep: { type: 'boolean' }, strapi: { type: 'string' } },
+});
 const own = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'));
-const strapiVersion = own.devDependencies['@strapi/strapi'];
-
+const pinned = own.devDependencies['@strapi/strapi'];
 const say = (text) => console.log(`[package] ${text}`);
+const strapiVersion = options.strapi === 'newest' ? findNewestStrapi() : (options.strapi ?? pinned);
+if (options.strapi === 'newest') {
+  say(`the newest Strapi 5 that the registry has whole is ${strapiVersion}`);
+  if (strapiVersion === pinned) {
+    say('that is the version of package.json, which the check without --strapi tries');
+    console.log('1 passed, 0 failed');
+    process.exit(0);
+  }
+}
+const project = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-project-'));
+
 const run = (command, args, cwd = project) =>
   execFileSync(command, args, {
     cwd,
@@ -172,6 +188,7 @@ await once(receiver, 'listening');
 let site;
 let passed = false;
 try {
+  say(`with Strapi ${strapiVersion}`);
   say('packing');
   makeProject(pack());
   say(`installing into ${path.basename(project)}`);
@@ -214,7 +231,7 @@ try {
   }
   receiver.closeAllConnections();
   receiver.close();
-  if (!process.argv.includes('--keep')) fs.rmSync(project, { recursive: true, force: true });
+  if (!options.keep) fs.rmSync(project, { recursive: true, force: true });
 }
 console.log(`${passed ? 1 : 0} passed, ${passed ? 0 : 1} failed`);
 process.exit(passed ? 0 : 1);

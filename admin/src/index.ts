@@ -5,6 +5,7 @@ import { PurchasesPanel } from './panels/purchases-panel';
 import { RecordPanel } from './panels/record-panel';
 import { permissionsFor } from './permissions';
 import { PLUGIN_ID } from './pluginId';
+import { learnEnglish } from './utils/english';
 import { message } from './utils/text';
 
 /** As the host's menu wants it: any of these opens the entry. */
@@ -13,6 +14,15 @@ const anyOf = (...actions: Parameters<typeof permissionsFor>) =>
 
 const prefixed = (texts: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(texts).map(([key, text]) => [`${PLUGIN_ID}.${key}`, text]));
+
+/** Those about tills and stock are a file of their own, so that no file is a large one. */
+const textsIn = async (locale: string): Promise<Record<string, string>> => {
+  const [screens, tills] = (await Promise.all([
+    import(`./translations/${locale}.json`),
+    import(`./translations/tills/${locale}.json`),
+  ])) as { default: Record<string, string> }[];
+  return { ...screens!.default, ...tills!.default };
+};
 
 export default {
   register(app: StrapiApp): void {
@@ -95,13 +105,11 @@ export default {
   },
 
   async registerTrads({ locales }: { locales: string[] }) {
+    learnEnglish(await textsIn('en'));
     return Promise.all(
       locales.map(async (locale) => {
         try {
-          const { default: texts } = (await import(`./translations/${locale}.json`)) as {
-            default: Record<string, string>;
-          };
-          return { locale, data: prefixed(texts) };
+          return { locale, data: prefixed(await textsIn(locale)) };
         } catch {
           // No translation into this language: the English texts stand in.
           return { locale, data: {} };

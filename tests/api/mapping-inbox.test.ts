@@ -1,4 +1,4 @@
-import type { Resolved, UnknownValue } from '../../shared/contracts/pos';
+import type { Resolved, UnknownValue } from '../../shared/contracts/pos-mapping';
 import { databases, describeEach } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';

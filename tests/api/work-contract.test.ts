@@ -510,7 +510,7 @@ describeEach(databases(), 'work that waits', (kind) => {
       );
       expect(claims.flatMap(({ leases }) => leases)).toHaveLength(7);
       expect(claims.filter(({ isFull }) => !isFull).length).toBeLessThan(3);
-      expect(await claim(one, 3, 7)).toEqual({ leases: [], isFull: true });
+      expect(await claim(one, 3, 7)).toMatchObject({ leases: [], isFull: true });
     });
 
     it('gives what was settled, and what is as good as settled, to the next one', async () => {
@@ -519,7 +519,34 @@ describeEach(databases(), 'work that waits', (kind) => {
       expect((await claim(other, 9, 5)).leases).toHaveLength(2);
       const done = leases.slice(2).map(({ id }) => id);
       expect((await claim(one, 9, 5, done)).leases).toHaveLength(3);
-      expect(await claim(other, 9, 5)).toEqual({ leases: [], isFull: true });
+      expect(await claim(other, 9, 5)).toMatchObject({ leases: [], isFull: true });
+    });
+
+    it('is claimed in advance by a node that alone holds any, and by nobody beside it', async () => {
+      const ahead = (own: readonly Lease[], limit: number) => ({
+        atOnce: 5,
+        except: [],
+        ahead: { own: own.map(({ id }) => id), limit },
+      });
+      const first = await storeIn(one).claimWithin(1, 5, ahead([], 9));
+      expect(first).toMatchObject({ isFull: true, isAlone: true });
+      expect(first.leases).toHaveLength(9);
+      const second = await storeIn(one).claimWithin(1, 0, ahead(first.leases, 4));
+      expect(second).toMatchObject({ isFull: true, isAlone: true });
+      expect(second.leases).toHaveLength(4);
+      expect(await storeIn(other).claimWithin(1, 5, ahead([], 9))).toEqual({
+        leases: [],
+        isFull: true,
+        isAlone: false,
+      });
+      const all = [...first.leases, ...second.leases];
+      await settle(one.strapi, all.slice(0, 10), null);
+      expect((await storeIn(other).claimWithin(1, 5, ahead([], 9))).leases).toHaveLength(2);
+      expect(await storeIn(one).claimWithin(1, 5, ahead(all.slice(10), 9))).toEqual({
+        leases: [],
+        isFull: true,
+        isAlone: false,
+      });
     });
 
     it('does not count leases that have ended, nor rows that wait for their time', async () => {

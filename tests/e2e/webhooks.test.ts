@@ -1,9 +1,7 @@
 import crypto from 'node:crypto';
-import fs from 'node:fs';
-import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { type Received, type Receiver, startReceiver } from '../support/receiver';
-import { ROOT } from '../support/paths';
+import { readTexts } from '../support/translations';
 import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 
@@ -139,9 +137,7 @@ test('what the server refuses stands beside its field', async () => {
 });
 
 test.each(['de', 'fr'])('what the server refuses is said in the language %s', async (language) => {
-  const texts = JSON.parse(
-    fs.readFileSync(path.join(ROOT, `admin/src/translations/${language}.json`), 'utf8')
-  ) as Record<string, string>;
+  const texts = readTexts(language);
   const reader = await signIn(browser, site, site.login);
   await reader.evaluate(
     (locale) => localStorage.setItem('strapi-admin-language', locale),

@@ -2,7 +2,10 @@
 declare module 'better-sqlite3' {
   export default class Database {
     constructor(file: string, options?: { readonly?: boolean });
-    prepare(statement: string): { all(): Record<string, unknown>[] };
+    prepare(statement: string): {
+      all(): Record<string, unknown>[];
+      run(...values: unknown[]): { changes: number };
+    };
     exec(statements: string): void;
     close(): void;
   }

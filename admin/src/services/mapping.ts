@@ -4,7 +4,7 @@ import type {
   Resolved,
   ResolveInput,
   UnknownValue,
-} from '../../../shared/contracts/pos';
+} from '../../../shared/contracts/pos-mapping';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { api, type One, queryString } from './api';
 

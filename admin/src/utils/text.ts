@@ -1,14 +1,16 @@
 import { useCallback } from 'react';
 import { type PrimitiveType, useIntl } from 'react-intl';
 import { PLUGIN_ID } from '../pluginId';
-import en from '../translations/en.json';
+import { englishText, type TextKey } from './english';
 
-export type TextKey = keyof typeof en;
+export type { TextKey };
 
-/** A message as the host's menus and widgets take it. */
+/** A message as the host's menus and widgets take it, which ask for one before any text is loaded. */
 export const message = (key: TextKey) => ({
   id: `${PLUGIN_ID}.${key}`,
-  defaultMessage: en[key],
+  get defaultMessage() {
+    return englishText(key) ?? key;
+  },
 });
 
 export type Translate = (key: TextKey, values?: Record<string, PrimitiveType>) => string;
@@ -22,5 +24,5 @@ export const useText = (): Translate => {
 /** A key made of a value that the server chose; `undefined` where there is no text for it. */
 export const keyFor = (prefix: string, value: string): TextKey | undefined => {
   const key = `${prefix}.${value}`;
-  return Object.hasOwn(en, key) ? (key as TextKey) : undefined;
+  return englishText(key) === undefined ? undefined : (key as TextKey);
 };

@@ -55,7 +55,8 @@ function receive(string $secret, string $folder): int
         return 400;
     }
     $isNew = store($folder, $envelope['id'], $rawBody);
-    error_log(($isNew ? 'stored ' : 'seen before ') . $envelope['event'] . ' ' . $envelope['id']);
+    $line = ($isNew ? 'stored ' : 'seen before ') . $envelope['event'] . ' ' . $envelope['id'];
+    file_put_contents('php://stdout', "$line\n");
     return 204;
 }
 

@@ -1,4 +1,5 @@
-import type { ConnectionType, CustomerRule, MappingKind } from '../../../shared/contracts/pos';
+import type { ConnectionType, CustomerRule } from '../../../shared/contracts/pos';
+import type { MappingKind } from '../../../shared/contracts/pos-mapping';
 import type { InternalTable } from '../database/tables/internal-tables';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';

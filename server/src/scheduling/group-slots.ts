@@ -20,6 +20,8 @@ interface Group<L> {
  * there are slots would be used up before the next one is there.
  */
 const AHEAD_MS = 50;
+/** A group of which one row takes less is quick, in milliseconds. */
+const QUICK_MS = 40;
 /** How much the latest row counts towards how long one takes. */
 const LATEST = 0.2;
 
@@ -108,6 +110,12 @@ export class GroupSlots<L extends Lease> {
     const group = this.of(id);
     const wanted = Math.max(group.limit, this.aheadOf(group));
     return group.waiting.length === 0 || group.waiting.length < wanted / 2;
+  }
+
+  /** Whether a row takes so little time that a claim of the next ones would come late. */
+  isQuick(id: number): boolean {
+    const { tookMs } = this.of(id);
+    return tookMs !== null && tookMs < QUICK_MS;
   }
 
   /** Whether only the cap of the node keeps the group from having more rows. */

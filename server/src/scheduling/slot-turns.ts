@@ -12,6 +12,8 @@ export interface SlotTurnsOptions<L extends Lease> {
   /** Whether nothing should be claimed for now, because recording lags behind. */
   isHeldUp(): boolean;
   isStopping(): boolean;
+  /** Whether rows of a group may be claimed in advance where nobody else holds any. */
+  mayClaimAhead(group: number): boolean;
   /** Has rows claimed, and starts them. */
   take(claim: () => Promise<L[]>): Promise<void>;
 }
@@ -26,6 +28,8 @@ export interface SlotTurns<L extends Lease> {
   /** A row is done, and its outcome is still to be recorded. */
   unrecorded(lease: L): void;
   recorded(lease: L): void;
+  /** A row that was claimed was given back without being worked on. */
+  givenBack(lease: L): void;
   /**
    * A row has left its slot.
    * @returns whether its group should be announced; undefined where the row was not claimed in a turn.
@@ -54,10 +58,34 @@ const CLAIMS_AT_ONCE = 4;
  * filled together. A turn's first claim waits for nobody: many turns wait for a slot of a full node.
  */
 const GATHER_MS = 10;
+/** So much of a node is filled with rows that are claimed ahead; what is left is for other groups. */
+const FILLED_AHEAD = 0.75;
 /** When a group is looked at again whose cap other nodes have used up: none of them says when it may go on. */
 const REST_MS = 250;
 /** The same where this node has, and says so as soon as a slot empties. */
 const OWN_REST_MS = 2000;
+
+/** Rows of each group, by their ids. */
+type RowsOfGroups = Map<number, Set<number>>;
+
+const note = (rows: RowsOfGroups, { group, id }: Lease): void => {
+  const ids = rows.get(group) ?? new Set();
+  rows.set(group, ids.add(id));
+};
+
+const forget = (rows: RowsOfGroups, { group, id }: Lease): void => {
+  const ids = rows.get(group);
+  ids?.delete(id);
+  if (ids?.size === 0) rows.delete(group);
+};
+
+interface Claimed {
+  /** Nothing more of the group is due. */
+  isDrained: boolean;
+  isFull: boolean;
+  /** Nobody else held any of it. */
+  isAlone: boolean;
+}
 
 const sleep = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
@@ -66,8 +94,9 @@ const sleep = (milliseconds: number): Promise<void> =>
 
 /**
  * What a slot worker does in a turn of a group: it claims what fits into free slots, and again when
- * some have emptied. Nothing is claimed ahead, because what is leased counts towards the group's cap
- * on all nodes.
+ * some have emptied. What is leased counts towards the group's cap on all nodes, so it claims ahead
+ * only while no other node holds any of the group, and only where its rows are quick: with slower ones
+ * there is time to claim, and other nodes should get some.
  */
 export const createSlotTurns = <L extends Lease>({
   store,
@@ -76,6 +105,7 @@ export const createSlotTurns = <L extends Lease>({
   concurrencyPerGroup,
   isHeldUp,
   isStopping,
+  mayClaimAhead,
   take,
 }: SlotTurnsOptions<L>): SlotTurns<L> => {
   /** Groups that have a turn now, each with what wakes it. */
@@ -86,8 +116,10 @@ export const createSlotTurns = <L extends Lease>({
   const unfinished = new Set<number>();
   const ofTurns = new WeakSet<L>();
   /** Rows of each group that are leased and hold no slot any more. */
-  const done = new Map<number, Set<number>>();
+  const done: RowsOfGroups = new Map();
   const node = createSignal();
+  /** Rows of each group that were claimed in turns and hold a slot, or wait for one. */
+  const held: RowsOfGroups = new Map();
   /** Slots that claims under way are about to fill. */
   let reserved = 0;
   let claims = 0;
@@ -102,25 +134,45 @@ export const createSlotTurns = <L extends Lease>({
 
   const roomFor = (group: number): number => (isNodeBusy() ? 0 : slotsFor(group));
 
-  const claim = async (
-    group: number,
-    room: number
-  ): Promise<{ isDrained: boolean; isFull: boolean }> => {
-    let answer = { isDrained: false, isFull: false };
-    reserved += room;
+  /** How many to claim where nobody else holds any, with some that wait for a slot. */
+  const roomAhead = (group: number): number => {
+    if (isHeldUp() || claims >= CLAIMS_AT_ONCE) return 0;
+    if (!mayClaimAhead(group) || !slots.isQuick(group)) return 0;
+    const left = Math.floor(concurrency * FILLED_AHEAD) - slots.busy - reserved;
+    return Math.max(0, Math.min(CLAIM_AT_ONCE, slots.roomFor(group, reserved), left));
+  };
+
+  const claim = async (group: number, room: number, ahead: number): Promise<Claimed> => {
+    let answer: Claimed = { isDrained: false, isFull: false, isAlone: false };
+    const asked = Math.max(room, ahead);
+    reserved += asked;
     claims += 1;
     claimedAt = performance.now();
     try {
       await take(async () => {
-        const except = [...(done.get(group) ?? [])];
-        const cap = { atOnce: concurrencyPerGroup, except };
-        const { leases, isFull } = await store.claimWithin(group, room, cap);
-        for (const lease of leases) ofTurns.add(lease);
-        answer = { isDrained: !isFull && leases.length < room, isFull };
+        const own = [...(held.get(group) ?? [])];
+        const {
+          leases,
+          isFull,
+          isAlone = false,
+        } = await store.claimWithin(group, room, {
+          atOnce: concurrencyPerGroup,
+          except: [...(done.get(group) ?? [])],
+          ahead: { own, limit: ahead },
+        });
+        for (const lease of leases) {
+          ofTurns.add(lease);
+          note(held, lease);
+        }
+        answer = {
+          isDrained: !isFull && leases.length < (isAlone ? asked : room),
+          isFull,
+          isAlone,
+        };
         return leases;
       });
     } finally {
-      reserved -= room;
+      reserved -= asked;
       claims -= 1;
       node.give();
     }
@@ -136,6 +188,7 @@ export const createSlotTurns = <L extends Lease>({
     async takeTurn(group, turn) {
       const signal = createSignal();
       let hasClaimed = false;
+      let isAlone = true;
       turns.set(group, signal);
       off.delete(group);
       unfinished.add(group);
@@ -144,9 +197,12 @@ export const createSlotTurns = <L extends Lease>({
           if (hasClaimed) await gather(group);
           const seen = { group: signal.count(), node: node.count() };
           const room = roomFor(group);
-          const { isDrained, isFull } =
-            room > 0 ? await claim(group, room) : { isDrained: false, isFull: true };
-          hasClaimed ||= room > 0;
+          const ahead: number = isAlone ? roomAhead(group) : 0;
+          const isAsked = room > 0 || ahead > 0;
+          const claimed = isAsked ? await claim(group, room, ahead) : null;
+          const { isDrained, isFull } = claimed ?? { isDrained: false, isFull: true };
+          hasClaimed ||= isAsked;
+          if (claimed) isAlone = claimed.isAlone;
           if (isDrained || off.has(group)) {
             unfinished.delete(group);
             return null;
@@ -172,18 +228,14 @@ export const createSlotTurns = <L extends Lease>({
       unfinished.delete(group);
     },
 
-    unrecorded({ group, id }) {
-      const ids = done.get(group) ?? new Set();
-      done.set(group, ids.add(id));
-    },
+    unrecorded: (lease) => note(done, lease),
 
-    recorded({ group, id }) {
-      const ids = done.get(group);
-      ids?.delete(id);
-      if (ids?.size === 0) done.delete(group);
-    },
+    recorded: (lease) => forget(done, lease),
+
+    givenBack: (lease) => forget(held, lease),
 
     finished(lease) {
+      forget(held, lease);
       node.give();
       const turn = turns.get(lease.group);
       turn?.give();

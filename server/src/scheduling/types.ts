@@ -99,12 +99,19 @@ export interface LeaseCap {
   atOnce: number;
   /** Ids of rows that do not count: they are done, and only their outcome is still to be recorded. */
   except: readonly number[];
+  /**
+   * Rows that the caller holds, and how many more it may lease beyond the cap where nobody else holds
+   * any: it keeps to the cap by itself then, and others find it reached.
+   */
+  ahead?: { own: readonly number[]; limit: number };
 }
 
 export interface CappedClaim<L extends Lease> {
   leases: L[];
   /** Whether the group has reached its cap, with these or without any. */
   isFull: boolean;
+  /** Whether the caller was told of no other holder, so that what it asked for in advance counted. */
+  isAlone?: boolean;
 }
 
 /** A store of many groups, which have a cap that holds for all nodes. */

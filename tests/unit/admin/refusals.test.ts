@@ -1,15 +1,13 @@
-import fs from 'node:fs';
-import path from 'node:path';
 import { createIntl } from 'react-intl';
+import { learnEnglish } from '../../../admin/src/utils/english';
 import { describeError } from '../../../admin/src/utils/refusals';
 import type { TextKey } from '../../../admin/src/utils/text';
 import { CAUSES } from '../../../server/src/webhooks/rules/cause-text';
 import { REFUSAL_CODES } from '../../../shared/contracts/refusals';
+import { readTexts as read } from '../../support/translations';
 
-const FOLDER = path.resolve(__dirname, '../../../admin/src/translations');
-const read = (language: string): Record<string, string> =>
-  JSON.parse(fs.readFileSync(path.join(FOLDER, `${language}.json`), 'utf8'));
 const keys = Object.keys(read('en'));
+learnEnglish(read('en'));
 
 const textIn = (language: string) => {
   const { formatMessage } = createIntl({ locale: language, messages: read(language) });

@@ -1,15 +1,11 @@
-import fs from 'node:fs';
-import path from 'node:path';
 import { createIntl } from 'react-intl';
 import { waitingRecords } from '../../../admin/src/pages/mapping/waiting-records';
 import type { Translate } from '../../../admin/src/utils/text';
-
-const FOLDER = path.resolve(__dirname, '../../../admin/src/translations');
+import { readTexts } from '../../support/translations';
 
 /** The texts of a language, in the plural forms that it has. */
 const textIn = (language: string): Translate => {
-  const messages = JSON.parse(fs.readFileSync(path.join(FOLDER, `${language}.json`), 'utf8'));
-  const intl = createIntl({ locale: language, messages });
+  const intl = createIntl({ locale: language, messages: readTexts(language) });
   return (id, values) => intl.formatMessage({ id }, values);
 };
 

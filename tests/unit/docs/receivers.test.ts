@@ -1,183 +1,49 @@
-import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/signature';
-import {
-  EXAMPLE_RECEIVERS,
-  isAvailable,
-  type RunningReceiver,
-  startReceiver,
-  tryToStart,
-} from './support/receiver-process';
+import { SAMPLES } from '../../support/receiver-samples';
+import { readDocument, ROOT } from './support/markdown';
+import { available, describeReceiver } from './support/receiver-suite';
 
-/** The receivers of `examples/receivers`, as a stranger would run them, against our signatures. */
+/** The receivers of `examples/receivers` in plain languages; those of frameworks are in the file beside it. */
 
-const nowSeconds = () => Math.floor(Date.now() / 1000);
-
-const makeEvent = (name = 'Zoë Śliwa 😀') => {
-  const deliveryId = randomUUID();
-  const event = 'contact.created';
-  const body = JSON.stringify({
-    id: deliveryId,
-    event,
-    created_at: '2026-03-01T14:05:00.000+00:00',
-    site: 'https://example.com',
-    data: { email: 'zoe@example.com', name, note: 'a "quoted"\n\\line' },
-  });
-  return { deliveryId, event, body };
-};
-
-const post = async (
-  url: string,
-  headers: Record<string, string>,
-  body: string
-): Promise<number> => {
-  const answer = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body,
-  });
-  await answer.arrayBuffer();
-  return answer.status;
-};
-
-const without = (headers: Record<string, string>, ...names: string[]) =>
-  Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
-
-const available = EXAMPLE_RECEIVERS.filter((example) => {
-  if (isAvailable(example)) return true;
-  process.stderr.write(
-    `examples/receivers/${example.folder} is not tried: there is no ${example.probe[0]} on this machine\n`
-  );
-  return false;
-});
-
-describe('the examples', () => {
-  it('are all tried', () => {
+describe('receivers.json', () => {
+  it('has every folder, and no other', () => {
     const folders = fs
-      .readdirSync(path.resolve(__dirname, '../../../examples/receivers'), { withFileTypes: true })
+      .readdirSync(path.join(ROOT, 'examples/receivers'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
-    expect(EXAMPLE_RECEIVERS.map(({ folder }) => folder).sort()).toEqual(folders.sort());
+    expect(SAMPLES.map(({ folder }) => folder).sort()).toEqual(folders.sort());
+  });
+
+  it.each(SAMPLES)('says what $folder needs, as lists of words', (sample) => {
+    expect(sample).toEqual({
+      folder: expect.stringMatching(/^[a-z-]+$/),
+      framework: expect.stringMatching(/\S/),
+      runtime: expect.stringMatching(/\S/),
+      install: expect.any(Array),
+      run: expect.any(Array),
+      path: expect.stringMatching(/^\//),
+    });
+    expect(sample.run.length).toBeGreaterThan(0);
+    expect([...sample.install, ...sample.run].filter((word) => !/^\S+$/.test(word))).toEqual([]);
+  });
+
+  it.each(['examples/receivers/README.md', 'docs/receivers.md'])('%s lists each', (document) => {
+    const text = readDocument(document);
+    expect(SAMPLES.filter(({ folder }) => !text.includes(`\`${folder}\``))).toEqual([]);
+  });
+
+  it('has exact versions of what npm installs', () => {
+    const loose = SAMPLES.flatMap(({ folder }) => {
+      const file = `examples/receivers/${folder}/package.json`;
+      if (!fs.existsSync(path.join(ROOT, file))) return [];
+      const { dependencies } = JSON.parse(readDocument(file)) as { dependencies: object };
+      return Object.entries(dependencies).filter(([, range]) => !/^\d+\.\d+\.\d+$/.test(range));
+    });
+    expect(loose).toEqual([]);
   });
 });
 
-describe.each(available)('examples/receivers/$folder without a secret', (example) => {
-  it('does not start', async () => {
-    const outcomes = await tryToStart(example, [undefined, '', '  ', '\n', 'whsec_', 'whsec_ ']);
-    for (const outcome of outcomes) expect(outcome).toEqual(expect.any(Number));
-    expect(outcomes).not.toContain(0);
-  }, 90_000);
-});
-
-describe.each(available)('examples/receivers/$folder', (example) => {
-  const secret = generateSecret();
-  let receiver: RunningReceiver;
-
-  const sign = (
-    { deliveryId, event, body }: ReturnType<typeof makeEvent>,
-    { timestamp = nowSeconds(), key = secret } = {}
-  ) => signatureHeaders({ secret: key, deliveryId, event, timestamp, body });
-
-  const timesSeen = (id: string, word: string): number =>
-    receiver.output().split(`${word} contact.created ${id}`).length - 1;
-
-  /** What a process prints before it answers may reach us after its answer. */
-  const printed = async (id: string, lines: number): Promise<void> => {
-    const until = Date.now() + 5000;
-    while (receiver.output().split(id).length - 1 < lines && Date.now() < until) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  };
-
-  beforeAll(async () => {
-    receiver = await startReceiver(example, secret);
-  }, 90_000);
-
-  afterAll(async () => {
-    await receiver?.stop();
-  });
-
-  const expectUnknown = (id: string): void => {
-    expect(receiver.output()).not.toContain(id);
-    expect([...receiver.stored().keys()].join()).not.toContain(id);
-  };
-
-  it('answers 204 to a genuine post and keeps its bytes', async () => {
-    const made = makeEvent();
-    expect(await post(receiver.url, sign(made), made.body)).toBe(204);
-    await printed(made.deliveryId, 1);
-    expect(timesSeen(made.deliveryId, 'stored')).toBe(1);
-    const kept = receiver.stored().get(`${made.deliveryId}.json`)?.toString('utf8');
-    expect(kept).toBe(example.storesFiles ? made.body : undefined);
-  });
-
-  it('answers 204 to every try of a delivery and stores it once', async () => {
-    const made = makeEvent();
-    const tries = [0, 1, 2].map((later) => sign(made, { timestamp: nowSeconds() - later }));
-    for (const headers of tries) expect(await post(receiver.url, headers, made.body)).toBe(204);
-    await printed(made.deliveryId, tries.length);
-    expect(timesSeen(made.deliveryId, 'stored')).toBe(1);
-    expect(timesSeen(made.deliveryId, 'seen before')).toBe(2);
-  });
-
-  it('takes what was signed almost 300 seconds ago', async () => {
-    const made = makeEvent();
-    const headers = sign(made, { timestamp: nowSeconds() - 290 });
-    expect(await post(receiver.url, headers, made.body)).toBe(204);
-  });
-
-  it.each([-310, 310])('refuses what was signed %i seconds from now', async (away) => {
-    const made = makeEvent();
-    const headers = sign(made, { timestamp: nowSeconds() + away });
-    expect(await post(receiver.url, headers, made.body)).toBe(401);
-    expectUnknown(made.deliveryId);
-  });
-
-  it('refuses what another secret signed', async () => {
-    const made = makeEvent();
-    expect(await post(receiver.url, sign(made, { key: generateSecret() }), made.body)).toBe(401);
-    expectUnknown(made.deliveryId);
-  });
-
-  it('refuses a body that changed on the way', async () => {
-    const made = makeEvent();
-    const changed = made.body.replace('zoe@', 'eve@');
-    expect(await post(receiver.url, sign(made), changed)).toBe(401);
-    expectUnknown(made.deliveryId);
-  });
-
-  it('refuses a timestamp that was freshened', async () => {
-    const made = makeEvent();
-    const fresh = String(nowSeconds() + 1);
-    const headers = {
-      ...sign(made),
-      'X-Service-Timestamp': fresh,
-      'webhook-timestamp': fresh,
-    };
-    expect(await post(receiver.url, headers, made.body)).toBe(401);
-    expectUnknown(made.deliveryId);
-  });
-
-  it.each([
-    ['no signature', { 'X-Service-Signature': null, 'webhook-signature': null }],
-    ['no timestamp', { 'X-Service-Timestamp': null, 'webhook-timestamp': null }],
-    ['an empty signature', { 'X-Service-Signature': '', 'webhook-signature': '' }],
-    ['a signature that is no text', { 'X-Service-Signature': 'é', 'webhook-signature': 'é' }],
-    ['a timestamp that is no number', { 'X-Service-Timestamp': '1e9', 'webhook-timestamp': 'x' }],
-  ])('answers 401, not 5xx, to %s', async (_what, changes) => {
-    const made = makeEvent();
-    const removed = Object.entries(changes).filter(([, value]) => value === null);
-    const headers = {
-      ...without(sign(made), ...Object.keys(changes)),
-      ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== null)),
-    } as Record<string, string>;
-    expect(removed.every(([name]) => !(name in headers))).toBe(true);
-    expect(await post(receiver.url, headers, made.body)).toBe(401);
-    expectUnknown(made.deliveryId);
-  });
-
-  it('leaves nothing half written', () => {
-    for (const name of receiver.stored().keys()) expect(name).toMatch(/^[0-9a-f-]{36}\.json$/);
-  });
+describe.each(available(({ path: at }) => at === '/'))('examples/receivers/$folder', (sample) => {
+  describeReceiver(sample, [undefined, '', '  ', '\n', 'whsec_', 'whsec_ ']);
 });

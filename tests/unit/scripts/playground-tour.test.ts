@@ -1,5 +1,7 @@
 import { STEPS } from '../../../playground/src/admin/steps';
+import de from '../../../playground/src/admin/translations/de.json';
 import en from '../../../playground/src/admin/translations/en.json';
+import fr from '../../../playground/src/admin/translations/fr.json';
 
 /** The tour of the playground, whose words are found by the names of its steps and links. */
 it('has a text for each step and link, and no other', () => {
@@ -18,4 +20,16 @@ it('leads from each step to where it happens', () => {
     links.flatMap((one) => ('page' in one ? one.page : []))
   );
   expect(new Set(pages)).toEqual(new Set(['receiver', 'till']));
+});
+
+it.each([
+  ['German', de],
+  ['French', fr],
+])('has every text in %s, and no other', (_language, texts) => {
+  expect(Object.keys(texts).sort()).toEqual(Object.keys(en).sort());
+});
+
+it('has no punctuation in French that could begin a line', () => {
+  const apart = / [:;!?»](?=\s|$|[.,)])|« /;
+  expect(Object.values(fr).filter((text) => apart.test(text))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import type { MappingTarget, UnknownValue } from '../../../../shared/contracts/pos';
+import type { MappingTarget, UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import type { ChosenItem } from '../../utils/chosen-item';
 
 /** What an unknown value is to mean, as far as it was entered. */

@@ -6,7 +6,7 @@ import {
   type MappingKind,
   type Resolved,
   type UnknownValue,
-} from '../../../../shared/contracts/pos';
+} from '../../../../shared/contracts/pos-mapping';
 import { type Column, DataTable } from '../../components/data-table';
 import { Filter } from '../../components/filter';
 import { Loaded } from '../../components/page-states';

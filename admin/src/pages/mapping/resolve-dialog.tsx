@@ -1,6 +1,10 @@
 import { Button, Flex, Modal, Typography } from '@strapi/design-system';
 import { useState } from 'react';
-import type { MappingTarget, Resolved, UnknownValue } from '../../../../shared/contracts/pos';
+import type {
+  MappingTarget,
+  Resolved,
+  UnknownValue,
+} from '../../../../shared/contracts/pos-mapping';
 import { usePreviewMapping, useResolve } from '../../services/mapping';
 import { type Problems, useOutcome } from '../../utils/errors';
 import { useRefusals } from '../../utils/refusals';

@@ -1,7 +1,7 @@
 import { ArrowClockwise } from '@strapi/icons';
 import { Typography } from '@strapi/design-system';
 import { useState } from 'react';
-import type { Mapping } from '../../../../shared/contracts/pos';
+import type { Mapping } from '../../../../shared/contracts/pos-mapping';
 import { ConfirmButton } from '../../components/confirm-button';
 import { type Column, DataTable } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';

@@ -1,5 +1,5 @@
 import { Field, Flex, Radio, TextInput, Typography } from '@strapi/design-system';
-import type { UnknownValue } from '../../../../shared/contracts/pos';
+import type { UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import { ItemSearch } from '../../components/item-search';
 import { LocationSelect } from '../../components/location-select';
 import { useAccess } from '../../permissions';

@@ -1,4 +1,5 @@
-import { RECORD_KINDS, type UnknownValue } from '../../../../shared/contracts/pos';
+import { RECORD_KINDS } from '../../../../shared/contracts/pos';
+import type { UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import type { Translate } from '../../utils/text';
 
 /** What waits for a value, by the kinds of record that there are: "2 sales, 1 refund, 3 pieces". */

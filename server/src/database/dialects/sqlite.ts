@@ -97,7 +97,8 @@ export const sqlite: Dialect = {
     return rowsOf(await runPrepared(executor, { sql, bindings }));
   },
 
-  async claimWithin(executor, table, { group, now, leaseUntil, owner, limit }, { atOnce, count }) {
+  async claimWithin(executor, table, { group, now, leaseUntil, owner, limit }, cap) {
+    const { atOnce, own, ahead, count } = cap;
     const name = qualified(table);
     // One statement, as above. A transaction would be held over several turns of the event loop, in
     // which another connection may wait for it without giving the loop back.
@@ -105,12 +106,25 @@ export const sqlite: Dialect = {
       executor,
       `UPDATE ?? SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (
          SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id
-         LIMIT max(0, min(?, ? - (?)))
+         LIMIT (SELECT max(0, min(?, ? - leased), CASE leased WHEN 0 THEN ? ELSE 0 END) FROM (?))
        ) RETURNING *`,
-      [name, owner, leaseUntil, name, table.groupColumn, group, now, limit, atOnce, count(executor)]
+      [
+        name,
+        owner,
+        leaseUntil,
+        name,
+        table.groupColumn,
+        group,
+        now,
+        limit,
+        atOnce - own,
+        ahead,
+        count(executor),
+      ]
     )) as Record<string, unknown>[];
-    const isFull = rows.length < limit && (await countOf(count(executor))) >= atOnce;
-    return { rows, isFull };
+    // What was leased just now is among what is counted.
+    const others = (await countOf(count(executor))) - rows.length;
+    return { rows, isFull: others + own + rows.length >= atOnce, isAlone: others <= 0 };
   },
 
   async updateOwned(executor, table, rows) {

@@ -35,11 +35,22 @@ export interface GroupsClaim extends Omit<GroupClaim, 'group' | 'limit'> {
 
 export interface GroupCap {
   atOnce: number;
+  /** Rows that the caller holds, which are not counted. */
+  own: number;
+  /** How many may be leased beyond the cap where nothing is counted; 0: none. */
+  ahead: number;
   /** The table whose row with the group's id stands for the group. */
   groups: Pick<ClaimTable, 'name' | 'schema'>;
   /** Counts the rows that are leased now, as `leased`. */
   count(executor: Executor): Knex.QueryBuilder;
 }
+
+/** How many rows may be leased beside those that others hold. */
+export const allowedBeside = (
+  others: number,
+  limit: number,
+  { atOnce, own, ahead }: Pick<GroupCap, 'atOnce' | 'own' | 'ahead'>
+): number => Math.max(0, Math.min(limit, atOnce - own - others), others === 0 ? ahead : 0);
 
 /** How many rows `count` found. */
 export const countOf = async (counting: Knex.QueryBuilder): Promise<number> => {
@@ -98,13 +109,14 @@ export interface Dialect {
   /**
    * As `claimGroup`, with no more of the group leased at once than the cap allows: what is counted
    * is still so when the rows are leased, whichever nodes claim at the same time.
+   * @returns `isAlone` where nobody else held any of it
    */
   claimWithin(
     executor: Executor,
     table: ClaimTable,
     claim: GroupClaim,
     cap: GroupCap
-  ): Promise<{ rows: Record<string, unknown>[]; isFull: boolean }>;
+  ): Promise<{ rows: Record<string, unknown>[]; isFull: boolean; isAlone: boolean }>;
 
   /**
    * Writes a batch, each row only `WHERE id = ? AND owner = ?`. Every row has the same columns.

@@ -225,20 +225,23 @@ export const createLeasedRows = (
         return asClaimed(claim, await dialect.claimGroups(executor, claimTable, claim));
       }),
 
-    claimWithin: (group, limit, { atOnce, except }) =>
+    claimWithin: (group, limit, { atOnce, except, ahead }) =>
       withTransientRetry(async () => {
         const claim = { group, limit, ...newLease() };
-        const { rows, isFull } = await dialect.claimWithin(
+        const { own, limit: most } = ahead ?? { own: [], limit: 0 };
+        const { rows, isFull, isAlone } = await dialect.claimWithin(
           await currentExecutor(strapi),
           claimTable,
           claim,
           {
             atOnce,
+            own: own.length,
+            ahead: most,
             groups: groupTable,
-            count: (executor) => countLeased(executor, group, except),
+            count: (executor) => countLeased(executor, group, [...except, ...own]),
           }
         );
-        return { leases: asClaimed(claim, rows), isFull };
+        return { leases: asClaimed(claim, rows), isFull, isAlone };
       }),
 
     async lease(executor, free) {

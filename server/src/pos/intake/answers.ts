@@ -1,5 +1,5 @@
 import type { Context } from 'koa';
-import type { Accepted } from '../../../../shared/contracts/pos';
+import type { Accepted } from '../../../../shared/contracts/till-answers';
 import type { Acceptance } from './accept';
 import { ERROR_STATUS, type ErrorCode, type EventKind, SCHEMA_IDS } from '../rules/states';
 import type { BodyIssue } from '../rules/strict-json';

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import type { BatchResult } from '../../../../shared/contracts/pos';
+import type { BatchResult } from '../../../../shared/contracts/till-answers';
 import { isInfrastructureFault } from '../../database/errors/faults';
 import { errorText } from '../../runtime/error-text';
 import { createTimeSlice } from '../../runtime/event-loop';

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import type { CatalogueAnswer } from '../../../../shared/contracts/pos';
+import type { CatalogueAnswer } from '../../../../shared/contracts/till-answers';
 import { currentExecutor } from '../../database/connection';
 import { readCatalogue } from '../../stock/catalogue/catalogue';
 import { digestOf } from '../../stock/digest';

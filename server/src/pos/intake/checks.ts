@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
-import type { BatchAnswer, Ping } from '../../../../shared/contracts/pos';
+import type { Ping } from '../../../../shared/contracts/till-answers';
+import type { BatchAnswer } from '../../../../shared/contracts/till-answers';
 import { getOptions } from '../../config';
 import { createDetached } from '../../database/connection';
 import { createFaultLog } from '../../database/errors/fault-log';

@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
-import type { Accepted, ClosingAnswer } from '../../../../shared/contracts/pos';
+import type { ClosingAnswer } from '../../../../shared/contracts/pos';
+import type { Accepted } from '../../../../shared/contracts/till-answers';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { isDuplicate } from '../../database/errors/duplicate';
 import { withTransientRetry } from '../../database/errors/retry';

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Validated } from '../../../../shared/contracts/pos';
+import type { Validated } from '../../../../shared/contracts/till-answers';
 import { inRolledBack } from '../../database/rolled-back';
 import { withTransientRetry } from '../../database/errors/retry';
 import { type ProcessingContext, unknownNames } from '../processing/processing-context';

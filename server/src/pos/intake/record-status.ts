@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import type { Knex } from 'knex';
-import type { RecordStatus, TillMovement } from '../../../../shared/contracts/pos';
+import type { RecordStatus, TillMovement } from '../../../../shared/contracts/till-answers';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/iso-time';

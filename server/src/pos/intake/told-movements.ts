@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import type { TillMovement } from '../../../../shared/contracts/pos';
+import type { TillMovement } from '../../../../shared/contracts/till-answers';
 import { type Executor, table } from '../../database/connection';
 import type { LedgerLine } from '../../stock/ledger';
 import { ITEMS_TABLE } from '../../stock/tables';

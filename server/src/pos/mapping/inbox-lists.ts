@@ -1,11 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import {
-  type Mapping,
-  RECORD_KINDS,
-  type RecordKind,
-  type UnknownValue,
-} from '../../../../shared/contracts/pos';
+import { RECORD_KINDS, type RecordKind } from '../../../../shared/contracts/pos';
+import type { Mapping, UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { type PageRequest, readPage } from '../../http/pagination';

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Mapping, Resolved, UnknownValue } from '../../../../shared/contracts/pos';
+import type { Mapping, Resolved, UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { type Executor, table } from '../../database/connection';
 import { inUniqueTransaction } from '../../database/errors/duplicate';

@@ -1,5 +1,5 @@
 import { z } from '@strapi/utils';
-import { MAPPING_KINDS } from '../../../../shared/contracts/pos';
+import { MAPPING_KINDS } from '../../../../shared/contracts/pos-mapping';
 import { pageQuery } from '../../http/pagination';
 import { createItemInput, identifier, itemName, locationName } from '../../stock/inputs';
 

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../../database/connection';
-import type { MappingKind } from '../../../../shared/contracts/pos';
+import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
 import { digestOf } from '../../stock/digest';
 import { gtinDigest, type ItemName, skuDigest } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { MappingKind } from '../../../../shared/contracts/pos';
+import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
 import { type Executor, table } from '../../database/connection';
 import { createLedger } from '../../stock/ledger';
 import type { LevelChange, Place } from '../../stock/levels';

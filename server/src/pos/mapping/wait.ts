@@ -1,4 +1,4 @@
-import type { MappingKind } from '../../../../shared/contracts/pos';
+import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
 import { digestOf } from '../../stock/digest';
 import { gtinDigest, skuDigest } from '../../stock/items';
 

@@ -1,82 +1,11 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { install, type Sample } from '../../../support/receiver-samples';
 
-const EXAMPLES = path.resolve(__dirname, '../../../../examples/receivers');
-
-/** An example of `examples/receivers` and how it is started. */
-export interface Example {
-  folder: string;
-  /** A program and arguments that succeed where the language is on the machine. */
-  probe: [string, ...string[]];
-  /** Whether it stores events as files in `EVENTS_FOLDER`. */
-  storesFiles: boolean;
-  command(context: { file: string; scratch: string }): string[];
-  file: string;
-}
-
-export const EXAMPLE_RECEIVERS: readonly Example[] = [
-  {
-    folder: 'node',
-    file: 'receiver.mjs',
-    probe: [process.execPath, '--version'],
-    storesFiles: true,
-    command: ({ file }) => [process.execPath, file],
-  },
-  {
-    folder: 'node-standardwebhooks',
-    file: 'receiver.mjs',
-    probe: [process.execPath, '--version'],
-    storesFiles: false,
-    command: ({ file }) => [process.execPath, file],
-  },
-  {
-    folder: 'python',
-    file: 'receiver.py',
-    probe: ['python3', '--version'],
-    storesFiles: true,
-    command: ({ file }) => ['python3', file],
-  },
-  {
-    folder: 'php',
-    file: 'receiver.php',
-    probe: ['php', '--version'],
-    storesFiles: true,
-    command: ({ file }) => ['php', file],
-  },
-  {
-    folder: 'go',
-    file: 'receiver.go',
-    probe: ['go', 'version'],
-    storesFiles: true,
-    command({ file, scratch }) {
-      const binary = path.join(scratch, 'receiver');
-      const built = spawnSync('go', ['build', '-o', binary, file], { encoding: 'utf8' });
-      if (built.status !== 0) throw new Error(`go build failed: ${built.stderr}`);
-      return [binary];
-    },
-  },
-  {
-    folder: 'csharp',
-    file: 'Receiver.cs',
-    probe: ['bash', '-c', 'mcs --version && mono --version'],
-    storesFiles: true,
-    command({ file, scratch }) {
-      const binary = path.join(scratch, 'receiver.exe');
-      const args = ['-warnaserror', '-r:System.Runtime.Serialization', `-out:${binary}`, file];
-      const built = spawnSync('mcs', args, { encoding: 'utf8' });
-      if (built.status !== 0) throw new Error(`mcs failed: ${built.stdout}${built.stderr}`);
-      return ['mono', binary];
-    },
-  },
-];
-
-/** Whether the language is on this machine. With `REQUIRE_ALL=1` it has to be. */
-export const isAvailable = ({ probe: [program, ...args] }: Example): boolean =>
-  process.env.REQUIRE_ALL === '1' ||
-  spawnSync(program, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
+const START_TIMEOUT_MS = 30_000;
 
 const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -100,95 +29,112 @@ const isListening = (port: number): Promise<boolean> =>
 
 export interface RunningReceiver {
   url: string;
-  /** What it printed so far. */
+  /** What it printed on its standard output so far. */
   output(): string;
   /** The events it stored: file name and bytes. */
   stored(): Map<string, Buffer>;
   stop(): Promise<void>;
 }
 
-/** A folder of its own for one run, and what to run there. */
-const prepare = (example: Example) => {
-  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-receiver-'));
-  const events = path.join(scratch, 'events');
-  fs.mkdirSync(events);
-  const file = path.join(EXAMPLES, example.folder, example.file);
-  const [program, ...args] = example.command({ file, scratch }) as [string, ...string[]];
-  return { scratch, events, program, args };
-};
+interface Started {
+  child: ChildProcess;
+  port: number;
+  output(): string;
+  errors(): string;
+  end(): Promise<void>;
+}
 
-/**
- * Starts an example with one secret after the other (undefined: the variable is not set at all),
- * each until it ends or listens.
- * @returns for each the exit code, or 'listens'
- */
-export const tryToStart = async (
-  example: Example,
-  secrets: readonly (string | undefined)[]
-): Promise<(number | 'listens' | null)[]> => {
-  const { scratch, events, program, args } = prepare(example);
-  const outcomes: (number | 'listens' | null)[] = [];
-  for (const secret of secrets) {
-    const port = await freePort();
-    const { WEBHOOK_SECRET: _, ...env } = process.env;
-    const child = spawn(program, args, {
-      env: {
-        ...env,
-        ...(secret !== undefined && { WEBHOOK_SECRET: secret }),
-        PORT: String(port),
-        EVENTS_FOLDER: events,
-      },
-      stdio: 'ignore',
-    });
-    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    let listens = false;
-    const until = Date.now() + 30_000;
-    while (child.exitCode === null && !listens && Date.now() < until) {
-      listens = await isListening(port);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    outcomes.push(listens ? 'listens' : child.exitCode);
-    child.kill('SIGKILL');
-    await exited;
-  }
-  fs.rmSync(scratch, { recursive: true, force: true });
-  return outcomes;
-};
-
-/** Starts an example in a process of its own and waits until it listens. */
-export const startReceiver = async (example: Example, secret: string): Promise<RunningReceiver> => {
-  const { scratch, events, program, args } = prepare(example);
+const start = async (
+  sample: Sample,
+  events: string,
+  secret: string | undefined
+): Promise<Started> => {
+  const { folder, command } = install(sample);
+  const [program, ...args] = command as [string, ...string[]];
   const port = await freePort();
-  let printed = '';
-  const child: ChildProcess = spawn(program, args, {
-    env: { ...process.env, WEBHOOK_SECRET: secret, PORT: String(port), EVENTS_FOLDER: events },
+  const { WEBHOOK_SECRET: _, NODE_OPTIONS: __, ...env } = process.env;
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: {
+      ...env,
+      ...(secret !== undefined && { WEBHOOK_SECRET: secret }),
+      NODE_ENV: 'production',
+      NEXT_TELEMETRY_DISABLED: '1',
+      PORT: String(port),
+      EVENTS_FOLDER: events,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', (chunk: Buffer) => {
-      printed += chunk.toString();
-    });
-  }
-  const until = Date.now() + 30_000;
-  while (!(await isListening(port))) {
-    if (child.exitCode !== null || Date.now() > until) {
+  const printed = { output: '', errors: '' };
+  child.stdout.on('data', (chunk: Buffer) => (printed.output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (printed.errors += chunk.toString()));
+  return {
+    child,
+    port,
+    output: () => printed.output,
+    errors: () => printed.errors,
+    async end() {
       child.kill('SIGKILL');
-      throw new Error(`${example.folder} does not listen: ${printed}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
+      await exited;
+    },
+  };
+};
+
+/** Until it ends or listens. */
+const settled = async ({ child, port }: Started): Promise<'ended' | 'listens' | 'neither'> => {
+  const until = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < until) {
+    if (child.exitCode !== null || child.signalCode !== null) return 'ended';
+    if (await isListening(port)) return 'listens';
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return 'neither';
+};
+
+const makeEventsFolder = (): string =>
+  fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-receiver-'));
+
+/**
+ * Starts a sample with one secret after the other (undefined: the variable is not set at all), each
+ * until it ends or listens.
+ * @returns for each the exit code, or 'listens', 'neither'
+ */
+export const tryToStart = async (
+  sample: Sample,
+  secrets: readonly (string | undefined)[]
+): Promise<(number | string | null)[]> => {
+  const events = makeEventsFolder();
+  const outcomes: (number | string | null)[] = [];
+  for (const secret of secrets) {
+    const started = await start(sample, events, secret);
+    const outcome = await settled(started);
+    outcomes.push(outcome === 'ended' ? started.child.exitCode : outcome);
+    await started.end();
+  }
+  fs.rmSync(events, { recursive: true, force: true });
+  return outcomes;
+};
+
+/** Starts a sample in a process of its own and waits until it listens. */
+export const startReceiver = async (sample: Sample, secret: string): Promise<RunningReceiver> => {
+  const events = makeEventsFolder();
+  const started = await start(sample, events, secret);
+  const outcome = await settled(started);
+  if (outcome !== 'listens') {
+    await started.end();
+    throw new Error(`${sample.folder} ${outcome}: ${started.output()}${started.errors()}`);
   }
   return {
-    url: `http://127.0.0.1:${port}/hooks`,
-    output: () => printed,
+    url: `http://127.0.0.1:${started.port}${sample.path}`,
+    output: started.output,
     stored: () =>
       new Map(
         fs.readdirSync(events).map((name) => [name, fs.readFileSync(path.join(events, name))])
       ),
     async stop() {
-      child.kill('SIGKILL');
-      await exited;
-      fs.rmSync(scratch, { recursive: true, force: true });
+      await started.end();
+      fs.rmSync(events, { recursive: true, force: true });
     },
   };
 };

@@ -78,14 +78,17 @@ export const createMemoryStore = ({
       queue.calls.claim = claims + 1;
       return claimed.sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
     },
-    async claimWithin(group, limit, { atOnce, except }) {
+    async claimWithin(group, limit, { atOnce, except, ahead = { own: [], limit: 0 } }) {
+      const uncounted = [...except, ...ahead.own];
       const leased = queue.rows.filter(
         ({ id, owner, dueAt, ...row }) =>
-          row.group === group && owner !== null && Number(dueAt) > now() && !except.includes(id)
+          row.group === group && owner !== null && Number(dueAt) > now() && !uncounted.includes(id)
       );
-      const room = Math.max(0, atOnce - leased.length);
-      const leases = await queue.claim(group, Math.min(limit, room));
-      return { leases, isFull: leases.length === room };
+      const isAlone = leased.length === 0;
+      const room = Math.max(0, atOnce - ahead.own.length - leased.length);
+      const most = Math.max(Math.min(limit, room), isAlone ? ahead.limit : 0);
+      const leases = await queue.claim(group, most);
+      return { leases, isFull: leases.length >= room, isAlone };
     },
     async renew(claimed) {
       queue.calls.renew += 1;

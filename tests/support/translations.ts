@@ -1,0 +1,17 @@
+import fs from 'node:fs';
+import path from 'node:path';
+
+const FOLDER = path.resolve(__dirname, '../../admin/src/translations');
+
+/** The files of a language: the screens' own texts, and those about tills and stock. */
+export const TEXT_FILES = ['', 'tills/'] as const;
+
+export const readTextFile = (
+  part: (typeof TEXT_FILES)[number],
+  language: string
+): Record<string, string> =>
+  JSON.parse(fs.readFileSync(path.join(FOLDER, part, `${language}.json`), 'utf8'));
+
+/** Every text of a language by its key. */
+export const readTexts = (language: string): Record<string, string> =>
+  Object.assign({}, ...TEXT_FILES.map((part) => readTextFile(part, language)));
