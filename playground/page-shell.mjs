@@ -5,13 +5,20 @@ export const PAGE_HEADERS = {
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
 };
 
+const OVERVIEW = '/admin/plugins/switchboard/overview';
+
+/** Back to the panel, where the address of the site is known. */
+const linkTo = (siteUrl) =>
+  siteUrl ? `<nav><a href="${siteUrl}${OVERVIEW}">Admin panel</a></nav>` : '';
+
 /**
  * A page of the playground: one file, no build, texts set as text only. Its script finds `status`,
  * `list` and `make(tag, text, className)`.
- * @param {{ title: string, style: string, controls: string, list: string, script: string }} parts
+ * @param {{ title: string, style: string, controls: string, list: string, script: string,
+ *   siteUrl?: string }} parts
  *   `controls` is HTML above the list, `list` the id of that list; texts begin with a line break
  */
-export const pageShell = ({ title, style, controls, list, script }) => `<!doctype html>
+export const pageShell = ({ title, style, controls, list, script, siteUrl }) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -26,6 +33,7 @@ export const pageShell = ({ title, style, controls, list, script }) => `<!doctyp
   body { margin: 0; background: var(--soft); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
   main { max-width: 60rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
   h1 { font-size: 1.5rem; margin: 0 0 .25rem; }
+  nav { float: right; } a { color: inherit; }
   p { margin: 0; color: var(--mute); }
   form, fieldset { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; border: 0; padding: 0; margin: 1rem 0 0; }
   input, button { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
@@ -41,6 +49,7 @@ export const pageShell = ({ title, style, controls, list, script }) => `<!doctyp
 </head>
 <body>
 <main>
+  ${linkTo(siteUrl)}
   <h1>${title}</h1>
   <p id="status" role="status">Connecting …</p>${controls}
   <ol id="${list}"></ol>

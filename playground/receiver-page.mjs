@@ -30,9 +30,11 @@ const script = `
   const parse = (text) => { try { return JSON.parse(text); } catch { return undefined; } };
   const aboutWhat = (body) => {
     const data = body?.data ?? {};
-    const subject = data.contact ?? data.deal ?? data;
+    const subject = data.contact ?? data.deal ?? data.item ?? data.connection ?? data;
+    const lines = (data.line_items ?? data.counts ?? []).map((line) => line.quantity + ' × ' + line.sku);
+    const level = data.previous_quantity === undefined ? '' : data.previous_quantity + ' → ' + data.quantity;
     return [subject.email ?? subject.title ?? subject.name ?? subject.sku ?? subject.message, data.tag?.name,
-      Array.isArray(data.changed) ? data.changed.join(', ') : undefined].filter(Boolean).join(' · ');
+      lines.join(', '), level, Array.isArray(data.changed) ? data.changed.join(', ') : undefined].filter(Boolean).join(' · ');
   };
   const verdict = (arrival) => {
     if (arrival.refused) return ['refused: ' + arrival.refused, 'bad'];
@@ -87,5 +89,10 @@ const script = `
   };
   source.onerror = () => { status.textContent = 'The receiver is not running; waiting for it …'; };`;
 
-/** What arrived, newest first, with a choice of answers for the next posts. */
-export const page = pageShell({ title: 'Receiver', style, controls, list: 'arrivals', script });
+const parts = { title: 'Receiver', style, controls, list: 'arrivals', script };
+
+/**
+ * What arrived, newest first, with a choice of answers for the next posts.
+ * @param {string | undefined} siteUrl  of the site whose panel it links to
+ */
+export const receiverPage = (siteUrl) => pageShell({ ...parts, siteUrl });

@@ -8,10 +8,12 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { PAGE_HEADERS } from './page-shell.mjs';
-import { page } from './receiver-page.mjs';
+import { receiverPage } from './receiver-page.mjs';
 
 const HOST = process.env.HOST ?? '127.0.0.1';
 const PORT = Number(process.env.PORT ?? 4400);
+/** Of the site that sends, where it is one of the playground's. */
+const page = receiverPage(process.env.SITE_URL);
 const TOLERANCE_SECONDS = 300;
 const MAX_BODY_BYTES = 1024 * 1024;
 const KEPT = 200;

@@ -43,7 +43,11 @@ const script = `
   };
   source.onerror = () => { status.textContent = 'The till is not running; waiting for it …'; };`;
 
-const page = pageShell({ title: 'Till', style, controls, list: 'answers', script });
+const parts = { title: 'Till', style, controls, list: 'answers', script };
+
+/** A wildcard listens on every address, and is none that a browser can open. */
+const shownHost = (host) =>
+  ({ '0.0.0.0': '127.0.0.1', '::': '[::1]', '::1': '[::1]' })[host] ?? host;
 
 const reply = (response, status, text, headers = { 'content-type': 'text/plain' }) => {
   response.writeHead(status, headers);
@@ -53,11 +57,12 @@ const reply = (response, status, text, headers = { 'content-type': 'text/plain' 
 /**
  * Shows what a till sent and what it was answered, and sends more at a click. Where the port is
  * taken, another one is.
- * @param {{ host: string, port: number, note: string,
+ * @param {{ host: string, port: number, note: string, siteUrl: string,
  *   actions: Record<string, () => Promise<unknown>> }} options
  * @returns {Promise<{ url: string, show(settlement: object): void, close(): void }>}
  */
-export const openTillPage = async ({ host, port, note, actions }) => {
+export const openTillPage = async ({ host, port, note, siteUrl, actions }) => {
+  const page = pageShell({ ...parts, siteUrl });
   const entries = [];
   const watchers = new Set();
   const write = (response, message) =>
@@ -97,7 +102,7 @@ export const openTillPage = async ({ host, port, note, actions }) => {
   await listen(port).catch(() => listen(0));
 
   return {
-    url: `http://${host}:${server.address().port}/`,
+    url: `http://${shownHost(host)}:${server.address().port}/`,
     show({ kind, outcome, body, answer, error }) {
       const said = answer
         ? `${answer.status}, event ${answer.event_id}, ${answer.duplicate ? 'a duplicate' : answer.state}`

@@ -77,7 +77,7 @@ const findCredentials = async () => {
   return made;
 };
 
-/** False after `npm start -- --fresh`, which forgets the database and not this file. */
+/** False where the database was taken away and this file was not. */
 const isKnown = async (key) => {
   const response = await fetch(`${SITE_URL}/api/service-pos/v1/ping`, {
     headers: { 'X-POS-Key': key },
@@ -143,7 +143,7 @@ const STEPS = [
 ];
 
 const main = async () => {
-  const ready = (note) => process.send?.({ ready: true, note });
+  const ready = (note, url) => process.send?.({ ready: true, note, url });
   const credentials = await findCredentials();
   if (!credentials) {
     // Somebody registered the owner by hand: the till cannot sign in, and waits to be stopped.
@@ -169,7 +169,8 @@ const main = async () => {
   tillPage = await openTillPage({
     host: HOST,
     port: PORT,
-    note: 'What was sent, and what the site answered. Stock follows under Point of sale > Stock.',
+    siteUrl: SITE_URL,
+    note: 'What was sent, and what the site answered. Stock follows under CRM > Stock.',
     actions,
   });
   till.run();
@@ -181,7 +182,7 @@ const main = async () => {
     timer = setTimeout(next, step < STEPS.length ? 200 : BETWEEN_MS);
   };
   await next();
-  ready(`${tillPage.url}  (sells every ${BETWEEN_MS / 1000} s)`);
+  ready(`${tillPage.url}  (sells every ${BETWEEN_MS / 1000} s)`, tillPage.url);
   const stop = async () => {
     clearTimeout(timer);
     tillPage.close();

@@ -89,7 +89,12 @@ export default {
         component: () => import('./widgets/tills-widget').then(({ TillsWidget }) => TillsWidget),
       },
     ]);
-    app.registerPlugin({ id: PLUGIN_ID, name: 'Switchboard' });
+    app.registerPlugin({
+      id: PLUGIN_ID,
+      name: 'Switchboard',
+      // Where a site may show something of its own; docs/plugin-developers.md#on-the-overview-page.
+      injectionZones: { overview: { top: [] } },
+    });
   },
 
   bootstrap(app: StrapiApp): void {

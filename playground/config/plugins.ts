@@ -36,6 +36,8 @@ export default ({ env }: Core.Config.Shared.ConfigParams) => ({
         // process: true,               // false: this node only accepts, another one applies
         ...env.json('SWITCHBOARD_POS', {}),
       },
+      // `npm start -- --engine bullmq`: nodes share their work over Redis.
+      scheduler: env.json('SWITCHBOARD_SCHEDULER', {}),
       // sources: { contact: { contentType: 'api::lead.lead', fields: { email: 'mail' } } },
       // Whoever sends an inquiry becomes a contact, and `form.submitted` goes out.
       forms: [

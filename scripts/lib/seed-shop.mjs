@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import tillClient from '../../till-client/index.js';
-import { ITEMS, lastWeek, TILLS, weekFrom } from './shop-week.mjs';
+import { heldRefund, ITEMS, lastWeek, TILLS, weekFrom } from './shop-week.mjs';
 
 const SCOPES = ['sale:write', 'refund:write', 'inventory:write', 'stock:read', 'closing:write'];
 const MARKET = { name: 'Market stall', code: 'MARKET' };
@@ -81,25 +81,28 @@ const allProcessed = async (admin) => {
 
 /**
  * Fills a site with a shop that has sold for a week: two locations and tills, a dozen items, sales and
- * refunds, a delivery, a stocktake, closings, customers, and a SKU that nobody has entered. All of it
+ * refunds, a delivery, a stocktake, closings, customers, a SKU that nobody has entered, and a refund
+ * whose sale never came. All of it
  * goes over the tills' API and the admin panel's; what is there already is left as it is, so a start
  * that ended on its way goes on at the next one.
  * @param {{ admin: (method: string, route: string, body?: unknown) => Promise<any>,
  *   siteUrl: string, dataFolder: string,
- *   state: { from?: string, tills?: Record<string, { key: string, secret: string }> },
+ *   state: { from?: string, heldAt?: string, tills?: Record<string, { key: string, secret: string }> },
  *   keep: (state: object) => void }} where  `admin` asks below `/switchboard` and gives `data`;
  *   `state` is what an earlier start kept
  */
 export const seedShop = async ({ admin, siteUrl, dataFolder, state, keep }) => {
   const from = state.from ?? lastWeek();
+  const heldAt = state.heldAt ?? new Date().toISOString();
   const tills = { ...state.tills };
   const locations = await findLocations(admin);
   await makeItems(admin, locations);
   for (const till of TILLS) {
     tills[till.id] = await credentialsOf(admin, till, locations[till.stock], tills[till.id]);
-    keep({ from, tills });
+    keep({ from, heldAt, tills });
   }
   const week = weekFrom(from);
+  week.tills.front.records.push(heldRefund(heldAt));
   for (const { id } of TILLS) await sendWeek(siteUrl, tills[id], week.tills[id]);
   await makeStocktake(admin, locations, week.stocktake);
   await allProcessed(admin);

@@ -1,7 +1,17 @@
-export function preparePlayground(where: {
+/** Types of `seed.mjs` for the tests. */
+export const preparePlayground: (where: {
   siteUrl: string;
   receiverUrl: string;
   dataFolder: string;
-  withShop: boolean;
+  /** The site's SQLite database. */
+  databaseFile: string;
+  withWeek: boolean;
+  /** What the receiver is to do from now on. */
+  answerWith(mode: 'ok' | 'fail'): Promise<unknown>;
   onSecret(secret: string): void;
-}): Promise<{ login?: { email: string; password: string }; apiToken?: string }>;
+}) => Promise<{
+  login?: { email: string; password: string };
+  apiToken?: string;
+  hasWeek: boolean;
+  startedAt?: string;
+}>;

@@ -1,6 +1,8 @@
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { openHistory } from './playground-history.mjs';
+import { seedCrmWeek } from './seed-crm-week.mjs';
 import { seedShop } from './seed-shop.mjs';
 
 const ADMIN_EMAIL = 'admin@example.test';
@@ -16,6 +18,11 @@ const CONTACTS = [
     job_title: 'Buyer',
     tags: ['newsletter', 'wholesale'],
   },
+];
+/** Content of the site can be written in these beside English. */
+const LOCALES = [
+  { code: 'de', name: 'German (de)' },
+  { code: 'fr', name: 'French (fr)' },
 ];
 const TAGS = [
   { name: 'Newsletter', slug: 'newsletter' },
@@ -87,39 +94,74 @@ const seedCrm = async (crm) => {
   }
 };
 
-/** A client of the routes below `/switchboard`, signed in as the playground's owner. */
+/** A client of the admin panel's routes, signed in as the playground's owner. */
 const createAdminClient = async (call, login) => {
   const { data: session } = await call('POST', '/admin/login', { body: login });
-  return async (method, route, body) => {
-    const answer = await call(method, `/switchboard${route}`, { token: session.token, body });
-    return answer?.data;
-  };
+  return (method, route, body) => call(method, route, { token: session.token, body });
 };
 
-/** What the week made is no news to anybody: the webhook hears of what happens from now on. */
-const quietly = async (crm, work) => {
+const findWebhook = async (crm) => {
   const { data } = await crm('GET', '/webhooks?per_page=100');
-  const webhook = data.find(({ name }) => name === WEBHOOK_NAME);
+  return data.find(({ name }) => name === WEBHOOK_NAME);
+};
+
+const addLocales = async (asOwner) => {
+  const known = new Set((await asOwner('GET', '/i18n/locales')).map(({ code }) => code));
+  for (const locale of LOCALES.filter(({ code }) => !known.has(code))) {
+    await asOwner('POST', '/i18n/locales', { ...locale, isDefault: false });
+  }
+};
+
+/** What the tills' week made is no news to anybody: the webhook hears of what happens from now on. */
+const quietly = async (crm, work) => {
+  const webhook = await findWebhook(crm);
   if (webhook) await crm('PATCH', `/webhooks/${webhook.id}`, { active: false });
   await work();
   if (webhook) await crm('PATCH', `/webhooks/${webhook.id}`, { active: true });
 };
 
+/** The CRM's week and then the tills'; what an earlier start did is left as it is. */
+const seedWeek = async (
+  { call, crm, siteUrl, dataFolder, databaseFile, answerWith },
+  state,
+  keep
+) => {
+  const isMissing = [state.crm, state.shop].some((part) => part && !part.isThere);
+  // A login is one of the few that the host allows somebody in five minutes.
+  if (!isMissing || !state.login) return;
+  const asOwner = await createAdminClient(call, state.login);
+  const keepPart = (part) => (changes) => keep({ [part]: { ...state[part], ...changes } });
+  if (state.crm && !state.crm.isThere) {
+    await addLocales(asOwner);
+    const { id: webhookId } = await findWebhook(crm);
+    const history = openHistory(databaseFile);
+    const where = { crm, webhookId, history, answerWith };
+    await seedCrmWeek({ ...where, state: state.crm, keep: keepPart('crm') }).finally(history.close);
+    keepPart('crm')({ isThere: true });
+  }
+  if (state.shop && !state.shop.isThere) {
+    const admin = async (method, route, body) =>
+      (await asOwner(method, `/switchboard${route}`, body))?.data;
+    await quietly(crm, () =>
+      seedShop({ admin, siteUrl, dataFolder, state: state.shop, keep: keepPart('shop') })
+    );
+    keepPart('shop')({ isThere: true });
+  }
+};
+
 /**
  * Brings a site to where somebody can play: the first administrator where there is none, an API
- * token, the webhook to the receiver and, once, a few contacts and tags and a week of a shop
- * (`withShop`). What was made is kept in `<data>/playground.json`.
- * @param {{ siteUrl: string, receiverUrl: string, dataFolder: string,
- *   withShop: boolean, onSecret: (secret: string) => void }} where
- * @returns {Promise<{ login?: { email: string, password: string }, apiToken?: string }>}
+ * token, the webhook to the receiver and, once, a few contacts and tags, or a week of a shop and its
+ * CRM (`withWeek`). What was made is kept in `<data>/playground.json`.
+ * @param {{ siteUrl: string, receiverUrl: string, dataFolder: string, databaseFile: string,
+ *   withWeek: boolean, answerWith: (mode: 'ok' | 'fail') => Promise<unknown>,
+ *   onSecret: (secret: string) => void }} where  `databaseFile` is the site's SQLite database,
+ *   `answerWith` what the receiver is to do from now on
+ * @returns {Promise<{ login?: { email: string, password: string }, apiToken?: string,
+ *   hasWeek: boolean, startedAt?: string }>}  `startedAt` is when the database was begun
  */
-export const preparePlayground = async ({
-  siteUrl,
-  receiverUrl,
-  dataFolder,
-  withShop,
-  onSecret,
-}) => {
+export const preparePlayground = async (where) => {
+  const { siteUrl, receiverUrl, dataFolder, withWeek, onSecret } = where;
   const file = path.join(dataFolder, 'playground.json');
   const call = createClient(siteUrl);
   const state = readState(file);
@@ -129,26 +171,21 @@ export const preparePlayground = async ({
   };
 
   const init = await call('GET', '/admin/init');
-  if (!init.data.hasAdmin)
-    keep({ seeded: false, shop: undefined, ...(await registerFirstAdmin(call)) });
-  keep({ siteUrl, receiverUrl });
-  if (!state.apiToken) return state;
+  if (!init.data.hasAdmin) {
+    const begun = { seeded: false, startedAt: undefined, crm: undefined, shop: undefined };
+    keep({ ...begun, ...(await registerFirstAdmin(call)) });
+  }
+  keep({ siteUrl, receiverUrl, startedAt: state.startedAt ?? new Date().toISOString() });
+  if (!state.apiToken) return { ...state, hasWeek: false };
 
   const crm = (method, route, body) =>
     call(method, `/api/fw-crm/v1${route}`, { token: state.apiToken, body });
   const secret = await pointWebhookAt(crm, receiverUrl, !state.seeded);
   if (secret) onSecret(secret);
   if (!state.seeded) {
-    await seedCrm(crm);
-    keep({ seeded: true, ...(withShop && { shop: {} }) });
+    if (!withWeek) await seedCrm(crm);
+    keep({ seeded: true, ...(withWeek && { crm: {}, shop: {} }) });
   }
-  if (state.shop && !state.shop.isThere && state.login) {
-    const admin = await createAdminClient(call, state.login);
-    const keepShop = (shop) => keep({ shop: { ...state.shop, ...shop } });
-    await quietly(crm, () =>
-      seedShop({ admin, siteUrl, dataFolder, state: state.shop, keep: keepShop })
-    );
-    keepShop({ isThere: true });
-  }
-  return state;
+  await seedWeek({ ...where, call, crm }, state, keep);
+  return { ...state, hasWeek: Boolean(state.crm?.isThere) };
 };

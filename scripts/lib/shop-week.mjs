@@ -112,6 +112,25 @@ const refundOf = (sale, at, broken) => {
   };
 };
 
+/**
+ * A refund whose sale the site was never told of: it is held, until somebody says what it is.
+ * @param {string} at  ISO 8601; no closing of the week has it
+ */
+export const heldRefund = (at) => ({
+  kind: 'refund',
+  at: Date.parse(at),
+  body: {
+    external_id: 'week-front-held',
+    sale_external_id: 'paper-receipt-0412',
+    occurred_at: at,
+    currency: CURRENCY,
+    total: 540,
+    restock: true,
+    reason: 'Sold while the till was broken',
+    line_items: [{ sku: 'CANDLE', quantity: 1 }],
+  },
+});
+
 /** What was delivered to the shop before it opened. */
 const delivery = (start) => {
   const at = start + 8 * HOUR;

@@ -1,4 +1,4 @@
-import type { Health, SubjectType, WebhookOrdering } from './webhooks';
+import type { DisabledBecause, Health, SubjectType, WebhookOrdering } from './webhooks';
 
 /** Types of `/switchboard/{webhooks-health,mapped-types}`: what the admin panel shows at a glance. */
 
@@ -42,6 +42,7 @@ export interface WebhookHealth extends HealthCounts {
   name: string;
   /** Why it was switched off, where that was not by hand. */
   disabled_reason: string | null;
+  disabled_because: DisabledBecause | null;
   ordering: WebhookOrdering;
   health: Health;
   /** null where nothing was answered. */

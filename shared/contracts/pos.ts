@@ -1,4 +1,5 @@
 import type { LocationSummary, PlacedMovement } from './stock';
+import type { DisabledBecause } from './webhooks';
 
 /** Types of `/switchboard/{connections,pos-events}…`; docs/tills.md#connections. Times are ISO 8601. */
 
@@ -81,6 +82,8 @@ export interface Connection {
   active: boolean;
   /** Why it is off, where its owner did not switch it off. */
   disabled_reason: string | null;
+  /** The same as a code, as a webhook has it. */
+  disabled_because: DisabledBecause | null;
   revoked_at: string | null;
   last_seen_at: string | null;
   /** The till's clock minus ours, in seconds, at its last signed request. */

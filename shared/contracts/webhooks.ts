@@ -41,6 +41,18 @@ export interface Subject {
   label: string;
 }
 
+export const DISABLED_CODES = ['failed_deliveries', 'failing_hours', 'gone', 'other_site'] as const;
+export type DisabledCode = (typeof DISABLED_CODES)[number];
+
+/**
+ * Why something was switched off, for whoever says it in another language than English:
+ * `failed_deliveries` has the number `deliveries`, `failing_hours` has `hours`.
+ */
+export interface DisabledBecause {
+  code: DisabledCode;
+  values: Readonly<Record<string, number>>;
+}
+
 /** As handlers of hooks get it. Times are ISO 8601 with an explicit offset. */
 export interface Webhook {
   id: number;
@@ -50,6 +62,8 @@ export interface Webhook {
   events: string[];
   active: boolean;
   disabled_reason: string | null;
+  /** The same as a code; null, too, for a reason that the plugin did not give. */
+  disabled_because: DisabledBecause | null;
   disabled_at: string | null;
   consecutive_failures: number;
   payload: WebhookPayload;

@@ -70,6 +70,7 @@ describeEach(oneDatabase(), 'deliveries that fail in a row', (database) => {
       active: false,
       consecutive_failures: THRESHOLD,
       disabled_reason: expect.stringContaining(`${THRESHOLD} failed deliveries in a row`),
+      disabled_because: { code: 'failed_deliveries', values: { deliveries: THRESHOLD } },
       disabled_at: expect.stringMatching(/\+00:00$/),
     });
     // Announced after the commit that is seen above, so it may be a moment later.

@@ -57,6 +57,7 @@ describe('webhooks', () => {
         'consecutive_failures',
         'created_at',
         'disabled_at',
+        'disabled_because',
         'disabled_reason',
         'events',
         'filter',

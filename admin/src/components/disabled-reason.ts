@@ -1,34 +1,34 @@
 import { useCallback } from 'react';
+import type { DisabledBecause, DisabledCode } from '../../../shared/contracts/webhooks';
 import { type TextKey, useText } from '../utils/text';
 
-/** What the server keeps as the reason that something was switched off, which is English. */
-const KNOWN: readonly [RegExp, TextKey][] = [
-  [/after (\d+) failed deliver/, 'banner.reason'],
-  [/answered 410/, 'reason.gone'],
-  [/no attempt succeeded for ([\d.]+) hour/, 'reason.silent'],
-  [/^It came from another site/, 'reason.elsewhere'],
-];
-
-/** Whether it is off because an import or a transfer brought it, not because anything failed. */
-export const cameFromElsewhere = (reason: string): boolean =>
-  reason.startsWith('It came from another site');
-
-/** The text for a reason and the number in it; undefined for one that the server does not give. */
-export const knownReason = (reason: string): { key: TextKey; n: number } | undefined => {
-  for (const [pattern, key] of KNOWN) {
-    const found = pattern.exec(reason);
-    if (found) return { key, n: Number(found[1] ?? 0) };
-  }
-  return undefined;
+const TEXTS: Readonly<Record<DisabledCode, TextKey>> = {
+  failed_deliveries: 'banner.reason',
+  failing_hours: 'reason.silent',
+  gone: 'reason.gone',
+  other_site: 'reason.elsewhere',
 };
 
-/** Says such a reason in the reader's language, without a full stop at its end. */
-export const useReason = (): ((reason: string) => string) => {
+/** Why something was switched off, as the server says it. */
+export interface SwitchedOff {
+  disabled_reason: string | null;
+  disabled_because: DisabledBecause | null;
+}
+
+/** The text of a reason's code, and the number in it. */
+export const textOf = ({ code, values }: DisabledBecause): { key: TextKey; n: number } => ({
+  key: TEXTS[code],
+  n: values.deliveries ?? values.hours ?? 0,
+});
+
+/** Says why in the reader's language, without a full stop; a reason without a code as it is. */
+export const useReason = (): ((off: SwitchedOff) => string) => {
   const text = useText();
   return useCallback(
-    (reason) => {
-      const known = knownReason(reason);
-      return known ? text(known.key, { n: known.n }) : reason.replace(/\.$/, '');
+    ({ disabled_because: because, disabled_reason: reason }) => {
+      if (!because) return (reason ?? '').replace(/\.$/, '');
+      const { key, n } = textOf(because);
+      return text(key, { n });
     },
     [text]
   );

@@ -14,6 +14,7 @@ import { countPending, type Pending } from '../webhooks/delivering/store/pending
 import { rollupsSince } from '../webhooks/health/fill-rollups';
 import { readEndedByHour, readRollups, type Rollup } from '../webhooks/health/rollups';
 import { toHealth } from '../webhooks/health/webhook-health';
+import { disabledBecause } from '../webhooks/rules/disabled-because';
 import { HOUR_MS } from '../webhooks/rules/hours';
 import {
   DELIVERIES_TABLE,
@@ -182,6 +183,7 @@ export const readHealth = async (strapi: Core.Strapi, now: number): Promise<Heal
       webhook_id: id,
       name: row.name,
       disabled_reason: row.disabled_reason,
+      disabled_because: disabledBecause(row.disabled_reason),
       ordering: row.ordering ?? 'none',
       health: toHealth(strapi, row, unfinished),
       ...chart.counts,

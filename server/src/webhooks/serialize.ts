@@ -7,6 +7,7 @@ import type {
 import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
 import { headerNames } from './own-headers';
 import { storedFilter } from './rules/data-filter';
+import { disabledBecause } from './rules/disabled-because';
 import type { Spell } from './rules/health';
 import { chosenEvents } from './rules/chosen-events';
 import type { WebhookRow } from './tables';
@@ -39,6 +40,7 @@ export const toWebhook = (row: WebhookRow): Webhook => ({
   events: chosenEvents(row.events),
   active: Boolean(row.active),
   disabled_reason: row.disabled_reason,
+  disabled_because: disabledBecause(row.disabled_reason),
   disabled_at: isoTimeOrNull(row.disabled_at),
   consecutive_failures: Number(row.consecutive_failures),
   payload: row.payload ?? 'full',

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { cameFromElsewhere, knownReason } from '../../../admin/src/components/disabled-reason';
+import { textOf } from '../../../admin/src/components/disabled-reason';
 import { CAME_FROM_ANOTHER_SITE } from '../../../server/src/database/site-instance';
 import { continueFailing, type Failing } from '../../../server/src/webhooks/rules/failing';
+import { disabledBecause } from '../../../server/src/webhooks/rules/disabled-because';
 import { countByCause } from '../../../admin/src/pages/deliveries/causes';
 import {
   filterOf,
@@ -19,7 +20,7 @@ import {
   schemaOf,
 } from '../../../admin/src/pages/webhooks/filter-conditions';
 import type { WebhookHealth } from '../../../shared/contracts/overview';
-import type { Health } from '../../../shared/contracts/webhooks';
+import { DISABLED_CODES, type Health } from '../../../shared/contracts/webhooks';
 
 describe('the log that an address asks for', () => {
   test('is without tests where no state is named, and of one webhook on its page', () => {
@@ -66,27 +67,36 @@ test.each([
   });
 });
 
-test('why something was switched off is known in the words that the server keeps', () => {
-  const reasonOf = (run: Partial<Failing>, limits: { failures: number; failingHours: number }) => {
+test('each reason that the server keeps has a code with its number, and a text', () => {
+  const reasonOf = (
+    run: Partial<Failing>,
+    { isGone = false, ...limits }: { failures: number; failingHours: number; isGone?: boolean }
+  ) => {
     const fresh = { consecutiveFailures: 0, failedAttempts: 0, failingSince: null };
-    const last = { ok: false, ended: 'failed', at: 24 * 3_600_000 } as const;
+    const last = { ok: false, ended: 'failed', at: 24 * 3_600_000, isGone } as const;
     return continueFailing({ ...fresh, ...run }, [last], limits).reason ?? '';
   };
   const limits = { failures: 20, failingHours: 24 };
-  expect(knownReason(reasonOf({ consecutiveFailures: 19 }, limits))).toEqual({
-    key: 'banner.reason',
-    n: 20,
-  });
-  expect(knownReason(reasonOf({ failedAttempts: 500, failingSince: 0 }, limits))).toEqual({
-    key: 'reason.silent',
-    n: 24,
-  });
-  expect(knownReason(CAME_FROM_ANOTHER_SITE)?.key).toBe('reason.elsewhere');
-  expect(cameFromElsewhere(CAME_FROM_ANOTHER_SITE)).toBe(true);
-  expect(knownReason('Switched off because its receiver answered 410: it is gone.')?.key).toBe(
-    'reason.gone'
-  );
-  expect(knownReason('Somebody wrote this.')).toBeUndefined();
+  const reasons = [
+    reasonOf({ consecutiveFailures: 19 }, limits),
+    reasonOf({ failedAttempts: 500, failingSince: 0 }, limits),
+    reasonOf({}, { ...limits, isGone: true }),
+    CAME_FROM_ANOTHER_SITE,
+  ].map(disabledBecause);
+  expect(reasons).toEqual([
+    { code: 'failed_deliveries', values: { deliveries: 20 } },
+    { code: 'failing_hours', values: { hours: 24 } },
+    { code: 'gone', values: {} },
+    { code: 'other_site', values: {} },
+  ]);
+  expect(reasons.map((one) => textOf(one!))).toEqual([
+    { key: 'banner.reason', n: 20 },
+    { key: 'reason.silent', n: 24 },
+    { key: 'reason.gone', n: 0 },
+    { key: 'reason.elsewhere', n: 0 },
+  ]);
+  expect(reasons.map((one) => one!.code).sort()).toEqual([...DISABLED_CODES].sort());
+  expect([null, 'Somebody wrote this.'].map(disabledBecause)).toEqual([null, null]);
 });
 
 describe('a filter by conditions', () => {
@@ -194,6 +204,7 @@ describe('what needs somebody', () => {
     name: `W${id}`,
     ordering: 'none',
     disabled_reason: null,
+    disabled_because: null,
     health: {
       state: 'healthy',
       failing_since: null,
@@ -233,7 +244,7 @@ describe('what needs somebody', () => {
   test('counts records that wait for a mapping and tills that were switched off', () => {
     const till = {
       ...{ id: 3, name: 'Front', active: false, disabled_reason: 'why', revoked_at: null },
-      ...{ silent_since: null, expected_every_minutes: 30 },
+      ...{ silent_since: null, expected_every_minutes: 30, disabled_because: null },
     };
     const needs = needsOfTills([till, { ...till, id: 4, revoked_at: '2030-01-01T00:00:00Z' }], {
       needs_mapping: 2,
@@ -246,6 +257,7 @@ describe('what needs somebody', () => {
     const till = {
       ...{ id: 3, name: 'Front', active: true, disabled_reason: null, revoked_at: null },
       ...{ silent_since: '2030-01-01T12:04:00Z', expected_every_minutes: 30 },
+      disabled_because: null,
     };
     const none = { needs_mapping: 0, failed: 0 };
     expect(needsOfTills([till, { ...till, id: 4, silent_since: null }], none)).toEqual([

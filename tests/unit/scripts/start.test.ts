@@ -25,12 +25,14 @@ beforeAll(async () => {
 });
 afterAll(() => close(taken));
 
-const start = (env: Record<string, string>) => {
-  const { status, stderr } = spawnSync(process.execPath, [path.resolve('scripts/start.mjs')], {
+const run = (args: string[], env: Record<string, string> = {}) =>
+  spawnSync(process.execPath, [path.resolve('scripts/start.mjs'), ...args], {
     env: { PORT: String(free[0]), RECEIVER_PORT: String(free[1]), ...env },
     encoding: 'utf8',
     timeout: 20_000,
   });
+const start = (env: Record<string, string>) => {
+  const { status, stderr } = run([], env);
   return { status, said: stderr.trim() };
 };
 
@@ -64,4 +66,22 @@ it('says that HOST is not this computer, and not that a port is in use', () => {
   const { status, said } = start({ HOST: '192.0.2.1' });
   expect(said).toContain('HOST=192.0.2.1 (EADDRNOTAVAIL)');
   expect(status).toBe(1);
+});
+
+it('prints its flags for --help, and starts nothing', () => {
+  // Where it would start, it would say that the port is in use.
+  const { status, stdout, stderr } = run(['--help'], { PORT: String(port) });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toContain('--engine database|bullmq');
+});
+
+it.each([
+  [['--engine', 'redis'], 'There is no engine "redis": --engine takes database or bullmq.'],
+  [
+    ['--frehs'],
+    'npm start cannot take --frehs. It takes --fresh, --engine database|bullmq and --help.',
+  ],
+])('refuses %j before anything starts', (args, message) => {
+  const { status, stdout, stderr } = run(args);
+  expect({ status, stdout, said: stderr.trim() }).toEqual({ status: 1, stdout: '', said: message });
 });

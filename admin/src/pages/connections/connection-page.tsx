@@ -34,7 +34,6 @@ const Content = ({ connection }: { connection: Connection }) => {
     name,
     type,
     key,
-    disabled_reason: offBecause,
     last_seen_at: seen,
     last_error: error,
     last_error_at: at,
@@ -66,8 +65,8 @@ const Content = ({ connection }: { connection: Connection }) => {
           >
             {!connection.active && (
               <Typography role="status" textColor="neutral800">
-                {offBecause
-                  ? text('connection.off.because', { reason: say(offBecause) })
+                {connection.disabled_reason
+                  ? text('connection.off.because', { reason: say(connection) })
                   : text('connection.off.hint')}
               </Typography>
             )}

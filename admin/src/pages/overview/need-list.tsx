@@ -12,14 +12,14 @@ const Sentence = ({ need }: { need: Need }) => {
   const cause = useCause();
   const absolute = useAbsoluteTime();
   const say = useReason();
-  const { at, cause: why, reason, values } = need;
+  const { at, cause: why, off, values } = need;
   return (
     <Typography textColor="neutral800">
       {text(need.text, {
         ...values,
         at: at ? absolute(at) : '',
         cause: why ? cause.short(why) : '',
-        reason: reason ? say(reason) : '',
+        reason: off ? say(off) : '',
       })}
     </Typography>
   );

@@ -1,7 +1,7 @@
 import type { AdminAction } from '../../../../shared/contracts/permissions';
 import type { WebhookHealth } from '../../../../shared/contracts/overview';
 import type { Connection } from '../../../../shared/contracts/pos';
-import { cameFromElsewhere } from '../../components/disabled-reason';
+import type { SwitchedOff } from '../../components/disabled-reason';
 import type { TextKey } from '../../utils/text';
 
 /** A way to mend what is wrong: where it leads, under `/plugins/switchboard`. */
@@ -22,7 +22,7 @@ export interface Need {
   /** A cause of the server's, to be said in plain words. */
   cause?: string;
   /** Why the server switched something off, to be said likewise. */
-  reason?: string;
+  off?: SwitchedOff;
   /** An instant of the sentence; ISO 8601. */
   at?: string;
   remedies: Remedy[];
@@ -60,7 +60,7 @@ const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null
   if (state === 'off') {
     if (reason === null && left === 0) return null;
     // Nothing failed, and switching it on may send to receivers that are another site's.
-    if (reason !== null && cameFromElsewhere(reason)) {
+    if (webhook.disabled_because?.code === 'other_site') {
       return {
         ...base,
         harm: 2,
@@ -148,6 +148,7 @@ export const needsOfTills = (
     | 'name'
     | 'active'
     | 'disabled_reason'
+    | 'disabled_because'
     | 'revoked_at'
     | 'silent_since'
     | 'expected_every_minutes'
@@ -195,12 +196,12 @@ export const needsOfTills = (
   ),
   ...connections
     .filter(({ active, disabled_reason: why, revoked_at: gone }) => !active && why && gone === null)
-    .map(({ id, name, disabled_reason: reason }) => ({
+    .map(({ id, name, disabled_reason, disabled_because }) => ({
       id: `connection-${id}`,
       tone: 'warning' as const,
       text: 'needs.connection.off' as const,
       values: { name },
-      reason: reason ?? '',
+      off: { disabled_reason, disabled_because },
       remedies: [{ label: 'needs.open' as const, to: `connections/${id}` }],
     })),
 ];

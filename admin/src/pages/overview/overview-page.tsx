@@ -1,12 +1,20 @@
 import { Flex } from '@strapi/design-system';
-import { Layouts, Page } from '@strapi/strapi/admin';
+import { Layouts, Page, useStrapiApp } from '@strapi/strapi/admin';
 import { Panel } from '../../components/panel';
 import { useAccess } from '../../permissions';
+import { PLUGIN_ID } from '../../pluginId';
 import { useModules } from '../../services/settings';
 import { useText } from '../../utils/text';
 import { FiguresPanel } from './figures-panel';
 import { NeedList } from './need-list';
 import { useNeeds } from './use-needs';
+
+/** What the site shows above everything else on this page. */
+const OwnOfTheSite = () => {
+  const getPlugin = useStrapiApp('OverviewPage', (state) => state.getPlugin);
+  const components = getPlugin(PLUGIN_ID)?.getInjectedComponents('overview', 'top') ?? [];
+  return components.map(({ name, Component }) => <Component key={name} />);
+};
 
 const OverviewPage = () => {
   const text = useText();
@@ -21,6 +29,7 @@ const OverviewPage = () => {
       <Layouts.Header title={text('nav.overview')} subtitle={text('overview.subtitle')} />
       <Layouts.Content>
         <Flex direction="column" alignItems="stretch" gap={6}>
+          <OwnOfTheSite />
           <Panel title={text('needs.title')}>
             {isUnknown && needs.length === 0 ? (
               text('error.load')

@@ -1,6 +1,6 @@
 import { Button, Flex, Typography } from '@strapi/design-system';
 import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
-import { knownReason, useReason } from '../../components/disabled-reason';
+import { useReason } from '../../components/disabled-reason';
 import { useAbsoluteTime } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useUpdateWebhook } from '../../services/webhooks';
@@ -25,8 +25,8 @@ export const SwitchOffBanner = ({ webhook }: { webhook: ManagedWebhook }) => {
     outcome(done, waiting === 'discard' ? 'banner.discarded' : 'banner.on');
   };
   const { disabled_at: at, disabled_reason: reason } = webhook;
-  const hasFailed = knownReason(reason ?? '')?.key === 'banner.reason';
-  const why = say(reason ?? '');
+  const hasFailed = webhook.disabled_because?.code === 'failed_deliveries';
+  const why = say(webhook);
   return (
     <Flex
       role="status"

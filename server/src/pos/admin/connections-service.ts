@@ -19,6 +19,7 @@ import { digestOf } from '../../stock/digest';
 import { locationNamed, noLocation } from '../../stock/locations';
 import { type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
 import { fieldErrors, type FieldProblem } from '../../http/validation';
+import { disabledBecause } from '../../webhooks/rules/disabled-because';
 import { settleArrivedConnections } from '../processing/arrivals';
 import { keyDigest } from '../intake/connection-lookup';
 import { POS_REFUSALS_TABLE } from '../intake/refusals-table';
@@ -78,6 +79,7 @@ const toConnection = (
   silent_since: isoTimeOrNull(silentAt),
   active: Boolean(row.active),
   disabled_reason: row.disabled_reason,
+  disabled_because: disabledBecause(row.disabled_reason),
   revoked_at: isoTimeOrNull(row.revoked_at),
   last_seen_at: isoTimeOrNull(row.last_seen_at),
   clock_skew_seconds: row.clock_skew_seconds === null ? null : Number(row.clock_skew_seconds),

@@ -4,6 +4,7 @@ import {
   DELIVERY_STATES,
   type DeliveryState,
   DELIVERY_STATUSES,
+  DISABLED_CODES,
   HEALTH_STATES,
   RATE_LIMITS,
   RECOVERY_STATES,
@@ -289,6 +290,11 @@ const healthOutput = z.object({
   oldest_at: nullable(isoDate).optional(),
 });
 
+const disabledBecause = z.object({
+  code: z.enum(DISABLED_CODES),
+  values: z.record(z.string(), z.number()),
+});
+
 export const webhookOutput = z.object({
   id: z.number().int(),
   name: z.string(),
@@ -296,6 +302,7 @@ export const webhookOutput = z.object({
   events: z.array(z.string()),
   active: z.boolean(),
   disabled_reason: nullable(z.string()),
+  disabled_because: nullable(disabledBecause),
   disabled_at: nullable(isoDate),
   consecutive_failures: z.number().int(),
   payload,
