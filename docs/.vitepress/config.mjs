@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import { sidebar } from './pages.mjs';
 
-const REPOSITORY = 'https://github.com/PUBLISHER/strapi-plugin-switchboard';
+const REPOSITORY = 'https://publisher.invalid/switchboard';
 const docs = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const root = path.dirname(docs);
 
