@@ -84,11 +84,18 @@ exports.lacks = (sample) => {
   return absent ? `there is no ${absent} on this machine` : null;
 };
 
+/** Not what a run in the sample's own folder left there. */
+const isOurs = (file) =>
+  !/(?:^|\/)(?:node_modules|\.next|var|vendor|target|events)(?:\/|$)|^go\/receiver$|\.exe$/.test(
+    path.relative(SAMPLES, file)
+  );
+
 const stateOf = (folder) => {
   const hash = createHash('sha256').update(process.version);
   for (const name of fs.readdirSync(folder, { recursive: true }).sort()) {
     const file = path.join(folder, name);
-    if (fs.statSync(file).isFile()) hash.update(`${name}\0`).update(fs.readFileSync(file));
+    if (isOurs(file) && fs.statSync(file).isFile())
+      hash.update(`${name}\0`).update(fs.readFileSync(file));
   }
   return hash.digest('hex').slice(0, 12);
 };
@@ -104,7 +111,6 @@ exports.install = (sample) => {
   const finished = path.join(folder, '.installed');
   if (fs.existsSync(finished)) return { folder, command: run };
   fs.rmSync(folder, { recursive: true, force: true });
-  const isOurs = (file) => !/(?:^|\/)(?:node_modules|\.next|var|vendor|target)$/.test(file);
   fs.cpSync(source, folder, { recursive: true, filter: isOurs });
   const [program, ...args] = installOf(sample);
   if (program) {

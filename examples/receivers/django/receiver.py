@@ -89,7 +89,10 @@ def receive(request):
         return HttpResponse(status=400)
     # What cannot be stored is Django's 500, which asks for the next try.
     is_new = store(delivery_id, raw_body)
-    print("stored" if is_new else "seen before", event, delivery_id, flush=True)
+    outcome = "stored" if is_new else "seen before"
+    # In one piece: `print` writes its parts one by one, among those of other threads.
+    sys.stdout.write(f"{outcome} {event} {delivery_id}\n")
+    sys.stdout.flush()
     return HttpResponse(status=204)
 
 

@@ -89,7 +89,10 @@ async def receive(request: Request) -> Response:
     # In a thread: a disk that is slow must not hold up other requests. What cannot be stored is
     # FastAPI's 500, which asks for the next try.
     is_new = await run_in_threadpool(store, delivery_id, raw_body)
-    print("stored" if is_new else "seen before", event, delivery_id, flush=True)
+    outcome = "stored" if is_new else "seen before"
+    # In one piece: `print` writes its parts one by one, among those of other threads.
+    sys.stdout.write(f"{outcome} {event} {delivery_id}\n")
+    sys.stdout.flush()
     return Response(status_code=204)
 
 

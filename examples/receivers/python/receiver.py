@@ -75,7 +75,10 @@ class Receiver(BaseHTTPRequestHandler):
         if not re.fullmatch(r"[0-9a-f-]{36}", delivery_id):
             return 400
         is_new = store(delivery_id, raw_body)
-        print("stored" if is_new else "seen before", event, delivery_id, flush=True)
+        outcome = "stored" if is_new else "seen before"
+        # In one piece: `print` writes its parts one by one, among those of other threads.
+        sys.stdout.write(f"{outcome} {event} {delivery_id}\n")
+        sys.stdout.flush()
         return 204
 
     def answer(self, status):

@@ -18,7 +18,7 @@ export interface SlotClaimsOptions<L extends Lease> {
   announce(group: number | null, at?: number): void;
   /** Has rows claimed, and starts them. */
   take(claim: () => Promise<L[]>): Promise<void>;
-  logFault(message: string, error: unknown): void;
+  logFault(what: string, error: unknown): void;
 }
 
 export interface SlotClaims {
