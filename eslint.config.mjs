@@ -10,6 +10,7 @@ export default tseslint.config(
       'playground/.strapi/**',
       'playground/types/**',
       'coverage/**',
+      'docs/.vitepress/.temp/**',
     ],
   },
   ...tseslint.configs.recommended,
