@@ -11,7 +11,11 @@ const { createEvents } = require('./server/events');
  * strapi-plugin-switchboard.
  */
 module.exports = {
-  /** Switchboard makes its hooks in `register()`: in every plugin's `bootstrap()` they are there. */
+  /**
+   * Switchboard makes its hooks in `register()`: in every plugin's `bootstrap()` they are there.
+   *
+   * @param {{ strapi: import('@strapi/strapi').Core.Strapi }} context
+   */
   bootstrap({ strapi }) {
     if (strapi.plugin('switchboard')) declareEvents(strapi);
   },
