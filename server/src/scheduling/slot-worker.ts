@@ -212,7 +212,6 @@ export const createSlotWorker = <L extends Lease, Outcome>(
   const turns = createSlotTurns<L>({
     store,
     slots,
-    concurrency: options.concurrency,
     concurrencyPerGroup: options.concurrencyPerGroup,
     isHeldUp: () => recorder.isFull(),
     isStopping: () => stopping,
