@@ -116,6 +116,12 @@ export class GroupSlots<L extends Lease> {
     return running > 0 && tookMs !== null && tookMs < milliseconds;
   }
 
+  /** Whether the node has slots for all that the cap of the group allows. */
+  reachesCap(id: number): boolean {
+    const { cap, running } = this.of(id);
+    return cap - running <= this.nodeCap - this.running;
+  }
+
   /** How many rows of the group one slot takes one after the other within that time, as far as is known. */
   inTurn(id: number, milliseconds: number): number {
     const { tookMs, limit, cap, ahead } = this.of(id);

@@ -128,26 +128,38 @@ export const createSlotTurns = <L extends Lease>({
   /** When rows were claimed last, of whatever group, on a clock that only goes forward. */
   let claimedAt = Number.NEGATIVE_INFINITY;
 
-  /** A group that has no row here and waits for a slot comes before what others would claim ahead. */
-  const isAhead = (group: number, tookMs: number): boolean =>
-    mayClaimAhead(group) && slots.turnsOver(group, tookMs) && newcomers.size === 0;
+  /** Whether this node can do all that the group's cap allows, and a claim for each row would come late. */
+  const isOwn = (group: number): boolean =>
+    slots.reachesCap(group) && slots.turnsOver(group, QUICK_MS);
+
+  /**
+   * Whether rows are claimed that have to wait. Where the group is the only one here, what waits could be
+   * under way on another node, unless this one does all that the cap allows. A group that has no row here
+   * and waits for a slot comes first.
+   */
+  const isAhead = (group: number): boolean =>
+    mayClaimAhead(group) &&
+    newcomers.size === 0 &&
+    (turns.size > 1 ? slots.turnsOver(group, STEADY_MS) : isOwn(group));
 
   /** Whether nothing is claimed of a group for now: every slot has its row, and enough of them wait. */
   const isNodeBusy = (group: number): boolean =>
     isHeldUp() ||
     claims >= CLAIMS_AT_ONCE ||
-    (slots.free === 0 && !(isAhead(group, STEADY_MS) && slots.hasMuchRoom));
+    (slots.free === 0 && !(isAhead(group) && slots.hasMuchRoom));
 
   /** How many to claim of a group within its cap: for its free slots, and some ahead. */
   const roomFor = (group: number): number => {
     if (isNodeBusy(group)) return 0;
-    if (isAhead(group, STEADY_MS)) return Math.min(CLAIM_AT_ONCE, slots.roomFor(group));
-    const inTurn = mayClaimAhead(group) ? slots.inTurn(group, STEADY_MS) : 1;
+    if (isAhead(group)) return Math.min(CLAIM_AT_ONCE, slots.roomFor(group));
+    const isShared = turns.size > 1 && mayClaimAhead(group);
+    const inTurn = isShared ? slots.inTurn(group, STEADY_MS) : 1;
     return Math.min(CLAIM_AT_ONCE, slots.freeFor(group), slots.free * inTurn);
   };
 
   /** The same beyond its cap, where nobody else holds any. */
-  const roomAhead = (group: number): number => (isAhead(group, QUICK_MS) ? roomFor(group) : 0);
+  const roomAhead = (group: number): number =>
+    isAhead(group) && isOwn(group) ? roomFor(group) : 0;
 
   const claim = async (group: number, room: number, ahead: number): Promise<Claimed> => {
     let answer: Claimed = { isDrained: false, isFull: false, isAlone: false };
