@@ -9,11 +9,21 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { support } from '../bench/lib/support.mjs';
 import { dumpDatabase } from './lib/fixture-dump.mjs';
-import { fillSite, firstOptions, RECEIVER_URL } from './lib/fixture-world.mjs';
+import { EMPTY, fillSite, firstOptions, RECEIVER_URL } from './lib/fixture-world.mjs';
 import { ROOT } from './lib/paths.mjs';
 
 const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
 const TARGET = path.join(ROOT, 'tests/fixtures/databases', version);
+
+/** A table that is new, and that nobody thought of in scripts/lib/fixture-world.mjs. */
+const refuseEmpty = async (kind, name) => {
+  const tables = await support('databases').readEverything(kind, name);
+  const empty = Object.keys(tables).filter(
+    (table) =>
+      table.startsWith('switchboard_') && tables[table].length === 0 && !EMPTY.includes(table)
+  );
+  if (empty.length > 0) throw new Error(`${kind}: nothing is in ${empty.join(', ')}`);
+};
 
 const make = async (kind) => {
   const { startSite } = support('site');
@@ -22,6 +32,7 @@ const make = async (kind) => {
   try {
     const notes = await fillSite(site, receiver);
     await site.kill('SIGTERM');
+    await refuseEmpty(kind, site.databaseName);
     const text = dumpDatabase(kind, site.databaseName).replaceAll(receiver.url, RECEIVER_URL);
     fs.mkdirSync(TARGET, { recursive: true });
     fs.writeFileSync(path.join(TARGET, `${kind}.sql`), text);

@@ -1,5 +1,15 @@
-import path from 'node:path';
 import { support } from '../../bench/lib/support.mjs';
+import { leaveWaiting, makeShop } from './fixture-shop.mjs';
+import {
+  createReceiverState,
+  failInOrder,
+  failOnce,
+  failSoon,
+  leaveUnsent,
+  makeWebhooks,
+  recover,
+  replay,
+} from './fixture-webhooks.mjs';
 
 /**
  * What a fixture's webhooks post to instead of the receiver that it was made with; a test puts its
@@ -9,8 +19,6 @@ export const RECEIVER_URL = 'http://receiver.fixture.test/';
 
 const API = '/api/fw-crm/v1';
 const POS_ACTIONS = ['connections.read', 'pos-events.read'];
-
-const loadTill = () => support(path.join('..', 'api', 'pos-till'));
 
 const callerOf = (site) => async (method, route, body, as) => {
   const answer = await site.request(method, route, { body, as });
@@ -22,12 +30,17 @@ const callerOf = (site) => async (method, route, body, as) => {
 const makeContacts = async (call) => {
   const crm = (resource, body) => call('POST', `${API}/${resource}`, body);
   const tag = await crm('tags', { name: 'Newsletter', slug: 'newsletter' });
-  const company = await crm('companies', { name: 'Analytical Engines', domain: 'engines.test' });
+  const company = await crm('companies', {
+    name: 'Analytical Engines',
+    domain: 'engines.test',
+    owner_id: 1,
+  });
   const stage = await crm('deal-stages', { name: 'Proposal', position: 1, probability: 40 });
   const ada = await crm('contacts', {
     email: 'Ada@Fixture.test',
     first_name: 'Ada',
     last_name: 'Lovelace',
+    phone: '+44 20 7946 0018',
     company_id: company.id,
     status: 'subscribed',
     owner_id: 1,
@@ -45,66 +58,12 @@ const makeContacts = async (call) => {
     stage_id: stage.id,
     contact_id: ada.id,
     company_id: company.id,
+    owner_id: 1,
   });
-  await crm('tasks', { title: 'Ring Ada', type: 'call', contact_id: ada.id, deal_id: deal.id });
+  const about = { contact_id: ada.id, company_id: company.id, deal_id: deal.id, owner_id: 1 };
+  await crm('tasks', { title: 'Ring Ada', type: 'call', ...about });
   await crm('campaigns', { title: 'Spring', subject: 'Hello', total: 3, sent: 2, failed: 1 });
-};
-
-/** Items, levels and movements, and records of tills in every state but `pending` and `failed`. */
-const makeStock = async (site, call) => {
-  const { createItem, createTill, allProcessed } = loadTill();
-  await createItem(site, 'TEA', 100, { gtin: '4006381333931', name: 'Tea' });
-  await createItem(site, 'CUP', 10);
-  const { data: shop } = await call('POST', '/switchboard/locations', {
-    name: 'Shop',
-    code: 'shop',
-  });
-  const till = await createTill(site, {
-    name: 'Till with a map',
-    group: 'high street',
-    locations: [{ ref: 'front', location: shop.id }],
-  });
-  const trial = await createTill(site, { name: 'Trial till', mode: 'test' });
-  const revoked = await createTill(site, { name: 'Stolen till' });
-  await call('POST', `/switchboard/connections/${revoked.id}/revoke`);
-  const sale = { external_id: 'SALE-1', location_ref: 'front' };
-  const requests = [
-    () => till.count([['TEA', 50]], { external_id: 'COUNT-1', location_ref: 'front' }),
-    () => till.sale([['TEA', 3]], sale),
-    () =>
-      till.refund('SALE-1', {
-        external_id: 'REFUND-1',
-        line_items: [{ sku: 'TEA', quantity: 1 }],
-      }),
-    () => till.refund('NEVER-SEEN', { external_id: 'REFUND-2' }),
-    () => till.sale([['NO-SUCH-SKU', 1]], { ...sale, external_id: 'SALE-2' }),
-    () =>
-      till.sale(
-        [
-          ['CUP', 2],
-          ['NO-SUCH-SKU', 1],
-        ],
-        { ...sale, external_id: 'SALE-3' }
-      ),
-    () => trial.sale([['CUP', 4]], { external_id: 'SALE-1' }),
-  ];
-  for (const request of requests) {
-    const answer = await request();
-    if (answer.status !== 202) throw new Error(`a till's record: ${answer.status} ${answer.text}`);
-    await allProcessed(site);
-  }
-  const forged = await till.send('sale', {}, { secret: trial.secret });
-  if (forged.status !== 401) throw new Error(`a forged record: ${forged.status} ${forged.text}`);
-  const named = { 'Till with a map': till, 'Trial till': trial, 'Stolen till': revoked };
-  return {
-    till,
-    secrets: Object.entries(named).map(([name, { id, key, secret }]) => ({
-      id,
-      name,
-      key,
-      secret,
-    })),
-  };
+  return ada;
 };
 
 /** Who may do what, with changes that somebody made to what the plugin gave. */
@@ -172,22 +131,43 @@ const fillTheRest = (site) =>
 
 const RESOURCES = ['contacts', 'tags', 'companies', 'deals', 'deal-stages', 'tasks', 'campaigns'];
 
+const day = (shift) => new Date(Date.now() + shift * 86_400_000).toISOString().slice(0, 10);
+
+/** Routes whose answers a later version is to give as well, whatever it adds to them. */
+const toldBy = ({ contact, records }) => [
+  ...records.map((id) => `/switchboard/pos-events/${id}`),
+  `/switchboard/contacts/${contact}/purchases`,
+  `/switchboard/sales-days?from=${day(-3)}&to=${day(3)}&group=connection`,
+  '/switchboard/mapping-inbox',
+  '/switchboard/mapping-inbox/resolved',
+  '/switchboard/pos-refusals',
+  '/switchboard/transfers',
+  '/switchboard/stocktakes',
+  '/switchboard/items',
+  `${API}/webhook-recoveries`,
+  `${API}/webhooks/journal?limit=100`,
+];
+
+const noteDelivery = ({ request, delivery_id, webhook_id, event, status, tries, ...rest }) => {
+  const { state, subject, replayed, error } = rest;
+  const { body } = request;
+  return { delivery_id, webhook_id, event, status, tries, state, subject, replayed, error, body };
+};
+
 /** What the site answers about its rows, to compare a later version's answers with. */
-const whatIsThere = async (call, webhooks) => {
+const whatIsThere = async (call, webhooks, told) => {
   const list = async (route) =>
     (await call('GET', `${route}${route.includes('?') ? '&' : '?'}per_page=100`)).data;
   const deliveries = [];
-  for (const { id } of webhooks) {
-    for (const delivery of await list(`${API}/webhooks/${id}/deliveries`)) {
-      const { delivery_id, webhook_id, event, status, tries, request } = delivery;
-      deliveries.push({ delivery_id, webhook_id, event, status, tries, body: request.body });
-    }
-  }
+  for (const { id } of webhooks)
+    deliveries.push(...(await list(`${API}/webhooks/${id}/deliveries`)).map(noteDelivery));
   const records = {};
   for (const resource of RESOURCES) records[resource] = await list(`${API}/${resource}`);
   records.trashed = await list(`${API}/contacts?trashed=true`);
   const events = await list('/switchboard/pos-events');
   const levels = await list('/switchboard/levels');
+  const answers = {};
+  for (const route of toldBy(told)) answers[route] = (await call('GET', route)).data;
   return {
     deliveries,
     records,
@@ -202,86 +182,69 @@ const whatIsThere = async (call, webhooks) => {
       location: location.code ?? location,
       quantity,
     })),
+    answers,
   };
+};
+
+/** A webhook as it is in the end, but for what changes by itself. */
+const noteWebhook = async (call, { id }) => {
+  const webhook = await call('GET', `${API}/webhooks/${id}`);
+  const { name, secret, headers, events, active, disabled_reason: reason } = webhook;
+  const { payload, filter, ordering, rate_per_second, concurrency, health } = webhook;
+  const settings = { payload, filter, ordering, rate_per_second, concurrency };
+  const state = { active, disabled_reason: reason, health: { state: health.state } };
+  return { id, name, secret, headers, events, ...settings, ...state };
 };
 
 /**
- * Fills a site, over its routes where they can do it, until every table of the plugin has a row.
+ * Fills a site, over its routes where they can do it, until every table of the plugin has a row but
+ * those of `EMPTY`.
  * @param site a site of tests/support that was started with `options` of `firstOptions`
- * @param receiver a receiver of tests/support; it must answer as `respond` says
+ * @param receiver a receiver of tests/support; how it answers is decided here
  * @returns notes: what a test cannot read from the database, such as secrets in clear
  */
 export const fillSite = async (site, receiver) => {
-  const { waitFor } = support('wait');
   const call = callerOf(site);
+  const { state, respond } = createReceiverState();
   receiver.respond(respond);
-  const makeWebhook = (name, route, events) =>
-    call('POST', `${API}/webhooks`, { name, url: `${receiver.url}${route}`, events });
-  const webhooks = [
-    await makeWebhook('Every event', 'ok', ['*']),
-    await makeWebhook('Switched off by failures', 'dead', ['email.complained']),
-    await makeWebhook('Failing', 'failing', ['campaign.sent']),
-    await makeWebhook('Switched off by hand', 'ok', ['deal.won']),
-  ];
-  const [every, dead, failing, byHand] = webhooks;
-  const isOff = async () => !(await call('GET', `${API}/webhooks/${dead.id}`)).active;
-
-  await makeContacts(call);
-  const { till, secrets } = await makeStock(site, call);
+  const made = await makeWebhooks(call, receiver.url);
+  const contact = await makeContacts(call);
+  const { till, secrets, records } = await makeShop(site, call);
   const access = await makeAccess(site, call);
   await fillTheRest(site);
-  await call('POST', `${API}/webhooks/${every.id}/test`);
-  await waitFor(
-    async () => {
-      await site.control('send', { event: 'email.complained', data: { name: 'x' } });
-      return isOff();
-    },
-    60_000,
-    'the dead webhook to be switched off'
-  );
-  const pending = async (id) => {
-    const { data } = await call('GET', `${API}/webhooks/${id}/deliveries?status=pending`);
-    return data;
-  };
-  await waitFor(
-    async () => (await pending(every.id)).length === 0,
-    60_000,
-    'everything to be sent'
-  );
+  await failSoon(site, call, made);
 
   // From here the usual schedule: what fails waits.
-  await site.restart({ options: { webhooks: { pollSeconds: 1 } } });
-  await site.control('send', { event: 'campaign.sent', data: { total: 3 } });
-  await waitFor(
-    async () => (await pending(failing.id)).some(({ tries }) => tries === 1),
-    30_000,
-    'one failed try'
-  );
-  await site.restart({ options: { webhooks: { dispatch: false }, pos: { process: false } } });
-  await site.control('send', { event: 'deal.won', data: { title: 'Waits', note: 'ä ☃ 𝄞' } });
-  await call('PATCH', `${API}/webhooks/${byHand.id}`, { active: false });
-  for (const id of ['SALE-WAITS', 'SALE-FAILED']) {
-    const answer = await till.sale([['CUP', 1]], { external_id: id });
-    if (answer.status !== 202) throw new Error(`a late sale: ${answer.status} ${answer.text}`);
-  }
-  await site.control('sql', {
-    statement:
-      "UPDATE switchboard_pos_events SET state = 'failed', due_at = NULL, tries = 5, error = 'gave up' WHERE external_digest IN (SELECT external_digest FROM (SELECT external_digest, external_id FROM switchboard_pos_events) AS found WHERE external_id = 'SALE-FAILED')",
+  await site.restart({ options: { webhooks: { pollSeconds: 1, journalDays: 3650 } } });
+  state.works = true;
+  await failOnce(site, call, made);
+  await recover(site, call, made);
+  const replayed = await replay(call, receiver.url);
+  const firsts = await failInOrder(site, call, made);
+
+  await site.restart({
+    options: { webhooks: { dispatch: false, journalDays: 3650 }, pos: { process: false } },
   });
+  await leaveUnsent(site, call, made, firsts);
+  await leaveWaiting(site, call, till);
+
+  const { removed: _gone, ...left } = made;
+  const webhooks = [];
+  for (const one of [...Object.values(left), replayed]) webhooks.push(await noteWebhook(call, one));
   return {
     receiver: RECEIVER_URL,
     admin: support('accounts').FIRST_ADMIN,
-    webhooks: webhooks.map(({ id, name, secret }) => ({ id, name, secret })),
+    webhooks,
     connections: secrets,
-    ...(await whatIsThere(call, webhooks)),
+    ...(await whatIsThere(call, webhooks, { contact: contact.id, records })),
     ...access,
   };
 };
+
+/** Tables whose rows live for seconds. */
+export const EMPTY = ['switchboard_manual_requests'];
 
 /** Short waits, so that a webhook fails for good in seconds. */
 export const firstOptions = {
   webhooks: { pollSeconds: 1, retryScheduleSeconds: [1], disableAfterFailures: 2 },
 };
-
-const respond = (request) =>
-  request.path === '/ok' ? {} : { status: 500, body: 'not now', headers: { 'x-reason': 'tests' } };

@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import type { DeliveryState, Subject } from '../../shared/contracts/webhooks';
 import { type DatabaseKind, runSql } from './databases';
 import { ROOT } from './paths';
 import { type Site, type SiteOptions, startSite } from './site';
@@ -11,8 +12,14 @@ export interface FixtureNotes {
   /** What the webhooks' URLs begin with; `startFixture` puts a receiver's there. */
   receiver: string;
   admin: { email: string; password: string };
-  /** Oldest first. */
-  webhooks: { id: number; name: string; secret: string }[];
+  /** Oldest first; since 0.2.0 with what else it is told to be, headers of its own included. */
+  webhooks: {
+    id: number;
+    name: string;
+    secret: string;
+    headers?: Record<string, string>;
+    [setting: string]: unknown;
+  }[];
   connections: { id: number; name: string; key: string; secret: string }[];
   deliveries: {
     delivery_id: string;
@@ -21,12 +28,19 @@ export interface FixtureNotes {
     status: string;
     tries: number;
     body: string;
+    /** Since 0.2.0, like the three below. */
+    state?: DeliveryState;
+    subject?: Subject | null;
+    replayed?: boolean;
+    error?: string | null;
   }[];
   /** By resource of `/api/fw-crm/v1`, and `trashed`, the contacts in the bin. */
   records: Record<string, Record<string, unknown>[]>;
   /** Of tills, newest first. */
   events: { event_id: number; external_id: string; kind: string; state: string }[];
   levels: { sku: string; location: string; quantity: number }[];
+  /** `data` of what further routes answered; since 0.2.0. */
+  answers?: Record<string, object>;
   /** Has the role CRM Manager, from which somebody took two permissions away. */
   manager: { email: string; password: string; applicationPassword: string };
   /** A role of the site's own. */
@@ -39,8 +53,16 @@ export interface FixtureNotes {
 /** The versions of which there are databases, oldest first. */
 export const fixtureVersions = (): string[] => fs.readdirSync(FOLDER).sort();
 
-export const fixtureNotes = (version: string, kind: DatabaseKind): FixtureNotes =>
-  JSON.parse(fs.readFileSync(path.join(FOLDER, version, `${kind}.json`), 'utf8'));
+/** @param receiverUrl as given to `loadFixture`: what was sent may name it too */
+export const fixtureNotes = (
+  version: string,
+  kind: DatabaseKind,
+  receiverUrl?: string
+): FixtureNotes => {
+  const text = fs.readFileSync(path.join(FOLDER, version, `${kind}.json`), 'utf8');
+  const { receiver } = JSON.parse(text) as FixtureNotes;
+  return JSON.parse(text.replaceAll(receiver, receiverUrl ?? receiver));
+};
 
 /**
  * Puts a database of an earlier version into an empty one.
