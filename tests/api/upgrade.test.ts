@@ -1,4 +1,8 @@
-import { type Delivery, DELIVERY_STATES, type ManagedWebhook } from '../../shared/contracts/webhooks';
+import {
+  type Delivery,
+  DELIVERY_STATES,
+  type ManagedWebhook,
+} from '../../shared/contracts/webhooks';
 import { signBody } from '../../server/src/pos/rules/signature';
 import { databases, describeEach, readEverything } from '../support/databases';
 import { fixtureNotes, fixtureVersions, loadFixture, startFixture } from '../support/fixtures';
