@@ -20,6 +20,8 @@ interface Group<L> {
  * there are slots would be used up before the next one is there.
  */
 const AHEAD_MS = 50;
+/** A group of which one row takes less is quick, in milliseconds. */
+const QUICK_MS = 40;
 /** How much the latest row counts towards how long one takes. */
 const LATEST = 0.2;
 
@@ -110,28 +112,10 @@ export class GroupSlots<L extends Lease> {
     return group.waiting.length === 0 || group.waiting.length < wanted / 2;
   }
 
-  /** Whether rows of the group run that take less than that: those that wait for them wait no longer. */
-  turnsOver(id: number, milliseconds: number): boolean {
-    const { running, tookMs } = this.of(id);
-    return running > 0 && tookMs !== null && tookMs < milliseconds;
-  }
-
-  /** Whether the node has slots for all that the cap of the group allows. */
-  reachesCap(id: number): boolean {
-    const { cap, running } = this.of(id);
-    return cap - running <= this.nodeCap - this.running;
-  }
-
-  /** How many rows of the group one slot takes one after the other within that time, as far as is known. */
-  inTurn(id: number, milliseconds: number): number {
-    const { tookMs, limit, cap, ahead } = this.of(id);
-    if (tookMs === null || !ahead || limit < cap) return 1;
-    return Math.max(1, Math.floor(milliseconds / Math.max(tookMs, 1)));
-  }
-
-  /** Slots of the node that no row holds, waits for, or is about to be claimed for. */
-  get free(): number {
-    return Math.max(0, this.nodeCap - this.busy - this.reserved);
+  /** Whether a row takes so little time that a claim of the next ones would come late. */
+  isQuick(id: number): boolean {
+    const { tookMs } = this.of(id);
+    return tookMs !== null && tookMs < QUICK_MS;
   }
 
   /** Whether only the cap of the node keeps the group from having more rows. */

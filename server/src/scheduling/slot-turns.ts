@@ -5,6 +5,8 @@ import type { CappedWorkStore, GroupHandler, Lease } from './types';
 export interface SlotTurnsOptions<L extends Lease> {
   store: CappedWorkStore<L>;
   slots: GroupSlots<L>;
+  /** Pieces of work under way at once on this node. */
+  concurrency: number;
   /** The same of one group, on all nodes together. */
   concurrencyPerGroup: number;
   /** Whether nothing should be claimed for now, because recording lags behind. */
@@ -56,13 +58,8 @@ const CLAIMS_AT_ONCE = 4;
  * filled together. A turn's first claim waits for nobody: many turns wait for a slot of a full node.
  */
 const GATHER_MS = 10;
-/**
- * Rows that take less are claimed ahead within the cap of their group: what waits here, and could be
- * under way elsewhere, waits no longer than that.
- */
-const STEADY_MS = 250;
-/** Rows that take less are claimed ahead beyond it, too: a claim for each would come late. */
-const QUICK_MS = 40;
+/** So much of a node is filled with rows that are claimed ahead; what is left is for other groups. */
+const FILLED_AHEAD = 0.75;
 /** When a group is looked at again whose cap other nodes have used up: none of them says when it may go on. */
 const REST_MS = 250;
 /** The same where this node has, and says so as soon as a slot empties. */
@@ -96,14 +93,15 @@ const sleep = (milliseconds: number): Promise<void> =>
   });
 
 /**
- * What a slot worker does in a turn of a group: it claims for free slots and some rows ahead, and again
- * when half of those are gone: a claim is a transaction, so one for a row or two would cost more than
- * the rows. What is leased counts towards the group's cap on all nodes. Beyond the cap it claims only
- * while no other node holds any of the group, and only where its rows are quick.
+ * What a slot worker does in a turn of a group: it claims what fits into free slots, and again when
+ * some have emptied. What is leased counts towards the group's cap on all nodes, so it claims ahead
+ * only while no other node holds any of the group, and only where its rows are quick: with slower ones
+ * there is time to claim, and other nodes should get some.
  */
 export const createSlotTurns = <L extends Lease>({
   store,
   slots,
+  concurrency,
   concurrencyPerGroup,
   isHeldUp,
   isStopping,
@@ -122,49 +120,32 @@ export const createSlotTurns = <L extends Lease>({
   const node = createSignal();
   /** Rows of each group that were claimed in turns and hold a slot, or wait for one. */
   const held: RowsOfGroups = new Map();
-  /** Groups that have a turn, no row here, and wait for a slot of the node. */
-  const newcomers = new Set<number>();
+  /** Slots that claims under way are about to fill. */
+  let reserved = 0;
   let claims = 0;
   /** When rows were claimed last, of whatever group, on a clock that only goes forward. */
   let claimedAt = Number.NEGATIVE_INFINITY;
 
-  /** Whether this node can do all that the group's cap allows, and a claim for each row would come late. */
-  const isOwn = (group: number): boolean =>
-    slots.reachesCap(group) && slots.turnsOver(group, QUICK_MS);
+  const slotsFor = (group: number): number =>
+    Math.max(0, Math.min(slots.freeFor(group), concurrency - slots.busy - reserved, CLAIM_AT_ONCE));
 
-  /**
-   * Whether rows are claimed that have to wait. Where the group is the only one here, what waits could be
-   * under way on another node, unless this one does all that the cap allows. A group that has no row here
-   * and waits for a slot comes first.
-   */
-  const isAhead = (group: number): boolean =>
-    mayClaimAhead(group) &&
-    newcomers.size === 0 &&
-    (turns.size > 1 ? slots.turnsOver(group, STEADY_MS) : isOwn(group));
+  const isNodeBusy = (): boolean =>
+    isHeldUp() || claims >= CLAIMS_AT_ONCE || slots.busy + reserved >= concurrency;
 
-  /** Whether nothing is claimed of a group for now: every slot has its row, and enough of them wait. */
-  const isNodeBusy = (group: number): boolean =>
-    isHeldUp() ||
-    claims >= CLAIMS_AT_ONCE ||
-    (slots.free === 0 && !(isAhead(group) && slots.hasMuchRoom));
+  const roomFor = (group: number): number => (isNodeBusy() ? 0 : slotsFor(group));
 
-  /** How many to claim of a group within its cap: for its free slots, and some ahead. */
-  const roomFor = (group: number): number => {
-    if (isNodeBusy(group)) return 0;
-    if (isAhead(group)) return Math.min(CLAIM_AT_ONCE, slots.roomFor(group));
-    const isShared = turns.size > 1 && mayClaimAhead(group);
-    const inTurn = isShared ? slots.inTurn(group, STEADY_MS) : 1;
-    return Math.min(CLAIM_AT_ONCE, slots.freeFor(group), slots.free * inTurn);
+  /** How many to claim where nobody else holds any, with some that wait for a slot. */
+  const roomAhead = (group: number): number => {
+    if (isHeldUp() || claims >= CLAIMS_AT_ONCE) return 0;
+    if (!mayClaimAhead(group) || !slots.isQuick(group)) return 0;
+    const left = Math.floor(concurrency * FILLED_AHEAD) - slots.busy - reserved;
+    return Math.max(0, Math.min(CLAIM_AT_ONCE, slots.roomFor(group, reserved), left));
   };
-
-  /** The same beyond its cap, where nobody else holds any. */
-  const roomAhead = (group: number): number =>
-    isAhead(group) && isOwn(group) ? roomFor(group) : 0;
 
   const claim = async (group: number, room: number, ahead: number): Promise<Claimed> => {
     let answer: Claimed = { isDrained: false, isFull: false, isAlone: false };
     const asked = Math.max(room, ahead);
-    slots.reserve(asked);
+    reserved += asked;
     claims += 1;
     claimedAt = performance.now();
     try {
@@ -191,7 +172,7 @@ export const createSlotTurns = <L extends Lease>({
         return leases;
       });
     } finally {
-      slots.reserve(-asked);
+      reserved -= asked;
       claims -= 1;
       node.give();
     }
@@ -218,7 +199,6 @@ export const createSlotTurns = <L extends Lease>({
           const room = roomFor(group);
           const ahead: number = isAlone ? roomAhead(group) : 0;
           const isAsked = room > 0 || ahead > 0;
-          if (isAsked) newcomers.delete(group);
           const claimed = isAsked ? await claim(group, room, ahead) : null;
           const { isDrained, isFull } = claimed ?? { isDrained: false, isFull: true };
           hasClaimed ||= isAsked;
@@ -227,11 +207,10 @@ export const createSlotTurns = <L extends Lease>({
             unfinished.delete(group);
             return null;
           }
-          if (!isFull && roomFor(group) === 0) turn.share();
+          if (!isFull && slotsFor(group) === 0) turn.share();
           if (!isFull) continue;
           // A busy node leaves the group to others at once; a group at its cap is for nobody now.
-          if (isNodeBusy(group)) {
-            if (!held.has(group)) newcomers.add(group);
+          if (isNodeBusy()) {
             if (!(await node.since(seen.node, NODE_WAIT_MS))) return store.now();
           } else if (!(await signal.since(seen.group, SLOT_WAIT_MS))) {
             return store.now() + (slots.freeFor(group) > 0 ? REST_MS : OWN_REST_MS);
@@ -239,7 +218,8 @@ export const createSlotTurns = <L extends Lease>({
         }
         return store.now();
       } finally {
-        for (const known of [turns, off, newcomers]) known.delete(group);
+        turns.delete(group);
+        off.delete(group);
       }
     },
 

@@ -212,6 +212,7 @@ export const createSlotWorker = <L extends Lease, Outcome>(
   const turns = createSlotTurns<L>({
     store,
     slots,
+    concurrency: options.concurrency,
     concurrencyPerGroup: options.concurrencyPerGroup,
     isHeldUp: () => recorder.isFull(),
     isStopping: () => stopping,

@@ -131,28 +131,6 @@ describe('a turn', () => {
     await worker.stop();
   });
 
-  it('of one of some groups claims ahead, so that a claim brings several rows', async () => {
-    const queue = createMemoryStore();
-    const groups = [1, 2, 3, 4, 5, 6, 7, 8];
-    for (const group of groups) queue.put(group, 50);
-    const { worker, most } = open(queue, 30, { concurrency: 8 });
-    await Promise.all(groups.map((group) => worker.takeTurn(group, forMs(20_000))));
-    expect(queue.claimed).toHaveLength(400);
-    expect(most()).toBe(8);
-    expect(queue.calls.claim).toBeLessThan(200);
-    await worker.stop();
-  });
-
-  it('of a group of which another node holds rows keeps to what the cap leaves', async () => {
-    const queue = createMemoryStore();
-    queue.put(1, 60);
-    await queue.claim(1, 3);
-    const { worker, most } = open(queue, 5);
-    await worker.takeTurn(1, forMs(200));
-    expect(most()).toBe(1);
-    await worker.stop();
-  });
-
   it('that begins on a full node has the next slot that empties', async () => {
     const queue = createMemoryStore();
     const groups = Array.from({ length: 40 }, (_none, index) => index + 1);
