@@ -4,7 +4,10 @@
 // routes that a site has not are no fault.
 
 /** Modules whose exported zod objects become components, named after their exports. */
-export const NAMED_SCHEMAS = ['./server/src/webhooks/managing/inputs.js'];
+export const NAMED_SCHEMAS = [
+  './server/src/webhooks/managing/inputs.js',
+  './server/src/webhooks/managing/outputs.js',
+];
 
 /** By handler. */
 export const managementOperations = {

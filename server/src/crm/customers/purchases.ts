@@ -6,7 +6,7 @@ import type { RouteConfig } from '../../feature';
 import type { ControllerFactory } from '../../http/controller';
 import { pageQuery, paginationMeta } from '../../http/pagination';
 import { parseInput } from '../../http/validation';
-import { pageOf } from '../../webhooks/managing/inputs';
+import { pageOf } from '../../webhooks/managing/outputs';
 import { crmRecords } from '../resources/crm-records';
 
 const query = z.object(pageQuery);

@@ -2,7 +2,7 @@ import { z } from '@strapi/utils';
 import type { ModuleId } from '../../../../shared/contracts/modules';
 import { requireModule } from '../../modules';
 import type { RouteConfig } from '../../feature';
-import { pageOf } from '../../webhooks/managing/inputs';
+import { pageOf } from '../../webhooks/managing/outputs';
 import { SHAPES } from '../catalogue/shapes';
 import type { Kind } from '../rules/kind-names';
 import { INPUTS } from './inputs';

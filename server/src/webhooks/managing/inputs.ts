@@ -4,10 +4,7 @@ import {
   DELIVERY_STATES,
   type DeliveryState,
   DELIVERY_STATUSES,
-  DISABLED_CODES,
-  HEALTH_STATES,
   RATE_LIMITS,
-  RECOVERY_STATES,
   SUBJECT_TYPES,
   WAITING_CHOICES,
   WEBHOOK_ORDERINGS,
@@ -20,7 +17,7 @@ import { judgeHeaders } from '../rules/own-headers';
 import { EVENT_NAME_MAX } from '../subscriptions/catalogue';
 import { coded } from '../../http/issue-codes';
 
-/** zod schemas of the management routes: they validate, and `strapi openapi generate` reads them. */
+/** zod schemas of what the management routes take: they validate, and `strapi openapi generate` reads them. */
 
 const events = z
   .array(z.string().min(1).max(EVENT_NAME_MAX))
@@ -37,7 +34,7 @@ const events = z
 const name = labelText();
 /** The longest that an old secret may go on signing, in hours. */
 const LONGEST_OVERLAP = 168;
-const payload = z.enum(WEBHOOK_PAYLOADS);
+export const payload = z.enum(WEBHOOK_PAYLOADS);
 const rate = z.number().min(RATE_LIMITS.least).max(RATE_LIMITS.most).nullable();
 const concurrency = z
   .number()
@@ -45,9 +42,9 @@ const concurrency = z
   .min(CONCURRENCY_LIMITS.least)
   .max(CONCURRENCY_LIMITS.most)
   .nullable();
-const ordering = z.enum(WEBHOOK_ORDERINGS);
+export const ordering = z.enum(WEBHOOK_ORDERINGS);
 /** What it may say is judged by `webhook-rules.ts`. */
-const filter = z.record(z.string(), z.unknown());
+export const filter = z.record(z.string(), z.unknown());
 const url = z.string().trim().min(1).max(2048);
 const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
   for (const { name, wrong } of judgeHeaders(given)) {
@@ -275,198 +272,3 @@ export type Replay = z.infer<typeof replayInput>;
 export type DeliveriesQuery = z.infer<typeof deliveriesQuery>;
 export type LogQuery = z.infer<typeof logQuery>;
 export type CausesQuery = z.infer<typeof causesQuery>;
-
-const isoDate = z.string();
-const nullable = <T extends z.ZodType>(type: T) => type.nullable();
-
-const healthOutput = z.object({
-  state: z.enum(HEALTH_STATES),
-  failing_since: nullable(isoDate),
-  paused_until: nullable(isoDate),
-  waiting: z.number().int(),
-  failing: z.number().int(),
-  /** Of a webhook that is off, and in the answer that switches one on. */
-  waiting_since: nullable(isoDate).optional(),
-  oldest_at: nullable(isoDate).optional(),
-});
-
-const disabledBecause = z.object({
-  code: z.enum(DISABLED_CODES),
-  values: z.record(z.string(), z.number()),
-});
-
-export const webhookOutput = z.object({
-  id: z.number().int(),
-  name: z.string(),
-  url: z.string(),
-  events: z.array(z.string()),
-  active: z.boolean(),
-  disabled_reason: nullable(z.string()),
-  disabled_because: nullable(disabledBecause),
-  disabled_at: nullable(isoDate),
-  consecutive_failures: z.number().int(),
-  payload,
-  filter: nullable(filter),
-  rate_per_second: nullable(z.number()),
-  concurrency: nullable(z.number().int()),
-  ordering,
-  header_names: z.array(z.string()),
-  previous_secret_until: nullable(isoDate),
-  answered_since_rotation: nullable(z.boolean()),
-  health: healthOutput,
-  created_at: isoDate,
-  updated_at: isoDate,
-});
-
-export const webhookWithSecretOutput = webhookOutput.extend({
-  /** Absent for whoever may not reveal secrets. */
-  secret: nullable(z.string()).optional(),
-  headers: z.record(z.string(), nullable(z.string())).optional(),
-});
-
-const answerOutput = z.object({
-  status: z.number().int(),
-  headers: z.record(z.string(), z.string()),
-  body: z.string(),
-  truncated: z.boolean(),
-});
-
-const sentHeaders = { url: z.string(), headers: z.record(z.string(), z.string()) };
-
-export const deliveryOutput = z.object({
-  id: z.number().int(),
-  delivery_id: z.string(),
-  webhook_id: z.number().int(),
-  event: z.string(),
-  subject: nullable(z.object({ type: subjectType, id: z.string(), label: z.string() })),
-  status: z.enum(DELIVERY_STATUSES),
-  state: z.enum(DELIVERY_STATES),
-  replayed: z.boolean(),
-  tries: z.number().int(),
-  first_attempt_at: nullable(isoDate),
-  next_attempt_at: nullable(isoDate),
-  created_at: isoDate,
-  finished_at: nullable(isoDate),
-  request: z.object({ ...sentHeaders, body: z.string() }),
-  answer: nullable(answerOutput),
-  error: nullable(z.string()),
-  duration_ms: nullable(z.number().int()),
-  attempts: z.array(
-    z.object({
-      at: isoDate,
-      request: z.object(sentHeaders),
-      answer: nullable(answerOutput),
-      error: nullable(z.string()),
-      duration_ms: z.number().int(),
-      manual: z.boolean(),
-    })
-  ),
-});
-
-export const recoveryOutput = z.object({
-  id: z.number().int(),
-  state: z.enum(RECOVERY_STATES),
-  matching: z.number().int(),
-  queued: z.number().int(),
-  sent: z.number().int(),
-  failed: z.number().int(),
-  created_at: isoDate,
-  finished_at: nullable(isoDate),
-});
-
-export const replayOutput = z.union([z.object({ matching: z.number().int() }), recoveryOutput]);
-
-export const recoveryPreviewOutput = z.object({
-  preview_id: z.string(),
-  matching: z.number().int(),
-  by_webhook: z.array(z.object({ webhook_id: z.number().int(), count: z.number().int() })),
-  oldest_at: nullable(isoDate),
-  sample: z.array(deliveryOutput),
-});
-
-export const testOutput = z.object({
-  ok: z.boolean(),
-  response_code: nullable(z.number().int()),
-  error: nullable(z.string()),
-  duration_ms: z.number().int(),
-  delivery_id: z.string(),
-});
-
-export const secretOutput = z.object({ secret: z.string() });
-export const revealedSecretOutput = z.object({ secret: nullable(z.string()) });
-
-export const filterPreviewOutput = z.object({
-  matched: z.number().int(),
-  of: z.number().int(),
-  samples: z.array(
-    z.object({
-      event: z.string(),
-      delivery_id: nullable(z.string()),
-      matched: z.boolean(),
-      data: z.unknown(),
-    })
-  ),
-});
-
-export const eventOutput = z.object({
-  event: z.string(),
-  label: z.string(),
-  group: z.string(),
-  module: nullable(z.string()),
-  description: nullable(z.string()),
-  schema: nullable(z.record(z.string(), z.unknown())),
-  example: z.unknown(),
-});
-
-const searchedFrom = nullable(isoDate);
-
-export const logOutput = z.object({
-  data: z.array(deliveryOutput),
-  meta: z.object({
-    next_cursor: nullable(z.string()),
-    total: z.number().int(),
-    total_capped: z.boolean(),
-    searched_from: searchedFrom.optional(),
-  }),
-});
-
-export const journalOutput = z.object({
-  data: z.array(
-    z.object({
-      id: z.string(),
-      event: z.string(),
-      created_at: isoDate,
-      site: z.string(),
-      data: z.record(z.string(), z.unknown()),
-    })
-  ),
-  next_cursor: z.string(),
-});
-
-export const causesOutput = z.object({
-  data: z.array(
-    z.object({
-      cause: z.string(),
-      webhook_id: z.number().int(),
-      count: z.number().int(),
-      first_at: isoDate,
-      last_at: isoDate,
-    })
-  ),
-  meta: z.object({ searched_from: searchedFrom }),
-});
-
-export const pageOf = <T extends z.ZodType>(row: T) =>
-  z.object({
-    data: z.array(row),
-    meta: z.object({
-      pagination: z.object({
-        page: z.number().int(),
-        per_page: z.number().int(),
-        page_count: z.number().int(),
-        total: z.number().int(),
-        total_capped: z.boolean().optional(),
-      }),
-      searched_from: searchedFrom.optional(),
-    }),
-  });

@@ -4,36 +4,38 @@ import { adminPolicies } from '../../access/admin-policies';
 import { requireModule } from '../../modules';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
 import {
-  causesOutput,
   causesQuery,
   createWebhookInput,
   deliveriesQuery,
-  deliveryOutput,
-  eventOutput,
   filterPreviewInput,
-  filterPreviewOutput,
-  journalOutput,
   journalQuery,
   listQuery,
-  logOutput,
   logQuery,
-  pageOf,
   recoveryInput,
-  recoveryOutput,
   recoveryPreviewInput,
-  recoveryPreviewOutput,
   replayInput,
-  replayOutput,
-  revealedSecretOutput,
   rotateInput,
-  secretOutput,
   testInput,
-  testOutput,
   updateWebhookInput,
   webhooksQuery,
+} from './inputs';
+import {
+  causesOutput,
+  deliveryOutput,
+  eventOutput,
+  filterPreviewOutput,
+  journalOutput,
+  logOutput,
+  pageOf,
+  recoveryOutput,
+  recoveryPreviewOutput,
+  replayOutput,
+  revealedSecretOutput,
+  secretOutput,
+  testOutput,
   webhookOutput,
   webhookWithSecretOutput,
-} from './inputs';
+} from './outputs';
 
 const idParam = { id: z.string().regex(/^[1-9]\d*$/) };
 const json = (schema: z.ZodType) => ({ body: { 'application/json': schema } });
