@@ -12,6 +12,11 @@ const LAG_MS = 2000;
  * for all that ended meanwhile together. The first outcome after a pause is recorded at once.
  */
 const GATHER_MS = 50;
+/**
+ * Where recording takes long, because the database or this process is busy, so much passes between the
+ * end of one and the next as it took, up to this: fewer and larger ones are what takes the load off.
+ */
+const LONGEST_REST_MS = 100;
 /** Pauses between tries while the database is away. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4000;
@@ -68,10 +73,12 @@ export const createRecorder = <Outcome>({
   /** Ends the pause in which outcomes gather. */
   let endPause: (() => void) | null = null;
   let isAlone = false;
-  let last = Number.NEGATIVE_INFINITY;
+  /** When the next recording may begin. */
+  let next = Number.NEGATIVE_INFINITY;
 
   const gather = async (): Promise<void> => {
-    const pause = last + GATHER_MS - now();
+    const waited = now() - (backlog[0]?.since ?? now());
+    const pause = waited > LAG_MS / 2 ? 0 : next - now();
     if (pause > 0 && backlog.length < RECORD_AT_ONCE && !hurrying && !isAlone) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pause);
@@ -84,7 +91,6 @@ export const createRecorder = <Outcome>({
     }
     isAwaited = false;
     isAlone = false;
-    last = now();
   };
 
   /**
@@ -115,7 +121,10 @@ export const createRecorder = <Outcome>({
       await gather();
       const batch = backlog.splice(0, RECORD_AT_ONCE);
       batchSince = batch[0]?.since ?? null;
+      const begun = now();
       await recordBatch(batch.map(({ outcome }) => outcome));
+      const took = now() - begun;
+      next = begun + Math.max(GATHER_MS, took + Math.min(took, LONGEST_REST_MS));
       batchSince = null;
     }
     recording = false;

@@ -58,6 +58,8 @@ const CLAIMS_AT_ONCE = 4;
  * filled together. A turn's first claim waits for nobody: many turns wait for a slot of a full node.
  */
 const GATHER_MS = 10;
+/** Where claims take longer than that, twice as much passes as the last one took, up to this. */
+const LONGEST_GATHER_MS = 50;
 /** So much of a node is filled with rows that are claimed ahead; what is left is for other groups. */
 const FILLED_AHEAD = 0.75;
 /** When a group is looked at again whose cap other nodes have used up: none of them says when it may go on. */
@@ -125,6 +127,8 @@ export const createSlotTurns = <L extends Lease>({
   let claims = 0;
   /** When rows were claimed last, of whatever group, on a clock that only goes forward. */
   let claimedAt = Number.NEGATIVE_INFINITY;
+  /** How long the last claim took, in milliseconds. */
+  let tookMs = 0;
 
   const slotsFor = (group: number): number =>
     Math.max(0, Math.min(slots.freeFor(group), concurrency - slots.busy - reserved, CLAIM_AT_ONCE));
@@ -147,7 +151,8 @@ export const createSlotTurns = <L extends Lease>({
     const asked = Math.max(room, ahead);
     reserved += asked;
     claims += 1;
-    claimedAt = performance.now();
+    const begun = performance.now();
+    claimedAt = begun;
     try {
       await take(async () => {
         const own = [...(held.get(group) ?? [])];
@@ -174,13 +179,15 @@ export const createSlotTurns = <L extends Lease>({
     } finally {
       reserved -= asked;
       claims -= 1;
+      tookMs = performance.now() - begun;
       node.give();
     }
     return answer;
   };
 
   const gather = async (group: number): Promise<void> => {
-    const pause = claimedAt + GATHER_MS - performance.now();
+    const rest = Math.min(Math.max(GATHER_MS, 2 * tookMs), LONGEST_GATHER_MS);
+    const pause = claimedAt + rest - performance.now();
     if (pause > 0 && roomFor(group) < concurrencyPerGroup / 2) await sleep(pause);
   };
 

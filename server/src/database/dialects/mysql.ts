@@ -1,11 +1,11 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsWith } from './add-rows';
-import { claimLocked } from './claim-locked';
 import { sparseColumn } from '../tables/sparse-index';
 import { insertOfValues } from './insert';
+import { countOf, leasedWithin } from './leased-within';
 import type { ClaimTable, Dialect, GroupsClaim, OwnedUpdate, SqlValue } from './types';
-import { qualified } from './types';
+import { allowedBeside, isFullWith, qualified } from './types';
 import { splitColumns } from './update-from-values';
 
 type Rows = [Record<string, unknown>[], unknown];
@@ -122,8 +122,12 @@ export const mysql: Dialect = {
         qualified(cap.groups),
         claim.group,
       ]);
-      const claimOf = (limit: number) => mysql.claimGroup(trx, table, { ...claim, limit });
-      return claimLocked(trx, claimOf, claim, cap);
+      const others = await countOf(leasedWithin(trx, table, claim.group, cap.counted));
+      const isAlone = others === 0;
+      const limit = allowedBeside(others, claim.limit, cap);
+      if (limit === 0) return { rows: [], isFull: true, isAlone };
+      const rows = await mysql.claimGroup(trx, table, { ...claim, limit });
+      return { rows, isFull: isFullWith(others, rows.length, limit, cap), isAlone };
     }),
 
   async updateOwned(executor, table, rows) {

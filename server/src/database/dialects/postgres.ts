@@ -1,13 +1,83 @@
 import type { Knex } from 'knex';
-import type { Dialect } from './types';
-import { qualified } from './types';
+import type { ClaimTable, Dialect, GroupCap, GroupClaim } from './types';
+import { allowedBeside, isFullWith, qualified } from './types';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsOnConflict } from './add-rows';
-import { claimLocked } from './claim-locked';
 import { columnTypesOf, insertOfArrays, insertOfValues } from './insert';
 import { updateFromValues } from './update-from-values';
 
 type Result = { rows: Record<string, unknown>[] };
+
+/** What others hold of the group, in the rows of a claim. */
+const OTHERS = 'sb_others';
+
+/**
+ * How a transaction begins that claims and does nothing else. What a crash of the server makes it forget is
+ * due again, as after a crash of the process: so it does not wait for the disk.
+ */
+const OF_ITS_OWN = [
+  'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  'SET LOCAL synchronous_commit TO off',
+];
+
+/** Numbers are written into statements that are several at once: those take no parameters. */
+const int = (value: number): string => {
+  if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is no whole number`);
+  return String(value);
+};
+
+const text = (value: string): string => `'${value.replaceAll("'", "''")}'`;
+
+const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+const named = ({ name, schema }: Pick<ClaimTable, 'name' | 'schema'>): string =>
+  schema ? `${identifier(schema)}.${identifier(name)}` : identifier(name);
+
+/**
+ * Has claims of a group follow one another: the statement after it sees what the claim before this one
+ * committed. A lock of claims alone: recording locks the rows of groups that fail, and whoever records
+ * many groups together would wait for each claim of those.
+ */
+const lockOfClaims = ({ group }: GroupClaim, { groups }: GroupCap): string => {
+  const name = text(`switchboard ${groups.schema ?? ''} ${groups.name}`);
+  return `SELECT pg_advisory_xact_lock(hashtext(${name}), ${int(group)})`;
+};
+
+/**
+ * Counts what others hold, and leases what that leaves. How much that is only the statement knows, and
+ * with a limit that the planner does not know it may read all that is due: so of two queries with limits
+ * of their own one finds nothing, and the rows of the other one are numbered.
+ */
+const claimBeside = (
+  table: ClaimTable,
+  { group, now, leaseUntil, owner, limit }: GroupClaim,
+  cap: GroupCap
+): string => {
+  const { atOnce, own, ahead, counted } = cap;
+  const ofGroup = `${named(table)} WHERE ${identifier(table.groupColumn)} = ${int(group)}`;
+  const left = Math.max(0, atOnce - own);
+  const except =
+    counted.except.length > 0 ? `AND id NOT IN (${counted.except.map(int).join()})` : '';
+  const due = (others: string, most: number): string =>
+    `SELECT id, due_at FROM ${ofGroup} AND due_at <= ${int(now)} AND (SELECT leased FROM room) ${others}
+     ORDER BY due_at, id LIMIT ${int(most)} FOR UPDATE SKIP LOCKED`;
+  return `WITH held AS (
+      SELECT count(*) AS leased FROM ${ofGroup}
+      AND due_at BETWEEN ${int(counted.from)} AND ${int(counted.until)} AND owner IS NOT NULL ${except}
+    ), room AS (
+      SELECT leased, greatest(least(${int(limit)}, ${int(left)} - leased),
+        CASE leased WHEN 0 THEN ${int(ahead)} ELSE 0 END) AS size FROM held
+    ), alone AS (${due('= 0', allowedBeside(0, limit, cap))}
+    ), beside AS (${due(`BETWEEN 1 AND ${int(left - 1)}`, Math.min(limit, left))}
+    ), claimed AS (
+      UPDATE ${named(table)} SET owner = ${text(owner)} || '/' || due_at, due_at = ${int(leaseUntil)} WHERE id IN (
+        SELECT id FROM (
+          SELECT id, row_number() OVER (ORDER BY due_at, id) AS nth
+          FROM (SELECT * FROM alone UNION ALL SELECT * FROM beside) due
+        ) numbered WHERE nth <= (SELECT size FROM room)
+      ) RETURNING *
+    ) SELECT leased AS ${OTHERS}, claimed.* FROM room LEFT JOIN claimed ON true`;
+};
 
 export const postgres: Dialect = {
   async insert(executor, target, rows) {
@@ -47,21 +117,21 @@ export const postgres: Dialect = {
     return result.rows;
   },
 
-  claimWithin(executor, table, claim, cap) {
-    const within = async (trx: Executor) => {
-      // The statements that follow see what the claim before this one committed. A lock of claims
-      // alone: recording locks the rows of groups that fail, and whoever records many groups together
-      // would wait for each claim of those.
-      await rawStatement(trx, 'SELECT pg_advisory_xact_lock(hashtext(?), ?::int)', [
-        `switchboard ${cap.groups.schema ?? ''} ${cap.groups.name}`,
-        claim.group,
-      ]);
-      const claimOf = (limit: number) => postgres.claimGroup(trx, table, { ...claim, limit });
-      return claimLocked(trx, claimOf, claim, cap);
-    };
-    return (executor as Knex.Transaction).isTransaction
-      ? within(executor)
-      : (executor as Knex).transaction(within, { isolationLevel: 'read committed' });
+  async claimWithin(executor, table, claim, cap) {
+    const isWithin = (executor as Knex.Transaction).isTransaction;
+    const statements = [
+      ...(isWithin ? [] : OF_ITS_OWN),
+      lockOfClaims(claim, cap),
+      claimBeside(table, claim, cap),
+    ];
+    // Together they are one transaction and one way to the server: the lock is held for no longer than
+    // the server takes, however busy this process is.
+    const answers = await rawStatement(executor, statements.join('; '), []);
+    const found = (answers as unknown as Result[]).at(-1)?.rows ?? [];
+    const others = Number(found[0]?.[OTHERS] ?? 0);
+    const rows = found.filter(({ id }) => id !== null);
+    const allowed = allowedBeside(others, claim.limit, cap);
+    return { rows, isFull: isFullWith(others, rows.length, allowed, cap), isAlone: others === 0 };
   },
 
   async claimGroups(executor, table, { groups, now, leaseUntil, owner }) {

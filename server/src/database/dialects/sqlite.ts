@@ -3,8 +3,9 @@ import { type Executor, rawStatement, rowsOf } from '../connection';
 import { padded, runForEach, runPrepared } from '../prepared';
 import { addOnConflict, addRowsOnConflict, sumsOf } from './add-rows';
 import { insertOfValues, valuesOf } from './insert';
+import { countOf, leasedWithin } from './leased-within';
 import type { ClaimTable, Dialect, InsertTarget, OwnedUpdate } from './types';
-import { countOf, qualified } from './types';
+import { qualified } from './types';
 import { updateFromValues } from './update-from-values';
 
 const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => {
@@ -98,8 +99,9 @@ export const sqlite: Dialect = {
   },
 
   async claimWithin(executor, table, { group, now, leaseUntil, owner, limit }, cap) {
-    const { atOnce, own, ahead, count } = cap;
+    const { atOnce, own, ahead, counted } = cap;
     const name = qualified(table);
+    const count = () => leasedWithin(executor, table, group, counted);
     // One statement, as above. A transaction would be held over several turns of the event loop, in
     // which another connection may wait for it without giving the loop back.
     const rows = (await rawStatement(
@@ -119,11 +121,11 @@ export const sqlite: Dialect = {
         limit,
         atOnce - own,
         ahead,
-        count(executor),
+        count(),
       ]
     )) as Record<string, unknown>[];
     // What was leased just now is among what is counted.
-    const others = (await countOf(count(executor))) - rows.length;
+    const others = (await countOf(count())) - rows.length;
     return { rows, isFull: others + own + rows.length >= atOnce, isAlone: others <= 0 };
   },
 

@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { GroupRoom } from '../../scheduling/types';
 import type { Executor, Statement } from '../connection';
 
@@ -41,8 +40,16 @@ export interface GroupCap {
   ahead: number;
   /** The table whose row with the group's id stands for the group. */
   groups: Pick<ClaimTable, 'name' | 'schema'>;
-  /** Counts the rows that are leased now, as `leased`. */
-  count(executor: Executor): Knex.QueryBuilder;
+  /** The rows that are counted. */
+  counted: LeasedSpan;
+}
+
+/** Rows of a group that somebody holds: those whose leases end between two times, epoch milliseconds. */
+export interface LeasedSpan {
+  from: number;
+  until: number;
+  /** Ids of rows that do not count. */
+  except: readonly number[];
 }
 
 /** How many rows may be leased beside those that others hold. */
@@ -52,11 +59,13 @@ export const allowedBeside = (
   { atOnce, own, ahead }: Pick<GroupCap, 'atOnce' | 'own' | 'ahead'>
 ): number => Math.max(0, Math.min(limit, atOnce - own - others), others === 0 ? ahead : 0);
 
-/** How many rows `count` found. */
-export const countOf = async (counting: Knex.QueryBuilder): Promise<number> => {
-  const [counted] = (await counting) as { leased: number | string }[];
-  return Number(counted?.leased ?? 0);
-};
+/** Whether the group has reached its cap, once so many of the rows that were allowed are leased. */
+export const isFullWith = (
+  others: number,
+  leased: number,
+  allowed: number,
+  { atOnce, own }: Pick<GroupCap, 'atOnce' | 'own'>
+): boolean => allowed === 0 || (leased === allowed && others + own + leased >= atOnce);
 
 /** A row that its owner changes: `set` reaches the database only while `owner` still holds the row. */
 export interface OwnedUpdate {

@@ -7,9 +7,11 @@ import {
   type ColumnType,
   getDialect,
   type GroupClaim,
+  type LeasedSpan,
   type OwnedUpdate,
 } from '../dialects';
-import { countOf, qualified } from '../dialects/types';
+import { countOf, leasedWithin } from '../dialects/leased-within';
+import { qualified } from '../dialects/types';
 import { withTransientRetry } from '../errors/retry';
 import { inStatements, insertRows } from '../insert-rows';
 import { runPrepared } from '../prepared';
@@ -138,19 +140,10 @@ export const createLeasedRows = (
       })
       .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
 
-  /** Rows of a group that anybody holds now. Only where leases end is looked at: one range of the index. */
-  const countLeased = (
-    executor: Executor,
-    group: number,
-    except: readonly number[]
-  ): Knex.QueryBuilder => {
+  /** Rows that anybody holds now. */
+  const leasedNow = (except: readonly number[]): LeasedSpan => {
     const at = now();
-    return table(strapi, executor, tableName)
-      .count({ leased: '*' })
-      .where(groupColumn, group)
-      .whereBetween('due_at', [at + 1, at + longestLeaseMs + CLOCKS_DIFFER_MS])
-      .whereNotNull('owner')
-      .whereNotIn('id', [...except]);
+    return { from: at + 1, until: at + longestLeaseMs + CLOCKS_DIFFER_MS, except };
   };
 
   /** Groups in which something waits, whether they are served now or not. */
@@ -238,7 +231,7 @@ export const createLeasedRows = (
             own: own.length,
             ahead: most,
             groups: groupTable,
-            count: (executor) => countLeased(executor, group, [...except, ...own]),
+            counted: leasedNow([...except, ...own]),
           }
         );
         return { leases: asClaimed(claim, rows), isFull, isAlone };
@@ -265,7 +258,7 @@ export const createLeasedRows = (
     },
 
     async countLeased(executor, group, except) {
-      return countOf(countLeased(executor, group, except));
+      return countOf(leasedWithin(executor, claimTable, group, leasedNow(except)));
     },
 
     async claimOne(id, forMs) {

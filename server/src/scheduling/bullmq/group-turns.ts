@@ -35,6 +35,8 @@ const RETRY_AFTER_ERROR_MS = 1000;
  * be in somebody's transaction, and turns in which nothing can be claimed would follow one another.
  */
 const QUIET_MS = 100;
+/** A turn asks for another node beside it no more often than this: the ticket may come to one that works on the group. */
+const SHARE_EVERY_MS = 250;
 
 interface Turn {
   slot: number;
@@ -112,11 +114,15 @@ export const createGroupTurns = ({
 
   const work = async ({ group, slot }: Ticket, turn: Turn): Promise<void> => {
     const until = performance.now() + TURN_MS;
+    let sharedAt = Number.NEGATIVE_INFINITY;
     try {
       turn.next = await handler.takeTurn(group, {
         isOver: () => stopping || performance.now() > until,
         share() {
-          if (slot + 1 < handler.turns.nodes) ask({ group, slot: slot + 1 });
+          const now = performance.now();
+          if (slot + 1 >= handler.turns.nodes || now - sharedAt < SHARE_EVERY_MS) return;
+          sharedAt = now;
+          ask({ group, slot: slot + 1 });
         },
       });
     } catch (error) {
