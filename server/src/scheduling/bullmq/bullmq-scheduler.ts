@@ -117,7 +117,7 @@ export const createBullmqScheduler = ({
 
   const open = (kind: string, handler: GroupHandler): void => {
     const tickets = ticketsOf(kind);
-    const look = () => loop.announce(handler.now());
+    const look = (afterMs: number) => loop.announce(handler.now() + afterMs);
     const turns = createGroupTurns({
       name: kind,
       handler,
@@ -146,7 +146,7 @@ export const createBullmqScheduler = ({
       // In a context of its own: what takes tickets goes on for as long as the process.
       if (link.isThere()) all.worker ??= detached(() => createWorker(kind, all));
       turns.allGone();
-      look();
+      look(0);
     };
     link.onChange(useRedis);
     if (link.isThere()) useRedis();

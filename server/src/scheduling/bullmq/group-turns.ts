@@ -7,8 +7,8 @@ export interface GroupTurnsOptions {
   handler: GroupHandler;
   /** Asks for a ticket. */
   ask(ticket: Ticket): void;
-  /** Has due groups looked for. */
-  look(): void;
+  /** Has due groups looked for, so many milliseconds from now. */
+  look(afterMs: number): void;
   logFault(what: string, error: unknown): void;
 }
 
@@ -37,6 +37,12 @@ const RETRY_AFTER_ERROR_MS = 1000;
 const QUIET_MS = 100;
 /** A turn asks for another node beside it no more often than this: the ticket may come to one that works on the group. */
 const SHARE_EVERY_MS = 250;
+
+/**
+ * For so long a look asks for no ticket of a group that another one has asked for: all due groups are found
+ * again and again, and most have a ticket that waits, or a turn on another node.
+ */
+const ASKED_MS = 500;
 
 interface Turn {
   slot: number;
@@ -67,6 +73,9 @@ export const createGroupTurns = ({
 }: GroupTurnsOptions): GroupTurns => {
   const groups = new Map<number, GroupState>();
   const running = new Set<Promise<void>>();
+  /** When a look asked for groups that have had no turn here since, on a clock that only goes forward. */
+  const asked = new Map<number, number>();
+  let forgotAt = Number.NEGATIVE_INFINITY;
   let stopping = false;
 
   const stateOf = (group: number): GroupState => {
@@ -94,9 +103,13 @@ export const createGroupTurns = ({
 
   const forget = (): void => {
     const now = performance.now();
+    if (Math.max(groups.size, asked.size) <= 2 * handler.turns.groups) return;
+    if (now - forgotAt < ASKED_MS) return;
+    forgotAt = now;
     for (const [group, { turn, rest, endedAt }] of groups) {
       if (!turn && !rest && now - endedAt > QUIET_MS) groups.delete(group);
     }
+    for (const [group, at] of asked) if (now - at > ASKED_MS) asked.delete(group);
   };
 
   const endTurn = (group: number, state: GroupState): void => {
@@ -109,7 +122,7 @@ export const createGroupTurns = ({
     if (again || (delay !== null && (delay <= 0 || stopping))) ask({ group, slot: turn.slot });
     else if (delay !== null) restFor(group, state, turn.slot, delay);
     // What was committed at the very end of the turn found a ticket that was about to go.
-    else look();
+    else look(0);
   };
 
   const work = async ({ group, slot }: Ticket, turn: Turn): Promise<void> => {
@@ -142,10 +155,15 @@ export const createGroupTurns = ({
     found(group) {
       const state = groups.get(group);
       if (state?.turn || state?.rest) return;
-      const quiet = state ? state.endedAt + QUIET_MS - performance.now() : 0;
+      const now = performance.now();
+      const quiet = state ? state.endedAt + QUIET_MS - now : 0;
       if (state && quiet > 0) restFor(group, state, 0, quiet);
-      else ask({ group, slot: 0 });
-      if (groups.size > 2 * handler.turns.groups) forget();
+      else if (now - (asked.get(group) ?? Number.NEGATIVE_INFINITY) < ASKED_MS) look(ASKED_MS);
+      else {
+        asked.set(group, now);
+        ask({ group, slot: 0 });
+      }
+      forget();
     },
 
     async take(ticket) {
@@ -158,6 +176,7 @@ export const createGroupTurns = ({
       if (state.rest) clearTimeout(state.rest.timer);
       state.rest = undefined;
       state.turn = { slot: ticket.slot };
+      asked.delete(ticket.group);
       const done: Promise<void> = work(ticket, state.turn).finally(() => running.delete(done));
       running.add(done);
       await done;
@@ -169,6 +188,7 @@ export const createGroupTurns = ({
     },
 
     allGone() {
+      asked.clear();
       for (const [group, state] of groups) endTurn(group, state);
     },
 

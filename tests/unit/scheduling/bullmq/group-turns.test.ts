@@ -113,6 +113,36 @@ describe('a group', () => {
     expect(asked).toEqual([ticket]);
   });
 
+  test('that looks find again and again is asked for once in a while, or after its turn', async () => {
+    const { turns, take, asked, looks } = open(async () => null);
+    turns.found(7);
+    turns.found(7);
+    turns.found(8);
+    expect([asked, looks()]).toEqual([[ticket, { group: 8, slot: 0 }], 1]);
+    await sleep(550);
+    turns.found(7);
+    expect(asked).toHaveLength(3);
+    await take(ticket);
+    await sleep(150);
+    turns.found(7);
+    expect(asked).toHaveLength(4);
+    turns.allGone();
+    turns.found(7);
+    expect(asked).toHaveLength(5);
+  });
+
+  test('asks for another node beside it no more than every quarter of a second', async () => {
+    const { take, asked } = open(async (_group, turn) => {
+      turn.share();
+      turn.share();
+      await sleep(300);
+      turn.share();
+      return null;
+    });
+    await take(ticket);
+    expect(asked).toEqual(Array(2).fill({ group: 7, slot: 1 }));
+  });
+
   test('whose turn fails comes back later', async () => {
     const { turns, take, asked, errors } = open(async () => {
       throw new Error('the database is away');

@@ -1,9 +1,9 @@
 import type { LeasedRows } from '../../../database/leases/types';
 import { LEASE_MS } from './lease-times';
 
-const EVERY_MS = 2000;
+const EVERY_MS = 1000;
 /** A lease that ended less long ago may be one that is being prolonged. */
-const SLACK_MS = 500;
+const SLACK_MS = 250;
 /** What ended longer ago is as old as what has come since. */
 const LONGEST_MS = 30_000;
 /** What two processes take for the time differs a little. */

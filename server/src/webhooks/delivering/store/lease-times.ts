@@ -2,7 +2,7 @@
  * How long a delivery is held whose process has died. While that lives it prolongs the lease, so this
  * need not be as long as an attempt.
  */
-export const LEASE_MS = 10_000;
+export const LEASE_MS = 8_000;
 /** What has waited for a slot for so long goes back to its place: another process may have one. */
 const LONGEST_WAIT_MS = 15_000;
 /** Of an attempt that is made by hand, whose lease nobody prolongs: beyond the deadline. */
