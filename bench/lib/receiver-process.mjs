@@ -2,8 +2,11 @@ import http from 'node:http';
 
 let delayMs = 0;
 let count = 0;
+/** When the last post came in, epoch milliseconds with fractions. */
+let cameAt = 0;
 
 const server = http.createServer((request, response) => {
+  cameAt = performance.timeOrigin + performance.now();
   const answer = () => {
     count += 1;
     response.writeHead(200, { 'content-type': 'text/plain', 'content-length': 2 });
@@ -23,7 +26,7 @@ const operations = {
     count = 0;
     return {};
   },
-  count: () => ({ count }),
+  count: () => ({ count, cameAt }),
 };
 
 process.on('message', (message) => process.send(operations[message.op](message)));

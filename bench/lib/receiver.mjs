@@ -3,7 +3,7 @@ import path from 'node:path';
 
 /**
  * A receiver in a process of its own, so that its work is not counted as the site's.
- * `configure({ delayMs })` sets how long it takes to answer; `count()` how much came since `reset()`.
+ * `configure({ delayMs })` sets how long it takes to answer; `count()` how much came since `reset()`, `last()` when the last post came, epoch milliseconds.
  */
 export const startReceiver = async () => {
   const child = fork(path.resolve(import.meta.dirname, 'receiver-process.mjs'), {
@@ -24,6 +24,7 @@ export const startReceiver = async () => {
     configure: ({ delayMs = 0 }) => ask({ op: 'configure', delayMs }),
     reset: () => ask({ op: 'reset' }),
     count: async () => (await ask({ op: 'count' })).count,
+    last: async () => (await ask({ op: 'count' })).cameAt,
     async close() {
       const ended = new Promise((resolve) => child.once('exit', resolve));
       child.disconnect();

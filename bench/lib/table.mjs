@@ -1,10 +1,11 @@
 const budgetOf = (row, database) =>
   typeof row.budget === 'function' ? row.budget(database) : row.budget;
 
-const isMet = (budget, ratio) => {
-  if (!budget || ratio === null) return null;
-  if (budget.max !== undefined) return ratio <= budget.max;
-  return ratio >= budget.min;
+const isMet = (budget, value, ratio) => {
+  const judged = budget?.of === 'value' ? value : ratio;
+  if (!budget || judged === null) return null;
+  if (budget.max !== undefined) return judged <= budget.max;
+  return judged >= budget.min;
 };
 
 /** One line of the table: a row's result beside its budget. */
@@ -13,7 +14,7 @@ export const judge = (row, database, result) => {
   const { value = null, baseline = null, note = null, skip = null, failed = false } = result;
   const ratio = result.ratio ?? (value !== null && baseline ? value / baseline : null);
   const { name, what, unit = '' } = row;
-  const met = isMet(budget, ratio);
+  const met = isMet(budget, value, ratio);
   return { database, name, what, unit, value, baseline, ratio, budget, met, note, skip, failed };
 };
 
@@ -23,9 +24,10 @@ const number = (value, unit) => {
   return `${value.toFixed(digits)}${unit.startsWith('/') ? unit : unit ? ` ${unit}` : ''}`;
 };
 
-const limit = (budget) => {
+const limit = (budget, unit) => {
   if (!budget) return '';
-  return budget.max !== undefined ? `<= ${budget.max}` : `>= ${budget.min}`;
+  const of = budget.of === 'value' ? ` ${unit}` : '';
+  return budget.max !== undefined ? `<= ${budget.max}${of}` : `>= ${budget.min}${of}`;
 };
 
 const cells = (line) => [
@@ -34,7 +36,7 @@ const cells = (line) => [
   number(line.value, line.unit),
   number(line.baseline, line.unit),
   line.ratio === null ? '-' : `${line.ratio.toFixed(2)} x`,
-  limit(line.budget),
+  limit(line.budget, line.unit),
   line.skip ?? (line.met === null ? '' : line.met ? 'yes' : 'NO'),
 ];
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { compare, median } from '../lib/measure.mjs';
 
 const EVENT = 'bench.event';
@@ -16,6 +17,10 @@ const SLOW_MS = 50;
 const SLOW_RECEIVERS = 4;
 const SLOW_EVENTS = 300;
 const HOST_EVENTS = 40;
+
+/** Posts to an idle site, each so many milliseconds after the one before. */
+const IDLE_POSTS = 100;
+const IDLE_MS = 60;
 
 const WITH_UNDICI = { webhooks: { client: 'undici' } };
 
@@ -109,6 +114,32 @@ export const rows = ({ inSite, inSiteWith, receiver, rounds }) => {
           });
         return compare(rounds, { value: () => drain(MANY_WEBHOOKS), baseline: () => drain(1) });
       },
+    },
+    {
+      name: 'commit-to-socket',
+      what: 'from a commit until its post is at the receiver, idle, median; from the call of a bare got',
+      unit: 'ms',
+      budget: { max: 5, of: 'value' },
+      run: () =>
+        withWebhooks(1, async (_ids, url) => {
+          const { last } = await receiver();
+          /** Each post's milliseconds, of which the median; the first ones are to warm up. */
+          const typical = async (op, count) => {
+            const took = [];
+            for (let post = 0; post < count; post += 1) {
+              const { from } = await inSite('one-post', { op, url, event: EVENT });
+              await pause(IDLE_MS);
+              took.push((await last()) - from);
+            }
+            return median(took);
+          };
+          await typical('publish', IDLE_POSTS);
+          await typical('got', IDLE_POSTS);
+          return compare(rounds, {
+            value: () => typical('publish', IDLE_POSTS),
+            baseline: () => typical('got', IDLE_POSTS),
+          });
+        }),
     },
     {
       name: 'slow-receivers',
