@@ -50,8 +50,10 @@ const CLAIM_AT_ONCE = 64;
 const SLOT_WAIT_MS = 100;
 /** The same where the whole node is busy: then another one may take the group. */
 const NODE_WAIT_MS = 500;
-/** Each claim has a connection of the site's pool, which recording and the site's requests need, too. */
-const CLAIMS_AT_ONCE = 4;
+/** Claims of this node under way at once: stores make several of them together. */
+const CLAIMS_AT_ONCE = 16;
+/** What a turn claims first of a group, at least: whether it has more than that, nobody knows before. */
+const FIRST_CLAIM = 2;
 /**
  * The least time between a claim of this node and the next one of a turn that has claimed before,
  * unless half of its slots are free: a claim is a transaction, so slots that empty one by one are
@@ -138,6 +140,10 @@ export const createSlotTurns = <L extends Lease>({
 
   const roomFor = (group: number): number => (isNodeBusy() ? 0 : slotsFor(group));
 
+  /** A first claim, beside others of groups that have a turn as well: most have little to do. */
+  const firstRoomFor = (group: number): number =>
+    Math.min(roomFor(group), Math.max(FIRST_CLAIM, Math.ceil((2 * concurrency) / turns.size)));
+
   /** How many to claim where nobody else holds any, with some that wait for a slot. */
   const roomAhead = (group: number): number => {
     if (isHeldUp() || claims >= CLAIMS_AT_ONCE) return 0;
@@ -203,8 +209,9 @@ export const createSlotTurns = <L extends Lease>({
         while (!isStopping() && !turn.isOver()) {
           if (hasClaimed) await gather(group);
           const seen = { group: signal.count(), node: node.count() };
-          const room = roomFor(group);
-          const ahead: number = isAlone ? roomAhead(group) : 0;
+          const room: number = hasClaimed ? roomFor(group) : firstRoomFor(group);
+          const mayBeAhead = isAlone && (hasClaimed || turns.size === 1);
+          const ahead: number = mayBeAhead ? roomAhead(group) : 0;
           const isAsked = room > 0 || ahead > 0;
           const claimed = isAsked ? await claim(group, room, ahead) : null;
           const { isDrained, isFull } = claimed ?? { isDrained: false, isFull: true };

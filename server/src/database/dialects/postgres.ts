@@ -1,5 +1,12 @@
 import type { Knex } from 'knex';
-import type { ClaimTable, Dialect, GroupCap, GroupClaim } from './types';
+import type {
+  CappedGroupClaim,
+  ClaimedWithin,
+  ClaimTable,
+  Dialect,
+  GroupCap,
+  GroupClaim,
+} from './types';
 import { allowedBeside, isFullWith, qualified } from './types';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsOnConflict } from './add-rows';
@@ -34,13 +41,16 @@ const named = ({ name, schema }: Pick<ClaimTable, 'name' | 'schema'>): string =>
   schema ? `${identifier(schema)}.${identifier(name)}` : identifier(name);
 
 /**
- * Has claims of a group follow one another: the statement after it sees what the claim before this one
+ * Has claims of a group follow one another: the statements after it see what the claim before this one
  * committed. A lock of claims alone: recording locks the rows of groups that fail, and whoever records
- * many groups together would wait for each claim of those.
+ * many groups together would wait for each claim of those. In the order of groups, so that two processes
+ * do not wait for each other.
  */
-const lockOfClaims = ({ group }: GroupClaim, { groups }: GroupCap): string => {
-  const name = text(`switchboard ${groups.schema ?? ''} ${groups.name}`);
-  return `SELECT pg_advisory_xact_lock(hashtext(${name}), ${int(group)})`;
+const lockOfClaims = (claims: readonly CappedGroupClaim[]): string => {
+  const groups = [...new Set(claims.map(({ claim }) => claim.group))].sort((a, b) => a - b);
+  const { name, schema } = (claims[0] as CappedGroupClaim).cap.groups;
+  const kind = `hashtext(${text(`switchboard ${schema ?? ''} ${name}`)})`;
+  return `SELECT ${groups.map((group) => `pg_advisory_xact_lock(${kind}, ${int(group)})`).join()}`;
 };
 
 /**
@@ -77,6 +87,35 @@ const claimBeside = (
         ) numbered WHERE nth <= (SELECT size FROM room)
       ) RETURNING *
     ) SELECT leased AS ${OTHERS}, claimed.* FROM room LEFT JOIN claimed ON true`;
+};
+
+/**
+ * Together they are one transaction and one way to the server: the locks are held for no longer than the
+ * server takes, however busy this process is.
+ */
+const claimAllWithin = async (
+  executor: Executor,
+  table: ClaimTable,
+  claims: readonly CappedGroupClaim[]
+): Promise<ClaimedWithin[]> => {
+  const before = [
+    ...((executor as Knex.Transaction).isTransaction ? [] : OF_ITS_OWN),
+    lockOfClaims(claims),
+  ];
+  const statements = [...before, ...claims.map(({ claim, cap }) => claimBeside(table, claim, cap))];
+  const answers = await rawStatement(executor, statements.join('; '), []);
+  const results = (answers as unknown as Result[]).slice(before.length);
+  return claims.map(({ claim, cap }, at) => {
+    const found = results[at]?.rows ?? [];
+    const others = Number(found[0]?.[OTHERS] ?? 0);
+    const rows = found.filter(({ id }) => id !== null);
+    const allowed = allowedBeside(others, claim.limit, cap);
+    return {
+      rows,
+      isFull: isFullWith(others, rows.length, allowed, cap),
+      isAlone: others === 0,
+    };
+  });
 };
 
 export const postgres: Dialect = {
@@ -118,21 +157,11 @@ export const postgres: Dialect = {
   },
 
   async claimWithin(executor, table, claim, cap) {
-    const isWithin = (executor as Knex.Transaction).isTransaction;
-    const statements = [
-      ...(isWithin ? [] : OF_ITS_OWN),
-      lockOfClaims(claim, cap),
-      claimBeside(table, claim, cap),
-    ];
-    // Together they are one transaction and one way to the server: the lock is held for no longer than
-    // the server takes, however busy this process is.
-    const answers = await rawStatement(executor, statements.join('; '), []);
-    const found = (answers as unknown as Result[]).at(-1)?.rows ?? [];
-    const others = Number(found[0]?.[OTHERS] ?? 0);
-    const rows = found.filter(({ id }) => id !== null);
-    const allowed = allowedBeside(others, claim.limit, cap);
-    return { rows, isFull: isFullWith(others, rows.length, allowed, cap), isAlone: others === 0 };
+    const [answer] = await claimAllWithin(executor, table, [{ claim, cap }]);
+    return answer as ClaimedWithin;
   },
+
+  claimAllWithin,
 
   async claimGroups(executor, table, { groups, now, leaseUntil, owner }) {
     const name = qualified(table);

@@ -52,6 +52,19 @@ export interface LeasedSpan {
   except: readonly number[];
 }
 
+export interface CappedGroupClaim {
+  claim: GroupClaim;
+  cap: GroupCap;
+}
+
+export interface ClaimedWithin {
+  rows: Record<string, unknown>[];
+  /** Whether the group has reached its cap. */
+  isFull: boolean;
+  /** Whether nobody else held any of it. */
+  isAlone: boolean;
+}
+
 /** How many rows may be leased beside those that others hold. */
 export const allowedBeside = (
   others: number,
@@ -118,14 +131,20 @@ export interface Dialect {
   /**
    * As `claimGroup`, with no more of the group leased at once than the cap allows: what is counted
    * is still so when the rows are leased, whichever nodes claim at the same time.
-   * @returns `isAlone` where nobody else held any of it
    */
   claimWithin(
     executor: Executor,
     table: ClaimTable,
     claim: GroupClaim,
     cap: GroupCap
-  ): Promise<{ rows: Record<string, unknown>[]; isFull: boolean; isAlone: boolean }>;
+  ): Promise<ClaimedWithin>;
+
+  /** As `claimWithin`, several in one way to the server, where the database has that. */
+  claimAllWithin?(
+    executor: Executor,
+    table: ClaimTable,
+    claims: readonly CappedGroupClaim[]
+  ): Promise<ClaimedWithin[]>;
 
   /**
    * Writes a batch, each row only `WHERE id = ? AND owner = ?`. Every row has the same columns.

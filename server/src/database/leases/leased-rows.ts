@@ -3,6 +3,8 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, rowsOf, type Statement, table } from '../connection';
 import {
+  type CappedGroupClaim,
+  type ClaimedWithin,
   type ClaimTable,
   type ColumnType,
   getDialect,
@@ -15,6 +17,7 @@ import { qualified } from '../dialects/types';
 import { withTransientRetry } from '../errors/retry';
 import { inStatements, insertRows } from '../insert-rows';
 import { runPrepared } from '../prepared';
+import { createCombining } from '../../runtime/combining';
 import { createTimeSlice } from '../../runtime/event-loop';
 import type { Executor } from './sql';
 import type { LeasedRow, LeasedRows, Settlement } from './types';
@@ -58,6 +61,9 @@ export interface LeasedRowsOptions {
  */
 const CLOCKS_DIFFER_MS = 5000;
 const SETTLE_CHUNK = 200;
+/** Claims under a cap: how many ways to the database at once, and how many claims each takes. */
+const TOGETHER = { underWay: 2, together: 16 };
+const ONE_BY_ONE = { underWay: 4, together: 1 };
 /** Entries of an index that one statement looks at for due times. */
 const LOOKED_AT_ONCE = 500;
 
@@ -146,6 +152,22 @@ export const createLeasedRows = (
     return { from: at + 1, until: at + longestLeaseMs + CLOCKS_DIFFER_MS, except };
   };
 
+  /**
+   * Claims under a cap follow one another, group by group, and each would have a connection of the
+   * site's pool, which recording and the site's requests need, too.
+   */
+  const claimCapped = createCombining<CappedGroupClaim, ClaimedWithin>(
+    (claims) =>
+      withTransientRetry(async () => {
+        const executor = await currentExecutor(strapi);
+        if (dialect.claimAllWithin) return dialect.claimAllWithin(executor, claimTable, claims);
+        return Promise.all(
+          claims.map(({ claim, cap }) => dialect.claimWithin(executor, claimTable, claim, cap))
+        );
+      }),
+    dialect.claimAllWithin ? TOGETHER : ONE_BY_ONE
+  );
+
   /** Groups in which something waits, whether they are served now or not. */
   const groupsAfter = async (executor: Executor, after: number): Promise<WaitingGroup[]> => {
     const waiting = dialect.waitingGroups(claimTable, after, LOOKED_AT_ONCE);
@@ -218,24 +240,14 @@ export const createLeasedRows = (
         return asClaimed(claim, await dialect.claimGroups(executor, claimTable, claim));
       }),
 
-    claimWithin: (group, limit, { atOnce, except, ahead }) =>
-      withTransientRetry(async () => {
-        const claim = { group, limit, ...newLease() };
-        const { own, limit: most } = ahead ?? { own: [], limit: 0 };
-        const { rows, isFull, isAlone } = await dialect.claimWithin(
-          await currentExecutor(strapi),
-          claimTable,
-          claim,
-          {
-            atOnce,
-            own: own.length,
-            ahead: most,
-            groups: groupTable,
-            counted: leasedNow([...except, ...own]),
-          }
-        );
-        return { leases: asClaimed(claim, rows), isFull, isAlone };
-      }),
+    async claimWithin(group, limit, { atOnce, except, ahead }) {
+      const claim = { group, limit, ...newLease() };
+      const { own, limit: most } = ahead ?? { own: [], limit: 0 };
+      const counted = leasedNow([...except, ...own]);
+      const cap = { atOnce, own: own.length, ahead: most, groups: groupTable, counted };
+      const { rows, isFull, isAlone } = await claimCapped({ claim, cap });
+      return { leases: asClaimed(claim, rows), isFull, isAlone };
+    },
 
     async lease(executor, free) {
       const { owner, leaseUntil } = newLease();

@@ -30,6 +30,7 @@ export interface LeasedRows {
   /**
    * The same, with so many rows of the group under a lease at once over all nodes. Claims of one
    * group follow one another, whichever nodes make them, so none counts without the one before it.
+   * Several that are asked for at once may be made together: never within a caller's transaction.
    */
   claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<LeasedRow>>;
 

@@ -73,6 +73,8 @@ const CACHED_CHARACTERS = 4_000_000;
 interface Cache {
   pieces: Map<number, Pieces>;
   characters: number;
+  /** What is being read, by message: claims that end together mostly want the same ones. */
+  reading: Map<number, Promise<ReadonlyMap<number, Pieces>>>;
 }
 
 const caches = new WeakMap<Core.Strapi, Cache>();
@@ -90,12 +92,50 @@ const remember = (cache: Cache, id: number, pieces: Pieces): void => {
   }
 };
 
+const readNow = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<ReadonlyMap<number, Pieces>> => {
+  const read = (await rows(strapi, executor)
+    .select('id', 'frame', 'data')
+    .whereIn('id', [...ids])) as Pick<MessageRow, 'id' | 'frame' | 'data'>[];
+  return new Map(read.map(({ id, frame, data }) => [Number(id), { frame, data }]));
+};
+
+/** Reads those that nobody is reading, and waits for all of them. */
+const readTogether = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  { reading }: Cache,
+  ids: readonly number[]
+): Promise<ReadonlyMap<number, Pieces>> => {
+  // A transaction may see messages that others do not.
+  if (strapi.db.inTransaction()) return readNow(strapi, executor, ids);
+  const unasked = ids.filter((id) => !reading.has(id));
+  if (unasked.length > 0) {
+    const asked = readNow(strapi, executor, unasked).finally(() => {
+      for (const id of unasked) reading.delete(id);
+    });
+    for (const id of unasked) reading.set(id, asked);
+  }
+  const found = new Map<number, Pieces>();
+  for (const answer of new Set(ids.map((id) => reading.get(id)))) {
+    for (const [id, pieces] of (await answer) ?? []) found.set(id, pieces);
+  }
+  return found;
+};
+
 const readMessages = async (
   strapi: Core.Strapi,
   executor: Executor,
   ids: readonly number[]
 ): Promise<Map<number, Pieces>> => {
-  const cache = caches.get(strapi) ?? { pieces: new Map<number, Pieces>(), characters: 0 };
+  const cache: Cache = caches.get(strapi) ?? {
+    pieces: new Map(),
+    characters: 0,
+    reading: new Map(),
+  };
   caches.set(strapi, cache);
   const known = new Map<number, Pieces>();
   const unread: number[] = [];
@@ -105,12 +145,12 @@ const readMessages = async (
     else unread.push(id);
   }
   if (unread.length === 0) return known;
-  const read = (await rows(strapi, executor)
-    .select('id', 'frame', 'data')
-    .whereIn('id', unread)) as Pick<MessageRow, 'id' | 'frame' | 'data'>[];
-  for (const { id, frame, data } of read) {
-    known.set(Number(id), { frame, data });
-    remember(cache, Number(id), { frame, data });
+  const read = await readTogether(strapi, executor, cache, unread);
+  for (const id of unread) {
+    const pieces = read.get(id);
+    if (!pieces) continue;
+    known.set(id, pieces);
+    if (!cache.pieces.has(id)) remember(cache, id, pieces);
   }
   return known;
 };
