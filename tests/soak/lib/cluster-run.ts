@@ -43,6 +43,8 @@ export const CAP = 16;
 export const TIMEOUT_MS = 3000;
 /** Before the first kill, for the trickle. */
 const CALM_MS = 20_000;
+/** How long processes that have just booted, all of them at the same time, are slow for want of compiled code. */
+export const COLD_MS = 6_000;
 const TRICKLE_EVERY_MS = 100;
 const WEBS = 3;
 const WORKERS = 2;
@@ -62,6 +64,8 @@ export interface ClusterRun {
   receiver: CountingReceiver;
   /** What was held by whom after each kill, of webhooks that are well. */
   held: readonly HeldThen[];
+  /** When all processes had booted and the load began, epoch milliseconds. */
+  startedAt: number;
   /** From when until when Redis was stopped, epoch milliseconds. */
   redisAway: { from: number; to: number };
   /** The most memory that Redis used. */
@@ -167,6 +171,7 @@ export const runCluster = async (
 
   const watch = watchRedis(redis);
   closing.push(() => watch.stop());
+  const startedAt = Date.now();
   const stopTrickle = startTrickle(cluster, TRICKLE_EVERY_MS);
   closing.push(stopTrickle);
   const load = startLoad(cluster, databaseName, Math.ceil(extent.deliveries / LOADED));
@@ -193,6 +198,7 @@ export const runCluster = async (
     cluster,
     receiver,
     held,
+    startedAt,
     redisAway,
     redisBytes: watch.mostBytes(),
     keysAtRest,

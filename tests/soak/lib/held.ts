@@ -1,10 +1,17 @@
 import { runSql } from '../../support/databases';
 
-/** What was under a lease just after a kill: delivery ids, each with the token of its lease. */
+export interface HeldLease {
+  /** Its token. */
+  owner: string;
+  /** When it ends, epoch milliseconds of the database's clock; its holder prolongs it as long as it lives. */
+  until: number;
+}
+
+/** What was under a lease just after a kill: delivery ids, each with its lease. */
 export interface HeldThen {
   /** When the process was killed, epoch milliseconds. */
   at: number;
-  leases: ReadonlyMap<string, string>;
+  leases: ReadonlyMap<string, HeldLease>;
 }
 
 /** Who holds what of these webhooks now. A lease whose end has passed counts until somebody takes the row. */
@@ -16,16 +23,19 @@ export const heldNow = async (
   const rows = await runSql(
     'postgres',
     databaseName,
-    `SELECT document_id, owner FROM switchboard_deliveries
+    `SELECT document_id, owner, due_at FROM switchboard_deliveries
      WHERE webhook_id IN (${webhookIds.join(', ')}) AND due_at > 0 AND owner IS NOT NULL`
   );
-  const leases = rows.map((row) => [String(row.document_id), String(row.owner)] as const);
+  const leases = rows.map(
+    ({ document_id: id, owner, due_at: until }) =>
+      [String(id), { owner: String(owner), until: Number(until) }] as const
+  );
   return { at, leases: new Map(leases) };
 };
 
 /**
  * What took longer than it may, from a kill until it was finished or somebody else had taken it over
- * (who may have been killed, too).
+ * (who may have been killed, too). What a process held that lived on is not meant.
  * @param finishedAt of each delivery, epoch milliseconds
  */
 export const heldTooLong = (
@@ -34,14 +44,14 @@ export const heldTooLong = (
   withinMs: number
 ): { id: string; ms: number }[] =>
   snapshots.flatMap(({ at, leases }) =>
-    [...leases].flatMap(([id, owner]) => {
+    [...leases].flatMap(([id, { owner, until }]) => {
       const ms = (finishedAt.get(id) ?? Number.POSITIVE_INFINITY) - at;
       if (ms <= withinMs) return [];
-      const isTakenOver = snapshots.some((later) => {
+      const isElsewhere = snapshots.some((later) => {
         const other = later.leases.get(id);
-        const soon = later.at > at && later.at <= at + withinMs;
-        return soon && other !== undefined && other !== owner;
+        if (!other || later.at <= at) return false;
+        return other.owner === owner ? other.until > until : later.at <= at + withinMs;
       });
-      return isTakenOver ? [] : [{ id, ms }];
+      return isElsewhere ? [] : [{ id, ms }];
     })
   );
