@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, type Executor, table } from '../../database/connection';
+import { runPrepared } from '../../database/prepared';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { getInspected } from '../change-capture/mapping/registry';
 import { documentIdsOf } from '../../database/matching-documents';
@@ -59,6 +60,23 @@ export interface ContactPhone {
 
 const CHUNK = 200;
 
+/** Of one contact, as every write of one has it: built by hand, and prepared once where that is had. */
+const insertOne = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  { digits, document_id }: { digits: string; document_id: string }
+): Promise<void> => {
+  const { client } = strapi.db.dialect;
+  const schema = strapi.db.getSchemaName();
+  const name =
+    client === 'mysql' ? PHONES_TABLE : `${schema ? `"${schema}".` : ''}"${PHONES_TABLE}"`;
+  const sql =
+    client === 'mysql'
+      ? `INSERT IGNORE INTO ${name} (digits, document_id) VALUES (?, ?)`
+      : `INSERT INTO ${name} (digits, document_id) VALUES (?, ?) ON CONFLICT (digits, document_id) DO NOTHING`;
+  await runPrepared(executor, { sql, bindings: [digits, document_id] });
+};
+
 /** Adds what is new. It asks the database nothing where none of these is a phone. */
 export const indexPhones = async (
   strapi: Core.Strapi,
@@ -69,6 +87,8 @@ export const indexPhones = async (
     const digits = lastDigits(phone);
     return digits === null ? [] : [{ digits, document_id }];
   });
+  const [only] = rows;
+  if (only && rows.length === 1) return insertOne(strapi, executor, only);
   for (let start = 0; start < rows.length; start += CHUNK) {
     await table(strapi, executor, PHONES_TABLE)
       .insert(rows.slice(start, start + CHUNK))
