@@ -27,8 +27,8 @@ describe('what a process held that died', () => {
       ])
     );
     expect(asked).toEqual([
-      [4, NOW - 30_000, NOW - 500],
-      [1, NOW - 30_000, NOW - 500],
+      [4, NOW - 30_000, NOW - 250],
+      [1, NOW - 30_000, NOW - 250],
     ]);
   });
 
@@ -36,15 +36,15 @@ describe('what a process held that died', () => {
     const { clock, asked, sweep } = create();
     const due = new Map([[1, 0]]);
     await sweep(due);
-    clock.now += 1000;
+    clock.now += 600;
     await sweep(due);
     expect(asked).toHaveLength(1);
     clock.now += 4000;
     await sweep(due);
-    expect(asked[1]).toEqual([1, NOW - 2500, NOW + 4500]);
+    expect(asked[1]).toEqual([1, NOW - 2250, NOW + 4350]);
     // The clock has gone back.
     clock.now = NOW - 60_000;
     await sweep(due);
-    expect(asked[2]).toEqual([1, NOW - 90_000, NOW - 60_500]);
+    expect(asked[2]).toEqual([1, NOW - 90_000, NOW - 60_250]);
   });
 });
