@@ -68,7 +68,7 @@ export const rows = ({ database, receiver, rounds, startSite }) => {
         const webhookIds = await inSite('webhooks', { op: 'create', url, count: WEBHOOKS });
         const send = (workers) =>
           withWorkers(site, workers, async () => {
-            await inSite('deliveries', { count: 200 * workers, webhookIds });
+            await inSite('deliveries', { count: EVENTS * workers, webhookIds });
             const work = { count: EVENTS * workers, webhookIds };
             const { deliveries, drainMs } = await inSite('deliveries', work);
             return (deliveries / drainMs) * 1000;
