@@ -107,11 +107,24 @@ const buildStatement = (
   const webhooks = qualified({ name: WEBHOOKS_TABLE, schema });
   const modules = storedModules(strapi, executor).toSQL();
   const switches = modules.bindings as Knex.RawBinding[];
+  // PostgreSQL takes a third of all webhooks for newer than the index, and reads the table for that, and
+  // again to join it. So it asks first whether there is any, and steps from each that matches into the key.
+  const isPostgres = strapi.db.dialect.client === 'postgres';
+  const indexed = '(SELECT COALESCE(MAX(webhook_id), 0) FROM ??)';
+  const isAnyNewer = isPostgres ? `AND (SELECT MAX(id) FROM ??) > ${indexed}` : '';
   const matching = `(
     SELECT webhook_id AS looked_at FROM ?? WHERE event IN (${'?, '.repeat(count)}'*') AND webhook_id > ?
-    UNION SELECT id FROM ?? WHERE id > ? AND id > (SELECT COALESCE(MAX(webhook_id), 0) FROM ??)
+    UNION SELECT id FROM (
+      SELECT id FROM ?? WHERE id > ? AND id > ${indexed} ${isAnyNewer}
+      ORDER BY id LIMIT ${READ_AT_ONCE}
+    ) unknown
     ORDER BY looked_at LIMIT ${READ_AT_ONCE}
   ) m`;
+  const isServed = 'active = ? AND (site_instance = ? OR site_instance IS NULL)';
+  const join = isPostgres
+    ? `LEFT JOIN LATERAL (SELECT * FROM ?? WHERE id = m.looked_at AND ${isServed} LIMIT 1) w ON true`
+    : `LEFT JOIN ?? w ON w.id = m.looked_at AND w.active = ?
+         AND (w.site_instance = ? OR w.site_instance IS NULL)`;
   const site = siteInstance(strapi);
   const nothing: readonly Knex.RawBinding[] = Array<string>(count).fill('');
   // Names are filled in here, values each time.
@@ -119,10 +132,12 @@ const buildStatement = (
     .raw(
       `SELECT m.looked_at, w.*, (${modules.sql}) AS modules
        FROM ${anyEvent ? `(SELECT 1 AS one) o LEFT JOIN ${matching} ON o.one = 1` : matching}
-       LEFT JOIN ?? w ON w.id = m.looked_at AND w.active = ?
-         AND (w.site_instance = ? OR w.site_instance IS NULL)
-       ORDER BY m.looked_at`,
-      [...switches, subscriptions, ...nothing, 0, webhooks, 0, subscriptions, webhooks, true, site]
+       ${join} ORDER BY m.looked_at`,
+      [
+        ...[...switches, subscriptions, ...nothing, 0, webhooks, 0, subscriptions],
+        ...(isPostgres ? [webhooks, subscriptions] : []),
+        ...[webhooks, true, site],
+      ]
     )
     .toSQL();
   const bindingsFor: BuiltStatement['bindingsFor'] = (events, after) => [
