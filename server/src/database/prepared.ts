@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, type Pool, rawStatement, type Statement } from './connection';
@@ -83,48 +82,6 @@ export const runPrepared = async (executor: Executor, statement: Statement): Pro
     ? withConnection(executor as Knex, (connection) => runOnSqlite(connection, statement))
     : rawStatement(executor, statement.sql, statement.bindings);
 
-/** What is used of a connection of PostgreSQL's driver. */
-interface PostgresConnection {
-  query(statement: { name: string; text: string; values: readonly unknown[] }): Promise<unknown>;
-}
-
-/** Names by their statements: PostgreSQL plans one that has a name once a connection. */
-const names = new Map<string, { name: string; text: string }>();
-
-const named = (sql: string): { name: string; text: string } => {
-  let known = names.get(sql);
-  if (!known) {
-    let nth = 0;
-    const text = sql.replace(/\?/g, () => `$${(nth += 1)}`);
-    known = { name: `sb_${createHash('sha256').update(sql).digest('hex').slice(0, 32)}`, text };
-    names.set(sql, known);
-  }
-  return known;
-};
-
-/**
- * false once one was refused: a pooler that gives each transaction another connection loses the names, and
- * a table that got another column by a newer node is no longer what was planned for.
- */
-let takesNames = true;
-
-const runOnPostgres = async (
-  knex: Knex,
-  connection: unknown,
-  { sql, bindings }: Statement
-): Promise<unknown> => {
-  const unnamed = () => rawStatement(knex, sql, bindings).connection(connection);
-  if (!takesNames) return unnamed();
-  try {
-    return await (connection as PostgresConnection).query({ ...named(sql), values: bindings });
-  } catch (error) {
-    dropStatement(error);
-    const answer = await unnamed();
-    takesNames = false;
-    return answer;
-  }
-};
-
 /**
  * As many of a statement's values as there are, and some more of the last one: so that of statements that
  * differ in how many there are, few are prepared.
@@ -145,11 +102,11 @@ export const runApart = async (
 ): Promise<unknown> => {
   const knex = strapi.db.connection as Knex;
   const asked = statement(knex);
-  return withConnection<unknown>(knex, (connection) => {
-    if (isPrepared(knex)) return runOnSqlite(connection, asked);
-    if (knex.client.driverName === 'pg') return runOnPostgres(knex, connection, asked);
-    return rawStatement(knex, asked.sql, asked.bindings).connection(connection);
-  });
+  return withConnection<unknown>(knex, (connection) =>
+    isPrepared(knex)
+      ? runOnSqlite(connection, asked)
+      : rawStatement(knex, asked.sql, asked.bindings).connection(connection)
+  );
 };
 
 /**
