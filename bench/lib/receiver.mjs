@@ -3,7 +3,8 @@ import path from 'node:path';
 
 /**
  * A receiver in a process of its own, so that its work is not counted as the site's.
- * `configure({ delayMs })` sets how long it takes to answer; `count()` how much came since `reset()`, `last()` when the last post came, epoch milliseconds.
+ * `configure({ delayMs })` sets how long it takes to answer; `count()` how much came since `reset()`,
+ * `last()` when the last post came, epoch milliseconds.
  */
 export const startReceiver = async () => {
   const child = fork(path.resolve(import.meta.dirname, 'receiver-process.mjs'), {

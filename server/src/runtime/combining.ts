@@ -8,7 +8,7 @@ export interface CombiningOptions {
 /**
  * Works at once on what comes one by one; what comes while as much is under way as may be waits, and is
  * then worked on together.
- * @param work answers each piece, in their order
+ * @param work answers each piece, in their order; it runs in the asynchronous context of whoever began it
  * @returns a function that resolves with the answer to its piece, or rejects with what was thrown
  */
 export const createCombining = <T, R>(
