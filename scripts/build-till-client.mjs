@@ -1,8 +1,9 @@
 // node scripts/build-till-client.mjs [--check]
 //
 // Makes till-client/index.js (CommonJS, Node) and till-client/browser.mjs (one module that a page
-// can load as it is) of till-client/src. They are in the repository, so that a clone needs no
-// build. With --check it writes nothing and fails where they are stale.
+// can load as it is) of till-client/src, and till-client/verify.mjs of till-client/verify. They are in
+// the repository, so that a clone needs no build. With --check it writes nothing and fails where they
+// are stale.
 import { minifySync } from '@swc/core';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,18 +12,24 @@ import { rollup } from 'rollup';
 import { ROOT } from './lib/paths.mjs';
 
 const FOLDER = path.join(ROOT, 'till-client');
-// Its comments stay in src/, which is not in the package: that is held to 20,000 bytes.
-const NOTE = 'Made of src/ by scripts/build-till-client.mjs.';
+// Comments stay in the sources, which are not in the package: that is held to 20,000 bytes.
+const noteOf = (from) => `Made of ${path.dirname(from)}/ by scripts/build-till-client.mjs.`;
 
+const CLIENT = path.join(FOLDER, 'index.js');
 const TARGETS = [
-  { from: 'node.mjs', to: 'index.js', output: { format: 'cjs', esModule: false } },
-  { from: 'browser.mjs', to: 'browser.mjs', output: { format: 'es' } },
+  { from: 'src/node.mjs', to: 'index.js', output: { format: 'cjs', esModule: false } },
+  { from: 'src/browser.mjs', to: 'browser.mjs', output: { format: 'es' } },
+  {
+    from: 'verify/index.mjs',
+    to: 'verify.mjs',
+    output: { format: 'es', paths: { [CLIENT]: './index.js' } },
+  },
 ];
 
 const build = async ({ from, to, output }) => {
   const bundle = await rollup({
-    input: path.join(FOLDER, 'src', from),
-    external: /^node:/,
+    input: path.join(FOLDER, from),
+    external: [/^node:/, CLIENT],
     onwarn: ({ message }) => {
       throw new Error(message);
     },
@@ -35,7 +42,7 @@ const build = async ({ from, to, output }) => {
     module: output.format === 'es',
     format: { comments: false },
   });
-  const code = `// ${NOTE}\n${bare}`;
+  const code = `// ${noteOf(from)}\n${bare}`;
   const file = path.join(FOLDER, to);
   return [file, await format(code, { ...(await resolveConfig(file)), filepath: file })];
 };

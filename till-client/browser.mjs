@@ -228,6 +228,9 @@ class DatabaseStore {
     const store = (await this.#database()).transaction(WAITING).objectStore(WAITING);
     return (await result(store.get(numberOf(name))))?.bytes ?? null;
   }
+  isPassing({ name }) {
+    return name !== 'NotReadableError' && name !== 'DataError' && name !== 'UnknownError';
+  }
   async remove(name) {
     await this.#write(([waiting]) => result(waiting.delete(numberOf(name))));
   }
@@ -240,13 +243,14 @@ class DatabaseStore {
       await result(waiting.delete(number));
     });
   }
-  async takeBack(name) {
+  takeBack(name) {
     const number = numberOf(name);
-    await this.#write(async ([waiting, refused]) => {
+    return this.#write(async ([waiting, refused]) => {
       const record = await result(refused.get(number));
-      if (!record) return;
+      if (!record) return false;
       await result(waiting.add({ kind: kindOf(name), bytes: record.bytes }));
       await result(refused.delete(number));
+      return true;
     });
   }
   async #names(storeName) {
@@ -301,6 +305,13 @@ class DatabaseStore {
 const IDLE_MS = 6e4;
 const UNFIT = new Set([400, 403, 413, 415, 422]);
 const isUnfit = ({ status, body }) => UNFIT.has(status) && Boolean(body);
+const isOfRoute = (error) => error instanceof TillError && error.status === 404;
+const DOUBTS = {
+  payload_mismatch: 'Another record was accepted under this external_id',
+  simulated: 'It was accepted in test mode, and moves no stock',
+};
+const doubtful = (code, { status, ...body }) =>
+  new TillError(DOUBTS[code], { status, code, body, retryable: false });
 class OfflineQueue {
   #till;
   #store;
@@ -317,6 +328,9 @@ class OfflineQueue {
   #lastError = null;
   #draining = null;
   #running = null;
+  #closed = new Map();
+  #unreadable = new Set();
+  #mode = null;
   constructor({
     till,
     store,
@@ -362,10 +376,12 @@ class OfflineQueue {
     return this.#store.refused();
   }
   async requeue() {
-    const names = await this.refused();
-    for (const name of names) await this.#inTurn(() => this.#store.takeBack(name));
-    if (names.length > 0) this.#bell.abort();
-    return names.length;
+    let taken = 0;
+    for (const name of await this.refused()) {
+      if (await this.#inTurn(() => this.#store.takeBack(name))) taken += 1;
+    }
+    if (taken > 0) this.#bell.abort();
+    return taken;
   }
   run() {
     this.#running ??= this.#loop();
@@ -373,7 +389,10 @@ class OfflineQueue {
   }
   async flush() {
     let result = { sent: 0, error: this.#lastError };
-    if (this.#now() >= this.#notBefore) result = await this.#drain();
+    if (this.#now() >= this.#notBefore) {
+      this.#closed.clear();
+      result = await this.#drain();
+    }
     if (result.error === null) this.#nudge.abort();
     return { ...result, remaining: (await this.pending()).length };
   }
@@ -391,14 +410,26 @@ class OfflineQueue {
   }
   async #loop() {
     let failures = 0;
+    let routeFailures = 0;
+    let reopenAt = 0;
     while (!this.#stopped.signal.aborted) {
       this.#bell = new AbortController();
       this.#nudge = new AbortController();
+      const isReopened = performance.now() >= reopenAt;
+      if (isReopened) this.#closed.clear();
       const { sent, error } = await this.#drain();
       if (this.#stopped.signal.aborted) return;
       if (error === null) {
-        failures = 0;
+        failures = routeFailures = 0;
         await pause(IDLE_MS, this.#bell.signal);
+      } else if (isOfRoute(error)) {
+        failures = 0;
+        if (isReopened) {
+          routeFailures += 1;
+          const delay = retryDelay(routeFailures, error.retryAfterMs, this.#random);
+          reopenAt = performance.now() + delay;
+        }
+        await pause(Math.max(0, reopenAt - performance.now()), this.#bell.signal);
       } else {
         failures = sent > 0 ? 1 : failures + 1;
         await pause(retryDelay(failures, error.retryAfterMs, this.#random), this.#nudge.signal);
@@ -418,39 +449,80 @@ class OfflineQueue {
   }
   async #sendAll() {
     let sent = 0;
+    this.#mode = null;
     for (;;) {
-      const names = await this.pending();
-      if (names.length === 0) return { sent, error: null };
-      for (const name of names) {
+      const held = new Set();
+      const before = sent;
+      for (const name of await this.pending()) {
         if (this.#stopped.signal.aborted) return { sent, error: null };
+        if (this.#unreadable.has(name)) continue;
+        if (this.#isHeld(kindOf(name), held)) {
+          held.add(kindOf(name));
+          continue;
+        }
         const error = await this.#sendOne(name);
-        if (error) return { sent, error };
-        sent += 1;
+        if (!error) sent += 1;
+        else if (!isOfRoute(error)) return { sent, error };
+        else {
+          this.#closed.set(kindOf(name), error);
+          held.add(kindOf(name));
+        }
       }
+      if (sent > before) continue;
+      const [first = null] = [...held].flatMap((kind) => this.#closed.get(kind) ?? []);
+      return { sent, error: first };
     }
+  }
+  #isHeld(kind, held) {
+    if (this.#closed.has(kind)) return true;
+    return kind === 'closing' && (held.has('sale') || held.has('refund') || held.has('closing'));
   }
   async #sendOne(name) {
     const kind = kindOf(name);
-    const body = await this.#store.read(name);
+    let body;
+    try {
+      body = await this.#store.read(name);
+    } catch (error) {
+      if (this.#store.isPassing(error)) throw error;
+      await this.#setUnreadableAside(name, error);
+      return null;
+    }
     if (body === null) return null;
     let answer;
     try {
       answer = await this.#till.send(kind, body);
+      await this.#requireAcceptance(answer);
     } catch (error) {
-      const outcome = await this.#settleFailure(name, error);
+      const outcome = await this.#settleFailure(name, body, error);
       this.#tell({ outcome, kind, name, body, error });
       return outcome === 'waiting' ? error : null;
     }
-    await this.#store.remove(name);
+    await this.#store.remove(name, body);
     this.#tell({ outcome: 'accepted', kind, name, body, answer });
     return null;
   }
-  async #settleFailure(name, error) {
+  async #requireAcceptance(answer) {
+    if (answer.payload_mismatch === true) throw doubtful('payload_mismatch', answer);
+    if (answer.state !== 'simulated') return;
+    this.#mode ??= (await this.#till.ping()).mode;
+    if (this.#mode === 'live') throw doubtful('simulated', answer);
+  }
+  async #setUnreadableAside(name, error) {
+    const at = new Date(this.#now()).toISOString();
+    const answer = { status: null, at, code: 'unreadable', message: error.message };
+    try {
+      await this.#store.putAside(name, answer);
+    } catch {
+      this.#unreadable.add(name);
+    }
+    this.#tell({ outcome: 'unreadable', kind: kindOf(name), name, body: bytesOf(''), error });
+  }
+  async #settleFailure(name, sent, error) {
     if (error.status === 409 && error.body) {
-      await this.#store.remove(name);
+      await this.#store.remove(name, sent);
       return 'stale';
     }
-    if (!isUnfit(error)) return 'waiting';
+    if (!isUnfit(error) && !Object.hasOwn(DOUBTS, error.code)) return 'waiting';
     const { status, body } = error;
     const at = new Date(this.#now()).toISOString();
     await this.#store.putAside(name, { status, at, ...body });
@@ -489,8 +561,12 @@ class PageQueue extends OfflineQueue {
     return super.stop();
   }
 }
-const createOfflineTill = ({ folder, onSettled, ...options }) =>
-  new PageQueue({
+const askToPersist = () => {
+  navigator.storage?.persist?.().catch(() => {});
+};
+const createOfflineTill = ({ folder, onSettled, ...options }) => {
+  askToPersist();
+  return new PageQueue({
     till: createTill({ tries: 1, ...options }),
     store: new DatabaseStore(folder),
     alone: (work) =>
@@ -500,4 +576,5 @@ const createOfflineTill = ({ folder, onSettled, ...options }) =>
     random: options.random,
     now: options.now,
   });
+};
 export { TillError, createOfflineTill, createTill, sign };

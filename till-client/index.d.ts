@@ -7,7 +7,7 @@ export * from './types.js';
 export type Settlement = SettlementOf<Buffer>;
 
 export interface OfflineTillOptions extends Omit<TillOptions, 'tries'> {
-  /** Where records wait; for one process alone. What is refused goes into `refused` there. */
+  /** Where records wait; one till's alone. What is refused goes into `refused` there. */
   folder: string;
   onSettled?: (settlement: Settlement) => void;
 }

@@ -19,8 +19,11 @@ const textOf = (record) => {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(record);
 };
 const enclose = (kind, text) => `{"kind":${JSON.stringify(kind)},"body":${text}}`;
+const isSame = (one, other) =>
+  one.length === other.length && one.every((byte, index) => byte === other[index]);
 const NAME = /^(\d{12})\.(sale|refund|inventory|closing)\.json$/;
 const nameOf = (number, kind) => `${String(number).padStart(12, '0')}.${kind}.json`;
+const namesOf = (number) => [...KINDS].map((kind) => nameOf(number, kind));
 const isName = (text) => NAME.test(text);
 const numberOf = (name) => Number(NAME.exec(name)[1]);
 const kindOf = (name) => NAME.exec(name)[2];
@@ -198,30 +201,95 @@ class TillClient {
   }
 }
 const UNFINISHED = '.part';
+const ABANDONED_MS = 24 * 60 * 6e4;
+const PASSING = new Set(['EMFILE', 'ENFILE', 'EAGAIN', 'EBUSY', 'EINTR', 'ENOMEM']);
+const isPassing = ({ code }) => PASSING.has(code);
+const PAUSES_MS = [10, 30, 90, 270];
+const patiently = async (work) => {
+  for (const milliseconds of PAUSES_MS) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+      await pause(milliseconds);
+    }
+  }
+  return work();
+};
+const isThere = (file) =>
+  fs.lstat(file).then(
+    () => true,
+    (error) => {
+      if (error.code === 'ENOENT') return false;
+      throw error;
+    }
+  );
 const syncFolder = async (folder) => {
   try {
-    const handle = await fs.open(folder, 'r');
+    const handle = await patiently(() => fs.open(folder, 'r'));
     await handle.sync().finally(() => handle.close());
-  } catch {}
+  } catch (error) {
+    if (isPassing(error)) throw error;
+  }
 };
-const writeDurably = async (file, content) => {
-  const temporary = `${file}${UNFINISHED}`;
-  const handle = await fs.open(temporary, 'w', 384);
+const fill = async (handle, content) => {
   try {
     await handle.writeFile(content);
     await handle.sync();
   } finally {
     await handle.close();
   }
+};
+const writeDurably = async (file, content) => {
+  const temporary = `${file}.${node_crypto.randomUUID()}${UNFINISHED}`;
+  await fill(await patiently(() => fs.open(temporary, 'wx', 384)), content);
   await fs.rename(temporary, file);
   await syncFolder(path.dirname(file));
 };
-const removeLeftovers = async (folder) => {
+const writeClaimed = async ({ claim, isTaken, file }, content) => {
+  const temporary = `${claim}${UNFINISHED}`;
+  let handle;
+  try {
+    handle = await patiently(() => fs.open(temporary, 'wx', 384));
+  } catch (error) {
+    if (error.code === 'EEXIST') return false;
+    throw error;
+  }
+  try {
+    if (await isTaken()) {
+      await handle.close();
+      await fs.rm(temporary, { force: true });
+      return false;
+    }
+    await fill(handle, content);
+    await fs.rename(temporary, file);
+  } catch (error) {
+    await handle.close().catch(() => {});
+    await fs.rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(path.dirname(file));
+  return true;
+};
+const FORMER = /\.json\.part$/;
+const removeLeftovers = async (folder, nowMs = Date.now()) => {
   for (const name of await fs.readdir(folder)) {
-    if (name.endsWith(UNFINISHED)) await fs.rm(path.join(folder, name), { force: true });
+    if (!name.endsWith(UNFINISHED)) continue;
+    const file = path.join(folder, name);
+    const { mtimeMs } = await fs.lstat(file).catch(() => ({ mtimeMs: nowMs }));
+    const isAbandoned = FORMER.test(name) || nowMs - mtimeMs > ABANDONED_MS;
+    if (isAbandoned) await fs.rm(file, { force: true });
   }
 };
 const PRIVATE = { recursive: true, mode: 448 };
+const unlessGone = async (work, otherwise) => {
+  try {
+    return await work();
+  } catch (error) {
+    if (error.code === 'ENOENT') return otherwise;
+    throw error;
+  }
+};
 class FileStore {
   #folder;
   #aside;
@@ -241,47 +309,83 @@ class FileStore {
     await fs.mkdir(this.#folder, PRIVATE);
     if (this.#next === null) {
       await removeLeftovers(this.#folder);
-      const names = [...(await this.waiting()), ...(await this.refused())];
-      this.#next = names.reduce((max, name) => Math.max(max, numberOf(name)), 0) + 1;
+      await this.#skipTaken(0);
     }
-    const name = nameOf(this.#next, kind);
-    await writeDurably(path.join(this.#folder, name), bytes);
-    this.#next += 1;
-    return name;
+    for (;;) {
+      const number = this.#next;
+      const name = nameOf(number, kind);
+      const place = {
+        claim: path.join(this.#folder, name.slice(0, name.indexOf('.'))),
+        isTaken: () => this.#isTaken(number),
+        file: path.join(this.#folder, name),
+      };
+      if (await writeClaimed(place, bytes)) {
+        this.#next = number + 1;
+        return name;
+      }
+      await this.#skipTaken(number);
+    }
   }
   read(name) {
-    return fs.readFile(path.join(this.#folder, name));
+    return unlessGone(() => patiently(() => fs.readFile(path.join(this.#folder, name))), null);
   }
-  async remove(name) {
-    await fs.rm(path.join(this.#folder, name), { force: true });
+  isPassing(error) {
+    return isPassing(error);
+  }
+  async remove(name, bytes) {
+    const now = await this.read(name);
+    if (now && isSame(now, bytes)) await fs.rm(path.join(this.#folder, name), { force: true });
   }
   async putAside(name, answer) {
     await fs.mkdir(this.#aside, PRIVATE);
     await writeDurably(this.#answerFile(name), JSON.stringify(answer, null, 2));
-    await fs.rename(path.join(this.#folder, name), path.join(this.#aside, name));
+    const file = path.join(this.#aside, name);
+    await unlessGone(() => fs.rename(path.join(this.#folder, name), file));
     await syncFolder(this.#aside);
+    if (!(await isThere(file))) await fs.rm(this.#answerFile(name), { force: true });
   }
   async takeBack(name) {
     const file = path.join(this.#aside, name);
-    await this.add(kindOf(name), await fs.readFile(file));
+    let bytes;
+    try {
+      bytes = await patiently(() => fs.readFile(file));
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      return false;
+    }
+    await this.add(kindOf(name), bytes);
     await fs.rm(file, { force: true });
     await fs.rm(this.#answerFile(name), { force: true });
+    return true;
+  }
+  async #skipTaken(number) {
+    const names = [...(await this.waiting()), ...(await this.refused())];
+    this.#next = names.reduce((max, name) => Math.max(max, numberOf(name)), number) + 1;
+  }
+  async #isTaken(number) {
+    const files = namesOf(number).flatMap((name) => [
+      path.join(this.#folder, name),
+      path.join(this.#aside, name),
+    ]);
+    return (await Promise.all(files.map(isThere))).includes(true);
   }
   #answerFile(name) {
     return path.join(this.#aside, name.replace(/json$/, 'answer.json'));
   }
   async #namesIn(folder) {
-    try {
-      return (await fs.readdir(folder)).filter(isName).sort();
-    } catch (error) {
-      if (error.code === 'ENOENT') return [];
-      throw error;
-    }
+    return unlessGone(async () => (await fs.readdir(folder)).filter(isName).sort(), []);
   }
 }
 const IDLE_MS = 6e4;
 const UNFIT = new Set([400, 403, 413, 415, 422]);
 const isUnfit = ({ status, body }) => UNFIT.has(status) && Boolean(body);
+const isOfRoute = (error) => error instanceof TillError && error.status === 404;
+const DOUBTS = {
+  payload_mismatch: 'Another record was accepted under this external_id',
+  simulated: 'It was accepted in test mode, and moves no stock',
+};
+const doubtful = (code, { status, ...body }) =>
+  new TillError(DOUBTS[code], { status, code, body, retryable: false });
 class OfflineQueue {
   #till;
   #store;
@@ -298,6 +402,9 @@ class OfflineQueue {
   #lastError = null;
   #draining = null;
   #running = null;
+  #closed = new Map();
+  #unreadable = new Set();
+  #mode = null;
   constructor({
     till,
     store,
@@ -343,10 +450,12 @@ class OfflineQueue {
     return this.#store.refused();
   }
   async requeue() {
-    const names = await this.refused();
-    for (const name of names) await this.#inTurn(() => this.#store.takeBack(name));
-    if (names.length > 0) this.#bell.abort();
-    return names.length;
+    let taken = 0;
+    for (const name of await this.refused()) {
+      if (await this.#inTurn(() => this.#store.takeBack(name))) taken += 1;
+    }
+    if (taken > 0) this.#bell.abort();
+    return taken;
   }
   run() {
     this.#running ??= this.#loop();
@@ -354,7 +463,10 @@ class OfflineQueue {
   }
   async flush() {
     let result = { sent: 0, error: this.#lastError };
-    if (this.#now() >= this.#notBefore) result = await this.#drain();
+    if (this.#now() >= this.#notBefore) {
+      this.#closed.clear();
+      result = await this.#drain();
+    }
     if (result.error === null) this.#nudge.abort();
     return { ...result, remaining: (await this.pending()).length };
   }
@@ -372,14 +484,26 @@ class OfflineQueue {
   }
   async #loop() {
     let failures = 0;
+    let routeFailures = 0;
+    let reopenAt = 0;
     while (!this.#stopped.signal.aborted) {
       this.#bell = new AbortController();
       this.#nudge = new AbortController();
+      const isReopened = performance.now() >= reopenAt;
+      if (isReopened) this.#closed.clear();
       const { sent, error } = await this.#drain();
       if (this.#stopped.signal.aborted) return;
       if (error === null) {
-        failures = 0;
+        failures = routeFailures = 0;
         await pause(IDLE_MS, this.#bell.signal);
+      } else if (isOfRoute(error)) {
+        failures = 0;
+        if (isReopened) {
+          routeFailures += 1;
+          const delay = retryDelay(routeFailures, error.retryAfterMs, this.#random);
+          reopenAt = performance.now() + delay;
+        }
+        await pause(Math.max(0, reopenAt - performance.now()), this.#bell.signal);
       } else {
         failures = sent > 0 ? 1 : failures + 1;
         await pause(retryDelay(failures, error.retryAfterMs, this.#random), this.#nudge.signal);
@@ -399,39 +523,80 @@ class OfflineQueue {
   }
   async #sendAll() {
     let sent = 0;
+    this.#mode = null;
     for (;;) {
-      const names = await this.pending();
-      if (names.length === 0) return { sent, error: null };
-      for (const name of names) {
+      const held = new Set();
+      const before = sent;
+      for (const name of await this.pending()) {
         if (this.#stopped.signal.aborted) return { sent, error: null };
+        if (this.#unreadable.has(name)) continue;
+        if (this.#isHeld(kindOf(name), held)) {
+          held.add(kindOf(name));
+          continue;
+        }
         const error = await this.#sendOne(name);
-        if (error) return { sent, error };
-        sent += 1;
+        if (!error) sent += 1;
+        else if (!isOfRoute(error)) return { sent, error };
+        else {
+          this.#closed.set(kindOf(name), error);
+          held.add(kindOf(name));
+        }
       }
+      if (sent > before) continue;
+      const [first = null] = [...held].flatMap((kind) => this.#closed.get(kind) ?? []);
+      return { sent, error: first };
     }
+  }
+  #isHeld(kind, held) {
+    if (this.#closed.has(kind)) return true;
+    return kind === 'closing' && (held.has('sale') || held.has('refund') || held.has('closing'));
   }
   async #sendOne(name) {
     const kind = kindOf(name);
-    const body = await this.#store.read(name);
+    let body;
+    try {
+      body = await this.#store.read(name);
+    } catch (error) {
+      if (this.#store.isPassing(error)) throw error;
+      await this.#setUnreadableAside(name, error);
+      return null;
+    }
     if (body === null) return null;
     let answer;
     try {
       answer = await this.#till.send(kind, body);
+      await this.#requireAcceptance(answer);
     } catch (error) {
-      const outcome = await this.#settleFailure(name, error);
+      const outcome = await this.#settleFailure(name, body, error);
       this.#tell({ outcome, kind, name, body, error });
       return outcome === 'waiting' ? error : null;
     }
-    await this.#store.remove(name);
+    await this.#store.remove(name, body);
     this.#tell({ outcome: 'accepted', kind, name, body, answer });
     return null;
   }
-  async #settleFailure(name, error) {
+  async #requireAcceptance(answer) {
+    if (answer.payload_mismatch === true) throw doubtful('payload_mismatch', answer);
+    if (answer.state !== 'simulated') return;
+    this.#mode ??= (await this.#till.ping()).mode;
+    if (this.#mode === 'live') throw doubtful('simulated', answer);
+  }
+  async #setUnreadableAside(name, error) {
+    const at = new Date(this.#now()).toISOString();
+    const answer = { status: null, at, code: 'unreadable', message: error.message };
+    try {
+      await this.#store.putAside(name, answer);
+    } catch {
+      this.#unreadable.add(name);
+    }
+    this.#tell({ outcome: 'unreadable', kind: kindOf(name), name, body: bytesOf(''), error });
+  }
+  async #settleFailure(name, sent, error) {
     if (error.status === 409 && error.body) {
-      await this.#store.remove(name);
+      await this.#store.remove(name, sent);
       return 'stale';
     }
-    if (!isUnfit(error)) return 'waiting';
+    if (!isUnfit(error) && !Object.hasOwn(DOUBTS, error.code)) return 'waiting';
     const { status, body } = error;
     const at = new Date(this.#now()).toISOString();
     await this.#store.putAside(name, { status, at, ...body });

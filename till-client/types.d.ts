@@ -242,8 +242,13 @@ export type SettlementOf<Bytes> = { kind: SentKind; name: string; body: Bytes } 
   | { outcome: 'waiting'; error: TillError }
   /** 409: nothing to send any more. */
   | { outcome: 'stale'; error: TillError }
-  /** 400, 403, 413, 415, 422: put aside with the answer. */
+  /**
+   * Put aside with the answer: 400, 403, 413, 415, 422; `payload_mismatch`, the site has another record
+   * under this id; or `simulated`, it has it from a test though the till is live.
+   */
   | { outcome: 'refused'; error: TillError }
+  /** It cannot be read where it waits: put aside. `body` is empty. */
+  | { outcome: 'unreadable'; error: Error }
 );
 
 export interface OfflineTill {
@@ -257,7 +262,7 @@ export interface OfflineTill {
   pending(): Promise<string[]>;
   /** Names of the records that were put aside. */
   refused(): Promise<string[]>;
-  /** Puts what was put aside at the end of the queue; how many. */
+  /** Puts what was put aside, and can be read, at the end of the queue; how many. */
   requeue(): Promise<number>;
   run(): OfflineTill;
   /**

@@ -157,6 +157,30 @@ it('sells in test mode without touching the shelf', async () => {
   expect(await levelOf(site, 'TESTED')).toBe(7);
 });
 
+it('takes no answer for acceptance that speaks of another record, or of a trial', async () => {
+  await createItem(site, 'DOUBT', 7);
+  const { id, credentials } = await connect({ mode: 'test' });
+  const record = (external_id: string, quantity = 1) =>
+    JSON.stringify(saleBody([['DOUBT', quantity]], { external_id }));
+  const trial = record('trial');
+  const sale = await createClient(credentials).send('sale', trial);
+  await settled(site, sale.event_id, 'simulated');
+  await admin(site, 'PUT', `/connections/${id}`, { mode: 'live' }, 200);
+  const codes: string[] = [];
+  const till = createOfflineTill({
+    ...credentials,
+    folder: path.join(folder, 'doubt'),
+    onSettled: (one) => codes.push('error' in one ? (one.error as TillError).code : one.outcome),
+  });
+  offline.push(till);
+  await till.sale(trial);
+  await till.sale(record('mine'));
+  await till.sale(record('mine', 2));
+  expect(await till.flush()).toMatchObject({ remaining: 0, error: null });
+  expect(codes).toEqual(['simulated', 'accepted', 'payload_mismatch']);
+  expect(await till.refused()).toHaveLength(2);
+});
+
 it('keeps selling while the site is away, and puts aside what the site refuses', async () => {
   await createItem(site, 'AWAY', 100);
   const { credentials } = await connect();

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // switchboard-till verify <url>: exit 0 where the service keeps the contract, 1 where it does not
 // or cannot be asked, 2 where the command is wrong.
-import { verify } from '../verify/index.mjs';
+import { verify } from '../verify.mjs';
 
 const USAGE =
   'usage: POS_KEY=… POS_SECRET=… switchboard-till verify https://<site>/api/service-pos/v1';

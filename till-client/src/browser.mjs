@@ -42,9 +42,15 @@ class PageQueue extends OfflineQueue {
   }
 }
 
+/** Without it a browser that is short of space may remove what waits. It may say no. */
+const askToPersist = () => {
+  navigator.storage?.persist?.().catch(() => {});
+};
+
 /** A till that records first and sends when it can; its windows take turns. */
-export const createOfflineTill = ({ folder, onSettled, ...options }) =>
-  new PageQueue({
+export const createOfflineTill = ({ folder, onSettled, ...options }) => {
+  askToPersist();
+  return new PageQueue({
     till: createTill({ tries: 1, ...options }),
     store: new DatabaseStore(folder),
     alone: (work) =>
@@ -54,3 +60,4 @@ export const createOfflineTill = ({ folder, onSettled, ...options }) =>
     random: options.random,
     now: options.now,
   });
+};

@@ -48,6 +48,12 @@ export class DatabaseStore {
     return (await result(store.get(numberOf(name))))?.bytes ?? null;
   }
 
+  /** A page that is being closed, a database that another version opens. */
+  isPassing({ name }) {
+    return name !== 'NotReadableError' && name !== 'DataError' && name !== 'UnknownError';
+  }
+
+  /** By its number, which is never given again. */
   async remove(name) {
     await this.#write(([waiting]) => result(waiting.delete(numberOf(name))));
   }
@@ -62,13 +68,14 @@ export class DatabaseStore {
     });
   }
 
-  async takeBack(name) {
+  takeBack(name) {
     const number = numberOf(name);
-    await this.#write(async ([waiting, refused]) => {
+    return this.#write(async ([waiting, refused]) => {
       const record = await result(refused.get(number));
-      if (!record) return;
+      if (!record) return false;
       await result(waiting.add({ kind: kindOf(name), bytes: record.bytes }));
       await result(refused.delete(number));
+      return true;
     });
   }
 

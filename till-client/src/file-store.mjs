@@ -1,11 +1,32 @@
 import fs from 'node:fs/promises';
 import path from 'node:path';
-import { removeLeftovers, syncFolder, writeDurably } from './durable-files.mjs';
-import { isName, kindOf, nameOf, numberOf } from './records.mjs';
+import {
+  isPassing,
+  isThere,
+  patiently,
+  removeLeftovers,
+  syncFolder,
+  writeClaimed,
+  writeDurably,
+} from './durable-files.mjs';
+import { isName, isSame, kindOf, nameOf, namesOf, numberOf } from './records.mjs';
 
 const PRIVATE = { recursive: true, mode: 0o700 };
 
-/** Records in a folder, one file each, for one process alone. What is resolved is on the disk. */
+/** `work`, or `otherwise` where somebody else removed the file. */
+const unlessGone = async (work, otherwise) => {
+  try {
+    return await work();
+  } catch (error) {
+    if (error.code === 'ENOENT') return otherwise;
+    throw error;
+  }
+};
+
+/**
+ * Records in a folder, one file each. What is resolved is on the disk. Other processes may use the
+ * folder too: no number is given twice, and nothing is removed but what was sent.
+ */
 export class FileStore {
   #folder;
   #aside;
@@ -30,36 +51,79 @@ export class FileStore {
     await fs.mkdir(this.#folder, PRIVATE);
     if (this.#next === null) {
       await removeLeftovers(this.#folder);
-      const names = [...(await this.waiting()), ...(await this.refused())];
-      // Not by Math.max(...): a long outage makes more names than a call may have arguments.
-      this.#next = names.reduce((max, name) => Math.max(max, numberOf(name)), 0) + 1;
+      await this.#skipTaken(0);
     }
-    const name = nameOf(this.#next, kind);
-    await writeDurably(path.join(this.#folder, name), bytes);
-    this.#next += 1;
-    return name;
+    for (;;) {
+      const number = this.#next;
+      const name = nameOf(number, kind);
+      const place = {
+        claim: path.join(this.#folder, name.slice(0, name.indexOf('.'))),
+        isTaken: () => this.#isTaken(number),
+        file: path.join(this.#folder, name),
+      };
+      if (await writeClaimed(place, bytes)) {
+        this.#next = number + 1;
+        return name;
+      }
+      await this.#skipTaken(number);
+    }
   }
 
+  /** @returns {Promise<Buffer | null>} null: it does not wait any more */
   read(name) {
-    return fs.readFile(path.join(this.#folder, name));
+    return unlessGone(() => patiently(() => fs.readFile(path.join(this.#folder, name))), null);
   }
 
-  async remove(name) {
-    await fs.rm(path.join(this.#folder, name), { force: true });
+  /** Whether a file that cannot be read may be read a moment later. */
+  isPassing(error) {
+    return isPassing(error);
+  }
+
+  /** Removes the record that was read, and no other that has come by its name. */
+  async remove(name, bytes) {
+    const now = await this.read(name);
+    if (now && isSame(now, bytes)) await fs.rm(path.join(this.#folder, name), { force: true });
   }
 
   async putAside(name, answer) {
     await fs.mkdir(this.#aside, PRIVATE);
     await writeDurably(this.#answerFile(name), JSON.stringify(answer, null, 2));
-    await fs.rename(path.join(this.#folder, name), path.join(this.#aside, name));
+    const file = path.join(this.#aside, name);
+    await unlessGone(() => fs.rename(path.join(this.#folder, name), file));
     await syncFolder(this.#aside);
+    // Another process has sent it meanwhile.
+    if (!(await isThere(file))) await fs.rm(this.#answerFile(name), { force: true });
   }
 
+  /** @returns {Promise<boolean>} false: it cannot be read, or another process has taken it back */
   async takeBack(name) {
     const file = path.join(this.#aside, name);
-    await this.add(kindOf(name), await fs.readFile(file));
+    let bytes;
+    try {
+      bytes = await patiently(() => fs.readFile(file));
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      return false;
+    }
+    await this.add(kindOf(name), bytes);
     await fs.rm(file, { force: true });
     await fs.rm(this.#answerFile(name), { force: true });
+    return true;
+  }
+
+  /** Goes on behind this number and all that are in use. */
+  async #skipTaken(number) {
+    const names = [...(await this.waiting()), ...(await this.refused())];
+    // Not by Math.max(...): a long outage makes more names than a call may have arguments.
+    this.#next = names.reduce((max, name) => Math.max(max, numberOf(name)), number) + 1;
+  }
+
+  async #isTaken(number) {
+    const files = namesOf(number).flatMap((name) => [
+      path.join(this.#folder, name),
+      path.join(this.#aside, name),
+    ]);
+    return (await Promise.all(files.map(isThere))).includes(true);
   }
 
   #answerFile(name) {
@@ -67,11 +131,6 @@ export class FileStore {
   }
 
   async #namesIn(folder) {
-    try {
-      return (await fs.readdir(folder)).filter(isName).sort();
-    } catch (error) {
-      if (error.code === 'ENOENT') return [];
-      throw error;
-    }
+    return unlessGone(async () => (await fs.readdir(folder)).filter(isName).sort(), []);
   }
 }

@@ -1,3 +1,4 @@
+import { TillError } from './client.mjs';
 import { bytesOf, isKind, kindOf } from './records.mjs';
 import { pause, retryDelay } from './retry.mjs';
 
@@ -11,6 +12,17 @@ const IDLE_MS = 60_000;
 const UNFIT = new Set([400, 403, 413, 415, 422]);
 const isUnfit = ({ status, body }) => UNFIT.has(status) && Boolean(body);
 
+/** The site has no such route, or not yet: what other routes take need not wait for it. */
+const isOfRoute = (error) => error instanceof TillError && error.status === 404;
+
+/** Answers that say "I have it" of something else than this record of a live till. */
+const DOUBTS = {
+  payload_mismatch: 'Another record was accepted under this external_id',
+  simulated: 'It was accepted in test mode, and moves no stock',
+};
+const doubtful = (code, { status, ...body }) =>
+  new TillError(DOUBTS[code], { status, code, body, retryable: false });
+
 /**
  * Records wait in a store, in order, as their exact bytes. `add` resolves when the record is kept;
  * `run` sends in that order and removes what was accepted. A crash at any moment loses nothing:
@@ -18,7 +30,8 @@ const isUnfit = ({ status, body }) => UNFIT.has(status) && Boolean(body);
  *
  * A store (`file-store.mjs`, `database-store.mjs`) has `add(kind, bytes)`, which resolves with a
  * name that sorts behind all others, `waiting()` and `refused()` with sorted names, `read(name)`,
- * `remove(name)`, `putAside(name, answer)` and `takeBack(name)`, to the end of the queue.
+ * `isPassing(error)` of a read that failed, `remove(name, bytes)`, `putAside(name, answer)` and
+ * `takeBack(name)`, to the end of the queue, which says whether it could.
  * `alone` keeps others from sending of the same store meanwhile; `warn` tells the program's author.
  */
 export class OfflineQueue {
@@ -31,7 +44,7 @@ export class OfflineQueue {
   #now;
   #adding = Promise.resolve();
   #stopped = new AbortController();
-  /** Rung by a new record, while there is nothing to do. */
+  /** Rung by a new record, while there is nothing to do, or nothing else than on a closed route. */
   #bell = new AbortController();
   /** Rung by `flush`, while the loop waits after a failure. */
   #nudge = new AbortController();
@@ -39,6 +52,12 @@ export class OfflineQueue {
   #lastError = null;
   #draining = null;
   #running = null;
+  /** Kinds whose route answered 404, with that error; not asked again before their time. */
+  #closed = new Map();
+  /** What could neither be read nor be put aside. */
+  #unreadable = new Set();
+  /** `live` or `test`, asked once where it matters. */
+  #mode = null;
 
   constructor({
     till,
@@ -97,10 +116,12 @@ export class OfflineQueue {
 
   /** Puts what was put aside at the end of the queue, once its cause is mended. */
   async requeue() {
-    const names = await this.refused();
-    for (const name of names) await this.#inTurn(() => this.#store.takeBack(name));
-    if (names.length > 0) this.#bell.abort();
-    return names.length;
+    let taken = 0;
+    for (const name of await this.refused()) {
+      if (await this.#inTurn(() => this.#store.takeBack(name))) taken += 1;
+    }
+    if (taken > 0) this.#bell.abort();
+    return taken;
   }
 
   /** Starts sending; goes on until `stop`. */
@@ -116,7 +137,10 @@ export class OfflineQueue {
    */
   async flush() {
     let result = { sent: 0, error: this.#lastError };
-    if (this.#now() >= this.#notBefore) result = await this.#drain();
+    if (this.#now() >= this.#notBefore) {
+      this.#closed.clear();
+      result = await this.#drain();
+    }
     if (result.error === null) this.#nudge.abort();
     return { ...result, remaining: (await this.pending()).length };
   }
@@ -139,14 +163,26 @@ export class OfflineQueue {
 
   async #loop() {
     let failures = 0;
+    let routeFailures = 0;
+    let reopenAt = 0;
     while (!this.#stopped.signal.aborted) {
       this.#bell = new AbortController();
       this.#nudge = new AbortController();
+      const isReopened = performance.now() >= reopenAt;
+      if (isReopened) this.#closed.clear();
       const { sent, error } = await this.#drain();
       if (this.#stopped.signal.aborted) return;
       if (error === null) {
-        failures = 0;
+        failures = routeFailures = 0;
         await pause(IDLE_MS, this.#bell.signal);
+      } else if (isOfRoute(error)) {
+        failures = 0;
+        if (isReopened) {
+          routeFailures += 1;
+          const delay = retryDelay(routeFailures, error.retryAfterMs, this.#random);
+          reopenAt = performance.now() + delay;
+        }
+        await pause(Math.max(0, reopenAt - performance.now()), this.#bell.signal);
       } else {
         failures = sent > 0 ? 1 : failures + 1;
         await pause(retryDelay(failures, error.retryAfterMs, this.#random), this.#nudge.signal);
@@ -169,45 +205,95 @@ export class OfflineQueue {
 
   async #sendAll() {
     let sent = 0;
+    this.#mode = null;
     for (;;) {
-      const names = await this.pending();
-      if (names.length === 0) return { sent, error: null };
-      for (const name of names) {
+      const held = new Set();
+      const before = sent;
+      for (const name of await this.pending()) {
         if (this.#stopped.signal.aborted) return { sent, error: null };
+        if (this.#unreadable.has(name)) continue;
+        if (this.#isHeld(kindOf(name), held)) {
+          held.add(kindOf(name));
+          continue;
+        }
         const error = await this.#sendOne(name);
-        if (error) return { sent, error };
-        sent += 1;
+        if (!error) sent += 1;
+        else if (!isOfRoute(error)) return { sent, error };
+        else {
+          this.#closed.set(kindOf(name), error);
+          held.add(kindOf(name));
+        }
       }
+      // Something may have come meanwhile.
+      if (sent > before) continue;
+      const [first = null] = [...held].flatMap((kind) => this.#closed.get(kind) ?? []);
+      return { sent, error: first };
     }
+  }
+
+  /** Its route is closed, or it is a closing and records that it speaks of wait before it. */
+  #isHeld(kind, held) {
+    if (this.#closed.has(kind)) return true;
+    return kind === 'closing' && (held.has('sale') || held.has('refund') || held.has('closing'));
   }
 
   /** @returns why the record must wait; null: it is done with. */
   async #sendOne(name) {
     const kind = kindOf(name);
-    const body = await this.#store.read(name);
-    // Another window of the same browser was quicker.
+    let body;
+    try {
+      body = await this.#store.read(name);
+    } catch (error) {
+      if (this.#store.isPassing(error)) throw error;
+      await this.#setUnreadableAside(name, error);
+      return null;
+    }
+    // Another window of the same browser, or another process, was quicker.
     if (body === null) return null;
     let answer;
     try {
       answer = await this.#till.send(kind, body);
+      await this.#requireAcceptance(answer);
     } catch (error) {
-      const outcome = await this.#settleFailure(name, error);
+      const outcome = await this.#settleFailure(name, body, error);
       this.#tell({ outcome, kind, name, body, error });
       return outcome === 'waiting' ? error : null;
     }
-    await this.#store.remove(name);
+    await this.#store.remove(name, body);
     this.#tell({ outcome: 'accepted', kind, name, body, answer });
     return null;
   }
 
-  async #settleFailure(name, error) {
+  /**
+   * @throws TillError where the site has something else under the record's id, or has it from a test
+   * though the till is live; or where it cannot be asked which it is
+   */
+  async #requireAcceptance(answer) {
+    if (answer.payload_mismatch === true) throw doubtful('payload_mismatch', answer);
+    if (answer.state !== 'simulated') return;
+    this.#mode ??= (await this.#till.ping()).mode;
+    if (this.#mode === 'live') throw doubtful('simulated', answer);
+  }
+
+  async #setUnreadableAside(name, error) {
+    const at = new Date(this.#now()).toISOString();
+    const answer = { status: null, at, code: 'unreadable', message: error.message };
+    try {
+      await this.#store.putAside(name, answer);
+    } catch {
+      this.#unreadable.add(name);
+    }
+    this.#tell({ outcome: 'unreadable', kind: kindOf(name), name, body: bytesOf(''), error });
+  }
+
+  async #settleFailure(name, sent, error) {
     if (error.status === 409 && error.body) {
       // A newer count was accepted: this one has nothing to say any more.
-      await this.#store.remove(name);
+      await this.#store.remove(name, sent);
       return 'stale';
     }
     // No network, a busy service, wrong credentials: the record waits, and so do those behind it.
-    if (!isUnfit(error)) return 'waiting';
+    if (!isUnfit(error) && !Object.hasOwn(DOUBTS, error.code)) return 'waiting';
     const { status, body } = error;
     const at = new Date(this.#now()).toISOString();
     await this.#store.putAside(name, { status, at, ...body });

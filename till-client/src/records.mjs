@@ -25,10 +25,16 @@ export const textOf = (record) => {
 /** A record within another body, its text as it is. */
 export const enclose = (kind, text) => `{"kind":${JSON.stringify(kind)},"body":${text}}`;
 
+/** A record's bytes, and those that are kept under its name. */
+export const isSame = (one, other) =>
+  one.length === other.length && one.every((byte, index) => byte === other[index]);
+
 const NAME = /^(\d{12})\.(sale|refund|inventory|closing)\.json$/;
 
 /** The name of a record that waits; names sort as their numbers do. */
 export const nameOf = (number, kind) => `${String(number).padStart(12, '0')}.${kind}.json`;
+/** The names that a number can have. */
+export const namesOf = (number) => [...KINDS].map((kind) => nameOf(number, kind));
 export const isName = (text) => NAME.test(text);
 export const numberOf = (name) => Number(NAME.exec(name)[1]);
 export const kindOf = (name) => NAME.exec(name)[2];

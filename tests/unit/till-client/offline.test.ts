@@ -181,6 +181,162 @@ describe('the offline till', () => {
     expect(readFolder()).toEqual([]);
   });
 
+  it.each([
+    ['payload_mismatch', { state: 'applied', payload_mismatch: true }],
+    ['simulated', { state: 'simulated' }],
+  ])('never takes %s for accepted on a live till', async (code, more) => {
+    service.respond = ({ path: route }) => ({
+      status: 200,
+      body: route === '/ping' ? { ok: true, mode: 'live' } : { ok: true, event_id: 7, ...more },
+    });
+    const till = tillWith();
+    const name = await till.sale(saleOf('1'));
+    expect(await till.flush()).toMatchObject({ remaining: 0, error: null });
+    expect(settled).toMatchObject([{ outcome: 'refused', error: { code, body: more } }]);
+    expect(await till.refused()).toEqual([name]);
+    const beside = path.join(folder, 'refused/000000000001.sale.answer.json');
+    expect(JSON.parse(fs.readFileSync(beside, 'utf8'))).toMatchObject({ status: 200, ...more });
+  });
+
+  it('takes simulated for accepted where the connection is in test mode', async () => {
+    service.respond = ({ path: route }) => ({
+      status: 200,
+      body: route === '/ping' ? { ok: true, mode: 'test' } : { ok: true, state: 'simulated' },
+    });
+    const till = tillWith();
+    for (const id of ['1', '2']) await till.sale(saleOf(id));
+    await till.flush();
+    expect(outcomes()).toEqual(['accepted', 'accepted']);
+    expect(service.received.filter((one) => one.path === '/ping')).toHaveLength(1);
+  });
+
+  it('keeps a simulated record that it cannot ask the mode of', async () => {
+    const till = tillWith();
+    await till.sale(saleOf('1'));
+    service.replies.push(
+      { status: 200, body: { ok: true, state: 'simulated' } },
+      { status: 503, body: refusal('not_ready') }
+    );
+    expect(await till.flush()).toMatchObject({ sent: 0, remaining: 1, error: { status: 503 } });
+    expect(await till.flush()).toMatchObject({ sent: 1, remaining: 0, error: null });
+  });
+
+  it('two tills on one folder give no number twice, and overwrite nothing', async () => {
+    const [one, other] = [tillWith(), tillWith()];
+    const names: string[] = [];
+    // By turns first: each goes on from what it knew, whatever the other has done meanwhile.
+    names.push(await one.sale(saleOf('0')), await other.refund('{"external_id":"1"}'));
+    names.push(await one.sale(saleOf('2')), await other.sale(saleOf('3')));
+    const adds = Array.from({ length: 40 }, (_, n) =>
+      (n % 2 ? one : other).add(n % 3 ? 'sale' : 'refund', saleOf(String(n + 4)))
+    );
+    names.push(...(await Promise.all(adds)));
+    const numbers = new Set(names.map((name) => name.slice(0, 12)));
+    expect(numbers.size).toBe(44);
+    expect(await one.pending()).toEqual([...names].sort());
+    await one.flush();
+    expect([...service.ids].sort()).toEqual(Array.from({ length: 44 }, (_, n) => `${n}`).sort());
+  });
+
+  it('removes nothing that it did not send', async () => {
+    const till = tillWith();
+    const name = await till.sale(saleOf('old'));
+    service.respond = () => {
+      // While the answer is under way, somebody puts another record under the same name.
+      fs.writeFileSync(path.join(folder, name), JSON.stringify(saleOf('new')));
+      service.respond = () => ({ status: 202, body: { ok: true, state: 'pending' } });
+      return { status: 202, body: { ok: true, state: 'pending' } };
+    };
+    expect(await till.flush()).toMatchObject({ remaining: 0, error: null });
+    expect(service.ids).toEqual(['old', 'new']);
+  });
+
+  it('two tills on one folder that send at once end with nothing left', async () => {
+    const tills = [tillWith(), tillWith()];
+    for (let id = 0; id < 30; id += 1) await tills[0]?.sale(saleOf(String(id)));
+    service.respond = ({ body }) =>
+      Number((JSON.parse(body) as { external_id: string }).external_id) % 3
+        ? { status: 202, body: { ok: true, state: 'pending' } }
+        : { status: 400, body: refusal('schema_invalid') };
+    const results = await Promise.all(tills.map((till) => till.flush()));
+    expect(results.map(({ error }) => error)).toEqual([null, null]);
+    expect(await tills[0]?.pending()).toEqual([]);
+    expect(await tills[1]?.refused()).toHaveLength(10);
+  });
+
+  it('sets a file aside that cannot be read, says so, and goes on', async () => {
+    const till = tillWith();
+    const names = [];
+    for (const id of ['1', '2', '3']) names.push(await till.sale(saleOf(id)));
+    fs.rmSync(path.join(folder, names[1] ?? ''));
+    fs.mkdirSync(path.join(folder, names[1] ?? ''));
+    expect(await till.flush()).toMatchObject({ remaining: 0, error: null });
+    expect(outcomes()).toEqual(['accepted', 'unreadable', 'accepted']);
+    expect(settled[1]).toMatchObject({ name: names[1], error: { code: 'EISDIR' } });
+    expect(await till.refused()).toEqual([names[1]]);
+    expect(service.ids).toEqual(['1', '3']);
+    // It stays there: nothing of it can be sent.
+    expect(await till.requeue()).toBe(0);
+    expect(await till.refused()).toEqual([names[1]]);
+  });
+
+  it('waits where a file cannot be opened for want of handles, and sets nothing aside', async () => {
+    const till = tillWith();
+    await till.sale(saleOf('1'));
+    const short = Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+    const reads = jest.spyOn(fs.promises, 'readFile').mockRejectedValue(short);
+    const { error, remaining } = await till.flush();
+    reads.mockRestore();
+    expect([error, remaining]).toEqual([short, 1]);
+    expect(await till.refused()).toEqual([]);
+    expect(await till.flush()).toMatchObject({ sent: 1, remaining: 0, error: null });
+  });
+
+  it('sends what other routes take while one answers 404', async () => {
+    const till = tillWith();
+    await till.inventory('{"external_id":"count"}');
+    await till.sale(saleOf('1'));
+    await till.closing('{"external_id":"shift"}');
+    await till.inventory('{"external_id":"count-2"}');
+    service.respond = ({ path: route }) =>
+      route === '/inventory'
+        ? { status: 404, body: refusal('not_found') }
+        : { status: 202, body: { ok: true, state: 'pending' } };
+    expect(await till.flush()).toMatchObject({ sent: 2, remaining: 2, error: { status: 404 } });
+    // One was enough to know.
+    expect(service.ids).toEqual(['count', '1', 'shift']);
+    expect(outcomes()).toEqual(['waiting', 'accepted', 'accepted']);
+  });
+
+  it('keeps a closing behind sales whose route answers 404', async () => {
+    const till = tillWith();
+    await till.sale(saleOf('1'));
+    await till.closing('{"external_id":"shift"}');
+    await till.refund('{"external_id":"r"}');
+    service.respond = ({ path: route }) =>
+      route === '/sale'
+        ? { status: 404, body: refusal('not_found') }
+        : { status: 202, body: { ok: true, state: 'pending' } };
+    expect(await till.flush()).toMatchObject({ sent: 1, remaining: 2, error: { status: 404 } });
+    expect(service.ids).toEqual(['1', 'r']);
+  });
+
+  it('sends a new record at once while another route answers 404', async () => {
+    service.respond = ({ path: route }) =>
+      route === '/inventory'
+        ? { status: 404, body: refusal('not_found') }
+        : { status: 202, body: { ok: true, state: 'pending' } };
+    // Each pause after a failure is as long as it gets.
+    const till = tillWith({ random: () => 10_000 });
+    await till.inventory('{"external_id":"count"}');
+    till.run();
+    await until(() => settled.length === 1);
+    await till.sale(saleOf('1'));
+    await until(() => settled.length === 2);
+    expect(outcomes()).toEqual(['waiting', 'accepted']);
+    expect(service.ids).toEqual(['count', '1']);
+  });
+
   it('kill -9 again and again: what was said to be kept arrives, in order', async () => {
     const program = `
       const { createOfflineTill } = require(${JSON.stringify(path.resolve('till-client'))});

@@ -87,6 +87,20 @@ it('has a module for pages, which bundlers take by themselves', () => {
   expect(text).not.toMatch(/\bimport\b|\brequire\b|\bBuffer\b|\bprocess\b/);
 });
 
+it('asks the browser to keep what waits', () => {
+  const code = `import { createOfflineTill } from 'switchboard-till/browser';
+    let asked = 0;
+    const persist = async () => { asked += 1; throw new Error('not in a private window'); };
+    const make = (navigator) => {
+      Object.defineProperty(globalThis, 'navigator', { value: navigator, configurable: true });
+      createOfflineTill({ url: 'u', key: 'k', secret: 's', folder: 'f' });
+    };
+    make({});
+    make({ storage: { persist } });
+    setTimeout(() => console.log(asked));`;
+  expect(inNode(code)).toBe(1);
+});
+
 it('has a command', () => {
   const { bin } = read<{ bin: Record<string, string> }>('till-client/package.json');
   const program = path.join(site, 'node_modules/switchboard-till', bin['switchboard-till']!);
