@@ -1,6 +1,7 @@
 // npm start: a production-like Strapi site with the plugin, a receiver that shows what it sends, and a
 // till. `npm start -- --help` has its flags and variables (lib/start-options.mjs). A second start goes
-// on with the data of the first one.
+// on with the data of the first one. Nothing imported here may need node_modules: on a fresh clone this
+// is what installs it.
 import fs from 'node:fs';
 import path from 'node:path';
 import { buildPlaygroundWhenStale } from './lib/admin-build.mjs';
@@ -11,7 +12,6 @@ import { requireFreePorts } from './lib/ports.mjs';
 import { buildPluginWhenStale, installWhatIsMissing } from './lib/prepare.mjs';
 import { requireRedis } from './lib/redis-check.mjs';
 import { endRunning } from './lib/run.mjs';
-import { preparePlayground } from './lib/seed.mjs';
 import { HELP, readStartOptions } from './lib/start-options.mjs';
 
 const HOST = process.env.HOST ?? '127.0.0.1';
@@ -161,6 +161,7 @@ const main = async () => {
   if (withWeek && !fs.existsSync(path.join(DATA, 'playground.json'))) {
     console.log('Filling it with a week of a shop, in which its receiver was down twice …');
   }
+  const { preparePlayground } = await import('./lib/seed.mjs');
   const made = await preparePlayground({
     ...{ siteUrl, receiverUrl, withWeek, answerWith },
     dataFolder: DATA,

@@ -1,0 +1,140 @@
+// What somebody sees who has cloned the repository and nothing else: the first lines of `npm test`, all
+// of `npm start` (the site, the receiver's page with an event on it, the till), and how the commands
+// that need an install say so. The clone lies where no node_modules is in it or above it.
+// Usage: node scripts/check-fresh-clone.mjs [--adopt]
+// With --adopt what the clone installed and built is moved into this checkout, which then needs no
+// install of its own.
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { freePort, start, waitFor } from './lib/newcomer/site.mjs';
+import { ROOT } from './lib/paths.mjs';
+
+const INSTALL_MS = 900_000;
+const READY_MS = 600_000;
+const FIRST_LINE_MS = 60_000;
+/** Where the programs of a fresh clone put what takes long to make. */
+const MADE = ['node_modules', 'dist', 'playground/dist', 'playground/build', 'playground/.env'];
+
+const { values: options } = parseArgs({ options: { adopt: { type: 'boolean' } } });
+const parent = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-clone-'));
+const clone = path.join(parent, 'switchboard');
+const began = Date.now();
+const say = (text) => console.log(`[clone ${Math.round((Date.now() - began) / 1000)} s] ${text}`);
+
+const mustRun = (program, ...args) => {
+  const { status, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${stderr}`);
+};
+
+const makeClone = () => {
+  for (let folder = parent; folder !== path.dirname(folder); folder = path.dirname(folder)) {
+    if (fs.existsSync(path.join(folder, 'node_modules'))) {
+      throw new Error(`There is a node_modules in ${folder}: a clone there would not be fresh.`);
+    }
+  }
+  mustRun('git', 'clone', '--quiet', ROOT, clone);
+};
+
+/** Runs a command in the clone until `condition` holds for it, and stops it then. */
+const watch = async (command, env, milliseconds, condition) => {
+  const program = start(command, clone, env);
+  try {
+    return await waitFor(`what "${command}" shall do`, () => condition(program), milliseconds);
+  } catch (error) {
+    throw new Error(`${error.message}\n${program.output().slice(-5000)}`, { cause: error });
+  } finally {
+    await program.stop();
+  }
+};
+
+/** Whether a program has said something; throws where it ended without. */
+const hasSaid = (program, text) => {
+  if (program.output().includes(text)) return true;
+  if (program.exited()) throw new Error(`it ended before it said "${text}"`);
+  return false;
+};
+
+const isAnswered = async (url, holds) => {
+  const answer = await fetch(url).catch(() => undefined);
+  return answer?.ok === true && holds(await answer.text());
+};
+
+/** The commands that install nothing say in one line what to run. */
+const namesTheInstall = () => {
+  for (const name of ['lint', 'typecheck', 'build', 'verify', 'bench', 'docs:build', 'format']) {
+    const { status, stderr } = spawnSync('npm', ['run', '--silent', name], {
+      cwd: clone,
+      encoding: 'utf8',
+    });
+    const lines = stderr.trim().split('\n');
+    if (status === 0 || lines.length !== 1 || !lines[0].includes('npm ci')) {
+      throw new Error(`npm run ${name} ended with ${status} and said:\n${stderr}`);
+    }
+  }
+};
+
+const firstLinesOfTests = async () => {
+  await watch('npm test', {}, FIRST_LINE_MS, (program) => hasSaid(program, 'npm ci'));
+  // It was stopped within its install.
+  fs.rmSync(path.join(clone, 'node_modules'), { recursive: true, force: true });
+};
+
+const startsAll = async () => {
+  const [PORT, RECEIVER_PORT, TILL_PORT] = [await freePort(), await freePort(), await freePort()];
+  const site = `http://127.0.0.1:${PORT}`;
+  const receiver = `http://127.0.0.1:${RECEIVER_PORT}`;
+  await watch(
+    'npm start',
+    { PORT, RECEIVER_PORT, TILL_PORT },
+    INSTALL_MS + READY_MS,
+    async (program) =>
+      hasSaid(program, 'The playground is ready.') &&
+      (await isAnswered(`${site}/admin`, (page) => page.includes('<html'))) &&
+      (await isAnswered(`${receiver}/`, (page) => page.includes('<html'))) &&
+      (await isAnswered(`${receiver}/arrivals.json`, (text) =>
+        JSON.parse(text).some(({ refused }) => refused === null)
+      )) &&
+      (await isAnswered(`http://127.0.0.1:${TILL_PORT}/`, (page) => page.includes('<h1>Till</h1>')))
+  );
+};
+
+const runsTests = () =>
+  watch('npm test', {}, READY_MS, (program) => hasSaid(program, '== unit =='));
+
+const adopt = () => {
+  for (const name of MADE) {
+    const from = path.join(clone, name);
+    if (!fs.existsSync(from)) continue;
+    fs.rmSync(path.join(ROOT, name), { recursive: true, force: true });
+    // Across file systems, too.
+    mustRun('mv', from, path.join(ROOT, name));
+  }
+};
+
+const STEPS = [
+  ['commands that need an install say so', namesTheInstall],
+  ['npm test installs what is missing', firstLinesOfTests],
+  ['npm start: the site, an event at the receiver, the till', startsAll],
+  ['npm test begins with its suites', runsTests],
+];
+
+let passed = 0;
+try {
+  makeClone();
+  for (const [name, work] of STEPS) {
+    say(name);
+    await work();
+    passed += 1;
+  }
+  if (options.adopt) adopt();
+  say('all of it works');
+} catch (error) {
+  console.error(error.stack ?? String(error));
+  process.exitCode = 1;
+} finally {
+  fs.rmSync(parent, { recursive: true, force: true });
+}
+console.log(`${passed} passed, ${STEPS.length - passed} failed`);
