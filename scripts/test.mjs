@@ -119,6 +119,10 @@ const account = (suite, { results, code, stuck }) => {
     failed += skipped.length;
     lines.push(...skipped.map((test) => `skipped, which REQUIRE_ALL=1 forbids: ${test.fullName}`));
   }
+  if (!REQUIRE_ALL && forwarded.length === 0) {
+    const left = new Set(skipped.map((test) => test.ancestorTitles[0] ?? test.title));
+    lines.push(...[...left].map((title) => `skipped: ${title}`));
+  }
   if (stuck) {
     failed += 1;
     lines.push(`jest did not end within ${EXIT_GRACE_MS / 1000} s after the last test of ${suite}`);

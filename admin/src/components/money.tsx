@@ -1,7 +1,12 @@
 import { useCallback } from 'react';
 import { useIntl } from 'react-intl';
-import { minorDigits } from '../../../shared/currencies';
-import { moneyFormat } from '../utils/money-format';
+
+const DEFAULT_DIGITS = 2;
+
+/** How many digits a currency's minor unit has, such as 2 of GBP and 0 of JPY. */
+export const minorDigits = (currency: string): number =>
+  new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions()
+    .maximumFractionDigits ?? DEFAULT_DIGITS;
 
 export type FormatMoney = (
   minor: number,
@@ -14,7 +19,11 @@ export const useMoney = (): FormatMoney => {
   const { formatNumber } = useIntl();
   return useCallback(
     (minor, currency, { compact = false } = {}) =>
-      formatNumber(minor / 10 ** minorDigits(currency), moneyFormat(currency, compact)),
+      formatNumber(minor / 10 ** minorDigits(currency), {
+        style: 'currency',
+        currency,
+        ...(compact && { notation: 'compact' }),
+      }),
     [formatNumber]
   );
 };

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,6 +12,7 @@ import {
   spendVerification,
   verifySignature,
 } from '../../../server/src/pos/rules/signature';
+import { isInstalled } from '../../support/programs';
 
 interface Vector {
   name: string;
@@ -25,7 +26,7 @@ interface Vector {
 
 const file = path.join(__dirname, '../../../docs/vectors/pos-signatures.json');
 const { vectors } = JSON.parse(readFileSync(file, 'utf8')) as { vectors: Vector[] };
-const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+const hasOpenssl = isInstalled('openssl', 'version');
 
 const secret = 'pos_secret_x';
 const body = Buffer.from('{"a":1}');

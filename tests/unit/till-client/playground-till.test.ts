@@ -3,6 +3,19 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { FakeService, makeFolder } from './support';
 
+/** The data of the first message of an event stream, which may come in any number of chunks. */
+const firstMessage = async ({ body }: Response): Promise<string> => {
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (!text.includes('\n\n')) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`the stream ended within its first message: ${text}`);
+    text += value;
+  }
+  await reader.cancel();
+  return text.split('\n\n')[0]!.replace(/^data: /, '');
+};
+
 /** playground/till.mjs, as `npm start` runs it. */
 
 describe('the till of the playground', () => {
@@ -67,10 +80,7 @@ describe('the till of the playground', () => {
     expect((await click({ 'x-till': '1' })).status).toBe(200);
     await until(() => service.received.length > before);
     const stream = await fetch(`${page}answers`);
-    const reader = stream.body?.getReader();
-    const first = new TextDecoder().decode((await reader?.read())?.value);
-    await reader?.cancel();
-    const { entries, actions } = JSON.parse(first.replace(/^data: /, '')) as {
+    const { entries, actions } = JSON.parse(await firstMessage(stream)) as {
       entries: { kind: string; outcome: string; answer: string }[];
       actions: string[];
     };
