@@ -5,6 +5,7 @@ import { lockEmail } from '../contact-integrity/email-lock';
 import { crmRecords } from '../resources/crm-records';
 import { findByEmail } from '../resources/find-by-email';
 import { INPUTS } from '../resources/inputs';
+import { keptInput } from '../resources/kept-input';
 import { upsertContact } from '../resources/upsert-contact';
 import { e164, findByPhone } from './find-by-phone';
 
@@ -31,17 +32,13 @@ const unscaled = (value: bigint, places: number): number =>
 export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): CustomersService => {
   const create = async (input: SaleCustomer): Promise<string> => {
     const { email, ...rest } = input;
-    const source = getInspected(strapi, 'contact').source;
-    const kept = new Set(source.fields.flatMap(({ path, attribute }) => (attribute ? [path] : [])));
-    const known = Object.fromEntries(
-      Object.entries({ ...rest, source: 'pos' }).filter(([key]) => kept.has(key))
-    );
-    if (email === undefined) return (await crmRecords(strapi, 'contact').create(known)).id;
-    const { contact } = await upsertContact(
-      strapi,
-      { email },
-      { onlyNew: known, forKnown: () => ({}) }
-    );
+    const onlyNew = { ...rest, source: 'pos' };
+    if (email === undefined) {
+      const { source } = getInspected(strapi, 'contact');
+      const known = keptInput(strapi, source, onlyNew);
+      return (await crmRecords(strapi, 'contact').create(known)).id;
+    }
+    const { contact } = await upsertContact(strapi, { email }, { onlyNew, forKnown: () => ({}) });
     return contact.id;
   };
 

@@ -4,6 +4,7 @@ import { inRetriedTransaction } from '../../database/errors/retry';
 import { parseInput } from '../../http/validation';
 import { getPublisher } from '../../webhooks/publishing/publisher';
 import { crmRecords } from '../resources/crm-records';
+import { keptInput } from '../resources/kept-input';
 import { getSource } from '../change-capture/mapping/registry';
 import type { Payload } from '../rules/payload';
 import { withSubject } from '../rules/subject';
@@ -45,27 +46,63 @@ const SCHEMAS = {
 };
 
 const COUNTED: Recorded = { counted: true };
+const ALREADY_SENT: Recorded = { counted: false, because: 'already_sent' };
 
 const epoch = (value: Date | number | null | undefined): number | null =>
   value instanceof Date ? value.getTime() : (value ?? null);
+
+/** A site whose own contacts keep no status, or other ones, keeps them as they are. */
+export const setContactStatus = async (
+  strapi: Core.Strapi,
+  contact: Payload,
+  status: string
+): Promise<Payload> => {
+  const kept = keptInput(strapi, getSource(strapi, 'contact'), { status });
+  if (kept.status === undefined || contact.status === status) return contact;
+  try {
+    return await crmRecords(strapi, 'contact').update(contact.id, kept);
+  } catch (error) {
+    if (!(error instanceof errors.ValidationError)) throw error;
+    strapi.log.warn(`switchboard: a contact of this site cannot have the status ${status}`);
+    return contact;
+  }
+};
+
+/**
+ * Marks a campaign as sent where its counts, or its status, are not kept: by itself, as a write that
+ * is seen would send counts of zero. Of two that come at once one does it.
+ * @returns whether it was not marked before; a campaign without a status never is.
+ */
+const markSent = async (
+  strapi: Core.Strapi,
+  campaignId: string,
+  kept: Readonly<Record<string, unknown>>
+): Promise<boolean> => {
+  const { uid, fields } = getSource(strapi, 'campaign');
+  const values = Object.entries(kept).map(([key, value]): [string, unknown] => [
+    fields.find(({ path }) => path === key)?.attribute ?? '',
+    value,
+  ]);
+  if (values.length === 0) return true;
+  await strapi.db
+    .queryBuilder(uid)
+    .init({ select: ['id'], where: { documentId: campaignId }, orderBy: { id: 'asc' } })
+    .forUpdate()
+    .execute();
+  const now = await crmRecords(strapi, 'campaign').get(campaignId);
+  if (now.status === 'sent') return false;
+  await strapi.db
+    .queryBuilder(uid)
+    .where({ documentId: campaignId })
+    .update({ ...Object.fromEntries(values), updatedAt: new Date() })
+    .execute();
+  return true;
+};
 
 export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailService => {
   const send = async (event: string, data: unknown): Promise<Recorded> => {
     await getPublisher(strapi).publish([withSubject({ event, data })]);
     return COUNTED;
-  };
-
-  /** A site whose own contacts keep no status, or other ones, keeps them as they are. */
-  const setStatus = async (contact: Payload, status: string): Promise<Payload> => {
-    const field = getSource(strapi, 'contact').fields.find(({ path }) => path === 'status');
-    if (!field?.attribute || contact.status === status) return contact;
-    try {
-      return await crmRecords(strapi, 'contact').update(contact.id, { status });
-    } catch (error) {
-      if (!(error instanceof errors.ValidationError)) throw error;
-      strapi.log.warn(`switchboard: a contact of this site cannot have the status ${status}`);
-      return contact;
-    }
   };
 
   const sighting = (kind: 'open' | 'click', input: EmailSeen & Partial<EmailClicked>) =>
@@ -90,7 +127,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
     inRetriedTransaction(strapi, async (): Promise<Recorded> => {
       const campaign = ids.campaign ? await crmRecords(strapi, 'campaign').get(ids.campaign) : null;
       const before = await crmRecords(strapi, 'contact').get(ids.contact);
-      const contact = status ? await setStatus(before, status) : before;
+      const contact = status ? await setContactStatus(strapi, before, status) : before;
       if (!campaign) return { counted: false, because: 'no_campaign' };
       return send(event, { campaign_id: campaign.id, contact });
     });
@@ -110,15 +147,17 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
       return inRetriedTransaction(strapi, async (): Promise<Recorded> => {
         const campaigns = crmRecords(strapi, 'campaign');
         const campaign = await campaigns.get(campaignId);
-        if (campaign.status === 'sent') return { counted: false, because: 'already_sent' };
-        const field = getSource(strapi, 'campaign').fields.find(({ path }) => path === 'status');
-        if (!field?.attribute) {
-          const { id: sentId, title, subject } = campaign;
-          return send('campaign.sent', { id: sentId, title, subject, ...counts });
+        if (campaign.status === 'sent') return ALREADY_SENT;
+        const all = { status: 'sent', ...counts };
+        const kept = keptInput<Record<string, unknown>>(strapi, getSource(strapi, 'campaign'), all);
+        if (Object.keys(kept).length === Object.keys(all).length) {
+          // The source sees the campaign become `sent`, as it does when a person says so.
+          await campaigns.update(campaign.id, kept);
+          return COUNTED;
         }
-        // The source sees the campaign become `sent`, as it does when a person says so.
-        await campaigns.update(campaign.id, { status: 'sent', ...counts });
-        return COUNTED;
+        if (!(await markSent(strapi, campaign.id, kept))) return ALREADY_SENT;
+        const { id: sentId, title, subject } = campaign;
+        return send('campaign.sent', { id: sentId, title, subject, ...counts });
       });
     },
     async received(input) {

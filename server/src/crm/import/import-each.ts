@@ -3,7 +3,6 @@ import { errors } from '@strapi/utils';
 import { errorText } from '../../runtime/error-text';
 import { tagsOfContact } from '../resources/crm-records';
 import { upsertContact } from '../resources/upsert-contact';
-import { getInspected } from '../change-capture/mapping/registry';
 import type { ImportRow } from './columns';
 import { giveWay } from '../../imports/give-way';
 import type { ImportTags } from './import-tags';
@@ -28,7 +27,7 @@ const importOne = async (
     { ...row.input, email: row.email },
     { onlyNew: { source: 'import' }, forKnown: (known) => inputForKnown(row, known) }
   );
-  const ids = getInspected(strapi, 'contact').source.tags ? await tags.idsOf(row.tags) : [];
+  const ids = await tags.idsOf(row.tags);
   const present = ids.length > 0 ? await tagsOfContact(strapi, contact.id) : [];
   const missing = ids.filter((id) => !present.some((tag) => tag.id === id));
   for (const id of missing) await tags.add(id, [contact.id]);

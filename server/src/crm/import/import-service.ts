@@ -7,6 +7,8 @@ import { giveWay } from '../../imports/give-way';
 import { type CsvRecord, readCsv } from '../../imports/read-csv';
 import type { ImportRun, ImportWatch } from '../../imports/watch';
 import { tryBatch } from './dry-run';
+import { getSource } from '../change-capture/mapping/registry';
+import { keptInput } from '../resources/kept-input';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
 import { importBatch } from './import-batch';
 import { createImportTags, type ImportTags } from './import-tags';
@@ -78,9 +80,17 @@ class Import {
       this.fail({ line, email: read.email, message: read.message }, record.cells);
       return;
     }
-    this.waiting.push(read.row);
+    this.waiting.push(this.kept(read.row));
     this.cells.set(line, record.cells);
     if (this.waiting.length >= this.batch) await this.flush();
+  }
+
+  /** A row without what the site's contacts do not keep, so that it makes neither a change nor a tag. */
+  private kept(row: ImportRow): ImportRow {
+    const source = getSource(this.strapi, 'contact');
+    const given = row.tags.length > 0 ? { ...row.input, tags: row.tags } : row.input;
+    const { tags = [], ...input } = keptInput<Record<string, unknown>>(this.strapi, source, given);
+    return { ...row, input, tags: tags as string[] };
   }
 
   async flush(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Core, UID } from '@strapi/strapi';
+import { keptInput } from '../resources/kept-input';
 import { toData } from '../resources/to-data';
 import { getInspected } from '../change-capture/mapping/registry';
 import { inUnitOfWork } from '../change-capture/track/wrap-writes';
@@ -67,7 +68,8 @@ export const insertContacts = (
     const { source, tagSource } = getInspected(strapi, 'contact');
     const data: Record<string, unknown>[] = [];
     for (const { input } of free) {
-      data.push(await toData(strapi, source, tagSource.uid, { source: 'import', ...input }));
+      const kept = keptInput(strapi, source, { source: 'import', ...input });
+      data.push(await toData(strapi, source, tagSource.uid, kept));
     }
     if (data.length > 0) await strapi.db.query(CONTACT).createMany({ data: data as never });
     const tagged = free.filter((row) => row.tags.length > 0);

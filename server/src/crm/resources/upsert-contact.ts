@@ -8,6 +8,7 @@ import { inSavepoint } from '../../database/errors/savepoint';
 import { EmailTakenError } from '../contact-integrity/unique-emails';
 import { crmRecords } from './crm-records';
 import { emailWhere, findByEmail } from './find-by-email';
+import { keptInput } from './kept-input';
 
 export interface Upserted {
   contact: Payload;
@@ -117,6 +118,7 @@ export const completion = (contact: Payload, input: Input): Record<string, unkno
 /**
  * Finds the contact of an e-mail address, whatever its case, and completes it, or makes it. Two that
  * come at once make one contact. Call it within `withOrigin` where a form or an import is at work.
+ * What the site's contacts do not keep is left out (`keptInput`).
  * @param input a contact as REST takes it, with a valid `email`
  */
 export const upsertContact = (
@@ -126,10 +128,13 @@ export const upsertContact = (
 ): Promise<Upserted> =>
   inTransaction(strapi, async () => {
     await lockEmail(strapi, input.email);
-    const given = Object.entries({ ...onlyNew, ...input }).filter(([, value]) => value !== null);
+    const { source } = getInspected(strapi, 'contact');
+    const all = keptInput(strapi, source, { ...onlyNew, ...input });
+    const given = Object.entries(all).filter(([, value]) => value !== null);
     const found = await findOrCreate(strapi, input.email, Object.fromEntries(given));
     if (found.created) return { ...found, changed: false };
-    const changes = differences(found.contact, forKnown(found.contact));
+    const known = keptInput(strapi, source, forKnown(found.contact));
+    const changes = differences(found.contact, known);
     if (Object.keys(changes).length === 0) return { ...found, changed: false };
     const contact = await crmRecords(strapi, 'contact').update(found.contact.id, changes);
     return { contact, created: false, changed: true };

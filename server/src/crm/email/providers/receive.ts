@@ -4,7 +4,7 @@ import { errorText } from '../../../runtime/error-text';
 import { inUniqueTransaction } from '../../../database/errors/duplicate';
 import { crmRecords } from '../../resources/crm-records';
 import { findByEmail } from '../../resources/find-by-email';
-import { getEmailService } from '../email-service';
+import { getEmailService, setContactStatus } from '../email-service';
 import { bindToken, noteSeen } from './seen-events';
 import type { ProviderEvent, SignedPost } from './types';
 
@@ -33,7 +33,11 @@ const record = async (
     case 'complained':
       return email.complained({ campaign, contact });
     case 'unsubscribed':
-      return crmRecords(strapi, 'contact').update(contact, { status: 'unsubscribed' });
+      return setContactStatus(
+        strapi,
+        await crmRecords(strapi, 'contact').get(contact),
+        'unsubscribed'
+      );
     case 'received': {
       const { subject, from, text } = event;
       return email.received({ contact, subject, from, text });
