@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { code as currencyOf } from 'currency-codes';
 import tillClient from 'strapi-plugin-switchboard/till-client';
 
 const {
@@ -16,13 +17,19 @@ const {
 const NEEDED = { POS_URL, POS_KEY, POS_SECRET, TILL_TOKEN };
 const MAX_BYTES = 256 * 1024;
 
-/** `19.99` as 1999, by its digits: `19.99 * 100` is 1998.9999999999998. */
-export const minorUnits = (amount, digits = 2) => {
+/**
+ * `19.99` as 1999, by its digits: `19.99 * 100` is 1998.9999999999998. How many digits a currency has
+ * is said by ISO 4217, and not by `Intl`: 2 for GBP and HUF, 0 for JPY, 3 for KWD.
+ */
+export const minorUnits = (amount, currency) => {
+  const digits = currencyOf(currency ?? '')?.digits ?? 2;
   const match = /^(-?)(\d+)(?:[.,](\d+))?$/.exec(String(amount).trim());
   if (!match) throw new Error(`${amount} is no amount`);
   const [, sign, whole, fraction = ''] = match;
-  if (fraction.length > digits) throw new Error(`${amount} has more than ${digits} decimals`);
-  return Number(`${sign}${whole}${fraction.padEnd(digits, '0')}`);
+  if (/[^0]/.test(fraction.slice(digits))) {
+    throw new Error(`${amount} has more than the ${digits} decimals of ${currency}`);
+  }
+  return Number(`${sign}${whole}${fraction.slice(0, digits).padEnd(digits, '0')}`);
 };
 
 const quantityOf = ({ Qty }) => {
@@ -31,12 +38,12 @@ const quantityOf = ({ Qty }) => {
   return quantity;
 };
 
-const lineItems = (positions) =>
+const lineItems = (receipt, positions) =>
   positions.map((position) => ({
     ...(position.Code && { sku: String(position.Code) }),
     ...(position.Ean && { gtin: String(position.Ean) }),
     quantity: Math.abs(quantityOf(position)),
-    unit_price: minorUnits(position.Price),
+    unit_price: minorUnits(position.Price, receipt.Currency),
   }));
 
 const base = (receipt) => ({
@@ -50,15 +57,15 @@ const isSold = (position) => quantityOf(position) > 0;
 export const toSale = (receipt) => ({
   ...base(receipt),
   currency: receipt.Currency,
-  total: minorUnits(receipt.Total),
-  line_items: lineItems(receipt.Positions.filter(isSold)),
+  total: minorUnits(receipt.Total, receipt.Currency),
+  line_items: lineItems(receipt, receipt.Positions.filter(isSold)),
 });
 
 export const toRefund = (receipt) => ({
   ...base(receipt),
   sale_external_id: `${receipt.Register}-${receipt.OriginalReceiptNo}`,
   ...(receipt.Note && { reason: receipt.Note }),
-  line_items: lineItems(receipt.Positions),
+  line_items: lineItems(receipt, receipt.Positions),
 });
 
 /** What a customer hands back while buying something else: no sale is named, so it is put on the shelf. */
@@ -66,7 +73,7 @@ const toAdjustment = (receipt, back) => ({
   ...base(receipt),
   external_id: `${base(receipt).external_id}-back`,
   mode: 'relative',
-  counts: lineItems(back).map(({ sku, quantity }) => {
+  counts: lineItems(receipt, back).map(({ sku, quantity }) => {
     if (!sku) throw new Error('what is handed back needs a Code');
     return { sku, quantity, reason: 'Handed back' };
   }),

@@ -1,12 +1,7 @@
 import { useCallback } from 'react';
 import { useIntl } from 'react-intl';
-
-const DEFAULT_DIGITS = 2;
-
-/** How many digits a currency's minor unit has, such as 2 of GBP and 0 of JPY. */
-export const minorDigits = (currency: string): number =>
-  new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions()
-    .maximumFractionDigits ?? DEFAULT_DIGITS;
+import { minorDigits } from '../../../shared/currencies';
+import { moneyFormat } from '../utils/money-format';
 
 export type FormatMoney = (
   minor: number,
@@ -19,11 +14,7 @@ export const useMoney = (): FormatMoney => {
   const { formatNumber } = useIntl();
   return useCallback(
     (minor, currency, { compact = false } = {}) =>
-      formatNumber(minor / 10 ** minorDigits(currency), {
-        style: 'currency',
-        currency,
-        ...(compact && { notation: 'compact' }),
-      }),
+      formatNumber(minor / 10 ** minorDigits(currency), moneyFormat(currency, compact)),
     [formatNumber]
   );
 };

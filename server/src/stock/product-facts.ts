@@ -1,4 +1,5 @@
 import type { Core, UID } from '@strapi/strapi';
+import { minorDigits } from '../../../shared/currencies';
 import { getOptions } from '../config';
 
 /** What the site's own product type says of an item. */
@@ -23,10 +24,6 @@ export const productFieldsText = (strapi: Core.Strapi): string => {
   return JSON.stringify([mapping?.contentType, mapping?.name, mapping?.price, mapping?.currency]);
 };
 
-export const digitsOf = (currency: string): number =>
-  new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions()
-    .maximumFractionDigits ?? 2;
-
 const PLAIN_DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
 /**
@@ -38,7 +35,7 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
   const text = String(value).trim();
   if (!PLAIN_DECIMAL.test(text)) return null;
   // Shifted in the decimal text: a product of doubles would round 1.005 down.
-  const minor = Math.round(Number(`${text}e${digitsOf(currency)}`));
+  const minor = Math.round(Number(`${text}e${minorDigits(currency)}`));
   return Number.isSafeInteger(minor) ? minor : null;
 };
 

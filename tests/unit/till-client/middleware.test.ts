@@ -124,6 +124,19 @@ describe('examples/middleware', () => {
     ]);
   });
 
+  it.each([
+    ['HUF', '1990', 199_000],
+    ['IQD', '12.5', 12_500],
+    ['JPY', '1250', 1250],
+    ['UYW', '1,2345', 12_345],
+  ])('has the digits that ISO 4217 gives %s: %s is %d', async (Currency, Total, total) => {
+    const Positions = [{ Code: 'MUG-BLUE', Qty: '1', Price: Total }];
+    await post(receipt({ Currency, Total, Positions }));
+    expect(await arrived(1)).toMatchObject([
+      ['sale', { currency: Currency, total, line_items: [{ unit_price: total }] }],
+    ]);
+  });
+
   it('sends the same id when the till comes again', async () => {
     await post(receipt());
     await post(receipt());

@@ -1,7 +1,8 @@
 import { useIntl } from 'react-intl';
 import { styled } from 'styled-components';
 import type { SalesFigures } from '../../../../shared/contracts/pos';
-import { minorDigits, useMoney } from '../../components/money';
+import { minorDigits } from '../../../../shared/currencies';
+import { useMoney } from '../../components/money';
 import { takingsOf } from '../../utils/sales';
 import { useText } from '../../utils/text';
 import { axisEnd } from '../overview/figures-chart';

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import type { Core } from '@strapi/strapi';
 import { RECORDS_SEARCHED } from '../../../../shared/contracts/pos';
+import { minorDigits } from '../../../../shared/currencies';
 import { type Executor, table } from '../../database/connection';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/iso-time';
-import { digitsOf } from '../../stock/product-facts';
 import { externalDigest } from '../intake/submission';
 import { recordMatcher } from '../rules/record-match';
 import { moneyOf } from '../serialize';
@@ -33,7 +33,7 @@ export const searchRecords = async (
   filtered: Knex.QueryBuilder,
   search: string
 ): Promise<FoundRecords> => {
-  const matches = recordMatcher(search, digitsOf);
+  const matches = recordMatcher(search, minorDigits);
   const byId = (await filtered
     .clone()
     .where({ external_digest: externalDigest(search) })

@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { SaleCustomer } from '../../../../shared/contracts/customers';
+import { minorDigits } from '../../../../shared/currencies';
 import { getOptions } from '../../config';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { createFaultLog } from '../../database/errors/fault-log';
@@ -7,7 +8,6 @@ import { isInfrastructureFault } from '../../database/errors/faults';
 import { withTransientRetry } from '../../database/errors/retry';
 import { errorText } from '../../runtime/error-text';
 import { nextTurn } from '../../runtime/event-loop';
-import { digitsOf } from '../../stock/product-facts';
 import { readCounted } from '../money/counted';
 import { getRecordStore } from '../processing/record-store';
 import { readRecord } from '../rules/validate';
@@ -174,7 +174,7 @@ const attachOne = async (strapi: Core.Strapi, eventId: number): Promise<void> =>
     const counts =
       row.applied !== null || (await currencyOf(strapi, trx, contact, currency)) === currency;
     const change = counts ? net - BigInt(row.applied ?? '0') : 0n;
-    await customersOf(strapi)?.addValue(contact, change, digitsOf(currency));
+    await customersOf(strapi)?.addValue(contact, change, minorDigits(currency));
     await listRefunds(strapi, trx, eventId, contact, refunds);
     await done({ contact_id: contact, currency, applied: counts ? String(net) : null });
   });
