@@ -74,7 +74,8 @@ export const connectionTable: InternalTable = {
 };
 
 /**
- * `due_at` and `owner` belong to the queue. `external_digest` makes an id unique in its connection,
+ * `due_at`, `owner` and `woken_by` belong to the queue: the last says what an event was brought forward
+ * for and is not worked on yet since, null where nothing did. `external_digest` makes an id unique in its connection,
  * byte for byte. `family_digest` is the same of the sale that a sale is or a refund names:
  * its refund group is found by it, though the column is older than that term.
  * `items` is JSON: for each line the item it was found to be, or null. `location_id` is where the
@@ -126,6 +127,7 @@ export const posEventTable: PlainTable = {
     by_hand: { type: 'text' },
     due_at: { type: 'biginteger' },
     owner: { type: 'string' },
+    woken_by: { type: 'string' },
   },
   indexes: [
     { name: 'sb_event_external', columns: ['connection_id', 'external_digest'], type: 'unique' },
@@ -236,6 +238,13 @@ export const posMappedLineTable: PlainTable = {
 
 export const WHOLE_RECORD = -1;
 
+/**
+ * What brings an event forward: an item or a mapping that there is now, a connection's other map or group,
+ * a mapping that was undone, its owner, a failed try that is to be made again, a newer version.
+ */
+export type WokenBy =
+  'item' | 'mapping' | 'connection' | 'mapping_undone' | 'owner' | 'retry' | 'upgrade';
+
 export interface PosMappingRow {
   id: number;
   kind: MappingKind;
@@ -320,6 +329,7 @@ export interface PosEventRow {
   by_hand: string | null;
   due_at: Big | null;
   owner: string | null;
+  woken_by: WokenBy | null;
 }
 
 export interface PosClosingRow {

@@ -33,7 +33,7 @@ import {
   mappedLocations,
 } from '../tables';
 import { timeZoneOf } from '../money/sales-figures';
-import { forgetLeft, wakeConnection } from '../processing/waits';
+import { regroup, wakeConnection } from '../processing/waits';
 import { openHoursOf, silentSince } from '../silence/silence';
 
 /** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
@@ -203,7 +203,11 @@ export const createConnectionsService = ({
       const { name, type, scopes, mode, group, locations, customers, country, active } = input;
       await settleArrivedConnections(strapi);
       return inRetriedTransaction(strapi, async ({ trx }) => {
-        const before = await find(trx, id);
+        // Locked before anything is read: a record that is worked on beside it is seen, or sees it.
+        const before = await firstOrNotFound<ConnectionRow>(
+          rows(trx).where({ id }).forUpdate(),
+          'Connection'
+        );
         const { group_digest: groupBefore } = before;
         const row = await change(id, {
           ...(name !== undefined && { name }),
@@ -220,7 +224,7 @@ export const createConnectionsService = ({
           }),
         });
         if (row.group_digest !== groupBefore) {
-          await forgetLeft(strapi, trx, id, [groupBefore, row.group_digest]);
+          await regroup(strapi, trx, id, [groupBefore, row.group_digest]);
         }
         // A new location or group may be what records of this connection were waiting for.
         if (locations !== undefined || group !== undefined) await wakeConnection(strapi, trx, id);

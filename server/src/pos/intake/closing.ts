@@ -120,6 +120,7 @@ const insertEvent = async (
     by_hand: null,
     due_at: null,
     owner: null,
+    woken_by: null,
   };
   await table(strapi, trx, POS_EVENTS_TABLE).insert(row);
   const stored = await findStored(strapi, trx, submission);

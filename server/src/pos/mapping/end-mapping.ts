@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { afterCommit, type Executor, inTransaction, table } from '../../database/connection';
+import { withTransientRetry } from '../../database/errors/retry';
 import { insertRows } from '../../database/insert-rows';
 import { LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
 import { getRecordStore } from '../processing/record-store';
@@ -59,7 +60,9 @@ export const endMapping = async (
   afterCommit(strapi, () => {
     // Once more: a record may have been applied by it meanwhile.
     getRecordStore(strapi).detached(() =>
-      inTransaction(strapi, ({ trx: later }) => wakeMapped(strapi, later, id)).catch(() =>
+      withTransientRetry(() =>
+        inTransaction(strapi, ({ trx: later }) => wakeMapped(strapi, later, id))
+      ).catch(() =>
         strapi.log.warn(`switchboard: the records of the mapping ${id} were not looked at again`)
       )
     );

@@ -110,9 +110,8 @@ export const createMappingInboxService = ({
           await mappings(trx).where({ id: before.id }).update({ active_digest: null });
         }
         const id = await store(trx, input, digest, destination, madeBy);
-        await wakeTwice(strapi, trx, [
-          connection === undefined ? digest : connectionWait(connection),
-        ]);
+        const waited = connection === undefined ? digest : connectionWait(connection);
+        await wakeTwice(strapi, trx, [waited], 'mapping');
         return { id, ...reached };
       }),
 

@@ -42,7 +42,7 @@ export const wakeMapped = async (
 ): Promise<number> => {
   const store = getRecordStore(strapi);
   const ids = await recordsOfMapping(strapi, executor, mapping);
-  await store.bringForward(executor, ids, false);
+  await store.bringForward(executor, ids, 'mapping_undone', false);
   afterCommit(strapi, store.announce);
   return ids.length;
 };

@@ -5,6 +5,8 @@ import { type Executor, inTransaction, table } from '../../database/connection';
 import { debugLog } from '../../runtime/debug-log';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { stockChangeEvents } from '../../stock/stock-events';
+import { withTransientRetry } from '../../database/errors/retry';
+import { errorText } from '../../runtime/error-text';
 import { getPublisher } from '../../webhooks/publishing/publisher';
 import { isNews, settledLine } from '../debug-lines';
 import { markClosings, wakeComparing } from '../closings/due-closings';
@@ -49,6 +51,7 @@ const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => 
   counted: work.counted,
   tries: 0,
   error: null,
+  woken_by: null,
 });
 
 /** A held refund is looked at again when its grace period ends, and else when its sale comes. */
@@ -112,9 +115,23 @@ const notifyKnown = async (strapi: Core.Strapi, names: readonly ItemName[]): Pro
   await inTransaction(strapi, async ({ trx }) => {
     const lookup = await lookUpItems(strapi, trx, names, true);
     const mappings = await loadMappings(strapi, trx, names, []);
-    const known = names.filter((name) => lookup(name) !== null || mappings.ofLine(name) !== null);
-    await wakeWaiting(strapi, trx, known.flatMap(itemWaits));
+    const isKnown = (name: ItemName): boolean => lookup(name) !== null;
+    const isMapped = (name: ItemName): boolean => mappings.ofLine(name) !== null;
+    const known = names.filter(isKnown);
+    const mapped = names.filter((name) => !isKnown(name) && isMapped(name));
+    await wakeWaiting(strapi, trx, known.flatMap(itemWaits), 'item');
+    await wakeWaiting(strapi, trx, mapped.flatMap(itemWaits), 'mapping');
   });
+};
+
+/** Records that were applied stay applied, whatever becomes of a second look at what they wait for. */
+const lookOnceMore = async (strapi: Core.Strapi, look: () => Promise<void>): Promise<void> => {
+  try {
+    await withTransientRetry(look);
+  } catch (error) {
+    // `wakeKnown` comes again by the clock.
+    strapi.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
+  }
 };
 
 /**
@@ -171,6 +188,6 @@ export const applyBatch = async (
     const news = [...batch, ...relatives].filter(isNews);
     for (const work of news) debug(settledLine(work, dueAt(work, times)));
   }
-  await notifyKnown(strapi, batch.flatMap(unknownNames));
-  await notifyUndone(strapi, batch);
+  await lookOnceMore(strapi, () => notifyKnown(strapi, batch.flatMap(unknownNames)));
+  await lookOnceMore(strapi, () => notifyUndone(strapi, batch));
 };

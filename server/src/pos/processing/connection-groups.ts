@@ -16,8 +16,22 @@ export const groupsOf = async (
 };
 
 /**
+ * A connection joined a group after its groups were read, so that some members are not locked. The whole
+ * transaction is to be run again, with its groups read anew, as after a serialization failure: it has
+ * that code.
+ */
+class GroupsChanged extends Error {
+  readonly code = '40001';
+  constructor() {
+    super('A connection joined a group meanwhile.');
+  }
+}
+
+/**
  * These connections and those of their groups, by id. Locked, they are so in the order of their ids:
  * two nodes never work on one group of sale and refunds at once, and never wait in a circle.
+ * @throws an error after which the transaction is run again (`withTransientRetry`) where one that is
+ *   locked is in another group by now
  */
 export const connectionsOf = async (
   strapi: Core.Strapi,
@@ -34,5 +48,9 @@ export const connectionsOf = async (
     })
     .orderBy('id');
   const rows = (await (lock ? query.forUpdate() : query)) as ConnectionRow[];
+  const wanted = new Set(ids);
+  const isOther = ({ id, group_digest: digest }: ConnectionRow): boolean =>
+    wanted.has(Number(id)) && digest !== null && !groups.includes(digest);
+  if (lock && rows.some(isOther)) throw new GroupsChanged();
   return new Map(rows.map((row) => [Number(row.id), row]));
 };

@@ -20,6 +20,7 @@ import { startAttaching, stopAttaching, wakeAttaching } from '../customers/attac
 import { keepFilling, stopFilling } from '../money/fill-figures';
 import { tellOfSilentTills } from '../silence/silent-tills';
 import { applyBatch, LostLease } from './apply';
+import { wakeForProducts, wakeKnown } from './waits';
 import { getRecordStore, LEASE_MS, type LeasedRecord, RECORDS, RESERVE_MS } from './record-store';
 
 /** A record whose own fault it is gets this many tries, then it is `failed` and waits for its owner. */
@@ -27,6 +28,8 @@ const RETRY_MS = [1_000, 5_000, 30_000, 120_000];
 
 const POLL_SECONDS = 5;
 const SILENCE_SECONDS = 15;
+/** How often what waits for something that is known is looked for; see `wakeKnown`. */
+const KNOWN_MINUTES = 10;
 /** What is applied in one transaction: so many records of usual size, a few of the largest. */
 const BATCH = 200;
 const BATCH_BYTES = 1024 * 1024;
@@ -49,7 +52,13 @@ const recordFailure = async (
     const now = await store.lockState(trx, lease.id);
     if (!now) return false;
     const state = delay === undefined ? stateAfter(now, 'failed') : now;
-    const outcome = { state, tries, error: errorText(error).slice(0, 250) };
+    const outcome = {
+      state,
+      tries,
+      error: errorText(error).slice(0, 250),
+      // Its try is to come, whatever its group comes to meanwhile.
+      woken_by: delay === undefined ? null : ('retry' as const),
+    };
     const settled = await store.settle(trx, [{ lease, dueAt, outcome }]);
     return settled.has(lease.id);
   });
@@ -113,7 +122,18 @@ export const createProcessor = (strapi: Core.Strapi): GroupHandler => {
   });
 };
 
+/** A node that was killed may have made something known and told nobody. */
+const lookForKnown = async (strapi: Core.Strapi, { products }: { products: boolean }) => {
+  try {
+    await wakeKnown(strapi);
+    if (products) await wakeForProducts(strapi);
+  } catch (error) {
+    strapi.log.warn(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
+  }
+};
+
 const starts = new WeakMap<Core.Strapi, () => void>();
+const looks = new WeakMap<Core.Strapi, Promise<void>>();
 
 /**
  * Starts once the whole site has: woken by commits, by a timer for grace periods that end, and by
@@ -139,8 +159,13 @@ export const startProcessing = (strapi: Core.Strapi): void => {
         task: () => tellOfSilentTills(strapi),
         options: { rule: `*/${SILENCE_SECONDS} * * * * *` },
       },
+      switchboardKnownValues: {
+        task: () => lookForKnown(strapi, { products: false }),
+        options: { rule: `0 */${KNOWN_MINUTES} * * * *` },
+      },
     });
     announce();
+    looks.set(strapi, lookForKnown(strapi, { products: true }));
     keepFilling(strapi);
     startAttaching(strapi);
     startComparing(strapi);
@@ -151,6 +176,11 @@ export const startProcessing = (strapi: Core.Strapi): void => {
 /** Lets the batch under way commit. */
 export const stopProcessing = async (strapi: Core.Strapi): Promise<void> => {
   starts.get(strapi)?.();
-  await Promise.all([stopFilling(strapi), stopAttaching(strapi), stopComparing(strapi)]);
+  await Promise.all([
+    looks.get(strapi),
+    stopFilling(strapi),
+    stopAttaching(strapi),
+    stopComparing(strapi),
+  ]);
   await getScheduler(strapi).stop(RECORDS);
 };

@@ -5,7 +5,7 @@ import { getScheduler } from '../../scheduling';
 import type { Lease, WorkStore } from '../../scheduling/types';
 import type { NewRow } from '../../database/leases/types';
 import type { EventState } from '../rules/states';
-import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE } from '../tables';
+import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE, type WokenBy } from '../tables';
 
 /** A batch is applied in well under a second; a node that is gone for this long is gone. */
 export const LEASE_MS = 30_000;
@@ -35,6 +35,8 @@ export interface RecordOutcome {
   counted: string | null;
   tries: number;
   error: string | null;
+  /** Null: what it was woken for has been worked on. */
+  woken_by: WokenBy | null;
 }
 
 export interface RecordSettlement {
@@ -57,15 +59,24 @@ export interface RecordStore extends WorkStore<LeasedRecord> {
   lockState(executor: Executor, id: number): Promise<EventState | null>;
   /**
    * Makes records due now, but for those that failed: they wait for their owner. One that is under a
-   * lease too: its holder then fails to settle, and it is worked on again.
+   * lease too: its holder then fails to settle, and it is worked on again. What it was woken by stays
+   * with it until then, so that nobody puts it to sleep meanwhile.
    * @returns the ids that were brought forward, where `tell` asks for them
    */
-  bringForward(executor: Executor, ids: readonly number[], tell: boolean): Promise<number[]>;
+  bringForward(
+    executor: Executor,
+    ids: readonly number[],
+    by: WokenBy,
+    tell: boolean
+  ): Promise<number[]>;
   /** Has a record worked on again from the start, whatever came of it. */
   startAgain(executor: Executor, id: number, state: EventState): Promise<void>;
   /** Has a refund worked on again, now without waiting for its sale. */
   acceptAlone(executor: Executor, id: number): Promise<void>;
-  /** Sets when a record that nobody holds is looked at again; null: when somebody brings it forward. */
+  /**
+   * Sets when a record that nobody holds is looked at again; null: when somebody brings it forward. One
+   * that is due, or that something woke since `row` was read or before, stays as it is.
+   */
   reschedule(executor: Executor, row: PosEventRow, dueAt: number | null): Promise<void>;
   /** For work that a commit starts and that must not inherit its finished transaction. */
   readonly detached: Detached;
@@ -91,6 +102,7 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
       counted: 'text',
       tries: 'integer',
       error: 'text',
+      woken_by: 'text',
     },
     groups: { tableName: CONNECTIONS_TABLE },
     leaseMs: LEASE_MS,
@@ -132,14 +144,14 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
       return row?.state ?? null;
     },
 
-    async bringForward(executor, ids, tell) {
+    async bringForward(executor, ids, by, tell) {
       const forward: number[] = [];
       for (let start = 0; start < ids.length; start += AT_ONCE) {
         const some = () =>
           rows(executor)
             .whereIn('id', ids.slice(start, start + AT_ONCE))
             .whereNot({ state: 'failed' });
-        await some().update({ due_at: leased.now(), owner: null });
+        await some().update({ due_at: leased.now(), owner: null, woken_by: by });
         if (tell) forward.push(...((await some().pluck('id')) as number[]));
       }
       return forward;
@@ -148,18 +160,38 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
     async startAgain(executor, id, state) {
       await rows(executor)
         .where({ id })
-        .update({ state, tries: 0, error: null, due_at: leased.now(), owner: null });
+        .update({
+          state,
+          tries: 0,
+          error: null,
+          due_at: leased.now(),
+          owner: null,
+          woken_by: 'owner' satisfies WokenBy,
+        });
     },
 
     async acceptAlone(executor, id) {
       const at = leased.now();
-      await rows(executor).where({ id }).update({ accepted_at: at, due_at: at, owner: null });
+      await rows(executor)
+        .where({ id })
+        .update({
+          accepted_at: at,
+          due_at: at,
+          owner: null,
+          woken_by: 'owner' satisfies WokenBy,
+        });
     },
 
     async reschedule(executor, row, dueAt) {
       const known = row.due_at === null ? null : Number(row.due_at);
-      if (row.owner === null && dueAt === known) return;
-      await rows(executor).where({ id: row.id }).whereNull('owner').update({ due_at: dueAt });
+      if (dueAt === known || (known !== null && known <= leased.now())) return;
+      // As the statement finds it: who woke it may have committed since `row` was read. A node of an
+      // earlier version wakes by the time alone.
+      await rows(executor)
+        .where({ id: row.id, due_at: known })
+        .whereNull('owner')
+        .whereNull('woken_by')
+        .update({ due_at: dueAt });
     },
 
     announce: () => getScheduler(strapi).announce(RECORDS, null, leased.now()),

@@ -1,4 +1,6 @@
 import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { getOptions } from '../../config';
 import {
   afterCommit,
   currentExecutor,
@@ -7,9 +9,12 @@ import {
   table,
 } from '../../database/connection';
 import { debugLog } from '../../runtime/debug-log';
+import { withTransientRetry } from '../../database/errors/retry';
 import { errorText } from '../../runtime/error-text';
-import type { ItemName } from '../../stock/items';
+import { type ItemName, lookUpItems } from '../../stock/items';
+import { ITEMS_TABLE } from '../../stock/tables';
 import { insertRows } from '../../database/insert-rows';
+import { markClosings, wakeComparing } from '../closings/due-closings';
 import { wokenLine } from '../debug-lines';
 import { digestsOfMappings } from '../mapping/mappings';
 import { connectionWait, itemWaits, joinWaits } from '../mapping/wait';
@@ -19,23 +24,33 @@ import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
+  type PosEventRow,
+  POS_MAPPINGS_TABLE,
   POS_WAITS_TABLE,
+  type WokenBy,
 } from '../tables';
+
+const CHUNK = 500;
 
 /** Puts the events that wait for one of these in the queue again, in the current transaction. */
 export const wakeWaiting = async (
   strapi: Core.Strapi,
   executor: Executor,
-  digests: readonly string[]
+  digests: readonly string[],
+  by: WokenBy
 ): Promise<void> => {
-  if (digests.length === 0) return;
-  const waits = (await table(strapi, executor, POS_WAITS_TABLE)
-    .distinct('event_id')
-    .whereIn('digest', [...digests])) as { event_id: number }[];
-  const ids = waits.map(({ event_id: id }) => Number(id));
+  const waiting = new Set<number>();
+  for (let start = 0; start < digests.length; start += CHUNK) {
+    const waits = (await table(strapi, executor, POS_WAITS_TABLE)
+      .distinct('event_id')
+      .whereIn('digest', digests.slice(start, start + CHUNK))) as { event_id: number }[];
+    for (const { event_id: id } of waits) waiting.add(Number(id));
+  }
+  // In one order everywhere: two that wake the same records do not wait for each other in a circle.
+  const ids = [...waiting].sort((a, b) => a - b);
   const store = getRecordStore(strapi);
   const debug = debugLog(strapi);
-  const woken = await store.bringForward(executor, ids, debug !== null);
+  const woken = await store.bringForward(executor, ids, by, debug !== null);
   if (ids.length === 0) return;
   afterCommit(strapi, () => {
     if (debug) for (const id of woken) debug(wokenLine(id));
@@ -50,13 +65,16 @@ export const wakeWaiting = async (
 export const wakeTwice = async (
   strapi: Core.Strapi,
   executor: Executor,
-  digests: readonly string[]
+  digests: readonly string[],
+  by: WokenBy
 ): Promise<void> => {
-  await wakeWaiting(strapi, executor, digests);
+  await wakeWaiting(strapi, executor, digests, by);
   afterCommit(strapi, () => {
     getRecordStore(strapi).detached(async () => {
       try {
-        await inTransaction(strapi, ({ trx }) => wakeWaiting(strapi, trx, digests));
+        await withTransientRetry(() =>
+          inTransaction(strapi, ({ trx }) => wakeWaiting(strapi, trx, digests, by))
+        );
       } catch (error) {
         strapi.log.error(`switchboard: waiting events were not woken: ${errorText(error)}`);
       }
@@ -81,15 +99,55 @@ export const wakeConnection = async (
   await wakeTwice(
     strapi,
     executor,
-    members.map((member) => connectionWait(Number(member.id)))
+    members.map((member) => connectionWait(Number(member.id))),
+    'connection'
   );
 };
 
+type Regrouped = Pick<
+  PosEventRow,
+  'id' | 'connection_id' | 'mode' | 'occurred_ms' | 'effective_at'
+>;
+
 /**
- * Connections left or joined a group, so that refunds may belong to other sales: what their sales
- * have left is worked out anew at the next refund.
+ * Refunds whose sale may be another one now that a connection left or joined a group: of the ids of
+ * sales that it has in common with one of the others, on all of them.
  */
-export const forgetLeft = async (
+const regroupedRefunds = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  connection: number,
+  others: readonly number[]
+): Promise<Regrouped[]> => {
+  if (others.length === 0) return [];
+  const schema = strapi.db.getSchemaName();
+  const events = schema ? `${schema}.${POS_EVENTS_TABLE}` : POS_EVENTS_TABLE;
+  const shared = (executor as Knex)(`${events} as own`)
+    .join(`${events} as other`, 'other.family_digest', 'own.family_digest')
+    .where('own.connection_id', connection)
+    .whereIn('other.connection_id', [...others])
+    .distinct('own.family_digest');
+  const digests = ((await shared) as { family_digest: string }[]).map(
+    ({ family_digest: digest }) => digest
+  );
+  const refunds: Regrouped[] = [];
+  for (let start = 0; start < digests.length; start += CHUNK) {
+    const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+      .select('id', 'connection_id', 'mode', 'occurred_ms', 'effective_at')
+      .whereIn('family_digest', digests.slice(start, start + CHUNK))
+      .whereIn('connection_id', [connection, ...others])
+      .where({ kind: 'refund' })) as Regrouped[];
+    refunds.push(...rows);
+  }
+  return refunds.sort((a, b) => Number(a.id) - Number(b.id));
+};
+
+/**
+ * A connection left or joined groups, so that refunds may belong to other sales: they are settled again,
+ * what sales have left is worked out anew then, and their closings are compared again. The connection's
+ * row is locked by the transaction.
+ */
+export const regroup = async (
   strapi: Core.Strapi,
   executor: Executor,
   connection: number,
@@ -109,13 +167,33 @@ export const forgetLeft = async (
       any.whereNotNull('refunded').orWhereNotNull('money_left');
     })
     .update({ refunded: null, money_left: null });
+  const others = ids.filter((id) => id !== connection);
+  const store = getRecordStore(strapi);
+  const refunds = await regroupedRefunds(strapi, executor, connection, others);
+  await store.bringForward(
+    executor,
+    refunds.map(({ id }) => Number(id)),
+    'connection',
+    false
+  );
+  const touched = refunds.map(({ connection_id: on, mode, occurred_ms: ms, effective_at: at }) => ({
+    connection: Number(on),
+    mode,
+    at: Number(ms ?? at),
+  }));
+  const isCompared = await markClosings(strapi, executor, touched);
+  if (refunds.length === 0) return;
+  afterCommit(strapi, () => {
+    store.announce();
+    if (isCompared) wakeComparing(strapi);
+  });
 };
 
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
 export const wakeForItems = (strapi: Core.Strapi, names: readonly ItemName[]): Promise<void> =>
   inTransaction(strapi, async ({ trx }) => {
     const mapped = await digestsOfMappings(strapi, trx, names);
-    await wakeTwice(strapi, trx, [...names.flatMap(itemWaits), ...mapped]);
+    await wakeTwice(strapi, trx, [...names.flatMap(itemWaits), ...mapped], 'item');
   });
 
 /** Replaces what events wait for. */
@@ -153,5 +231,76 @@ export const renewOldWaits = async (strapi: Core.Strapi): Promise<void> => {
     .distinct('event_id')
     .whereNull('kind')) as { event_id: number }[];
   const ids = old.map(({ event_id: id }) => Number(id));
-  await getRecordStore(strapi).bringForward(executor, ids, false);
+  await getRecordStore(strapi).bringForward(executor, ids, 'upgrade', false);
+};
+
+/** What somebody made known whose wake nobody saw: items and mappings that events wait for all the same. */
+const knownAndWaitedFor = async (
+  strapi: Core.Strapi,
+  trx: Executor
+): Promise<{ items: string[]; mapped: string[] }> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const joined = async (other: string, column: string): Promise<string[]> => {
+    const query = (trx as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+      .join(`${named(other)} as o`, `o.${column}`, 'w.digest')
+      .distinct('w.digest');
+    if (other === ITEMS_TABLE) query.whereNull('o.archived_at');
+    return ((await query) as { digest: string }[]).map(({ digest }) => digest);
+  };
+  // A mapping to an archived item holds for nobody; that of a location is waited for by its connection.
+  const mappings = (await (trx as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+    .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.active_digest', 'w.inbox_digest')
+    .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
+    .whereNull('i.archived_at')
+    .distinct('w.digest')) as { digest: string }[];
+  return {
+    items: [
+      ...(await joined(ITEMS_TABLE, 'sku_digest')),
+      ...(await joined(ITEMS_TABLE, 'gtin_digest')),
+    ],
+    mapped: mappings.map(({ digest }) => digest),
+  };
+};
+
+/**
+ * Wakes what waits for something that is known: whoever made it known was killed between its commit
+ * and its wake. For the start of a node and, now and then, by the clock.
+ */
+export const wakeKnown = (strapi: Core.Strapi): Promise<void> =>
+  withTransientRetry(() =>
+    inTransaction(strapi, async ({ trx }) => {
+      const { items, mapped } = await knownAndWaitedFor(strapi, trx);
+      await wakeWaiting(strapi, trx, items, 'item');
+      await wakeWaiting(strapi, trx, mapped, 'mapping');
+    })
+  );
+
+/** Names that events wait for, and the site's own products may have since. */
+export const wakeForProducts = async (strapi: Core.Strapi): Promise<void> => {
+  if (!getOptions(strapi).stock) return;
+  for (let after = ''; ;) {
+    const rows = (await table(strapi, await currentExecutor(strapi), POS_WAITS_TABLE)
+      .select('digest')
+      .min({ kind: 'kind', value: 'value' })
+      .whereIn('kind', ['sku', 'gtin'])
+      .where('digest', '>', after)
+      .groupBy('digest')
+      .orderBy('digest')
+      .limit(CHUNK)) as { digest: string; kind: 'sku' | 'gtin'; value: string }[];
+    const last = rows.at(-1);
+    if (!last) return;
+    after = last.digest;
+    const names = rows.map(({ kind, value }) => ({
+      sku: kind === 'sku' ? value : null,
+      gtin: kind === 'gtin' ? value : null,
+    }));
+    await withTransientRetry(() =>
+      inTransaction(strapi, async ({ trx }) => {
+        const lookup = await lookUpItems(strapi, trx, names, true);
+        const known = names.filter((name) => lookup(name) !== null);
+        await wakeWaiting(strapi, trx, known.flatMap(itemWaits), 'item');
+      })
+    );
+  }
 };

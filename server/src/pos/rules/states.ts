@@ -72,14 +72,15 @@ export type EventState = PosEventState;
 /**
  * The moves a state may make. `applied` is not the end for a refund: when a second sale with the
  * same id turns up in its group, the refund fits both and must wait for the owner, exactly as it
- * would have if that sale had come first.
+ * would have if that sale had come first. Where its sale's connection is in its group no more, it
+ * waits for its sale again.
  */
 export const STATE_MOVES = {
   pending: ['applied', 'partially_applied', 'needs_mapping', 'held', 'simulated', 'failed'],
   held: ['applied', 'partially_applied', 'needs_mapping', 'simulated', 'failed'],
   needs_mapping: ['applied', 'partially_applied', 'held', 'failed'],
-  partially_applied: ['applied', 'needs_mapping', 'failed'],
-  applied: ['needs_mapping', 'partially_applied'],
+  partially_applied: ['applied', 'needs_mapping', 'held', 'failed'],
+  applied: ['needs_mapping', 'partially_applied', 'held'],
   failed: ['pending'],
   simulated: [],
   matched: ['differs'],
