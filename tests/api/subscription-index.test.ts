@@ -5,6 +5,7 @@ import { inCode } from './crm-helpers';
 import {
   copyWebhook,
   createWebhook,
+  getWebhook,
   removeWebhook,
   send,
   updateWebhook,
@@ -127,5 +128,71 @@ describeEach(databases(), 'the index of subscriptions', (database) => {
       bindings: [false, id, id + 600],
     });
     expect(await send(site, 'deal.lost')).toBe(502);
+  });
+
+  it('keeps no reason of a webhook that is saved as active while it is switched off', async () => {
+    const { id } = await createWebhook(site, NOWHERE);
+    // As whoever records its last failure does; the transaction goes on until the other one waits.
+    const switchedOff = site.evaluate(
+      ({ strapi, state }, webhook) =>
+        strapi.db.transaction(async () => {
+          const { document_id: documentId } = (await strapi.db
+            .connection('switchboard_webhooks')
+            .transacting((await strapi.db.transaction()).get())
+            .where({ id: webhook })
+            .forUpdate()
+            .first()) as { document_id: string };
+          state.isLocked = true;
+          await new Promise((resolve) => {
+            setTimeout(resolve, 700);
+          });
+          await strapi.documents('plugin::switchboard.webhook').update({
+            documentId,
+            data: {
+              ...{ active: false, disabled_reason: 'Switched off.', disabled_at: 1 },
+              ...{ consecutive_failures: 7, failed_attempts: 7, failing_since: 1 },
+            } as never,
+          });
+        }),
+      id
+    );
+    await waitFor(() => site.control('state', { key: 'isLocked' }));
+    const saved = await updateWebhook(site, id, { active: true, name: 'saved' });
+    await switchedOff;
+    expect(saved.body).toMatchObject({ active: true, name: 'saved' });
+    expect(await getWebhook(site, id)).toMatchObject({
+      ...{ active: true, disabled_reason: null, disabled_at: null, consecutive_failures: 0 },
+    });
+  });
+
+  it('takes any number of webhooks that are made at once, and sweeps beside them', async () => {
+    const events = ['deal.won', 'deal.lost', 'contact.created'];
+    const sweep = () => site.request('GET', '/api/fw-crm/v1/webhooks');
+    const made = await Promise.all(
+      Array.from({ length: 24 }, async (_none, nth) => {
+        if (nth % 6 === 0) await sweep();
+        return createWebhook(site, NOWHERE, { name: `at once ${nth}`, events });
+      })
+    );
+    for (const { id } of made) expect(await indexed(id)).toEqual([...events].sort());
+    await send(site, 'deal.won');
+    const sent = (await queued()).map(({ webhook }) => webhook);
+    for (const { id } of made) expect(sent.filter((webhook) => webhook === id)).toEqual([id]);
+  });
+
+  it('takes one in that becomes known after a younger one', async () => {
+    const first = await createWebhook(site, NOWHERE, { events: ['deal.won'] });
+    // Where it stands once one that was made later is in the index first.
+    await site.control('sql', {
+      statement: 'UPDATE switchboard_subscriptions SET webhook_id = ? WHERE webhook_id = ?',
+      bindings: [first.id + 5, first.id],
+    });
+    const next = await createWebhook(site, NOWHERE, { events: ['deal.won'] });
+    expect(next.id).toBeLessThan(first.id + 5);
+    expect(await indexed(next.id)).toEqual(['deal.won']);
+    await site.control('sql', {
+      statement: 'DELETE FROM switchboard_subscriptions WHERE webhook_id = ?',
+      bindings: [first.id + 5],
+    });
   });
 });

@@ -222,4 +222,66 @@ describeEach(oneDatabase(), 'what a receiver asks for', (database) => {
       expect((await getWebhook(site, id)).active).toBe(true);
     });
   });
+
+  describe('of a webhook that was changed meanwhile', () => {
+    const ASKS = [
+      ['by a 410', { status: 410 }],
+      ['by a pause', { status: 429, headers: { 'retry-after': '3600' } }],
+      ['by a failure', { status: 500 }],
+    ] as const;
+    const moved = (id: number) => updateWebhook(site, id, { url: `${receiver.url}moved` });
+    const turned = async (id: number) => {
+      await updateWebhook(site, id, { active: false });
+      await updateWebhook(site, id, { active: true });
+    };
+    const CHANGES = [
+      ['has another address', moved],
+      ['was switched off and on', turned],
+    ] as const;
+
+    it.each(
+      CHANGES.flatMap(([what, change]) =>
+        ASKS.map(([how, script]) => [how, what, script, change] as const)
+      )
+    )('is not told %s, where it %s', async (...[, , script, change]) => {
+      let answer = () => {};
+      const answered = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      receiver.respond(async () => {
+        await answered;
+        return script;
+      });
+      const { id } = await createWebhook(site, receiver.url);
+      await send(site, 'shop.one');
+      await receiver.waitFor(1);
+      await change(id);
+      answer();
+      const [delivery] = await waitFor(async () => {
+        const listed = await listDeliveries(site, id);
+        return listed[0]?.attempts.length === 1 ? listed : undefined;
+      });
+      expect(delivery?.attempts[0]?.answer?.status).toBe(script.status);
+      expect(await getWebhook(site, id)).toMatchObject({
+        ...{ active: true, disabled_reason: null, consecutive_failures: 0 },
+        health: { state: 'new', failing_since: null, paused_until: null },
+      });
+      const [row] = await sql(site, 'SELECT * FROM switchboard_webhooks WHERE id = ?', [id]);
+      expect(row).toMatchObject({ failing_since: null, unwell_since: null });
+      receiver.respond({});
+      await send(site, 'shop.two');
+      await receiver.waitFor(2);
+    });
+
+    it('ends no pause where the address is the one that it has', async () => {
+      receiver.respond({ status: 429, headers: { 'retry-after': '3600' } });
+      const { id } = await createWebhook(site, receiver.url);
+      await send(site, 'shop.one');
+      await isPaused(id);
+      await updateWebhook(site, id, { url: receiver.url, name: 'renamed', active: true });
+      expect(await getWebhook(site, id)).toMatchObject({
+        ...{ name: 'renamed', health: { state: 'paused' } },
+      });
+    });
+  });
 });

@@ -193,7 +193,8 @@ export const attemptsTable: PlainTable = {
  * Nor is its health (`health/`), which is about attempts from here: whether there was one, and when the
  * first one after the last success failed; `alarmed_at`: when somebody was told that it fails.
  * `answered_rotation` is the `previous_secret_until` of the rotation since which a post was answered 2xx:
- * of another rotation it says nothing, so none has to reset it.
+ * of another rotation it says nothing, so none has to reset it. `activation` counts how often it was
+ * switched on or given another address: an attempt of an earlier one says nothing of it.
  */
 const webhookOwnColumns: PlainTable = {
   tableName: WEBHOOKS_TABLE,
@@ -205,6 +206,7 @@ const webhookOwnColumns: PlainTable = {
     alarmed_at: { type: 'biginteger' },
     paused_until: { type: 'biginteger' },
     answered_rotation: { type: 'biginteger' },
+    activation: { type: 'integer' },
   },
 };
 
@@ -288,6 +290,8 @@ export interface WebhookRow {
   alarmed_at: number | string | null;
   /** Nothing is sent before; its receiver asked for it. */
   paused_until: number | string | null;
+  /** null: 0. */
+  activation: number | null;
   site_instance: string | null;
   origin_id: number | null;
   created_at: number | string;

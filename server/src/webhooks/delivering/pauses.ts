@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { currentExecutor, type Executor, table } from '../../database/connection';
+import { type Executor, table } from '../../database/connection';
 import { WEBHOOKS_TABLE } from '../tables';
 
 /**
@@ -22,12 +22,4 @@ export const pauseWebhooks = async (
       })
       .update({ paused_until: time });
   }
-};
-
-/** Ends a webhook's pause: what is due goes out. */
-export const endPause = async (strapi: Core.Strapi, id: number): Promise<void> => {
-  await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
-    .where({ id })
-    .whereNotNull('paused_until')
-    .update({ paused_until: null });
 };

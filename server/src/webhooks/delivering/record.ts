@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
 import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
 import { currentExecutor, inTransaction } from '../../database/connection';
@@ -23,9 +24,10 @@ import { pauseUntil } from '../rules/retry-after';
 import { afterAttempt, afterPause, type NextState } from '../rules/transition';
 import type { AttemptResult } from './sender';
 import { toWebhook } from '../serialize';
+import { countsFor, lockWebhooks } from './activation';
 import { announceDeliveries } from './announce';
 import { pauseWebhooks } from './pauses';
-import { noteAnsweredRotations } from './rotations';
+import { isUnnoted, noteAnsweredRotations } from './rotations';
 import { announceTurn, countAttempts, publishTurns, type WebhookAttempt } from './switch-off';
 import type { WebhookRow } from '../tables';
 
@@ -144,6 +146,30 @@ const pausesOf = (outcomes: readonly Outcome[]): Map<number, number> => {
   return pauses;
 };
 
+/** A test never counts, nor does an attempt that was answered by a pause. */
+const isCounted = ({ made, next }: Outcome): boolean =>
+  !made.lease.delivery.isTest && !next.pausedMs;
+
+/** The webhooks for which these attempts change something, locked. */
+const lockWebhooksOf = (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  outcomes: readonly Outcome[]
+): Promise<Map<number, WebhookRow>> => {
+  const attempts = outcomes.filter(({ made }) => !made.lease.delivery.isTest);
+  const groups = (some: readonly Outcome[]): number[] => some.map(({ made }) => made.lease.group);
+  const isNoted = ({ made }: Outcome): boolean => made.result.ok && isUnnoted(made.webhook);
+  return lockWebhooks(
+    strapi,
+    trx,
+    [
+      ...groups(attempts.filter(({ made }) => !made.result.ok)),
+      ...groups(outcomes.filter(isNoted)),
+    ],
+    groups(attempts)
+  );
+};
+
 /** What waited for one of these that has ended may go now. */
 const announceLines = (strapi: Core.Strapi, outcomes: readonly Outcome[]): void => {
   const { lineOf } = getDeliveryStore(strapi);
@@ -165,19 +191,22 @@ const recordTogether = async (
     inTransaction(strapi, async ({ trx }) => {
       const held = await getDeliveryStore(strapi).settle(trx, outcomes.map(toStored));
       const recorded = outcomes.filter(({ made: { lease } }) => held.has(lease.id));
-      const attempts = recorded
-        .filter(({ made: { lease }, next }) => !lease.delivery.isTest && !next.pausedMs)
-        .map(toCounted);
-      const pauses = pausesOf(recorded);
+      const locked = await lockWebhooksOf(strapi, trx, recorded);
+      const current = recorded.filter(({ made }) => {
+        const webhook = locked.get(made.lease.group);
+        return !webhook || countsFor(webhook, made.webhook);
+      });
+      const pauses = pausesOf(current);
       await pauseWebhooks(strapi, trx, pauses);
       await noteAnsweredRotations(
         strapi,
         trx,
-        recorded.filter(({ made }) => made.result.ok).map(({ made }) => made.webhook)
+        current.filter(({ made }) => made.result.ok).map(({ made }) => made.webhook)
       );
-      const turned = await countAttempts(strapi, trx, attempts, limits);
+      const counted = current.filter(isCounted).map(toCounted);
+      const turned = await countAttempts(strapi, trx, counted, locked, limits);
       // Last, because other nodes that record for the same webhooks wait for these rows.
-      await addToRollups(strapi, trx, attempts);
+      await addToRollups(strapi, trx, recorded.filter(isCounted).map(toCounted));
       await publishTurns(strapi, turned);
       return { recorded: held, turned, pauses };
     })

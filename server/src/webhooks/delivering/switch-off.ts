@@ -111,32 +111,28 @@ const storeFailing = async (
     });
 };
 
-/** Webhooks of which somebody was told that they fail, and that are well again. */
-const endAlarms = async (
+/** Begins the counts of webhooks anew whose attempts all succeeded. */
+const storeWell = async (
   strapi: Core.Strapi,
   trx: Knex.Transaction,
-  well: readonly number[],
+  rows: readonly WebhookRow[],
   groups: ReadonlyMap<number, readonly WebhookAttempt[]>
 ): Promise<TurnedWebhook[]> => {
-  const reading = table(strapi, trx, WEBHOOKS_TABLE)
-    .whereIn('id', [...well])
-    .whereNotNull('alarmed_at')
-    .orderBy('id');
-  const alarmed = (await (strapi.db.dialect.client === 'sqlite'
-    ? reading
-    : reading.forUpdate())) as WebhookRow[];
-  const over = alarmed.filter(({ id, alarmed_at: at }) =>
-    isWell(Number(at), groups.get(Number(id)) ?? [])
-  );
-  if (over.length > 0) {
-    await table(strapi, trx, WEBHOOKS_TABLE)
+  if (rows.length === 0) return [];
+  const store = (some: readonly WebhookRow[], changes: object): Promise<number> =>
+    table(strapi, trx, WEBHOOKS_TABLE)
       .whereIn(
         'id',
-        over.map(({ id }) => id)
+        some.map(({ id }) => id)
       )
-      .update({ alarmed_at: null });
-  }
-  return over.map(recovered);
+      .update(changes);
+  const none = { consecutive_failures: 0, failed_attempts: 0, failing_since: null };
+  await store(rows, { ...none, attempted: true, unwell_since: null });
+  const over = rows.filter(
+    ({ id, alarmed_at: at }) => at !== null && isWell(Number(at), groups.get(Number(id)) ?? [])
+  );
+  if (over.length > 0) await store(over, { alarmed_at: null });
+  return over.map((row) => recovered({ ...row, ...none }));
 };
 
 /**
@@ -144,46 +140,23 @@ const endAlarms = async (
  * for too long, within the transaction that records the attempts, so each counts exactly once on any
  * number of nodes. Keeps the webhooks' health, too. An attempt that succeeded writes nothing where the
  * one before did. docs/contract-webhooks.md#switching-off, docs/contract-webhooks.md#health.
+ * @param locked the webhooks for which something changes, by their ids and in the order of those
  * @returns the webhooks that this call switched off, that fail from now on, and that do not any more.
  */
 export const countAttempts = async (
   strapi: Core.Strapi,
   trx: Knex.Transaction,
   attempts: readonly WebhookAttempt[],
+  locked: ReadonlyMap<number, WebhookRow>,
   limits: SwitchOffLimits
 ): Promise<TurnedWebhook[]> => {
-  const turned: TurnedWebhook[] = [];
   const groups = byWebhook(attempts);
-  const fails = (id: number): boolean => groups.get(id)?.some(({ ok }) => !ok) ?? false;
-  // Always in the order of ids: two nodes that lock the same webhooks must not wait for each other.
-  const ids = [...groups.keys()].sort((a, b) => a - b);
-  const well = ids.filter((id) => !fails(id));
-  const failing = ids.filter(fails);
-  if (well.length > 0) {
-    const changed = (await table(strapi, trx, WEBHOOKS_TABLE)
-      .whereIn('id', well)
-      .andWhere((any) => {
-        any
-          .where('consecutive_failures', '<>', 0)
-          .orWhere('failed_attempts', '>', 0)
-          .orWhereNotNull('unwell_since')
-          .orWhereNotNull('alarmed_at')
-          .orWhereNull('attempted');
-      })
-      .update({
-        consecutive_failures: 0,
-        failed_attempts: 0,
-        failing_since: null,
-        attempted: true,
-        unwell_since: null,
-      })) as number;
-    if (changed > 0) turned.push(...(await endAlarms(strapi, trx, well, groups)));
-  }
-  if (failing.length === 0) return turned;
-  const reading = table(strapi, trx, WEBHOOKS_TABLE).whereIn('id', failing).orderBy('id');
-  const rows = (await (strapi.db.dialect.client === 'sqlite'
-    ? reading
-    : reading.forUpdate())) as WebhookRow[];
+  const fails = ({ id }: WebhookRow): boolean =>
+    groups.get(Number(id))?.some(({ ok }) => !ok) ?? false;
+  const counted = [...locked.values()].filter(({ id }) => groups.has(Number(id)));
+  const well = counted.filter((row) => !fails(row));
+  const rows = counted.filter(fails);
+  const turned = await storeWell(strapi, trx, well, groups);
   const judged = rows.map((row) => ({
     row,
     spell: continueSpell(spellOf(row), groups.get(Number(row.id)) ?? []),

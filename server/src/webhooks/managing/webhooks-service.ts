@@ -15,9 +15,9 @@ import { readPage } from '../../http/pagination';
 import { seal, unseal } from '../../secrets/secret-box';
 import { settleArrivedWebhooks } from '../delivering/arrivals';
 import type { CreateWebhook, WebhooksQuery, RotateSecret, UpdateWebhook } from './inputs';
+import { beginActivation } from '../delivering/activation';
 import { announceDeliveries } from '../delivering/announce';
 import { discardWaiting } from '../delivering/discard';
-import { endPause } from '../delivering/pauses';
 import { getDeliveryStore } from '../delivering/store/delivery-store';
 import { removeDeliveriesOf } from '../delivering/store/delivery-log';
 import { generateSecret } from '../rules/signature';
@@ -75,6 +75,15 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
 
   const find = async (id: number): Promise<WebhookRow> =>
     firstOrNotFound(rows(await currentExecutor(strapi)).where({ id }), 'Webhook');
+
+  /** As it is now, and stays until the transaction ends: it may just be switched off. */
+  const findLocked = async (id: number): Promise<WebhookRow> =>
+    firstOrNotFound(
+      rows(await currentExecutor(strapi))
+        .where({ id })
+        .forUpdate(),
+      'Webhook'
+    );
 
   /** As it is to be seen: what an import brought is looked after first. */
   const findSettled = async (id: number): Promise<WebhookRow> => {
@@ -137,17 +146,17 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
     },
 
     async update(id, { active, waiting, headers, ...input }) {
-      const before = await findSettled(id);
-      if (active && !before.active && waiting === 'discard') await discardWaiting(strapi, id);
-      const changed = await inRetriedTransaction(strapi, async ({ onCommit }) => {
+      const known = await findSettled(id);
+      if (active && !known.active && waiting === 'discard') await discardWaiting(strapi, id);
+      const { before, changed } = await inRetriedTransaction(strapi, async ({ onCommit }) => {
+        const before = await findLocked(id);
+        const switchesOn = active === true && !before.active;
         const changes: Record<string, unknown> = {
           updated_at: Date.now(),
           ...definedOf({ ...input, active }),
         };
-        if (headers !== undefined) {
-          changes.headers = sealHeaders(strapi, headers, await find(id));
-        }
-        if (active && !before.active) {
+        if (headers !== undefined) changes.headers = sealHeaders(strapi, headers, before);
+        if (switchesOn) {
           Object.assign(changes, {
             disabled_reason: null,
             disabled_at: null,
@@ -163,11 +172,14 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
           data: changes,
         });
         forgetSubscriptions();
-        // Whoever asked for the pause may not be who answers there now.
-        if (changes.url !== undefined || (active && !before.active)) await endPause(strapi, id);
-        const row = await find(id);
+        const after = await find(id);
+        // Whoever asked for a pause may not be who answers there now.
+        const beginsAnew = switchesOn || after.url !== before.url;
+        if (beginsAnew) await beginActivation(strapi, id);
+        const row = beginsAnew ? await find(id) : after;
         const switchedOn = Boolean(row.active) && !before.active;
-        return toManaged(row, await healthOf(row, switchedOn || !row.active));
+        const health = await healthOf(row, switchedOn || !row.active);
+        return { before, changed: toManaged(row, health) };
       });
       getDeliveryStore(strapi).heard(changed);
       if (changed.ordering !== (before.ordering ?? 'none')) {

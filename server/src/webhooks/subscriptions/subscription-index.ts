@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { inRetriedTransaction } from '../../database/errors/retry';
-import { insertRows } from '../../database/insert-rows';
+import { inStatements } from '../../database/insert-rows';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
 import { chosenEvents } from '../rules/chosen-events';
@@ -26,31 +26,77 @@ export const subscriptionsTable: PlainTable = {
 };
 
 const AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
 /** Longer than any name of an event may be. */
 const LONGEST_NAME = 255;
 
 type Indexed = Pick<WebhookRow, 'id' | 'events'>;
 
-/** Writes the rows of some webhooks anew, in the current transaction. */
-const index = async (strapi: Core.Strapi, webhooks: readonly Indexed[]): Promise<void> => {
-  const executor = await currentExecutor(strapi);
-  const ids = webhooks.map(({ id }) => Number(id));
-  await table(strapi, executor, SUBSCRIPTIONS_TABLE).whereIn('webhook_id', ids).delete();
-  const rows = webhooks.flatMap(({ id, events }) =>
-    [...new Set(chosenEvents(events))]
-      .filter((event) => event.length <= LONGEST_NAME)
-      .map((event) => ({ event, webhook_id: Number(id) }))
-  );
-  await insertRows(strapi, executor, SUBSCRIPTIONS_TABLE, rows);
-  const column = (name: string): Knex.Ref<string, Record<string, string>> =>
-    (executor as Knex).ref(name);
-  await table(strapi, executor, WEBHOOKS_TABLE)
-    .whereIn('id', ids)
-    .update({ indexed_id: column('id'), indexed_events: column('events') });
-};
+interface Subscription {
+  event: string;
+  webhook_id: number;
+}
+
+const toSubscriptions = ({ id, events }: Indexed): Subscription[] =>
+  [...new Set(chosenEvents(events))]
+    .filter((event) => event.length <= LONGEST_NAME)
+    .map((event) => ({ event, webhook_id: Number(id) }));
 
 const webhooks = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
   table(strapi, executor, WEBHOOKS_TABLE).select('id', 'events').orderBy('id');
+
+/** Takes away what webhooks chose once. By ids, so that nothing is locked but that. */
+const removeLeft = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[],
+  chosen: readonly Subscription[]
+): Promise<void> => {
+  const subscriptions = () => table(strapi, executor, SUBSCRIPTIONS_TABLE);
+  const keyOf = ({ event, webhook_id: webhook }: Subscription): string => `${webhook}/${event}`;
+  const kept = new Set(chosen.map(keyOf));
+  const held = (await subscriptions()
+    .select('id', 'event', 'webhook_id')
+    .whereIn('webhook_id', [...ids])) as (Subscription & { id: number })[];
+  const left = held.filter((one) => !kept.has(keyOf(one))).map(({ id }) => id);
+  if (left.length > 0) await subscriptions().whereIn('id', left).delete();
+};
+
+/**
+ * Brings the rows of some webhooks up to date, in the current transaction. Any number of writers and
+ * sweeps may do so at once: each has its webhooks locked while it reads what they chose, and a row that
+ * is there already is as good as one that is inserted.
+ */
+const index = async (strapi: Core.Strapi, ids: readonly number[]): Promise<void> => {
+  const executor = await currentExecutor(strapi);
+  // In the order of ids, and by nothing but ids: so MySQL locks no webhook that others are about to make.
+  const locked = (await webhooks(strapi, executor)
+    .whereIn('id', [...ids])
+    .forUpdate()) as Indexed[];
+  const rows = locked.flatMap(toSubscriptions);
+  await removeLeft(strapi, executor, ids, rows);
+  await inStatements(
+    strapi,
+    executor,
+    rows,
+    ROWS_AT_ONCE,
+    (row) => ({ ...row }),
+    async (part) => {
+      await table(strapi, executor, SUBSCRIPTIONS_TABLE)
+        .insert([...part])
+        .onConflict(['event', 'webhook_id'])
+        .merge(['webhook_id']);
+    }
+  );
+  const column = (name: string): Knex.Ref<string, Record<string, string>> =>
+    (executor as Knex).ref(name);
+  await table(strapi, executor, WEBHOOKS_TABLE)
+    .whereIn(
+      'id',
+      locked.map(({ id }) => id)
+    )
+    .update({ indexed_id: column('id'), indexed_events: column('events') });
+};
 
 /** Webhooks whose events were written by somebody who does not know the index, copies of rows included. */
 const stale = (strapi: Core.Strapi, executor: Knex): Knex.QueryBuilder =>
@@ -73,11 +119,12 @@ const stale = (strapi: Core.Strapi, executor: Knex): Knex.QueryBuilder =>
  */
 export const repairSubscriptionIndex = async (strapi: Core.Strapi): Promise<void> => {
   // Nearly always there is nothing to do, and so no transaction to begin.
-  while ((await stale(strapi, (await currentExecutor(strapi)) as Knex).limit(1)).length > 0) {
-    await inRetriedTransaction(strapi, async ({ trx }) => {
-      const some = (await stale(strapi, trx).limit(AT_ONCE).forUpdate()) as Indexed[];
-      if (some.length > 0) await index(strapi, some);
-    });
+  for (;;) {
+    const executor = (await currentExecutor(strapi)) as Knex;
+    const some = (await stale(strapi, executor).limit(AT_ONCE)) as Indexed[];
+    if (some.length === 0) return;
+    const ids = some.map(({ id }) => Number(id));
+    await inRetriedTransaction(strapi, () => index(strapi, ids));
     await nextTurn();
   }
 };
@@ -88,23 +135,19 @@ const forget = async (strapi: Core.Strapi, id: number): Promise<void> => {
 };
 
 /**
- * The webhook that was made just now, and those that came before it without a lifecycle: an event looks
- * for such ones behind the last one of the index alone.
+ * A webhook that was made just now, and those that came before it without a lifecycle: an event looks
+ * for such ones behind the last one of the index alone. One that was made after it may be there already.
  */
-const indexNew = async (strapi: Core.Strapi): Promise<void> => {
-  const executor = await currentExecutor(strapi);
+const indexNew = async (strapi: Core.Strapi, made: number): Promise<void> => {
+  const executor = (await currentExecutor(strapi)) as Knex;
   const last = table(strapi, executor, SUBSCRIPTIONS_TABLE).max('webhook_id as last').first();
   const { last: after } = ((await last) ?? {}) as { last?: number | null };
-  const found = (await webhooks(strapi, executor).where('id', '>', after ?? 0)) as Indexed[];
-  for (let at = 0; at < found.length; at += AT_ONCE) {
+  const found = (await stale(strapi, executor).where('id', '>', after ?? 0)) as Indexed[];
+  const ids = [...new Set([...found.map(({ id }) => Number(id)), made])];
+  for (let at = 0; at < ids.length; at += AT_ONCE) {
     if (at > 0) await nextTurn();
-    await index(strapi, found.slice(at, at + AT_ONCE));
+    await index(strapi, ids.slice(at, at + AT_ONCE));
   }
-};
-
-const indexOne = async (strapi: Core.Strapi, id: number): Promise<void> => {
-  const executor = await currentExecutor(strapi);
-  await index(strapi, (await webhooks(strapi, executor).where({ id })) as Indexed[]);
 };
 
 /** Keeps the index with every write of a webhook, in its transaction. To be called in `register`. */
@@ -113,10 +156,10 @@ export const keepSubscriptionIndex = (strapi: Core.Strapi): void => {
   const idOf = (result: unknown): number => Number((result as { id?: number } | null)?.id ?? 0);
   strapi.db.lifecycles.subscribe({
     models: [WEBHOOK],
-    afterCreate: () => inTransaction(strapi, () => indexNew(strapi)),
+    afterCreate: ({ result }) => inTransaction(strapi, () => indexNew(strapi, idOf(result))),
     async afterUpdate({ params, result }) {
       if ((params.data as { events?: unknown } | undefined)?.events === undefined) return;
-      await inTransaction(strapi, () => indexOne(strapi, idOf(result)));
+      await inTransaction(strapi, () => index(strapi, [idOf(result)]));
     },
     afterDelete: ({ result }) => forget(strapi, idOf(result)),
     afterCreateMany: repair,
