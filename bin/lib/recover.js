@@ -17,7 +17,8 @@ ${logUsage}
   --json               print the preview, or with --yes the recovery, as the routes answer them
 
 While it waits it sends, too, so that it ends on a site that does not run. A recovery that is
-interrupted goes on in the site's processes.
+interrupted goes on in the site's processes. At the end it says why what failed did; with --json on
+standard error.
 
 Ends with 0; with 1 where not all were sent; with 2 where it could not run.
 `;
@@ -64,6 +65,18 @@ const describePreview = ({ matching, by_webhook: byWebhook, oldest_at: oldest, s
 const describeProgress = ({ id, state, matching, queued, sent, failed }) =>
   `recovery ${id} ${state}: ${queued} of ${matching} queued, ${sent} sent, ${failed} failed`;
 
+/** Why what is not sent failed, one line for each webhook and cause; nothing where all were sent. */
+const readCauses = async (call, { id, failed }) => {
+  if (failed === 0) return [];
+  const { data } = await call('delivery-causes', 'find', { query: { recovery: String(id) } });
+  const rows = data.map(({ webhook_id: webhook, cause, count }) => [
+    `  webhook ${webhook}`,
+    cause,
+    String(count),
+  ]);
+  return rows.length === 0 ? [] : ['Why they failed:', columns(rows)];
+};
+
 const SILENT_MS = 30_000;
 const STANDS_STILL =
   'It stands still. What belongs to a webhook that is off or paused waits until that is on again; Ctrl+C leaves the rest to the processes of the site.';
@@ -105,8 +118,11 @@ const run = (values, output) => {
     }
     const started = await call('recoveries', 'create', { body: { filter } });
     const recovery = detach ? started : await waitForEnd(call, started, output);
-    if (json) output.json(recovery);
-    else output.result(describeProgress(recovery));
+    const causes = await readCauses(call, recovery);
+    if (json) {
+      output.json(recovery);
+      for (const line of causes) output.complain(line);
+    } else output.result([describeProgress(recovery), ...causes].join('\n'));
     return detach || (recovery.state === 'done' && recovery.sent === recovery.matching) ? 0 : 1;
   };
   return withSite(work, { sends: yes && !detach });

@@ -93,7 +93,12 @@ describeEach(oneDatabase(), 'the commands webhooks, deliveries and recover', (da
     await insertFailed(site, webhook, 1);
     const failed = await run('recover', '--state', 'failed', '--yes');
     expect(failed.code).toBe(1);
-    expect(failed.stdout).toMatch(/^recovery \d+ done: 1 of 1 queued, 0 sent, 1 failed\n$/);
+    expect(failed.stdout).toMatch(
+      new RegExp(
+        '^recovery \\d+ done: 1 of 1 queued, 0 sent, 1 failed\nWhy they failed:\n' +
+          ` +webhook ${webhook} +http_500 +1\n$`
+      )
+    );
     receiver.clear();
     receiver.respond({ status: 200 });
     await insertFailed(site, webhook, 1);
@@ -154,4 +159,51 @@ describeEach(oneDatabase(), 'the commands webhooks, deliveries and recover', (da
     expect([help.code, help.stderr]).toEqual([0, '']);
     expect(help.stdout).toMatch(new RegExp(`: switchboard ${name} .*--json`));
   });
+});
+
+describeEach(oneDatabase(), 'commands beside a site with another environment', (database) => {
+  let site: Site;
+  let receiver: Receiver;
+  let webhook: number;
+  const options = { webhooks: { dispatch: false, allowPrivateNetworks: false } };
+
+  beforeAll(async () => {
+    receiver = await startReceiver();
+    site = await startSite({ database, options, nodeEnv: 'development' });
+    webhook = (await createWebhook(site, receiver.url)).id;
+  }, 120_000);
+  afterAll(async () => {
+    await site?.stop();
+    await receiver?.close();
+  }, 60_000);
+
+  const run = (nodeEnv: string, ...words: string[]) =>
+    runCommand(words, { env: { ...site.env(), NODE_ENV: nodeEnv } });
+  const environmentOf = async (nodeEnv: string) => {
+    const { stdout } = await run(nodeEnv, 'doctor', '--json');
+    const { checks } = json<{ checks: { name: string; message: string }[] }>(stdout);
+    return checks.find(({ name }) => name === 'environment')?.message;
+  };
+
+  it('go by what the site says of private addresses, and say why what they sent failed', async () => {
+    await insertFailed(site, webhook, 1);
+    const sent = await run('production', 'recover', '--yes');
+    expect([sent.code, sent.stdout]).toEqual([0, expect.stringMatching(/ 1 sent, 0 failed\n$/)]);
+    expect(receiver.requests).toHaveLength(1);
+    expect(await environmentOf('production')).toMatch(
+      /^the site that runs says: private addresses are open \(NODE_ENV is set to development/
+    );
+
+    await site.restart({ nodeEnv: 'production' });
+    await insertFailed(site, webhook, 1);
+    const refused = await run('development', 'recover', '--yes');
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toMatch(
+      new RegExp(`failed\nWhy they failed:\n +webhook ${webhook} +blocked_address +1\n$`)
+    );
+    expect(receiver.requests).toHaveLength(1);
+    expect(await environmentOf('development')).toMatch(
+      /^the site that runs says: private addresses are refused \(NODE_ENV is set to production/
+    );
+  }, 200_000);
 });

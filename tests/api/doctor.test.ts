@@ -24,7 +24,7 @@ const QUIET = { webhooks: { dispatch: false }, pos: { process: false } };
 describeEach(oneDatabase(), 'switchboard doctor', (database) => {
   let site: Site;
   beforeAll(async () => {
-    site = await startSite({ database, options: QUIET });
+    site = await startSite({ database, options: QUIET, nodeEnv: 'production' });
     const { id } = await createWebhook(site, 'http://127.0.0.1:9/');
     await insertDeliveries(site, id, 3);
     await insertDeliveries(site, id, 2, { tries: 1, due_at: Date.now() + 600_000 });

@@ -7,7 +7,13 @@ import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { exportSite, importInto } from '../support/transfer';
 import { waitFor } from '../support/wait';
-import { countRows, createWebhook, removeWebhook, updateWebhook } from './delivery-support';
+import {
+  countRows,
+  createWebhook,
+  logSoFar,
+  removeWebhook,
+  updateWebhook,
+} from './delivery-support';
 import { admin, createItem, createTill, levelOf, saleBody, Till } from './pos-till';
 
 const API = '/api/fw-crm/v1';
@@ -127,6 +133,9 @@ describeEach(oneDatabase(), 'a copy of a site', (database) => {
     expect(main).toMatchObject({ active: false, disabled_reason: expect.stringMatching(OFF) });
     const off = ['bystander', 'left', 'main', 'right'].map((name) => [name, false]);
     expect((await webhooksOf(copy)).map(({ name, active }) => [name, active]).sort()).toEqual(off);
+    expect(await logSoFar(copy)).toMatch(
+      /switched off, because they came from another site: webhooks .*"main"/
+    );
     await copy.restart();
     expect(await named(copy, 'main')).toMatchObject({ active: false, id: main.id });
     await contact(copy, 'after-restart@example.test');

@@ -22,6 +22,7 @@ import { createEventsService, sendForPlugin } from './publishing/events-service'
 import { createPublisher, prepareTelling } from './publishing/publisher';
 import { routes } from './managing/routes';
 import { createHostWebhooksService } from './managing/host-webhooks-service';
+import { leaveNodes, nodesTable, prepareNodes } from './delivering/nodes';
 import { announcePrivateAddresses } from './delivering/site-guard';
 import { closeSender, startSending, stopSending } from './delivering/running';
 import {
@@ -56,6 +57,7 @@ export const webhooks: Feature = {
     replaysTable,
     recoveriesTable,
     recoveryItemsTable,
+    nodesTable,
   ],
   services: {
     webhooks: createWebhooksService,
@@ -79,6 +81,7 @@ export const webhooks: Feature = {
   async bootstrap({ strapi }) {
     if (getOptions(strapi).webhooks.client === 'undici') await loadUndici();
     await getClock(strapi).sync();
+    await prepareNodes(strapi);
     await settleArrivedWebhooks(strapi);
     await prepareRollups(strapi);
     await prepareNumbering(strapi);
@@ -92,5 +95,8 @@ export const webhooks: Feature = {
     giveUpAnnouncing?.();
     return stopSending(strapi);
   },
-  destroy: ({ strapi }) => closeSender(strapi),
+  async destroy({ strapi }) {
+    closeSender(strapi);
+    await leaveNodes(strapi);
+  },
 };

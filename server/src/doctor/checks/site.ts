@@ -1,7 +1,9 @@
-import { privateAddressPolicy } from '../../webhooks/delivering/site-guard';
+import type { Core } from '@strapi/strapi';
+import { type FollowedFacts, ownFacts, readFollowed } from '../../webhooks/delivering/nodes';
 import { proxyWarning } from '../../net/client-address';
-import { givenNodeEnv } from '../../net/node-env';
+import type { GivenNodeEnv } from '../../net/node-env';
 import { describePrivateAddresses } from '../../net/private-addresses';
+import { stopWithin } from '../../scheduling/stop-within';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../../secrets/secret-box';
 import { type Check, fail, ok, warn } from '../types';
 
@@ -18,23 +20,44 @@ export const encryptionKey: Check = {
         ),
 };
 
-const describeNodeEnv = (): { text: string; isProduction: boolean } => {
-  const environment = givenNodeEnv();
+const describeNodeEnv = (environment: GivenNodeEnv): { text: string; isProduction: boolean } => {
   if (environment === 'unknown') return { text: 'NODE_ENV may be set or not', isProduction: false };
   const { given } = environment;
   if (given === null) return { text: 'NODE_ENV is not set', isProduction: false };
   return { text: `NODE_ENV is ${given}`, isProduction: given === 'production' };
 };
 
-/** Of the environment that the command was started in; a site's own process may have another one. */
+const SAID_BY: Readonly<Record<FollowedFacts['from'], string>> = {
+  running: 'the site that runs says',
+  stopped: 'no node of the site runs; the last said',
+  command: 'the site has said nothing yet; of this command',
+};
+
+const ANSWERS_WITHIN_MS = 5000;
+
+/** What the site says; where the database cannot be asked, the command's own environment. */
+const followed = async (strapi: Core.Strapi): Promise<FollowedFacts> => {
+  let facts: FollowedFacts = { ...ownFacts(strapi), from: 'command' };
+  const reading = readFollowed(strapi).then(
+    (said) => {
+      facts = said;
+    },
+    () => {}
+  );
+  await stopWithin(ANSWERS_WITHIN_MS, reading);
+  return facts;
+};
+
+/** Of the environment of the site's own process; the one of the command may be another. */
 export const environment: Check = {
   name: 'environment',
-  look(strapi) {
-    const policy = privateAddressPolicy(strapi);
-    const { text, isProduction } = describeNodeEnv();
-    const addresses = describePrivateAddresses(policy, null);
-    const message = addresses.includes('NODE_ENV') ? addresses : `${text}; ${addresses}`;
-    if (policy.open) {
+  async look(strapi) {
+    const facts = await followed(strapi);
+    const { text, isProduction } = describeNodeEnv(facts.nodeEnv);
+    const addresses = describePrivateAddresses(facts, null);
+    const both = addresses.includes('NODE_ENV') ? addresses : `${text}; ${addresses}`;
+    const message = `${SAID_BY[facts.from]}: ${both}`;
+    if (facts.open) {
       return warn(
         message,
         'on a live site set NODE_ENV=production, or name the networks in webhooks.allowPrivateNetworks'

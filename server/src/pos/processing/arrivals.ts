@@ -28,10 +28,11 @@ const giveIdBack = async (strapi: Core.Strapi, row: ConnectionRow): Promise<void
   });
 };
 
-const settle = async (strapi: Core.Strapi, row: ConnectionRow): Promise<void> => {
+/** @returns whether it was switched off. */
+const settle = async (strapi: Core.Strapi, row: ConnectionRow): Promise<boolean> => {
   if (!isFromAnotherSite(strapi, row)) {
     await giveIdBack(strapi, row);
-    return;
+    return false;
   }
   await documentsOf(strapi, CONNECTION).update({
     documentId: row.document_id,
@@ -41,6 +42,7 @@ const settle = async (strapi: Core.Strapi, row: ConnectionRow): Promise<void> =>
       disabled_reason: CAME_FROM_ANOTHER_SITE,
     },
   });
+  return true;
 };
 
 /**
@@ -53,5 +55,14 @@ export const settleArrivedConnections = async (strapi: Core.Strapi): Promise<voi
     .whereNot('origin_id', executor.ref('id'))
     .orWhereNot('site_instance', siteInstance(strapi))
     .orderBy('id')) as ConnectionRow[];
-  for (const row of rows) if (hasArrived(strapi, row)) await settle(strapi, row);
+  const off: string[] = [];
+  for (const row of rows) {
+    if (!hasArrived(strapi, row)) continue;
+    if (await settle(strapi, row)) off.push(`${row.id} ${JSON.stringify(row.name)}`);
+  }
+  if (off.length === 0) return;
+  strapi.log.warn(
+    `switchboard: switched off, because they came from another site: connections ${off.join(', ')}. ` +
+      'Switch on those whose tills are to report here.'
+  );
 };

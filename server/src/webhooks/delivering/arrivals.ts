@@ -40,8 +40,8 @@ const settle = async (strapi: Core.Strapi, rows: readonly WebhookRow[]): Promise
   await endWaiting(strapi, ids);
   const executor = (await currentExecutor(strapi)) as Knex;
   const webhooks = () => table(strapi, executor, WEBHOOKS_TABLE);
-  for (const row of rows) {
-    if (!isFromAnotherSite(strapi, row)) continue;
+  const strangers = rows.filter((row) => isFromAnotherSite(strapi, row));
+  for (const row of strangers) {
     const off = {
       active: false,
       disabled_reason: CAME_FROM_ANOTHER_SITE,
@@ -50,6 +50,13 @@ const settle = async (strapi: Core.Strapi, rows: readonly WebhookRow[]): Promise
     await documentsOf(strapi, WEBHOOK).update({ documentId: row.document_id, data: off });
     // Whatever a lifecycle of the site's made of it.
     await webhooks().where({ id: row.id }).update(off);
+  }
+  if (strangers.length > 0) {
+    const names = strangers.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ');
+    strapi.log.warn(
+      `switchboard: switched off, because they came from another site: webhooks ${names}. Switch on ` +
+        'those that are to send from here.'
+    );
   }
   await webhooks()
     .whereIn('id', ids)

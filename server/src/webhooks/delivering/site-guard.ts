@@ -1,33 +1,21 @@
 import type { Core } from '@strapi/strapi';
-import { getOptions } from '../../config';
 import { getHook } from '../../hooks';
 import { parseCidrList } from '../../net/address';
 import { type AddressGuard, createAddressGuard } from '../../net/guard';
-import { givenNodeEnv } from '../../net/node-env';
-import {
-  describePrivateAddresses,
-  judgePrivateAddresses,
-  type PrivateAddressPolicy,
-} from '../../net/private-addresses';
+import { describePrivateAddresses } from '../../net/private-addresses';
 import { whenLoaded } from '../../runtime/when-loaded';
-
-/** What environment and option say of private addresses; the hook's handlers may say otherwise. */
-export const privateAddressPolicy = (strapi: Core.Strapi): PrivateAddressPolicy =>
-  judgePrivateAddresses({
-    option: getOptions(strapi).webhooks.allowPrivateNetworks,
-    nodeEnv: givenNodeEnv(),
-    // `strapi develop` alone starts the host this way.
-    develop: strapi.config.get('autoReload') === true,
-  });
+import { addressFacts } from './nodes';
 
 const hookOf = (strapi: Core.Strapi) => getHook(strapi, 'service_crm_webhook_allow_local');
 
-/** The guard of this site's webhooks: environment, option and hook (docs/operations.md#addresses-that-are-refused). */
+/**
+ * The guard of this site's webhooks: environment, option and hook
+ * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
+ */
 export const createSiteGuard = (strapi: Core.Strapi): AddressGuard => {
-  const { allowPrivateNetworks } = getOptions(strapi).webhooks;
-  const { open } = privateAddressPolicy(strapi);
+  const { open, allowed } = addressFacts(strapi);
   return createAddressGuard({
-    allowedCidrs: Array.isArray(allowPrivateNetworks) ? parseCidrList(allowPrivateNetworks) : [],
+    allowedCidrs: parseCidrList(allowed),
     isLocalAllowed: async () => (await hookOf(strapi).call(open)) === true,
   });
 };
@@ -39,7 +27,7 @@ export const createSiteGuard = (strapi: Core.Strapi): AddressGuard => {
  */
 export const announcePrivateAddresses = (strapi: Core.Strapi): (() => void) =>
   whenLoaded(strapi, () => {
-    const policy = privateAddressPolicy(strapi);
+    const policy = addressFacts(strapi);
     const hook = hookOf(strapi);
     void hook.call(policy.open).then((answer) => {
       const hookSays = hook.getHandlers().length > 0 ? answer === true : null;

@@ -1,0 +1,61 @@
+import {
+  type AddressFacts,
+  judgeNodes,
+  type SaidFacts,
+} from '../../../server/src/webhooks/delivering/nodes';
+
+const MINUTE = 60_000;
+const NOW = 100 * MINUTE;
+
+const facts = (given: string, open: boolean, allowed: string[] = []): AddressFacts => ({
+  open,
+  why: given,
+  nodeEnv: { given },
+  allowed,
+});
+
+const node = (
+  said: AddressFacts,
+  { ago = 0, stopped = false }: { ago?: number; stopped?: boolean } = {}
+): SaidFacts => ({ facts: said, seenAt: NOW - ago, stoppedAt: stopped ? NOW - ago : null });
+
+const develop = facts('development', true);
+const live = facts('production', false);
+
+describe('what a command goes by', () => {
+  it.each<[string, SaidFacts[], unknown]>([
+    ['nothing where no node ever said anything', [], null],
+    ['the node that runs', [node(develop)], { ...develop, from: 'running' }],
+    [
+      'the node that refuses, whichever started last',
+      [node(develop), node(live, { ago: MINUTE })],
+      { ...live, from: 'running' },
+    ],
+    [
+      'a node that runs before one that stopped later',
+      [node(develop, { ago: 5 * MINUTE }), node(live, { ago: MINUTE, stopped: true })],
+      { ...develop, from: 'running' },
+    ],
+    [
+      'no node that was silent for half an hour',
+      [node(develop), node(live, { ago: 30 * MINUTE })],
+      { ...develop, from: 'running' },
+    ],
+    [
+      'the last that stopped where none runs',
+      [node(develop, { ago: MINUTE, stopped: true }), node(live, { ago: 50 * MINUTE })],
+      { ...develop, from: 'stopped' },
+    ],
+    [
+      'the networks that each node allows',
+      [
+        node(facts('production', false, ['10.0.0.0/8', '127.0.0.0/8'])),
+        node(facts('production', false, ['127.0.0.0/8']), { ago: MINUTE }),
+        node(develop, { ago: MINUTE }),
+      ],
+      { ...facts('production', false, ['127.0.0.0/8']), from: 'running' },
+    ],
+  ])('is %s', (_name, said, expected) => {
+    expect(judgeNodes(said, NOW)).toEqual(expected);
+  });
+});
