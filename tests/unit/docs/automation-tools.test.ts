@@ -43,12 +43,16 @@ const load = createRequire(__filename);
 
 describe('the code for n8n', () => {
   const code = block('$input.first()');
-  const run = (headers: Record<string, string>, raw = body): Promise<unknown> =>
+  const run = (
+    headers: Record<string, string>,
+    raw = body,
+    env: object = { WEBHOOK_SECRET: secret }
+  ): Promise<unknown> =>
     new AsyncFunction('require', '$input', '$env', code).call(
       { helpers: { getBinaryDataBuffer: async () => Buffer.from(raw) } },
       load,
       { first: () => ({ json: { headers } }) },
-      { WEBHOOK_SECRET: secret }
+      env
     );
 
   it('hands on what is genuine', async () => {
@@ -61,6 +65,13 @@ describe('the code for n8n', () => {
     await expect(run(post({ at: 400 }))).rejects.toThrow('too old');
     await expect(run({})).rejects.toThrow('too old');
   });
+
+  it.each([{}, { WEBHOOK_SECRET: '' }])(
+    'takes nothing while the environment is %j',
+    async (env) => {
+      await expect(run(post({ with: '' }), body, env)).rejects.toThrow('missing');
+    }
+  );
 });
 
 describe('the code for Zapier', () => {

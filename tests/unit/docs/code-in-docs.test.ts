@@ -1,4 +1,6 @@
 import { createRequire } from 'node:module';
+import Ajv2020 from 'ajv/dist/2020.js';
+import { VALIDATORS } from '../../../server/src/pos/rules/schemas/validators';
 import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/signature';
 import { codeBlocks, readDocument, squeezed } from './support/markdown';
 
@@ -43,5 +45,41 @@ describe('the verifier in README.md', () => {
     expect(isGenuine(secret, headers, Buffer.from(`${body} `), at)).toBe(false);
     expect(isGenuine(generateSecret(), headers, Buffer.from(body), at)).toBe(false);
     expect(isGenuine(secret, {}, Buffer.from(body), at)).toBe(false);
+  });
+});
+
+describe('the filter in docs/any-content-type.md', () => {
+  const [sample] = codeBlocks(readDocument('docs/any-content-type.md')).filter(({ code }) =>
+    code.includes('"content_type": { "const"')
+  );
+  const passes = new Ajv2020().compile(JSON.parse(String(sample?.code)) as object);
+
+  it('passes entries of that type, and no other event', () => {
+    expect(passes({ content_type: 'api::article.article', entry: {} })).toBe(true);
+    expect(passes({ content_type: 'api::page.page', entry: {} })).toBe(false);
+    expect(passes({ media: { id: 1 } })).toBe(false);
+  });
+});
+
+describe('the bodies in docs/tills.md', () => {
+  const samples = codeBlocks(readDocument('docs/tills.md'))
+    .filter(({ language, code }) => language === 'json' && code.includes('"external_id"'))
+    .map(({ code }) => code);
+  const [sale] = codeBlocks(readDocument('docs/tills.md')).flatMap(
+    ({ code }) => /^BODY='(.*)'$/m.exec(code)?.[1] ?? []
+  );
+  const bodyWith = (part: string): string => {
+    const found = samples.filter((code) => code.includes(part) && !code.includes('"event_id"'));
+    expect(found).toHaveLength(1);
+    return found[0]!;
+  };
+  it.each([
+    ['sale', () => String(sale)],
+    ['refund', () => bodyWith('"sale_external_id"')],
+    ['inventory', () => bodyWith('"counts"')],
+    ['closing', () => bodyWith('"totals"')],
+  ] as const)('have a %s that is accepted', (kind, bodyOf) => {
+    const validate = VALIDATORS[kind];
+    expect([validate(JSON.parse(bodyOf())), validate.errors]).toEqual([true, null]);
   });
 });
