@@ -17,6 +17,7 @@ import type {
   WebhookInput,
   WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
+import { haveMoved } from '../utils/recoveries';
 import { api, type One, queryString } from './api';
 
 /** The log's filters as the routes take them; docs/contract-webhooks.md#the-log-of-deliveries. */
@@ -165,6 +166,22 @@ const webhooksApi = api.injectEndpoints({
     switchboardRecoveries: build.query<Page<Recovery>, void>({
       query: () => '/switchboard/webhook-recoveries?per_page=5',
       providesTags: ['SwitchboardRecovery'],
+      // What it sends leaves the lists of what failed, and nobody on this page has asked for that.
+      async onQueryStarted(_none, { dispatch, getCacheEntry, queryFulfilled }) {
+        const before = getCacheEntry().data?.data;
+        const now = await queryFulfilled.then(
+          ({ data }) => data.data,
+          () => undefined
+        );
+        if (before === undefined || now === undefined || !haveMoved(before, now)) return;
+        dispatch(
+          api.util.invalidateTags([
+            'SwitchboardDelivery',
+            'SwitchboardHealth',
+            'SwitchboardWebhookList',
+          ])
+        );
+      },
     }),
     switchboardPreviewRecovery: build.mutation<RecoveryPreview, RecoveryFilter>({
       query: (filter) => ({
