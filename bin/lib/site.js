@@ -2,6 +2,7 @@
 
 const { createRequire } = require('node:module');
 const path = require('node:path');
+const { siteFolders } = require('./site-folders');
 
 const siteStrapi = () => {
   try {
@@ -22,7 +23,7 @@ const create = async (work = NO_WORK, level = 'error') => {
     process.exitCode = 2;
   };
   process.once('exit', couldNotRun);
-  const folders = await compileStrapi();
+  const folders = await siteFolders(compileStrapi);
   process.off('exit', couldNotRun);
   const strapi = createStrapi({ ...folders, serveAdminPanel: false });
   // What the site has to say while it loads is not what most commands were asked for.
