@@ -41,7 +41,13 @@ export interface Subject {
   label: string;
 }
 
-export const DISABLED_CODES = ['failed_deliveries', 'failing_hours', 'gone', 'other_site'] as const;
+export const DISABLED_CODES = [
+  'failed_deliveries',
+  'failing_hours',
+  'gone',
+  'filter',
+  'other_site',
+] as const;
 export type DisabledCode = (typeof DISABLED_CODES)[number];
 
 /**

@@ -5,6 +5,7 @@ import { waitFor } from '../support/wait';
 import { verifyPost } from '../unit/webhooks/support/verify-post';
 import {
   createWebhook,
+  getWebhook,
   listDeliveries,
   removeWebhook,
   send,
@@ -88,6 +89,46 @@ describeEach(databases(), 'what several webhooks are sent', (database) => {
       bodies.set(id, (bodies.get(id) ?? new Set()).add(body));
     }
     expect([...bodies.values()].map(({ size }) => size)).toEqual([1, 1, 1]);
+  }, 120_000);
+
+  it('goes by the filters of version 0.2, or switches off with a reason those that cannot be said any more', async () => {
+    const [simple, other, later] = await three();
+    const keep = (id: number, filter: object) =>
+      sql(site, 'UPDATE switchboard_webhooks SET filter = ? WHERE id = ?', [
+        JSON.stringify(filter),
+        id,
+      ]);
+    const noted = (pattern: string) => ({ properties: { note: { pattern } }, required: ['note'] });
+    await keep(simple!.id, noted('^Zoë\\.'));
+    await keep(other!.id, noted('^Z(o|a)'));
+    await site.restart();
+    expect(await getWebhook(site, simple!.id)).toMatchObject({
+      active: true,
+      filter: { properties: { note: { startsWith: 'Zoë.' } }, required: ['note'] },
+    });
+    const off = {
+      active: false,
+      disabled_reason: expect.stringMatching(/^Its filter may not be used: pattern may not/),
+      disabled_because: { code: 'filter', values: {} },
+    };
+    expect(await getWebhook(site, other!.id)).toMatchObject(off);
+    // A node of 0.2 beside this one takes it still.
+    await keep(later!.id, { dependencies: { note: { required: ['points'] } } });
+    await send(site, 'loyalty.earned', { note: 'Zoë!' });
+    await waitFor(async () => !(await getWebhook(site, later!.id)).active);
+    expect(await getWebhook(site, later!.id)).toMatchObject({
+      ...off,
+      disabled_reason: 'Its filter may not be used: dependencies may not be used.',
+    });
+    expect(await send(site, 'loyalty.earned', { note: 'Zoë.' })).toBe(1);
+    await waitFor(() => posts().length > 0);
+    expect(posts().map(({ json }) => json.data)).toEqual([{ note: 'Zoë.' }]);
+    const [stored] = await sql<{ filter: string }>(
+      site,
+      'SELECT filter FROM switchboard_webhooks WHERE id = ?',
+      [simple!.id]
+    );
+    expect(JSON.parse(stored!.filter)).toEqual(noted('^Zoë\\.'));
   }, 120_000);
 
   it('has a version of its own where a handler changes it for one', async () => {

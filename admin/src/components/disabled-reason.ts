@@ -6,6 +6,7 @@ const TEXTS: Readonly<Record<DisabledCode, TextKey>> = {
   failed_deliveries: 'banner.reason',
   failing_hours: 'reason.silent',
   gone: 'reason.gone',
+  filter: 'reason.filter',
   other_site: 'reason.elsewhere',
 };
 

@@ -7,6 +7,7 @@ import { loadUndici } from '../net/undici-package';
 import { offerMetrics } from '../observability/metric-sources';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { settleArrivedWebhooks } from './delivering/arrivals';
+import { switchOffUnfitFilters } from './delivering/unfit-filters';
 import { prepareRollups } from './health/fill-rollups';
 import { webhookMetrics } from './health/metrics';
 import { rollupsTable, totalsTable } from './health/rollups';
@@ -83,6 +84,7 @@ export const webhooks: Feature = {
     await getClock(strapi).sync();
     await prepareNodes(strapi);
     await settleArrivedWebhooks(strapi);
+    await switchOffUnfitFilters(strapi);
     await prepareRollups(strapi);
     await prepareNumbering(strapi);
     if (!hasEncryptionKey(strapi)) {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { textOf } from '../../../admin/src/components/disabled-reason';
 import { CAME_FROM_ANOTHER_SITE } from '../../../server/src/database/site-instance';
 import { continueFailing, type Failing } from '../../../server/src/webhooks/rules/failing';
-import { disabledBecause } from '../../../server/src/webhooks/rules/disabled-because';
+import { disabledBecause, UNFIT_FILTER } from '../../../server/src/webhooks/rules/disabled-because';
 import { countByCause } from '../../../admin/src/pages/deliveries/causes';
 import {
   filterOf,
@@ -13,7 +13,9 @@ import {
 import { needsOfTills, needsOfWebhooks } from '../../../admin/src/pages/overview/needs';
 import {
   type Condition,
+  completeOf,
   conditionsOf,
+  firstIncomplete,
   OPERATORS,
   parseFilter,
   pathsOf,
@@ -81,18 +83,21 @@ test('each reason that the server keeps has a code with its number, and a text',
     reasonOf({ consecutiveFailures: 19 }, limits),
     reasonOf({ failedAttempts: 500, failingSince: 0 }, limits),
     reasonOf({}, { ...limits, isGone: true }),
+    `${UNFIT_FILTER} pattern may not be used.`,
     CAME_FROM_ANOTHER_SITE,
   ].map(disabledBecause);
   expect(reasons).toEqual([
     { code: 'failed_deliveries', values: { deliveries: 20 } },
     { code: 'failing_hours', values: { hours: 24 } },
     { code: 'gone', values: {} },
+    { code: 'filter', values: {} },
     { code: 'other_site', values: {} },
   ]);
   expect(reasons.map((one) => textOf(one!))).toEqual([
     { key: 'banner.reason', n: 20 },
     { key: 'reason.silent', n: 24 },
     { key: 'reason.gone', n: 0 },
+    { key: 'reason.filter', n: 0 },
     { key: 'reason.elsewhere', n: 0 },
   ]);
   expect(reasons.map((one) => one!.code).sort()).toEqual([...DISABLED_CODES].sort());
@@ -107,6 +112,9 @@ describe('a filter by conditions', () => {
     { path: 'changed', operator: 'contains', value: 'status' },
     { path: 'contact', operator: 'exists', value: '' },
     { path: 'deal.lost_reason', operator: 'isNot', value: 'null' },
+    { path: 'contact.email', operator: 'endsWith', value: '@example.com' },
+    { path: 'contact.email', operator: 'includes', value: 'a' },
+    { path: 'company.name', operator: 'startsWith', value: 'Offer' },
   ];
 
   test('is a JSON Schema, and is read back from it whatever order its keys are kept in', () => {
@@ -131,6 +139,20 @@ describe('a filter by conditions', () => {
     const byPath = (a: Condition, b: Condition) => a.path.localeCompare(b.path);
     expect([...(conditionsOf(reordered) ?? [])].sort(byPath)).toEqual([...conditions].sort(byPath));
     expect(schemaOf([])).toBeNull();
+  });
+
+  test('says which condition lacks a value, a path or a number, and leaves none of them out unseen', () => {
+    const fine = { path: 'deal.value', operator: 'atLeast', value: '1' } as const;
+    for (const lacking of [
+      { ...fine, value: ' ' },
+      { ...fine, path: '' },
+      { ...fine, value: 'many' },
+      { path: 'a', operator: 'includes', value: '' } as const,
+    ]) {
+      expect([lacking, firstIncomplete([fine, lacking])]).toEqual([lacking, 2]);
+      expect(completeOf([fine, lacking])).toEqual([fine]);
+    }
+    expect(firstIncomplete([fine, { path: 'a', operator: 'exists', value: '' }])).toBe(0);
   });
 
   test('takes digits as a number and as text, and what begins with a zero as text', () => {

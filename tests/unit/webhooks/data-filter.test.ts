@@ -1,5 +1,13 @@
-import { judgeFilter, matches, storedFilter } from '../../../server/src/webhooks/rules/data-filter';
-import { judgePattern, linearPattern } from '../../../server/src/webhooks/rules/safe-pattern';
+import fc from 'fast-check';
+import {
+  compile,
+  judgeFilter,
+  matches,
+  refusalOf,
+  storedFilter,
+} from '../../../server/src/webhooks/rules/data-filter';
+import { finder } from '../../../server/src/webhooks/rules/filter-keywords';
+import { costlyData, hostile } from './support/hostile-filters';
 
 const requires = (properties: Record<string, unknown>) => ({
   type: 'object',
@@ -7,8 +15,8 @@ const requires = (properties: Record<string, unknown>) => ({
   required: Object.keys(properties),
 });
 
-/** A filter that holds the pattern against a text. */
-const matching = (pattern: string) => requires({ email: { type: 'string', pattern } });
+/** A filter that holds what is said against a text. */
+const matching = (said: object) => requires({ email: { type: 'string', ...said } });
 
 describe('a filter', () => {
   it.each([
@@ -17,8 +25,38 @@ describe('a filter', () => {
     [requires({ source: { const: 'form' } }), {}, false],
     [requires({ value: { minimum: 100 } }), { value: 100 }, true],
     [requires({ value: { minimum: 100 } }), { value: 99 }, false],
-    [matching('@example\\.com$'), { email: 'a@example.com' }, true],
-    [matching('@example\\.com$'), { email: 'a@example.org' }, false],
+    [matching({ endsWith: '@example.com' }), { email: 'a@example.com' }, true],
+    [matching({ endsWith: '@example.com' }), { email: 'a@example.org' }, false],
+    [matching({ startsWith: 'a@' }), { email: 'a@example.com' }, true],
+    [matching({ startsWith: '@' }), { email: 'a@example.com' }, false],
+    [matching({ includes: '@ex' }), { email: 'a@example.com' }, true],
+    [matching({ includes: '@ex' }), { email: 'a@EXAMPLE.com' }, false],
+    [requires({ a: { startsWith: 'x' } }), { a: 1 }, true],
+    [requires({ a: { enum: [1, 'b', { c: [1] }] } }), { a: { c: [1] } }, true],
+    [requires({ a: { enum: [1, 'b', { c: [1] }] } }), { a: { c: [2] } }, false],
+    [requires({ a: { enum: [1, 'b'] } }), { a: '1' }, false],
+    [
+      { $defs: { a: { minimum: 2 } }, properties: { a: { $ref: '#/$defs/a', maximum: 3 } } },
+      { a: 4 },
+      false,
+    ],
+    [
+      { $defs: { a: { minimum: 2 } }, properties: { a: { $ref: '#/$defs/a', maximum: 3 } } },
+      { a: 1 },
+      false,
+    ],
+    [
+      { $defs: { a: { minimum: 2 } }, properties: { a: { $ref: '#/$defs/a', maximum: 3 } } },
+      { a: 3 },
+      true,
+    ],
+    [
+      { properties: { list: { contains: { const: 1 }, minContains: 2 } } },
+      { list: [1, 2, 1] },
+      true,
+    ],
+    [{ properties: { list: { contains: { const: 1 }, minContains: 2 } } }, { list: [1, 2] }, false],
+    [{ anyOf: [{ required: ['a'] }, { not: { required: ['b'] } }] }, { b: 1 }, false],
     [
       {
         $defs: { vip: requires({ slug: { const: 'vip' } }) },
@@ -47,9 +85,14 @@ describe('a filter', () => {
     ['items compared with each other', { properties: { a: { uniqueItems: true } } }],
     ['a check that answers later', { $async: true, required: ['a'] }],
     ['the same further in', { properties: { a: { $async: true } } }],
-    ['a pattern that may backtrack', matching('^(a+)+$')],
-    ['the same in the name of a property', { patternProperties: { '^(a+)+$': true } }],
-    ['no pattern', matching('(')],
+    ['a pattern', matching({ pattern: '^a' })],
+    ['a pattern in the name of a property', { patternProperties: { '^a': true } }],
+    ['a keyword of an older draft', { dependencies: { a: { required: ['b'] } } }],
+    ['the same in a definition that nothing leads to', { $defs: { a: { dependencies: {} } } }],
+    ['what ajv has beside JSON Schema', { nullable: true, type: 'string' }],
+    ['an empty enum', { enum: [] }],
+    ['a start that is no text', matching({ startsWith: 1 })],
+    ['a list of names that are none', { required: [1] }],
     ['more than it may be large', { description: 'x'.repeat(20_000) }],
   ])('is refused: %s', (_what, filter) => {
     expect(judgeFilter(filter as Record<string, unknown>)?.message).toMatch(/\S/);
@@ -82,36 +125,146 @@ describe('what a row holds for a filter', () => {
   });
 });
 
-describe('a pattern', () => {
-  it.each([
-    '^[A-Z]{2}$',
-    '@example\\.com$',
-    '^\\d{4}-\\d{2}$',
-    '(foo|bar)',
-    '^\\p{L}+$',
-    '(?:abc)+',
-  ])('%s is taken', (pattern) => {
-    expect(judgePattern(pattern)).toBeNull();
-  });
+describe('a filter of version 0.2', () => {
+  const email = (said: object) => ({ properties: { email: said } });
 
   it.each([
-    ...['^(a+)+$', '(a|aa)+$', '(a|a)*$', '([a-z]+)*x', '(a?){50}', '((ab)*c)*'],
-    ...['(a)\\1', '(?=a)b', '(?<!a)b', '[', '(', '\\u{110000}'],
-  ])('%s is not', (pattern) => {
-    expect(judgePattern(pattern)).toMatch(/\S/);
-  });
-
-  it('finds what the host’s regular expressions find', () => {
-    for (const [pattern, texts] of [
-      ['^\\p{L}+$', ['Ärger', 'a1', '']],
-      ['^a.c$', ['abc', 'a😀c', 'a\nc']],
-      ['\\bvip\\b', ['a vip here', 'vips']],
-      ['^\\u00e9$', ['é', 'e']],
-    ] as const) {
-      const own = linearPattern(pattern);
-      const host = new RegExp(pattern, 'u');
-      for (const text of texts)
-        expect([pattern, text, own.test(text)]).toEqual([pattern, text, host.test(text)]);
+    ['^abc', { startsWith: 'abc' }, ['abcd', 'xabc']],
+    ['abc$', { endsWith: 'abc' }, ['xabc', 'abcd']],
+    ['abc', { includes: 'abc' }, ['xabcd', 'xab']],
+    ['^abc$', { if: { type: 'string' }, then: { const: 'abc' } }, ['abc', 'abcd']],
+    ['@example\\.com$', { endsWith: '@example.com' }, ['a@example.com', 'a@exampleXcom']],
+    ['a\\$', { includes: 'a$' }, ['xa$b', 'xa']],
+    ['^\\\\$', { if: { type: 'string' }, then: { const: '\\' } }, ['\\', '$']],
+  ])('says by keywords what the pattern %s said', (pattern, said, [fits, fitsNot]) => {
+    const stored = storedFilter(JSON.stringify(email({ pattern })));
+    expect(stored).toEqual(email(said));
+    expect(
+      [{ email: fits }, { email: fitsNot }, { email: 5 }].map((data) => matches(stored!, data))
+    ).toEqual([true, false, true]);
+    for (const text of [fits, fitsNot]) {
+      expect([text, new RegExp(pattern, 'u').test(text!)]).toEqual([text, text === fits]);
     }
+  });
+
+  it('keeps what stands beside a pattern, and what only looks like one', () => {
+    const filter = email({
+      ...{ startsWith: 'a', pattern: '^ab', type: 'string' },
+      allOf: [{ pattern: 'c$' }, { const: { pattern: '^d' } }],
+    });
+    expect(storedFilter(JSON.stringify(filter))).toEqual(
+      email({
+        ...{ startsWith: 'a', type: 'string' },
+        allOf: [{ endsWith: 'c' }, { const: { pattern: '^d' } }, { startsWith: 'ab' }],
+      })
+    );
+    const named = { properties: { pattern: { const: '^a' } }, required: ['pattern'] };
+    expect(storedFilter(JSON.stringify(named))).toEqual(named);
+  });
+
+  it.each([['a|b', 'a.c', '^[ab]', 'a+', '(a)', 'a\\d', '^a$b', 'a{2}', '\\bvip']].flat())(
+    'is left with the pattern %s, and may not be used',
+    (pattern) => {
+      const stored = storedFilter(JSON.stringify(email({ pattern })));
+      expect(stored).toEqual(email({ pattern }));
+      expect(refusalOf(stored!)).toMatchObject({ code: 'filter_pattern' });
+      expect(() => matches(stored!, { email: 'a' })).toThrow('pattern may not be used');
+    }
+  );
+});
+
+describe('a text that is looked for', () => {
+  it('is found where the host finds it', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 200 }),
+        fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 14 }),
+        (text, sought) => finder(sought)(text) === text.includes(sought)
+      ),
+      { numRuns: 2_000 }
+    );
+  });
+});
+
+/** Data that counts how often something in it is read. */
+const counting = (data: object, count: () => void): unknown => {
+  const known = new WeakMap<object, unknown>();
+  const wrap = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value;
+    const wrapped =
+      known.get(value) ??
+      new Proxy(value, {
+        get: (target, key, receiver) => {
+          count();
+          return wrap(Reflect.get(target, key, receiver));
+        },
+        ownKeys: (target) => {
+          const keys = Reflect.ownKeys(target);
+          keys.forEach(count);
+          return keys;
+        },
+      });
+    known.set(value, wrapped);
+    return wrapped;
+  };
+  return wrap(data);
+};
+
+const valuesIn = (value: unknown): number =>
+  typeof value !== 'object' || value === null
+    ? 1
+    : Object.values(value).reduce((sum: number, one) => sum + valuesIn(one), 1);
+
+describe('a filter that wants to cost much', () => {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const { filter: make } = hostile(seed);
+  const taken: Record<string, unknown>[] = [];
+  const data = costlyData(4_000).map(([name, value]) => [name, value, valuesIn(value)] as const);
+
+  it(`is compiled to little code, and reads little of the data (seed ${seed})`, () => {
+    for (let made = 0; made < 300; made += 1) {
+      const filter = make();
+      if (judgeFilter(filter) !== null) continue;
+      taken.push(filter);
+      const validate = compile(filter);
+      // 1,000 keywords of some hundred characters each.
+      if (String(validate).length > 200_000)
+        throw new Error(`much code: ${JSON.stringify(filter)}`);
+      for (const [name, value, values] of data) {
+        let reads = 0;
+        validate(counting(value, () => (reads += 1)));
+        const most = 24 * 3 * values + 15_000;
+        if (reads > most) throw new Error(`${reads} reads of ${name}: ${JSON.stringify(filter)}`);
+      }
+    }
+    expect(taken.length).toBeGreaterThan(25);
+  });
+
+  it('is refused before it is expanded where references or entries multiply', () => {
+    const names = Array.from({ length: 1_500 }, (_, at) => at);
+    const $defs = { many: { enum: names } };
+    const allOf = Array.from({ length: 60 }, () => ({ $ref: '#/$defs/many' }));
+    expect(judgeFilter({ $defs, allOf: allOf.slice(0, 3) })).toBeNull();
+    expect(judgeFilter({ $defs, allOf })).toMatchObject({ code: 'filter_entries' });
+    const walks = (count: number) => ({
+      properties: {
+        a: { items: { allOf: names.slice(0, count).map((minimum) => ({ minimum })) } },
+      },
+    });
+    expect(judgeFilter(walks(22))).toBeNull();
+    expect(judgeFilter(walks(23))).toMatchObject({ code: 'filter_walks' });
+    const lengths = names.slice(0, 13).map((minLength) => ({ minLength }));
+    expect(judgeFilter({ allOf: lengths })).toMatchObject({ code: 'filter_walks' });
+    const required = names.map(String).slice(0, 1_400);
+    const wide = {
+      $defs: { wide: { required } },
+      allOf: allOf.map(() => ({ $ref: '#/$defs/wide' })),
+    };
+    expect(judgeFilter(wide)).toMatchObject({ code: 'filter_large' });
+    const keywords = names.slice(0, 450).map((minimum) => ({ minimum, maximum: 1, multipleOf: 2 }));
+    expect(judgeFilter({ allOf: keywords.slice(0, 300) })).toBeNull();
+    expect(judgeFilter({ allOf: keywords.slice(0, 350) })).toMatchObject({
+      code: 'filter_keywords',
+    });
   });
 });

@@ -6,6 +6,9 @@ export const OPERATORS = [
   'oneOf',
   'atLeast',
   'atMost',
+  'startsWith',
+  'endsWith',
+  'includes',
   'contains',
   'exists',
 ] as const;
@@ -70,6 +73,10 @@ const leafOf = ({ operator, value }: Condition): Schema => {
       return { type: 'number', minimum: Number(value) };
     case 'atMost':
       return { type: 'number', maximum: Number(value) };
+    case 'startsWith':
+    case 'endsWith':
+    case 'includes':
+      return { type: 'string', [operator]: value };
     case 'contains':
       return { type: 'array', contains: oneValue(value) };
     case 'exists':
@@ -151,6 +158,9 @@ const conditionsAt = (path: string, schema: unknown): Condition[] => {
   if (isNot !== undefined) add('isNot', isNot);
   if ('minimum' in schema) add('atLeast', schema.minimum);
   if ('maximum' in schema) add('atMost', schema.maximum);
+  for (const operator of ['startsWith', 'endsWith', 'includes'] as const) {
+    if (operator in schema) add(operator, schema[operator]);
+  }
   const contains = isObject(schema.contains) ? oneTyped(schema.contains) : undefined;
   if (contains !== undefined) add('contains', contains);
   const more = Array.isArray(schema.allOf) ? schema.allOf : [];
@@ -181,6 +191,21 @@ export const conditionsOf = (schema: Schema | null): Condition[] | null => {
   const again = schemaOf(conditions);
   return JSON.stringify(canonical(again)) === JSON.stringify(canonical(schema)) ? conditions : null;
 };
+
+const isComplete = ({ path, operator, value }: Condition): boolean => {
+  if (path === '') return false;
+  if (operator === 'exists') return true;
+  if (value.trim() === '') return false;
+  return !/^at(Least|Most)$/.test(operator) || Number.isFinite(Number(value));
+};
+
+/** The conditions that say something already. */
+export const completeOf = (conditions: readonly Condition[]): Condition[] =>
+  conditions.filter(isComplete);
+
+/** The first condition that lacks a path or a value, counted from 1; 0: none does. */
+export const firstIncomplete = (conditions: readonly Condition[]): number =>
+  conditions.findIndex((condition) => !isComplete(condition)) + 1;
 
 /** The paths that lead to a value in an example, as deep as a filter is likely to look. */
 export const pathsOf = (example: unknown, depth = 3): string[] => {

@@ -24,7 +24,9 @@ import { useRefusals } from '../../utils/refusals';
 import { useText } from '../../utils/text';
 import {
   type Condition,
+  completeOf,
   conditionsOf,
+  firstIncomplete,
   type Operator,
   OPERATORS,
   parseFilter,
@@ -101,32 +103,27 @@ const ConditionRow = ({ condition, paths, disabled, onChange, onRemove }: RowPro
   );
 };
 
-const isComplete = ({ path, operator, value }: Condition): boolean =>
-  path !== '' && (operator === 'exists' || value.trim() !== '');
-
 const textOf = (conditions: readonly Condition[]): string => {
-  const schema = schemaOf(conditions.filter(isComplete));
+  const schema = schemaOf(completeOf(conditions));
   return schema === null ? '' : JSON.stringify(schema, null, 2);
 };
 
 interface BuilderProps {
   value: string;
+  incomplete: number;
+  edited: readonly Condition[];
   paths: readonly string[];
   disabled?: boolean;
-  onChange(text: string): void;
+  onChange(conditions: readonly Condition[]): void;
 }
 
-/** Conditions, row by row. Rows that are not complete yet are kept here and say nothing so far. */
-const Builder = ({ value, paths, disabled, onChange }: BuilderProps) => {
+/** Conditions, row by row. Rows that are not complete yet are in `edited` alone. */
+const Builder = ({ value, incomplete, edited, paths, disabled, onChange }: BuilderProps) => {
   const text = useText();
-  const [edited, setEdited] = useState<readonly Condition[]>([]);
   const said = conditionsOf(parseFilter(value) ?? null);
   if (said === null) return <Typography>{text('filter.tooMuch')}</Typography>;
-  const rows = textOf(edited) === value ? edited : said;
-  const change = (next: readonly Condition[]): void => {
-    setEdited(next);
-    onChange(textOf(next));
-  };
+  const isEdited = textOf(edited) === value && firstIncomplete(edited) === incomplete;
+  const rows = isEdited ? edited : said;
   return (
     <Flex direction="column" alignItems="stretch" gap={3}>
       {rows.length === 0 && <Typography textColor="neutral600">{text('filter.none')}</Typography>}
@@ -137,8 +134,8 @@ const Builder = ({ value, paths, disabled, onChange }: BuilderProps) => {
           condition={condition}
           paths={paths}
           disabled={disabled}
-          onChange={(next) => change(rows.with(at, next))}
-          onRemove={() => change(rows.toSpliced(at, 1))}
+          onChange={(next) => onChange(rows.with(at, next))}
+          onRemove={() => onChange(rows.toSpliced(at, 1))}
         />
       ))}
       {!disabled && (
@@ -146,7 +143,7 @@ const Builder = ({ value, paths, disabled, onChange }: BuilderProps) => {
           <Button
             variant="secondary"
             startIcon={<Plus />}
-            onClick={() => change([...rows, { path: '', operator: 'is', value: '' }])}
+            onClick={() => onChange([...rows, { path: '', operator: 'is', value: '' }])}
           >
             {text('filter.add')}
           </Button>
@@ -190,17 +187,20 @@ const Preview = ({ preview }: { preview: FilterPreview }) => {
 interface FilterEditorProps {
   /** The JSON Schema as text; empty for none. */
   value: string;
+  /** The first condition that is not complete, counted from 1; 0: none. */
+  incomplete: number;
   error?: string;
   disabled?: boolean;
   /** The chosen events, whose examples say which values there are. */
   events: readonly string[];
   webhookId?: number;
-  onChange(text: string): void;
+  onChange(text: string, incomplete: number): void;
 }
 
 /** Which of the chosen events are sent: by conditions, or by a JSON Schema of their data. */
 export const FilterEditor = ({
   value,
+  incomplete,
   error,
   disabled,
   events,
@@ -212,6 +212,7 @@ export const FilterEditor = ({
   const { byField } = useRefusals();
   const catalogue = useCatalogue();
   const [ask, { isLoading }] = usePreviewFilter();
+  const [edited, setEdited] = useState<readonly Condition[]>([]);
   const [preview, setPreview] = useState<{ of: string; result: FilterPreview }>();
   const [refused, setRefused] = useState<{ of: string; message: string }>();
   const [advanced, setAdvanced] = useState(() => conditionsOf(parseFilter(value) ?? null) === null);
@@ -247,7 +248,17 @@ export const FilterEditor = ({
           </Tabs.List>
           <Tabs.Content value="conditions">
             <Flex direction="column" alignItems="stretch" paddingTop={4}>
-              <Builder value={value} paths={paths} disabled={disabled} onChange={onChange} />
+              <Builder
+                value={value}
+                incomplete={incomplete}
+                edited={edited}
+                paths={paths}
+                disabled={disabled}
+                onChange={(conditions) => {
+                  setEdited(conditions);
+                  onChange(textOf(conditions), firstIncomplete(conditions));
+                }}
+              />
             </Flex>
           </Tabs.Content>
           <Tabs.Content value="schema">
@@ -259,7 +270,7 @@ export const FilterEditor = ({
                 rows={10}
                 spellCheck={false}
                 placeholder={text('filter.schema.placeholder')}
-                onChange={(event) => onChange(event.currentTarget.value)}
+                onChange={(event) => onChange(event.currentTarget.value, 0)}
               />
             </Flex>
           </Tabs.Content>
@@ -271,7 +282,7 @@ export const FilterEditor = ({
               variant="tertiary"
               startIcon={<Play />}
               loading={isLoading}
-              disabled={!filter}
+              disabled={!filter || incomplete > 0}
               onClick={() => void onTry()}
             >
               {text('filter.try')}

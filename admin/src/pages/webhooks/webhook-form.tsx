@@ -33,20 +33,23 @@ export type WebhookValues = Required<
 /** As the form edits them: the filter as somebody types it, empty for none; headers as rows. */
 type FormValues = Omit<WebhookValues, 'filter' | 'headers'> & {
   filter: string;
+  /** The first condition of the filter that is not complete, counted from 1; 0: none. */
+  incomplete: number;
   headers: readonly HeaderRow[];
 };
 
 const asText = ({ filter, headers, ...rest }: WebhookValues): FormValues => ({
   ...rest,
   filter: filter === null ? '' : JSON.stringify(filter, null, 2),
+  incomplete: 0,
   headers: rowsOf(headers),
 });
 
 type Entered<V> = {
-  [K in keyof V]: K extends 'filter' | 'headers' ? WebhookValues[K] : V[K];
+  [K in Exclude<keyof V, 'incomplete'>]: K extends 'filter' | 'headers' ? WebhookValues[K] : V[K];
 };
 
-const asValues = <V extends Partial<FormValues>>(values: V): Entered<V> =>
+const asValues = <V extends Partial<FormValues>>({ incomplete: _, ...values }: V): Entered<V> =>
   ({
     ...values,
     ...(values.filter !== undefined && { filter: parseFilter(values.filter) ?? null }),
@@ -99,6 +102,9 @@ export const WebhookForm = ({
           text(key),
         ]);
         const rows = problemOf(values.headers);
+        if (values.incomplete > 0) {
+          problems.push(['filter', text('filter.incomplete', { n: values.incomplete })]);
+        }
         if (rows) problems.push(['headers', text(rows.key, rows.values)]);
         return Object.fromEntries(problems) as Record<string, string>;
       }}
@@ -233,11 +239,15 @@ export const WebhookForm = ({
           <Panel title={text('filter.title')}>
             <FilterEditor
               value={values.filter}
+              incomplete={values.incomplete}
               error={errors.filter}
               disabled={disabled}
               events={values.events}
               webhookId={webhookId}
-              onChange={(filter) => set('filter', filter)}
+              onChange={(filter, incomplete) => {
+                set('incomplete', incomplete);
+                set('filter', filter);
+              }}
             />
           </Panel>
           <Panel title={text('headers.title')}>

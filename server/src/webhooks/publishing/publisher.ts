@@ -15,7 +15,9 @@ import { isoTime } from '../../runtime/iso-time';
 import { isEventName } from '../subscriptions/catalogue';
 import { queuedLine } from '../debug-lines';
 import { matches } from '../rules/data-filter';
+import { UnfitFilter } from '../rules/filter-schema';
 import { announceDeliveries } from '../delivering/announce';
+import { switchOffUnfitFiltersLater } from '../delivering/unfit-filters';
 import { getDeliveryStore, type NewDelivery } from '../delivering/store/delivery-store';
 import { bodyOf, type FrozenMessage, type SharedMessage } from '../delivering/store/messages';
 import { jsonOf } from '../rules/event-data';
@@ -92,10 +94,11 @@ export const prepareTelling = (strapi: Core.Strapi): void => {
   detachments.set(strapi, createDetached());
 };
 
-const tellHandlers = (strapi: Core.Strapi, events: readonly ToldEvent[]): Promise<void> => {
-  const detached: Detached = detachments.get(strapi) ?? ((work) => work());
-  return detached(() => getEventHook(strapi).tell(events));
-};
+/** Outside any transaction, where that was prepared. */
+const apart = (strapi: Core.Strapi): Detached => detachments.get(strapi) ?? ((work) => work());
+
+const tellHandlers = (strapi: Core.Strapi, events: readonly ToldEvent[]): Promise<void> =>
+  apart(strapi)(() => getEventHook(strapi).tell(events));
 
 export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher => {
   const leftOut = (event: string, webhook: Webhook, reason: string): void => {
@@ -116,6 +119,11 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         return webhook.filter === null || matches(webhook.filter, data);
       } catch (error) {
         leftOut(event, webhook, errorText(error));
+        if (error instanceof UnfitFilter) {
+          afterCommit(strapi, () => {
+            void apart(strapi)(() => switchOffUnfitFiltersLater(strapi));
+          });
+        }
         return false;
       }
     });

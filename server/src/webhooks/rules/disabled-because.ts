@@ -1,5 +1,8 @@
 import type { DisabledBecause } from '../../../../shared/contracts/webhooks';
 
+/** How the reason begins where a filter may not be used; what is wrong with it follows. */
+export const UNFIT_FILTER = 'Its filter may not be used:';
+
 /** The sentences that are stored as reasons, those of earlier versions too. */
 const SENTENCES: readonly (readonly [RegExp, (number: number) => DisabledBecause])[] = [
   [
@@ -11,6 +14,7 @@ const SENTENCES: readonly (readonly [RegExp, (number: number) => DisabledBecause
     (hours) => ({ code: 'failing_hours', values: { hours } }),
   ],
   [/answered 410/, () => ({ code: 'gone', values: {} })],
+  [new RegExp(`^${UNFIT_FILTER}`), () => ({ code: 'filter', values: {} })],
   [/^It came from another site/, () => ({ code: 'other_site', values: {} })],
 ];
 
