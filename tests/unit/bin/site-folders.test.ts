@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
+// eslint-disable-next-line @typescript-eslint/no-require-imports -- the command is plain JavaScript
 const { siteFolders } = require('../../../bin/lib/site-folders') as {
   siteFolders: (
     compile: () => Promise<{ appDir: string; distDir: string }>,
