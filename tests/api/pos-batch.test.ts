@@ -452,4 +452,17 @@ describeEach(oneDatabase(), 'the rate limit of batches', (database) => {
     });
     expect(Number(n)).toBe(91);
   });
+
+  it('reads few batches for nothing that do not fit', async () => {
+    const till = await createTill(site);
+    const records = (length: number) => Array.from({ length }, () => sale('MISFIT', 1));
+    await sendBatch(till, records(91));
+    const left: unknown[] = [];
+    for (let sent = 0; sent < 4; sent += 1) {
+      const { status, headers } = await sendBatch(till, records(21));
+      left.push([status, /;r=(\d+);/.exec(String(headers['ratelimit']))?.[1]]);
+    }
+    expect(left).toEqual([...Array(3).fill([429, '2']), [429, '1']]);
+    expect((await sendBatch(till, records(1))).status).toBe(200);
+  });
 });

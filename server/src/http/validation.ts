@@ -17,12 +17,15 @@ const issue = (path: string[], message: string, code?: CodedRefusal): FieldIssue
   ...(code && codeOf(code)),
 });
 
+/** Nobody reads more of them, and to write them all can take a minute. */
+const MAX_NAMED = 20;
+
 const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
-  issues.flatMap((found) => {
+  issues.slice(0, MAX_NAMED).flatMap((found) => {
     const path = found.path.map(String);
     const code = codeOfIssue(found);
     if (found.code !== 'unrecognized_keys') return [issue(path, found.message, code)];
-    return found.keys.map((key) => issue([...path, key], 'is no field', code));
+    return found.keys.slice(0, MAX_NAMED).map((key) => issue([...path, key], 'is no field', code));
   });
 
 /** A missing field and a wrong one have the same code of zod; what was given tells them apart. */
@@ -35,12 +38,34 @@ const refused = (issues: readonly FieldIssue[]): errors.ValidationError => {
   return new errors.ValidationError(message, { errors: issues });
 };
 
+/** Whatever is longer is a file, and is imported as one; a schema takes minutes to refuse it. */
+const MAX_ENTRIES = 5000;
+/** The guard of input lets nothing through that is deeper. */
+const MAX_DEPTH = 28;
+
+/** Where a list stands that is too long to be judged. */
+const longListIn = (input: unknown, path: readonly string[] = []): readonly string[] | null => {
+  if (typeof input !== 'object' || input === null || path.length > MAX_DEPTH) return null;
+  if (Array.isArray(input) && input.length > MAX_ENTRIES) return path;
+  for (const [key, value] of Object.entries(input)) {
+    const found = longListIn(value, [...path, key]);
+    if (found) return found;
+  }
+  return null;
+};
+
+const requireShortLists = (input: unknown): void => {
+  const path = longListIn(input);
+  if (path) throw refused([issue([...path], `must have at most ${MAX_ENTRIES} entries`)]);
+};
+
 /**
  * Checks a client's input.
  * @throws ValidationError (400) in the host's format, whose message and `details.errors` name each
  * field by its path.
  */
 export const parseInput = <S extends z.ZodType>(schema: S, input: unknown): z.infer<S> => {
+  requireShortLists(input);
   const result = schema.safeParse(input ?? {}, PARSING);
   if (result.success) return result.data;
   throw refused(issuesOf(result.error));
@@ -61,6 +86,7 @@ export const parseWithRules = async <S extends z.ZodObject>(
   input: unknown,
   rules: FieldRules<z.infer<S>>
 ): Promise<z.infer<S>> => {
+  requireShortLists(input);
   const result = schema.safeParse(input ?? {}, PARSING);
   const issues = result.success ? [] : issuesOf(result.error);
   const given: Readonly<Record<string, unknown>> = z

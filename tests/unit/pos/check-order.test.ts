@@ -64,7 +64,8 @@ interface Answer {
 const post = async (
   through: Checks,
   bytes: Buffer,
-  headers: Record<string, string>
+  headers: Record<string, string>,
+  route: 'inventory' | 'closing' | 'batch' | 'validate' | 'status' | 'catalogue' = 'inventory'
 ): Promise<Answer> => {
   const req = Object.assign(Readable.from([bytes]), {
     headers: { ...headers },
@@ -76,14 +77,16 @@ const post = async (
     req,
     request: { ip: '203.0.113.7' },
     method: 'POST',
-    path: '/api/service-pos/v1/inventory',
+    path: `/api/service-pos/v1/${route}`,
     set: () => undefined,
   } as unknown as Context;
   // The small site's configuration knows no defaults; the middleware asks for one.
   const get = (key: string, byDefault: unknown): unknown =>
     site.strapi.config.get(key) ?? byDefault;
   const host = { ...site.strapi, config: { get } } as unknown as Core.Strapi;
-  await createRawBodyMiddleware(host)(ctx, () => through.receive(ctx, 'inventory'));
+  await createRawBodyMiddleware(host)(ctx, () =>
+    route === 'inventory' ? through.receive(ctx, route) : through[route](ctx)
+  );
   return { status: ctx.status, body: ctx.body as Answer['body'] };
 };
 
@@ -180,3 +183,24 @@ it('of any faults the first is told', async () => {
     { numRuns: 150 }
   );
 });
+
+it.each(['inventory', 'closing', 'batch', 'validate', 'status', 'catalogue'] as const)(
+  'nothing of a body is read of a till that is over its rate: %s',
+  async (route) => {
+    expect((await send(new Set(['rate_limited']))).status).toBe(429);
+    const bytes = Buffer.from(JSON.stringify({ records: ['x'.repeat(MAX_BYTES / 2)] }));
+    const timestamp = String(Math.floor(Date.now() / 1000));
+    const headers = {
+      'x-pos-key': KEY,
+      'x-pos-timestamp': timestamp,
+      'x-pos-signature': signBody(SECRET, timestamp, bytes),
+    };
+    const read = jest.spyOn(Buffer.prototype, 'toString');
+    const { body } = await post(spent, bytes, headers, route);
+    // The refusal is noted beside the answer.
+    await new Promise(setImmediate);
+    const texts = read.mock.results.filter(({ value }) => String(value).includes('xxxx'));
+    read.mockRestore();
+    expect([body.code, texts.length]).toEqual(['rate_limited', 0]);
+  }
+);

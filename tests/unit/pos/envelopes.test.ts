@@ -1,7 +1,13 @@
 import Ajv2020 from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { readBatch, readValidation } from '../../../server/src/pos/rules/envelopes';
-import { elementsOf, membersOf } from '../../../server/src/pos/rules/json-slices';
+import {
+  batchSteps,
+  readBatch,
+  readValidation,
+  statusSteps,
+} from '../../../server/src/pos/rules/envelopes';
+import { elementsOf, jsonCheckSteps, membersOf } from '../../../server/src/pos/rules/json-slices';
+import { inOneGo } from '../../../server/src/runtime/steps';
 import { batchSchema } from '../../../server/src/pos/rules/schemas/batch';
 
 /** JSON with as much white space as JSON may have. */
@@ -49,6 +55,41 @@ describe('parts of a JSON text', () => {
   });
 });
 
+const isJson = (one: string): boolean => {
+  try {
+    JSON.parse(one);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+describe('the check of a text', () => {
+  const check = (one: string): boolean => inOneGo(jsonCheckSteps(one));
+
+  it('says what JSON.parse says', () => {
+    const piece = fc.constantFrom(
+      ...['{', '}', '[', ']', ':', ',', ' ', '\n', '"', '"a"', '"a":', '\\u00e9', '\\"', '\\x'],
+      ...['0', '01', '-', '1', '.5', 'e3', 'E+', 'true', 'null', 'nul', '\u0001', 'é', '"é"']
+    );
+    const broken = fc.array(piece, { maxLength: 12 }).map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(fc.oneof(text, broken, fc.string()), (one) => {
+        expect(check(one)).toBe(isJson(one));
+      }),
+      { numRuns: 2000 }
+    );
+  });
+
+  it('stops on its way, and again and again', () => {
+    const many = `{"records":[${'1,'.repeat(100_000)}1]}`;
+    const steps = jsonCheckSteps(many);
+    let stops = 0;
+    while (!steps.next().done) stops += 1;
+    expect(stops).toBeGreaterThan(20);
+  });
+});
+
 const kind = fc.oneof(fc.constantFrom('sale', 'refund', 'inventory'), fc.jsonValue());
 const body = fc.oneof(fc.object({ maxDepth: 1 }), fc.jsonValue());
 
@@ -89,5 +130,34 @@ describe('a batch', () => {
         expect(typeof readValidation(raw).ok).toBe('boolean');
       })
     );
+  });
+
+  const numbered = (count: number): string =>
+    Array.from({ length: count }, (_, index) => `"x${index}":0`).join();
+  const record = '{"kind":"sale","body":{}}';
+
+  it('has few members beside the records', () => {
+    expect(readBatch(bytes(`{"records":[${record}],${numbered(20)}}`)).ok).toBe(true);
+    const read = readBatch(bytes(`{"records":[${record}],${numbered(21)}}`));
+    expect(read).toEqual({
+      ok: false,
+      issue: { field: 'body', message: 'body must have at most 21 members' },
+    });
+    const asked = `{"external_ids":["a"],${numbered(21)}}`;
+    expect(inOneGo(statusSteps(bytes(asked))).ok).toBe(false);
+  });
+
+  it('has few members in an entry, and others are judged by themselves', () => {
+    const large = record.replace('}}', `},${numbered(21)}}`);
+    const read = readBatch(bytes(`{"records":[${large},${record}]}`));
+    expect(read.ok && read.value.map(({ ok }) => ok)).toEqual([false, true]);
+  });
+
+  it('is read in steps', () => {
+    const records = Array.from({ length: 100 }, () => record).join();
+    const steps = batchSteps(bytes(`{"records":[${records}],"x":[${'1,'.repeat(20_000)}1]}`));
+    let stops = 0;
+    while (!steps.next().done) stops += 1;
+    expect(stops).toBeGreaterThan(100);
   });
 });

@@ -32,6 +32,12 @@ const BODIES: Record<string, string> = {
   'many numbers': filled(`${head}[`, '1,', '1]}}'),
   'many fractions': filled(`${head}[`, '1.0e0,', '1]}}'),
   'many rounded fractions': filled(`${head}[`, '1.00000000000000000001,', '1]}}'),
+  'fractions that round, deep under long odd keys': filled(
+    `${head}${`{"${'é '.repeat(200)}":`.repeat(12)}[`,
+    '1e-400,',
+    `1]${'}'.repeat(12)}}}`,
+    LIMIT - 4000
+  ),
   'escaped letters': filled(`${head}"`, '\\u0041', '"}}'),
   'escaped quotes': filled(`${head}"`, '\\"', '"}}'),
   'a long string': filled(`${head}"`, 'a', '"}}'),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 
-import { parseStrictJson } from '../../../server/src/pos/rules/strict-json';
+import { parseStrictJson, strictJsonSteps } from '../../../server/src/pos/rules/strict-json';
+import { inOneGo, inTurns } from '../../../server/src/runtime/steps';
 
 const parse = (text: string, depth = 16) => parseStrictJson(Buffer.from(text), depth);
 const valueOf = (text: string) => {
@@ -123,6 +124,23 @@ describe('what strict means', () => {
     expect(parse(nested(16)).ok).toBe(true);
     expect(messageOf(parse(nested(17)))).toContain('16 levels');
     expect(messageOf(parse('{"a":'.repeat(17) + '1' + '}'.repeat(17)))).toContain('16 levels');
+  });
+
+  it('counts values of all kinds while it reads, and stops at the limit', () => {
+    const read = (text: string) => inOneGo(strictJsonSteps(Buffer.from(text), 16, 5));
+    expect(read('{"a":[1,{},"x"]}').ok).toBe(true);
+    // What follows the limit is never read: it is no JSON.
+    const many = read('{"a":[1,{},"x",null,?');
+    expect(many).toMatchObject({ issue: { message: 'body must not have more than 5 values' } });
+  });
+
+  it('lets others go first while it reads', async () => {
+    const body = Buffer.from(`[${'[1,{"a":"b"}],'.repeat(10_000)}0]`);
+    let turns = 0;
+    const slice = { isOver: () => true, next: async () => void (turns += 1) };
+    const read = await inTurns(strictJsonSteps(body, 16, Infinity), slice);
+    expect(read.ok).toBe(true);
+    expect(turns).toBeGreaterThan(50);
   });
 
   it.each(['[', '{"a":', '[{"a":'])('survives 200,000 levels of %s', (opening) => {

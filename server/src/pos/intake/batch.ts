@@ -72,7 +72,7 @@ export const createBatchAnswers = (strapi: Core.Strapi, { ingest, maxBodyBytes }
     try {
       requireSize(body, maxBodyBytes); // 413 payload_too_large
       requireScope(connection, kind); // 403 insufficient_scope
-      const record = requireRecord(kind, body, receivedAtMs); // 400 schema_invalid
+      const record = await requireRecord(kind, body, receivedAtMs); // 400 schema_invalid
       return { kind, submission: submissionOf(connection, record, body, receivedAtMs) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;

@@ -44,12 +44,8 @@ import { answerStatus } from './record-status';
 import { createRefusedRequests, type Sender, type TillRequest, tooMany } from './refused-requests';
 import type { SignedBody } from './refusals';
 import { submissionOf } from './submission';
-import {
-  readBatch,
-  readCatalogueRequest,
-  readStatusRequest,
-  readValidation,
-} from '../rules/envelopes';
+import { inTurns, type Steps } from '../../runtime/steps';
+import { batchSteps, catalogueSteps, statusSteps, validationSteps } from '../rules/envelopes';
 import { type AskingKind, type RecordKind, SCHEMA_VERSION } from '../rules/states';
 import type { BodyIssue } from '../rules/strict-json';
 import type { ConnectionRow } from '../tables';
@@ -102,11 +98,12 @@ const requireRate = (ctx: Context, verdict: LimitVerdict): void => {
   if (!verdict.allowed) throw tooMany(verdict);
 };
 
-/** What a body was read as. */
-const requireRead = <T>(
+/** Reads a body in turns with other requests: what it was read as. */
+const requireRead = async <T>(
   kind: AskingKind,
-  reading: { ok: true; value: T } | { ok: false; issue: BodyIssue }
-): T => {
+  steps: Steps<{ ok: true; value: T } | { ok: false; issue: BodyIssue }>
+): Promise<T> => {
+  const reading = await inTurns(steps);
   if (!reading.ok) throw schemaInvalid(kind, reading.issue);
   return reading.value;
 };
@@ -167,8 +164,15 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
     return { connection, body };
   };
 
-  const charge = async (ctx: Context, { id }: ConnectionRow, cost = 1): Promise<void> =>
-    requireRate(ctx, await limits.chargeConnection(id, cost)); // 429 rate_limited
+  /** One, before anything of the body is read: 429 rate_limited. */
+  const charge = async (ctx: Context, { id }: ConnectionRow): Promise<void> =>
+    requireRate(ctx, await limits.chargeConnection(id));
+
+  /** What a body that was charged for as one counts for besides, now that it is read. */
+  const chargeRest = async (ctx: Context, { id }: ConnectionRow, parts: number): Promise<void> => {
+    const rest = costOf(parts) - 1;
+    if (rest > 0) requireRate(ctx, await limits.chargeRest(id, rest));
+  };
 
   return {
     // The order is a promise to tills (docs/tills.md#answers): the first that fails answers.
@@ -178,7 +182,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
         const { connection, body } = await requireSigned(request);
         await charge(ctx, connection);
         requireScope(connection, kind); // 403 insufficient_scope
-        const record = requireRecord(kind, body, atMs); // 400 schema_invalid
+        const record = await requireRecord(kind, body, atMs); // 400 schema_invalid
         request.sender = { proof: 'signature', connection, body, record };
         const acceptance = await ingest(submissionOf(connection, record, body, atMs));
         // 200 duplicate, 409 stale_count, 202
@@ -191,7 +195,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
         const { connection, body } = await requireSigned(request);
         await charge(ctx, connection);
         requireScope(connection, 'closing');
-        const record = requireClosing(body, request.atMs);
+        const record = await requireClosing(body, request.atMs);
         request.sender = { proof: 'signature', connection, body, record };
         // 200 duplicate, 202
         const { status, body: answered } = await answerClosing(
@@ -204,9 +208,9 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
     batch: (ctx) =>
       serve(ctx, 'batch', async (request) => {
         const { connection, body } = await requireSigned(request);
-        const reading = readBatch(body);
-        await charge(ctx, connection, reading.ok ? costOf(reading.value.length) : 1);
-        const entries = requireRead('batch', reading);
+        await charge(ctx, connection);
+        const entries = await requireRead('batch', batchSteps(body));
+        await chargeRest(ctx, connection, entries.length);
         const signed = { connection, receivedAtMs: request.atMs };
         const results = await answerBatch(entries, signed, (kind, refusal, record) =>
           refused({ ...request, kind, sender: enclosedSender(connection, record) }, refusal)
@@ -218,11 +222,11 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
       serve(ctx, 'validate', async (request) => {
         const { connection, body: envelope } = await requireSigned(request);
         await charge(ctx, connection);
-        const { kind, body } = requireRead('validate', readValidation(envelope));
+        const { kind, body } = await requireRead('validate', validationSteps(envelope));
         request.sender = { proof: 'signature', connection, body, record: null };
         requireSize(body, maxBodyBytes);
         requireScope(connection, kind);
-        const record = requireRecord(kind, body, request.atMs);
+        const record = await requireRecord(kind, body, request.atMs);
         request.sender = { proof: 'signature', connection, body, record };
         answer(
           ctx,
@@ -234,9 +238,10 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
     status: (ctx) =>
       serve(ctx, 'status', async (request) => {
         const { connection, body } = await requireSigned(request);
-        const reading = readStatusRequest(body);
-        await charge(ctx, connection, reading.ok ? costOf(reading.value.length) : 1);
-        await answerStatus(strapi, ctx, connection, requireRead('status', reading));
+        await charge(ctx, connection);
+        const ids = await requireRead('status', statusSteps(body));
+        await chargeRest(ctx, connection, ids.length);
+        await answerStatus(strapi, ctx, connection, ids);
       }),
 
     catalogue: (ctx) =>
@@ -244,7 +249,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
         const { connection, body } = await requireSigned(request);
         await charge(ctx, connection);
         requireScope(connection, 'stock:read');
-        const asked = requireRead('catalogue', readCatalogueRequest(body));
+        const asked = await requireRead('catalogue', catalogueSteps(body));
         answer(ctx, 200, await answerCatalogue(strapi, connection, asked));
       }),
 

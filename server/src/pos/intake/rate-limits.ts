@@ -12,10 +12,15 @@ export interface LimitVerdict {
 
 export interface RateLimits {
   /**
-   * Charges a connection, once its signature was found right: a key alone must burn nothing.
-   * @param cost  what the request counts for; one that does not fit costs nothing
+   * Charges a connection for one request, once its signature was found right: a key alone must burn
+   * nothing.
    */
-  chargeConnection(connection: number, cost?: number): Promise<LimitVerdict>;
+  chargeConnection(connection: number): Promise<LimitVerdict>;
+  /**
+   * Charges what a request counts for besides, once that is known. Where that does not fit, the
+   * request costs nothing, the first times in a minute; to read more of them costs one each.
+   */
+  chargeRest(connection: number, cost: number): Promise<LimitVerdict>;
   /** Charges a failed authentication to the client's address and to the connection's own. */
   chargeFailure(address: ClientAddress): Promise<LimitVerdict>;
   /** Charges a ping to its key and address together: nobody burns it for somebody else. */
@@ -39,18 +44,40 @@ const verdictOf = (
   };
 };
 
+/** Requests a minute that did not fit, and cost nothing. */
+const FREE_MISFITS = 3;
+
 const createCharge = (name: string, quota: number) => {
   const limiter = new RateLimiterMemory({ points: quota, duration: MINUTE, keyPrefix: name });
-  return async (key: string, asked = 1): Promise<LimitVerdict> => {
-    // What costs more than there ever is passes where nothing else was sent.
-    const cost = Math.min(asked, quota);
-    try {
-      return verdictOf(name, quota, await limiter.consume(key, cost), true);
-    } catch (refused) {
-      if (cost === 1) return verdictOf(name, quota, refused as RateLimiterRes, false);
-      // What is left is for smaller requests.
-      return verdictOf(name, quota, await limiter.reward(key, cost), false);
-    }
+  const misfits = new RateLimiterMemory({
+    points: FREE_MISFITS,
+    duration: MINUTE,
+    keyPrefix: `${name}-misfits`,
+  });
+  const isFree = (key: string): Promise<boolean> =>
+    misfits.consume(key).then(
+      () => true,
+      () => false
+    );
+  return {
+    async one(key: string): Promise<LimitVerdict> {
+      try {
+        return verdictOf(name, quota, await limiter.consume(key), true);
+      } catch (refused) {
+        return verdictOf(name, quota, refused as RateLimiterRes, false);
+      }
+    },
+    async rest(key: string, asked: number): Promise<LimitVerdict> {
+      // What costs more than there ever is passes where nothing else was sent.
+      const cost = Math.min(asked, quota - 1);
+      try {
+        return verdictOf(name, quota, await limiter.consume(key, cost), true);
+      } catch {
+        // What is left is for smaller requests.
+        const back = cost + ((await isFree(key)) ? 1 : 0);
+        return verdictOf(name, quota, await limiter.reward(key, back), false);
+      }
+    },
   };
 };
 
@@ -70,14 +97,15 @@ export const createRateLimits = (options: {
   };
   const ping = createCharge('ping', options.ratePerMinute);
   return {
-    chargeConnection: (id, cost) => connection(String(id), cost),
+    chargeConnection: (id) => connection.one(String(id)),
+    chargeRest: (id, cost) => connection.rest(String(id), cost),
     async chargeFailure(address) {
       const { client, socket } = address;
-      const verdict = await failure(client);
+      const verdict = await failure.one(client);
       if (socket === null) return verdict;
-      const shared = await socketsOf(socketLimit(perAddress, address))(socket);
+      const shared = await socketsOf(socketLimit(perAddress, address)).one(socket);
       return verdict.allowed ? shared : verdict;
     },
-    chargePing: (id, { client }) => ping(`${id}/${client}`),
+    chargePing: (id, { client }) => ping.one(`${id}/${client}`),
   };
 };

@@ -1,6 +1,14 @@
 import type { ClosingRecord, PosRecord } from '../rules/records';
-import { type EventKind, type RecordKind, type Scope, SCOPE_OF_KIND } from '../rules/states';
-import { readClosing, readRecord } from '../rules/validate';
+import { inTurns } from '../../runtime/steps';
+import {
+  type EventKind,
+  LIMITS,
+  nodesWithin,
+  type RecordKind,
+  type Scope,
+  SCOPE_OF_KIND,
+} from '../rules/states';
+import { closingSteps, recordSteps } from '../rules/validate';
 import type { ConnectionRow } from '../tables';
 import { Refusal, schemaInvalid } from './answers';
 
@@ -25,14 +33,25 @@ export const requireScope = (connection: ConnectionRow, needed: EventKind | Scop
   });
 };
 
-export const requireRecord = (kind: RecordKind, body: Buffer, receivedAtMs: number): PosRecord => {
-  const reading = readRecord(kind, body, { receivedAtMs });
+/** Records of a site that takes larger bodies may have more values. */
+const nodesOf = (body: Buffer): number => nodesWithin(Math.max(body.length, LIMITS.bodyBytes));
+
+/** Reads in turns with other requests: whoever sends the largest body there is keeps nobody out. */
+export const requireRecord = async (
+  kind: RecordKind,
+  body: Buffer,
+  receivedAtMs: number
+): Promise<PosRecord> => {
+  const reading = await inTurns(recordSteps(kind, body, { receivedAtMs }, nodesOf(body)));
   if (!reading.ok) throw schemaInvalid(kind, reading.issue);
   return reading.record;
 };
 
-export const requireClosing = (body: Buffer, receivedAtMs: number): ClosingRecord => {
-  const reading = readClosing(body, { receivedAtMs });
+export const requireClosing = async (
+  body: Buffer,
+  receivedAtMs: number
+): Promise<ClosingRecord> => {
+  const reading = await inTurns(closingSteps(body, { receivedAtMs }, nodesOf(body)));
   if (!reading.ok) throw schemaInvalid('closing', reading.issue);
   return reading.record;
 };

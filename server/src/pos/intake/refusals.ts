@@ -11,6 +11,7 @@ import { errorText } from '../../runtime/error-text';
 import { isoTime } from '../../runtime/iso-time';
 import type { Refusal } from './answers';
 import type { ClosingRecord, PosRecord } from '../rules/records';
+import { EVENT_KINDS } from '../rules/states';
 import { CONNECTIONS_TABLE } from '../tables';
 import { POS_REFUSALS_TABLE, type PosRefusalRow } from './refusals-table';
 
@@ -40,9 +41,18 @@ const parsedId = (body: Buffer): unknown => {
   }
 };
 
-/** The id that a refused body names, where it can be read; never anything else of it. */
-const namedExternalId = ({ body, record }: SignedBody): string | null => {
-  const id = record ? record.externalId : parsedId(body);
+/** Kinds whose body names an id; `validate` too, once the record in it is known. */
+const HAVING_ID: ReadonlySet<string> = new Set([...EVENT_KINDS, 'validate']);
+
+/**
+ * The id that a refused body names, where it can be read; never anything else of it. A till that is
+ * over its rate has nothing of its bodies read.
+ */
+const namedExternalId = ({ kind, refusal, signed }: RefusedRequest): string | null => {
+  if (!signed) return null;
+  const { body, record } = signed;
+  const isRead = HAVING_ID.has(kind) && refusal.code !== 'rate_limited';
+  const id = record ? record.externalId : isRead ? parsedId(body) : null;
   return typeof id === 'string' && IDENTIFIER.test(id) ? id : null;
 };
 
@@ -168,7 +178,7 @@ const create = (strapi: Core.Strapi): Refusals => {
         kind,
         code: refusal.code,
         message: refusal.message,
-        external_id: signed && namedExternalId(signed),
+        external_id: namedExternalId({ kind, refusal, atMs, signed }),
       });
       if (rows.length > REFUSALS_KEPT) rows.shift();
       pending.set(connection, rows);

@@ -1,8 +1,16 @@
+import { inOneGo, type Steps } from '../../runtime/steps';
 import { formatPath } from './json-path';
-import { elementsOf, type Member, membersOf, repeatedKey, shapeOf } from './json-slices';
+import {
+  elementsOf,
+  jsonCheckSteps,
+  type Member,
+  membersOf,
+  repeatedKey,
+  shapeOf,
+} from './json-slices';
 import { REQUIRED_FIELDS } from './schemas/kinds';
-import { type AskingKind, LIMITS, RECORD_KINDS, type RecordKind } from './states';
-import { type BodyIssue, type JsonValue, parseStrictJson, readText } from './strict-json';
+import { type AskingKind, LIMITS, nodesWithin, RECORD_KINDS, type RecordKind } from './states';
+import { type BodyIssue, type JsonValue, readText, strictJsonSteps } from './strict-json';
 
 /** A record within another body. */
 export interface Enclosed {
@@ -43,23 +51,29 @@ const refuseOtherRoute = (
   return null;
 };
 
-const isJson = (text: string): boolean => {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+/** Members that each body is known by. */
+const KNOWN: Readonly<Record<AskingKind | 'record', number>> = {
+  batch: 1,
+  validate: 2,
+  status: 1,
+  catalogue: 2,
+  record: 2,
 };
+const mostMembers = (of: AskingKind | 'record'): number => KNOWN[of] + LIMITS.otherMembers;
+
+const tooMany = (field: string, of: AskingKind | 'record'): { ok: false; issue: BodyIssue } =>
+  refuse(field, `must have at most ${mostMembers(of)} members`);
 
 /** The members of a body whose parts are read one by one; none of them twice. */
-const readEnvelope = (route: AskingKind, bytes: Uint8Array): Read<Member[]> => {
+function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<Read<Member[]>> {
   const read = readText(bytes);
   if (!read.ok) return read;
   const { text } = read;
-  if (!isJson(text)) return refuse('body', 'must be valid JSON');
+  if (!(yield* jsonCheckSteps(text))) return refuse('body', 'must be valid JSON');
   if (shapeOf(text) !== 'object') return refuse('body', 'must be a JSON object');
-  const members = membersOf(text);
+  const members = membersOf(text, mostMembers(route) + 1);
+  yield;
+  if (members.length > mostMembers(route)) return tooMany('body', route);
   const repeated = repeatedKey(members);
   if (repeated !== undefined) return refuse(formatPath([repeated]), 'must not appear twice');
   const other = refuseOtherRoute(
@@ -67,7 +81,7 @@ const readEnvelope = (route: AskingKind, bytes: Uint8Array): Read<Member[]> => {
     members.map(({ key }) => key)
   );
   return other ?? { ok: true, value: members };
-};
+}
 
 const valueOf = (members: readonly Member[], wanted: string): string | undefined =>
   members.find(({ key }) => key === wanted)?.value;
@@ -89,7 +103,8 @@ const enclosedOf = (members: readonly Member[], path: string): Read<Enclosed> =>
 const entryOf = (text: string, index: number): Read<Enclosed> => {
   const path = `records[${index}]`;
   if (shapeOf(text) !== 'object') return refuse(path, 'must be a JSON object');
-  const members = membersOf(text);
+  const members = membersOf(text, mostMembers('record') + 1);
+  if (members.length > mostMembers('record')) return tooMany(path, 'record');
   const repeated = repeatedKey(members);
   if (repeated !== undefined) {
     return refuse(formatPath(['records', index, repeated]), 'must not appear twice');
@@ -98,52 +113,70 @@ const entryOf = (text: string, index: number): Read<Enclosed> => {
 };
 
 /** Unknown fields beside the records are accepted, as long as no key stands twice in them. */
-const findRepeated = (members: readonly Member[]): { ok: false; issue: BodyIssue } | null => {
+function* findRepeated(members: readonly Member[]): Steps<{ ok: false; issue: BodyIssue } | null> {
   for (const { key, value } of members) {
     if (key === 'records') continue;
-    const read = parseStrictJson(Buffer.from(value, 'utf8'), LIMITS.depth - 1);
+    const bytes = Buffer.from(value, 'utf8');
+    const read = yield* strictJsonSteps(bytes, LIMITS.depth - 1, nodesWithin(LIMITS.bodyBytes));
     if (!read.ok) return refuse(formatPath([key]), 'must be JSON without a key that stands twice');
   }
   return null;
-};
+}
+
+/** `readBatch`, step by step. */
+export function* batchSteps(bytes: Uint8Array): Steps<Read<Read<Enclosed>[]>> {
+  const envelope = yield* envelopeSteps('batch', bytes);
+  if (!envelope.ok) return envelope;
+  const records = valueOf(envelope.value, 'records');
+  if (records === undefined) return refuse('records', 'is required');
+  if (shapeOf(records) !== 'list') return refuse('records', 'must be a list');
+  const texts = elementsOf(records, LIMITS.batch + 1);
+  yield;
+  if (texts.length === 0) return refuse('records', 'must not be empty');
+  if (texts.length > LIMITS.batch) {
+    return refuse('records', `must have at most ${LIMITS.batch} entries`);
+  }
+  const repeated = yield* findRepeated(envelope.value);
+  if (repeated) return repeated;
+  const entries: Read<Enclosed>[] = [];
+  for (const [index, text] of texts.entries()) {
+    entries.push(entryOf(text, index));
+    yield;
+  }
+  return { ok: true, value: entries };
+}
 
 /**
  * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each
  * as it was sent, those that are none as what is wrong with them. What is wrong with the body around
  * them refuses the whole. Never throws.
  */
-export const readBatch = (bytes: Uint8Array): Read<Read<Enclosed>[]> => {
-  const envelope = readEnvelope('batch', bytes);
-  if (!envelope.ok) return envelope;
-  const records = valueOf(envelope.value, 'records');
-  if (records === undefined) return refuse('records', 'is required');
-  if (shapeOf(records) !== 'list') return refuse('records', 'must be a list');
-  const entries = elementsOf(records, LIMITS.batch + 1);
-  if (entries.length === 0) return refuse('records', 'must not be empty');
-  if (entries.length > LIMITS.batch) {
-    return refuse('records', `must have at most ${LIMITS.batch} entries`);
-  }
-  return findRepeated(envelope.value) ?? { ok: true, value: entries.map(entryOf) };
-};
+export const readBatch = (bytes: Uint8Array): Read<Read<Enclosed>[]> => inOneGo(batchSteps(bytes));
+
+/** `readValidation`, step by step. */
+export function* validationSteps(bytes: Uint8Array): Steps<Read<Enclosed>> {
+  const envelope = yield* envelopeSteps('validate', bytes);
+  return envelope.ok ? enclosedOf(envelope.value, '') : envelope;
+}
 
 /** Reads the body of `POST /validate` (docs/tills.md#trying-a-record). Never throws. */
-export const readValidation = (bytes: Uint8Array): Read<Enclosed> => {
-  const envelope = readEnvelope('validate', bytes);
-  return envelope.ok ? enclosedOf(envelope.value, '') : envelope;
-};
+export const readValidation = (bytes: Uint8Array): Read<Enclosed> =>
+  inOneGo(validationSteps(bytes));
 
-const readFields = (
-  route: AskingKind,
+function* fieldSteps(
+  route: 'status' | 'catalogue',
   bytes: Uint8Array
-): Read<Readonly<Record<string, JsonValue>>> => {
-  const read = parseStrictJson(bytes, LIMITS.depth);
+): Steps<Read<Readonly<Record<string, JsonValue>>>> {
+  const read = yield* strictJsonSteps(bytes, LIMITS.depth, nodesWithin(LIMITS.bodyBytes));
   if (!read.ok) return read;
   const { value } = read;
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     return refuse('body', 'must be a JSON object');
   }
-  return refuseOtherRoute(route, Object.keys(value)) ?? { ok: true, value };
-};
+  const keys = Object.keys(value);
+  if (keys.length > mostMembers(route)) return tooMany('body', route);
+  return refuseOtherRoute(route, keys) ?? { ok: true, value };
+}
 
 const field = (fields: Readonly<Record<string, JsonValue>>, name: string): JsonValue | undefined =>
   Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -151,9 +184,9 @@ const field = (fields: Readonly<Record<string, JsonValue>>, name: string): JsonV
 /** What an id of a record may be; the same as in the published schemas. */
 const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
 
-/** Reads the body of `POST /status`: ids in the order asked. Never throws. */
-export const readStatusRequest = (bytes: Uint8Array): Read<string[]> => {
-  const fields = readFields('status', bytes);
+/** Reads the body of `POST /status`, step by step: ids in the order asked. Never throws. */
+export function* statusSteps(bytes: Uint8Array): Steps<Read<string[]>> {
+  const fields = yield* fieldSteps('status', bytes);
   if (!fields.ok) return fields;
   const ids = field(fields.value, 'external_ids');
   if (ids === undefined) return refuse('external_ids', 'is required');
@@ -165,7 +198,7 @@ export const readStatusRequest = (bytes: Uint8Array): Read<string[]> => {
   if (wrong < 0) return { ok: true, value: ids as string[] };
   const rule = `must be an id of 1 to ${LIMITS.idLength} characters without control characters`;
   return refuse(`external_ids[${wrong}]`, rule);
-};
+}
 
 export interface CatalogueRequest {
   /** As an answer gave it; null: from the beginning. */
@@ -175,9 +208,9 @@ export interface CatalogueRequest {
 
 const DEFAULT_ITEMS = 500;
 
-/** Reads the body of `POST /catalogue`; whether a cursor is one is for who made it to say. */
-export const readCatalogueRequest = (bytes: Uint8Array): Read<CatalogueRequest> => {
-  const fields = readFields('catalogue', bytes);
+/** Reads the body of `POST /catalogue`, step by step; whether a cursor is one says who made it. */
+export function* catalogueSteps(bytes: Uint8Array): Steps<Read<CatalogueRequest>> {
+  const fields = yield* fieldSteps('catalogue', bytes);
   if (!fields.ok) return fields;
   const cursor = field(fields.value, 'cursor');
   if (cursor !== undefined && typeof cursor !== 'string') {
@@ -193,4 +226,4 @@ export const readCatalogueRequest = (bytes: Uint8Array): Read<CatalogueRequest> 
     return refuse('limit', `must be a whole number from 1 to ${LIMITS.catalogueItems}`);
   }
   return { ok: true, value: { cursor: cursor ?? null, limit } };
-};
+}

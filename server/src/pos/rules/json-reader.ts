@@ -48,34 +48,76 @@ const isWholeLiteral = (whole: string, fraction: string, exponent: number): bool
   return significant === 0 || exponent >= significant - whole.length;
 };
 
+/** Steps to a number that a record's rules ask about; what its sender adds may lie deeper. */
+const ROUNDED_STEPS = 4;
+
+/** How large a document may be. */
+export interface JsonLimits {
+  /** Nested objects and arrays, the document itself being the first. */
+  depth: number;
+  /** Values of all kinds. */
+  nodes: number;
+}
+
 /**
  * A reader of its own, because `JSON.parse` takes the last of two equal keys, rounds numbers
- * silently and has no limit of depth. It recurses, but never deeper than `maxDepth`.
+ * silently, has no limit of depth and cannot stop on its way. It does not recurse.
  */
 export class JsonReader {
+  /** Fields whose number is whole only because it was rounded. */
   readonly roundedToInteger = new Set<string>();
   private at = 0;
+  private nodes = 0;
   private readonly path: (string | number)[] = [];
+  /** What is open around the next value; null: a list without its first value. */
+  private readonly open: (JsonObject | JsonValue[] | null)[] = [];
+  private document: JsonValue = null;
 
   constructor(
     private readonly text: string,
-    private readonly maxDepth: number
+    private readonly limits: JsonLimits
   ) {}
 
-  readDocument(): JsonValue {
-    const value = this.readValue(1);
-    this.skipSpace();
-    if (this.at < this.text.length) this.fail('nothing may follow the JSON value');
-    return value;
+  /** The document, once `readOn` has said that it is read. */
+  get value(): JsonValue {
+    return this.document;
   }
 
-  private readValue(depth: number): JsonValue {
+  /**
+   * Reads so many values more.
+   * @returns whether the document is read to its end
+   * @throws JsonFault
+   */
+  readOn(most: number): boolean {
+    for (let count = 0; count < most; count += 1) {
+      const value = this.readStart();
+      // Of what was opened, the first value comes next.
+      if (value !== undefined && this.finish(value)) return true;
+    }
+    return false;
+  }
+
+  /** A value, where it is complete. */
+  private readStart(): JsonValue | undefined {
+    this.nodes += 1;
+    if (this.nodes > this.limits.nodes) {
+      throw new JsonFault([], `must not have more than ${this.limits.nodes} values`);
+    }
     this.skipSpace();
     switch (this.text[this.at]) {
       case '{':
-        return this.readObject(depth);
+        this.enter();
+        if (this.takes('}')) return {};
+        this.open.push({});
+        this.readKey();
+        return undefined;
       case '[':
-        return this.readArray(depth);
+        this.enter();
+        if (this.takes(']')) return [];
+        // Begun with its first value: pushing into an empty list reserves room for many.
+        this.open.push(null);
+        this.path.push(0);
+        return undefined;
       case '"':
         return this.readString();
       case 't':
@@ -89,50 +131,61 @@ export class JsonReader {
     }
   }
 
-  private readObject(depth: number): JsonObject {
-    this.enter(depth);
-    const object: JsonObject = {};
-    if (this.takes('}')) return object;
-    do {
-      this.skipSpace();
-      if (this.text[this.at] !== '"') this.fail('a key in double quotes is missing');
-      const key = this.readString();
-      this.path.push(key);
-      if (hasOwn(object, key)) throw new JsonFault([...this.path], 'must not appear twice');
-      if (!this.takes(':')) this.fail('a colon is missing');
-      const value = this.readValue(depth + 1);
-      if (key === '__proto__') {
-        // A plain assignment would set the object's prototype.
-        defineProperty(object, key, {
-          value,
-          enumerable: true,
-          configurable: true,
-          writable: true,
-        });
+  /**
+   * Puts a value where it belongs, and closes what ends with it.
+   * @returns whether it was the last one
+   */
+  private finish(complete: JsonValue): boolean {
+    let value = complete;
+    while (this.open.length > 0) {
+      const step = this.path.pop();
+      const around = this.open.at(-1);
+      if (typeof step === 'string') {
+        const object = around as JsonObject;
+        this.assign(object, step, value);
+        if (this.takes(',')) {
+          this.readKey();
+          return false;
+        }
+        if (!this.takes('}')) this.fail('a comma or closing brace is missing');
+        value = object;
       } else {
-        object[key] = value;
+        const list = (around as JsonValue[] | null) ?? [value];
+        if (around !== null) list.push(value);
+        if (this.takes(',')) {
+          this.open[this.open.length - 1] = list;
+          this.path.push(list.length);
+          return false;
+        }
+        if (!this.takes(']')) this.fail('a comma or closing bracket is missing');
+        value = list;
       }
-      this.path.pop();
-    } while (this.takes(','));
-    if (!this.takes('}')) this.fail('a comma or closing brace is missing');
-    return object;
+      this.open.pop();
+    }
+    this.skipSpace();
+    if (this.at < this.text.length) this.fail('nothing may follow the JSON value');
+    this.document = value;
+    return true;
   }
 
-  private readArray(depth: number): JsonValue[] {
-    this.enter(depth);
-    if (this.takes(']')) return [];
-    // Begun with its first value: pushing into an empty list reserves room for many.
-    const array = [this.readElement(0, depth)];
-    while (this.takes(',')) array.push(this.readElement(array.length, depth));
-    if (!this.takes(']')) this.fail('a comma or closing bracket is missing');
-    return array;
+  private readKey(): void {
+    this.skipSpace();
+    if (this.text[this.at] !== '"') this.fail('a key in double quotes is missing');
+    const key = this.readString();
+    this.path.push(key);
+    if (hasOwn(this.open.at(-1) as JsonObject, key)) {
+      throw new JsonFault([...this.path], 'must not appear twice');
+    }
+    if (!this.takes(':')) this.fail('a colon is missing');
   }
 
-  private readElement(index: number, depth: number): JsonValue {
-    this.path.push(index);
-    const value = this.readValue(depth + 1);
-    this.path.pop();
-    return value;
+  private assign(object: JsonObject, key: string, value: JsonValue): void {
+    if (key === '__proto__') {
+      // A plain assignment would set the object's prototype.
+      defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+    } else {
+      object[key] = value;
+    }
   }
 
   private readString(): string {
@@ -187,6 +240,7 @@ export class JsonReader {
     const value = +match[0];
     const [, whole = '', fraction = '', exponent = '0'] = match;
     if (
+      this.path.length <= ROUNDED_STEPS &&
       (fraction !== '' || match[3] !== undefined) &&
       isInteger(value) &&
       !isWholeLiteral(whole, fraction, +exponent)
@@ -203,9 +257,10 @@ export class JsonReader {
   }
 
   /** Steps over an opening brace or bracket. */
-  private enter(depth: number): void {
-    if (depth > this.maxDepth) {
-      throw new JsonFault([], `must not be nested more than ${this.maxDepth} levels deep`);
+  private enter(): void {
+    const { depth } = this.limits;
+    if (this.open.length >= depth) {
+      throw new JsonFault([], `must not be nested more than ${depth} levels deep`);
     }
     this.at++;
   }

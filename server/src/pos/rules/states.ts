@@ -159,6 +159,10 @@ export const LIMITS = {
   counts: 1000,
   /** Nested objects and arrays, the body itself being the first. */
   depth: 16,
+  /** Bytes of the largest body for each value that a record may have; lines alone need ten. */
+  bytesANode: 5,
+  /** Members of a body around records beside those that it is known by. */
+  otherMembers: 20,
   bodyBytes: 262_144,
   /** Records in a batch. */
   batch: 100,
@@ -183,3 +187,6 @@ export const LIMITS = {
    */
   quantity: 1_000_000_000,
 } as const;
+
+/** Values that a body of at most so many bytes may have, those that are its sender's own too. */
+export const nodesWithin = (bytes: number): number => Math.ceil(bytes / LIMITS.bytesANode);

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 
+import { inOneGo, type Steps } from '../../runtime/steps';
 import { formatPath } from './json-path';
 import { JsonFault, JsonReader, type JsonValue } from './json-reader';
 
@@ -19,7 +20,8 @@ export type StrictJson =
       value: JsonValue;
       /**
        * Fields whose number was written with a fraction that a double cannot hold, such as
-       * `1.00000000000000000001`: they read as whole numbers and are none.
+       * `1.00000000000000000001`: they read as whole numbers and are none. Those of the record's
+       * own fields; what lies deeper is its sender's.
        */
       roundedToInteger: ReadonlySet<string>;
     }
@@ -44,20 +46,32 @@ export const readText = (
   return { ok: true, text };
 };
 
-/**
- * Reads a body's raw bytes as JSON (RFC 8259): strict UTF-8 without a byte order mark, no key twice
- * in one object however it is escaped, nested at most `maxDepth` deep (the body is the first).
- * `-0` reads as 0. A key `__proto__` becomes an ordinary own property. Never throws.
- */
-export const parseStrictJson = (bytes: Uint8Array, maxDepth: number): StrictJson => {
+/** Values between two places at which the reading may stop: some tenths of a millisecond. */
+const VALUES_A_STEP = 500;
+
+/** `parseStrictJson`, step by step. */
+export function* strictJsonSteps(
+  bytes: Uint8Array,
+  depth: number,
+  nodes: number
+): Steps<StrictJson> {
   const read = readText(bytes);
   if (!read.ok) return read;
   try {
-    const reader = new JsonReader(read.text, maxDepth);
-    const value = reader.readDocument();
-    return { ok: true, value, roundedToInteger: reader.roundedToInteger };
+    const reader = new JsonReader(read.text, { depth, nodes });
+    while (!reader.readOn(VALUES_A_STEP)) yield;
+    return { ok: true, value: reader.value, roundedToInteger: reader.roundedToInteger };
   } catch (error) {
     if (error instanceof JsonFault) return refuse(formatPath(error.path), error.rule);
     throw error;
   }
-};
+}
+
+/**
+ * Reads a body's raw bytes as JSON (RFC 8259): strict UTF-8 without a byte order mark, no key twice
+ * in one object however it is escaped, nested at most `maxDepth` deep (the body is the first). `-0`
+ * reads as 0. A key `__proto__` becomes an ordinary own property.
+ * Never throws.
+ */
+export const parseStrictJson = (bytes: Uint8Array, maxDepth: number): StrictJson =>
+  inOneGo(strictJsonSteps(bytes, maxDepth, Infinity));

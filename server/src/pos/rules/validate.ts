@@ -1,5 +1,6 @@
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 
+import { inOneGo, type Steps } from '../../runtime/steps';
 import { describeSchemaErrors } from './messages';
 import { effectiveTime, parseOccurredAt } from '../../stock/rules/occurred-at';
 import { CURRENCY_CODES } from './currencies';
@@ -12,7 +13,7 @@ import {
   type WireLine,
 } from './schemas/validators';
 import { type EventKind, LIMITS, type RecordKind } from './states';
-import { parseStrictJson, type BodyIssue, type JsonValue } from './strict-json';
+import { type BodyIssue, type JsonValue, strictJsonSteps } from './strict-json';
 
 export interface ReceiptContext {
   /** When the request arrived, epoch milliseconds. */
@@ -204,6 +205,20 @@ const READERS: {
   },
 };
 
+/** `readRecord`, step by step. @param nodes  values that it may have */
+export function* recordSteps<K extends RecordKind>(
+  kind: K,
+  body: Uint8Array,
+  { receivedAtMs }: ReceiptContext,
+  nodes: number
+): Steps<Reading<RecordOf<K>>> {
+  const json = yield* strictJsonSteps(body, LIMITS.depth, nodes);
+  if (!json.ok) return json;
+  const reading = READERS[kind](json.value, receivedAtMs);
+  const rounded = reading.ok ? findRounded(json.roundedToInteger) : undefined;
+  return rounded ? refuse(rounded, 'must be a whole number, not a fraction') : reading;
+}
+
 /**
  * Reads a body's raw bytes as a record: strict JSON, then the published schema, then the rules no
  * schema can state (a real calendar day, valid Unicode in ids, an item once in a count, a count at
@@ -213,14 +228,8 @@ const READERS: {
 export const readRecord = <K extends RecordKind>(
   kind: K,
   body: Uint8Array,
-  { receivedAtMs }: ReceiptContext
-): Reading<RecordOf<K>> => {
-  const json = parseStrictJson(body, LIMITS.depth);
-  if (!json.ok) return json;
-  const reading = READERS[kind](json.value, receivedAtMs);
-  const rounded = reading.ok ? findRounded(json.roundedToInteger) : undefined;
-  return rounded ? refuse(rounded, 'must be a whole number, not a fraction') : reading;
-};
+  receipt: ReceiptContext
+): Reading<RecordOf<K>> => inOneGo(recordSteps(kind, body, receipt, Infinity));
 
 /**
  * The rule that depends on the connection: a sale or an inventory message must say where, if the
@@ -278,14 +287,19 @@ const closingOf = (value: JsonValue, receivedAtMs: number): Reading<ClosingRecor
   };
 };
 
-/** Reads a body as a closing, as `readRecord` reads the kinds that are queued. Never throws. */
-export const readClosing = (
+/** `readClosing`, step by step. @param nodes  values that it may have */
+export function* closingSteps(
   body: Uint8Array,
-  { receivedAtMs }: ReceiptContext
-): Reading<ClosingRecord> => {
-  const json = parseStrictJson(body, LIMITS.depth);
+  { receivedAtMs }: ReceiptContext,
+  nodes: number
+): Steps<Reading<ClosingRecord>> {
+  const json = yield* strictJsonSteps(body, LIMITS.depth, nodes);
   if (!json.ok) return json;
   const reading = closingOf(json.value, receivedAtMs);
   const rounded = reading.ok ? findRounded(json.roundedToInteger) : undefined;
   return rounded ? refuse(rounded, 'must be a whole number, not a fraction') : reading;
-};
+}
+
+/** Reads a body as a closing, as `readRecord` reads the kinds that are queued. Never throws. */
+export const readClosing = (body: Uint8Array, receipt: ReceiptContext): Reading<ClosingRecord> =>
+  inOneGo(closingSteps(body, receipt, Infinity));
