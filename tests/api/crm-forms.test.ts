@@ -149,6 +149,19 @@ describeEach(oneDatabase(), 'a form that adds its sender', (database) => {
     expect(listed.body.data).toHaveLength(1);
   });
 
+  it('finds a contact in the bin, and leaves it there', async () => {
+    const trashed_at = '2030-01-01T00:00:00.000+00:00';
+    const known = await site.request('POST', `${CRM}/contacts`, {
+      body: { email: 'binned@example.test', trashed_at },
+    });
+    await log.take();
+    await send({ mail: 'Binned@example.test', firstName: 'Bin' });
+    const events = await log.take();
+    expect(names(events)).toEqual(['contact.updated', 'form.submitted']);
+    const contact = { id: known.body.id, first_name: 'Bin', dates: { trashed_at } };
+    expect(events[1]?.data).toMatchObject({ new_contact: false, contact });
+  });
+
   it('keeps the entry and drops what a contact cannot hold', async () => {
     const answer = await send({ mail: 'long@example.test', firstName: 'x'.repeat(256) });
     // The column of the form itself may be shorter than that, depending on the database.

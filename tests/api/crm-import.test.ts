@@ -75,6 +75,32 @@ describeEach(oneDatabase(), 'importing contacts', (database) => {
     expect((await contact('gone@x.test')).status).toBe('unsubscribed');
   });
 
+  it('touches nobody who is in the bin, and says so', async () => {
+    const { documentId } = await inCode(site, 'contact').create({
+      email: 'binned@x.test',
+      trashed_at: new Date().toISOString(),
+    });
+    await log.take();
+    const csv = 'email,first_name\nBinned@x.test,Bin\nbeside@x.test,Bea\n';
+    for (const query of ['?dry_run=true', '']) {
+      const { body } = await site.request('POST', `/switchboard/contacts/import${query}`, {
+        body: Buffer.from(csv),
+        headers: { 'content-type': 'text/csv' },
+      });
+      expect(body.data).toMatchObject({ created: 1, updated: 0, failed: 1 });
+      expect(body.data.issues).toEqual([
+        {
+          line: 2,
+          email: 'Binned@x.test',
+          message: 'email: belongs to a contact that is in the bin',
+        },
+      ]);
+    }
+    expect(names(await log.take())).toEqual(['contact.created']);
+    const { body } = await site.request('GET', `${CRM}/contacts/${documentId}`);
+    expect(body.first_name).toBeNull();
+  });
+
   it('reports each row that failed, with its line, and imports the others', async () => {
     const { body } = await upload(
       'email,score,company_id,owner_id\n' +

@@ -123,6 +123,16 @@ describeEach(oneDatabase(), "the CRM's routes", (database) => {
     expect((await api('PATCH', `/contacts/${other.id}`, { email: other.email })).status).toBe(200);
   });
 
+  it('says where the contact is that has an address, where lists hide it', async () => {
+    const trashed_at = '2030-01-01T00:00:00Z';
+    await api('POST', '/contacts', { email: 'binned@example.test', trashed_at });
+    const { status, body } = await api('POST', '/contacts', { email: 'Binned@example.test' });
+    expect([status, body.error.message]).toEqual([
+      400,
+      'email: belongs to another contact, which is in the bin',
+    ]);
+  });
+
   it.each([
     ['POST', '/contacts', {}, 'email'],
     ['POST', '/contacts', { email: 'nobody' }, 'email'],

@@ -160,6 +160,24 @@ describeEach(oneDatabase(), 'customers of sales', (database) => {
     expect((await contactOf(two.id)).lifetime_value).toBe(1);
   });
 
+  it('are found in the bin by their address, and not by their phone', async () => {
+    const till = await createTill(site);
+    const trashed_at = '2030-01-01T00:00:00Z';
+    const phone = '+44 20 7946 0055';
+    const binned = await newContact({ email: 'binned@example.com', phone, trashed_at });
+    await sale(till, 100, { phone });
+    await sale(till, 200, { email: 'binned@example.com' });
+    await attached();
+    expect(await contactOf(binned.id)).toMatchObject({
+      lifetime_value: 2,
+      dates: { trashed_at: expect.any(String) },
+    });
+    const here = await newContact({ email: 'here@example.com', phone });
+    await sale(till, 300, { phone });
+    await attached();
+    expect((await contactOf(here.id)).lifetime_value).toBe(3);
+  });
+
   it('are made where the connection says so, never subscribed, and one in a rush', async () => {
     const till = await createTill(site, { customers: 'create' });
     const person = { email: 'new@example.com', first_name: 'Grace', phone: '020 7946 0018' };

@@ -9,9 +9,11 @@ type Data = Record<string, unknown>;
 
 /** A 400 that names the field, in the form in which the content manager shows it beside it. */
 export class EmailTakenError extends errors.ValidationError {
-  constructor() {
-    super('email: belongs to another contact', {
-      errors: [{ path: ['email'], message: 'belongs to another contact', name: 'ValidationError' }],
+  /** @param inBin whether lists hide the other one, so that nobody would find it */
+  constructor(inBin = false) {
+    const message = `belongs to another contact${inBin ? ', which is in the bin' : ''}`;
+    super(`email: ${message}`, {
+      errors: [{ path: ['email'], message, name: 'ValidationError' }],
     });
   }
 }
@@ -19,16 +21,18 @@ export class EmailTakenError extends errors.ValidationError {
 /** What the databases say of the unique index: its name, or on SQLite its column. */
 const CONFLICT = /switchboard_contacts_email\b|switchboard_contacts\.email_key\b/;
 
-const isTaken = async (
+/** @throws EmailTakenError where another contact has the address. */
+const refuseTaken = async (
   strapi: Core.Strapi,
   key: string,
   self: string | undefined
-): Promise<boolean> => {
-  const taken = (await strapi.db
+): Promise<void> => {
+  const [taken] = (await strapi.db
     .queryBuilder(CONTACT)
-    .init({ select: ['id', 'documentId'], where: { email_key: key }, limit: 1 })
-    .execute()) as { documentId: string }[];
-  return taken[0] !== undefined && taken[0].documentId !== self;
+    .init({ select: ['id', 'documentId', 'trashed_at'], where: { email_key: key }, limit: 1 })
+    .execute()) as { documentId: string; trashed_at: unknown }[];
+  if (taken === undefined || taken.documentId === self) return;
+  throw new EmailTakenError(taken.trashed_at !== null);
 };
 
 interface DocumentContext {
@@ -52,7 +56,7 @@ export const refuseTakenEmails = (strapi: Core.Strapi): void => {
     const key = emailKey(params.data?.email);
     if (key === null) return next();
     const self = action === 'update' ? params.documentId : undefined;
-    if (await isTaken(strapi, key, self)) throw new EmailTakenError();
+    await refuseTaken(strapi, key, self);
     try {
       return await next();
     } catch (error) {

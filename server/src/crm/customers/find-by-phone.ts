@@ -3,7 +3,7 @@ import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js'
 import { currentExecutor, table } from '../../database/connection';
 import { getInspected } from '../change-capture/mapping/registry';
 import { inChunks } from '../../database/matching-documents';
-import { readRows } from '../change-capture/mapping/rows';
+import { binWhere, readRows } from '../change-capture/mapping/rows';
 import { indexedUpTo } from './fill-phone-index';
 import { lastDigits, PHONES_TABLE, type PhoneSource, phoneSourceOf } from './phone-index';
 
@@ -38,7 +38,7 @@ const candidates = async (
 
 /**
  * The contacts with a phone number, which is compared in E.164; one that is stored without a prefix
- * is read by the same country. At most two: more are as many as two.
+ * is read by the same country. At most two: more are as many as two. One in the bin is nobody's.
  * @param phone  in E.164
  */
 export const findByPhone = async (
@@ -52,7 +52,7 @@ export const findByPhone = async (
   if (!source || digits === null) return [];
   const found: string[] = [];
   for (const ids of inChunks(await candidates(strapi, source, digits))) {
-    const where = { documentId: { $in: ids } };
+    const where = { $and: [{ documentId: { $in: ids } }, ...binWhere(watched, false)] };
     const reading = { keys: new Set(['phone']), tags: false };
     for (const entry of await readRows(strapi, watched, where, reading)) {
       if (e164(String(entry[source.attribute] ?? ''), country) !== phone) continue;

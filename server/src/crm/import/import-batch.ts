@@ -6,7 +6,7 @@ import { type BatchResult, importEach, reasonOf } from './import-each';
 import type { ImportTags } from './import-tags';
 import { inImportTransaction } from './import-transaction';
 import { insertContacts } from './insert-contacts';
-import { changeOf, type KnownContact, readKnown } from './known-contacts';
+import { changeOf, isInBin, type KnownContact, readKnown } from './known-contacts';
 import { isPlain, updateContacts } from './update-contacts';
 
 const keyOf = (row: ImportRow): string => emailKey(row.email) ?? '';
@@ -32,6 +32,7 @@ const wayOf = async (
   known: KnownContact | undefined
 ): Promise<Way> => {
   if (!known) return isPlain(row.input) ? 'insert' : 'single';
+  if (isInBin(known.contact)) return 'single';
   const change = await changeOf(tags, row, known);
   if (!change) return 'unchanged';
   return isPlain(change.changes) ? 'update' : 'single';

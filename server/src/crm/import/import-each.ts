@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
+import { fieldError } from '../../http/validation';
 import { errorText } from '../../runtime/error-text';
 import { tagsOfContact } from '../resources/crm-records';
 import { upsertContact } from '../resources/upsert-contact';
@@ -7,7 +8,7 @@ import type { ImportRow } from './columns';
 import { giveWay } from '../../imports/give-way';
 import type { ImportTags } from './import-tags';
 import { inImportTransaction } from './import-transaction';
-import { inputForKnown } from './known-contacts';
+import { inputForKnown, isInBin } from './known-contacts';
 
 /** What became of some rows. */
 export interface BatchResult {
@@ -25,7 +26,14 @@ const importOne = async (
   const { contact, created, changed } = await upsertContact(
     strapi,
     { ...row.input, email: row.email },
-    { onlyNew: { source: 'import' }, forKnown: (known) => inputForKnown(row, known) }
+    {
+      onlyNew: { source: 'import' },
+      forKnown: (known) => {
+        // Whoever imports a list would look for it in vain.
+        if (isInBin(known)) throw fieldError('email', 'belongs to a contact that is in the bin');
+        return inputForKnown(row, known);
+      },
+    }
   );
   const ids = await tags.idsOf(row.tags);
   const present = ids.length > 0 ? await tagsOfContact(strapi, contact.id) : [];

@@ -32,6 +32,10 @@ export const inputForKnown = (row: ImportRow, contact: Payload): Record<string, 
   return status && !WITHDRAWN.has(contact.status) ? { ...input, status } : input;
 };
 
+/** Whether lists hide a contact. */
+export const isInBin = ({ dates }: Payload): boolean =>
+  Boolean((dates as { trashed_at?: unknown } | undefined)?.trashed_at);
+
 /** The plugin's own contacts of these rows, by the key of their address, in one reading. */
 export const readKnown = async (
   strapi: Core.Strapi,

@@ -5,7 +5,7 @@ import { inUnitOfWork } from '../change-capture/track/wrap-writes';
 import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
 import type { ImportTags } from './import-tags';
-import { changeOf, type KnownContact, readKnown, type RowChange } from './known-contacts';
+import { changeOf, isInBin, type KnownContact, readKnown, type RowChange } from './known-contacts';
 import { linkTags } from './link-tags';
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
@@ -83,7 +83,8 @@ export const updateContacts = (
       const known = current.get(key);
       const change = known && (await changeOf(tags, row, known));
       const isLocked = known && known.rowId === found.get(key)?.rowId;
-      if (!isLocked || (change && !isPlain(change.changes))) left.push(row);
+      const isLeft = known !== undefined && isInBin(known.contact);
+      if (!isLocked || isLeft || (change && !isPlain(change.changes))) left.push(row);
       else if (change) updates.push({ known, change });
     }
     await writeChanges(strapi, updates);

@@ -9,7 +9,7 @@ import type { Kind } from '../rules/kind-names';
 import type { Entry } from '../change-capture/mapping/mapping';
 import { eventsAbout, getInspected } from '../change-capture/mapping/registry';
 import { type Where } from '../../database/matching-documents';
-import { countedWhere, readRows } from '../change-capture/mapping/rows';
+import { binWhere, countedWhere, readRows } from '../change-capture/mapping/rows';
 import { serialize, tagsOf } from '../change-capture/mapping/serialize';
 import type { Payload, TagRef } from '../rules/payload';
 import type { WatchedSource } from '../change-capture/mapping/watched-types';
@@ -57,11 +57,8 @@ const filterOf = (watched: WatchedSource, key: string, value: unknown): Where =>
   return source.own ? { email_key: emailKey(value) } : { [field.attribute]: { $eqi: value } };
 };
 
-const trashWhere = (watched: WatchedSource, trashed: unknown): Where[] => {
-  const field = watched.source.fields.find(({ path }) => path === 'dates.trashed_at');
-  if (!field?.attribute || trashed === undefined) return [];
-  return [{ [field.attribute]: trashed === 'true' ? { $notNull: true } : { $null: true } }];
-};
+const trashWhere = (watched: WatchedSource, trashed: unknown): Where[] =>
+  trashed === undefined ? [] : binWhere(watched, trashed === 'true');
 
 /**
  * Nobody else changes a record from here to the end of the transaction, and what is read of it from

@@ -66,6 +66,12 @@ export const countedWhere = async (
   ...(watched.localized && { locale: await defaultLocale(strapi) }),
 });
 
+/** What is in the bin, or what is not; no condition where a type has no bin. */
+export const binWhere = (watched: WatchedSource, inBin: boolean): Where[] => {
+  const field = watched.source.fields.find(({ path }) => path === 'dates.trashed_at');
+  return field?.attribute ? [{ [field.attribute]: { [inBin ? '$notNull' : '$null']: true } }] : [];
+};
+
 /**
  * Reads rows without the host's read lifecycles: nothing that a site hooks there may change, slow
  * down or refuse what an event says. `lock`: until the transaction ends nobody else may change them.
