@@ -152,7 +152,18 @@ const installed = await step(`new projects of Strapi ${strapi} with the packed t
   projects.installAs(typescript, javascript);
   return { typescript, javascript };
 });
+/** What a site may have for itself: the plugin is installed beside each. */
+const BESIDE = [
+  ['bullmq@5', 'ioredis@5'],
+  ['bullmq@6', 'ioredis@6'],
+  ...[6, 7, 8].map((major) => [`undici@${major}`]),
+];
+
 if (installed) {
+  for (const packages of BESIDE)
+    await step(`beside ${packages.join(' and ')}`, () =>
+      projects.resolveBeside(installed.typescript, packages)
+    );
   for (const [project, language] of [
     [installed.typescript, inTypeScript],
     [installed.javascript, inJavaScript],

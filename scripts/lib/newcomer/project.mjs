@@ -72,6 +72,19 @@ export const install = (project, tarball, readme) => {
   shell(`npm install ${flags} ${tarball}`, project);
 };
 
+/**
+ * Has npm work out what it would install if a project had these packages, too, and installs nothing: it
+ * refuses where a version is out of somebody's range.
+ */
+export const resolveBeside = (project, packages) => {
+  const folder = fs.mkdtempSync(path.join(path.dirname(project), 'beside-'));
+  for (const file of ['package.json', 'package-lock.json'])
+    fs.copyFileSync(path.join(project, file), path.join(folder, file));
+  const flags = ['--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund'];
+  run('npm', ['install', ...flags, '--prefer-offline', ...packages], folder);
+  fs.rmSync(folder, { recursive: true });
+};
+
 /** What `from` has installed, in another project, without asking the registry again. */
 export const installAs = (from, project) => {
   run('cp', ['-al', path.join(from, 'node_modules'), `${project}/`], project);

@@ -1,0 +1,93 @@
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { errorText } from './error-text';
+
+/**
+ * Packages that a site installs only for some of its options. They are no peer dependencies, not even
+ * optional ones: npm refuses to install the plugin beside a version out of a peer's range, also where
+ * the site has that version for something else. So they are loaded by name, and judged then.
+ */
+const SUPPORTED = { bullmq: [5, 6], ioredis: [5, 6], undici: [6] } as const satisfies Record<
+  string,
+  readonly number[]
+>;
+
+export type OptionalPackage = keyof typeof SUPPORTED;
+
+/**
+ * By a name that no bundler reads: the build would put a package into the plugin that is no dependency
+ * of it.
+ */
+const importByName = (name: string): Promise<unknown> => import(/* @vite-ignore */ name);
+
+const isMissing = (error: unknown): boolean =>
+  ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes(
+    String((error as { code?: unknown } | null)?.code)
+  );
+
+/** The version that the site has; null where it cannot be told. */
+const installedVersion = (name: OptionalPackage): string | null => {
+  try {
+    const { resolve } = createRequire(path.resolve('package.json'));
+    const manifest = fs.readFileSync(resolve(`${name}/package.json`), 'utf8');
+    return String((JSON.parse(manifest) as { version?: unknown }).version);
+  } catch {
+    return null;
+  }
+};
+
+const inWords = (majors: readonly number[]): string =>
+  majors.length < 2 ? majors.join('') : `${majors.slice(0, -1).join(', ')} and ${majors.at(-1)}`;
+
+/** What is wrong with the version of a package; null: nothing, or it cannot be told. */
+const versionFault = (name: OptionalPackage, version: string | null): string | null => {
+  const majors: readonly number[] = SUPPORTED[name];
+  if (version === null || majors.includes(Number.parseInt(version, 10))) return null;
+  return `${name} is ${version}, and supported are ${inWords(majors)}`;
+};
+
+/** Packages whose newest version is not supported. */
+const NEWER: ReadonlySet<OptionalPackage> = new Set(['undici']);
+
+/** @param exact by their versions: a plain `npm install` may keep the range that a site has. */
+const installCommand = (names: readonly OptionalPackage[], exact: boolean): string => {
+  const wanted = names.map((name) =>
+    exact || NEWER.has(name) ? `${name}@${SUPPORTED[name].at(-1)}` : name
+  );
+  return `npm install ${wanted.join(' ')}`;
+};
+
+interface Loading {
+  load: (name: OptionalPackage) => Promise<unknown>;
+  versionOf: (name: OptionalPackage) => string | null;
+}
+
+/**
+ * Loads packages that an option of the site needs.
+ * @param option what needs them, such as `scheduler.engine is "bullmq"`
+ * @throws Error that says what was found, what is supported and what to install; the host then refuses
+ * to boot.
+ */
+export const loadOptional = async (
+  option: string,
+  names: readonly OptionalPackage[],
+  { load = importByName, versionOf = installedVersion }: Partial<Loading> = {}
+): Promise<unknown[]> => {
+  const refuse = (why: string, exact: boolean, cause?: unknown): Error =>
+    new Error(
+      `The plugin switchboard: ${option}, and ${why}. Run: ${installCommand(names, exact)}`,
+      { cause }
+    );
+  const faults = names.flatMap((name) => versionFault(name, versionOf(name)) ?? []);
+  if (faults.length > 0) throw refuse(faults.join('; '), true);
+  try {
+    return await Promise.all(names.map(load));
+  } catch (error) {
+    const [them, are] = names.length === 1 ? ['its package', 'is'] : ['its packages', 'are'];
+    const why = isMissing(error)
+      ? `${are} not installed`
+      : `could not be loaded (${errorText(error)})`;
+    throw refuse(`${them} ${why}`, false, error);
+  }
+};
