@@ -58,7 +58,7 @@ export const marketingEvents = defineGroup('Email marketing', 'email_marketing',
 export const conversationEvents = defineGroup('Email conversations', 'email_conversations', {
   'email.received': {
     label: 'Email received',
-    description: "A reply of a contact is received by email.",
+    description: 'A reply of a contact is received by email.',
     data: z.object({
       contact: contactShape,
       subject: z.string().nullable(),
