@@ -4,6 +4,7 @@ import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
   admin,
+  allProcessed,
   createItem,
   createTill,
   isoAgo,
@@ -181,6 +182,27 @@ describeEach(databases(), 'the mapping inbox', (database) => {
     const again = await till.count([['CUP', 5]], { occurred_at: isoAgo(400) });
     expect(again.status).toBe(202);
     await level('CUP', 5);
+    expect((await rebuild(site)).differences).toEqual([]);
+  });
+
+  it('loses nothing that is sold while a count is taken back', async () => {
+    const sellers = await Promise.all([1, 2, 3, 4, 5].map(() => createTill(site)));
+    for (const round of [1, 2, 3]) {
+      const sku = `PLATE-${round}`;
+      await createItem(site, sku, 100);
+      const counted = await till.count([[`${sku}-OLD`, 999]], { occurred_at: isoAgo(300) });
+      await settled(site, counted.body.event_id, 'needs_mapping');
+      const { id } = await resolve({ kind: 'sku', value: `${sku}-OLD`, to: { item: sku } });
+      await level(sku, 999);
+      const sales = sellers.flatMap((seller) =>
+        Array.from({ length: 6 }, () => seller.sale([[sku, 1]]))
+      );
+      await undo(id);
+      await Promise.all(sales);
+      await settled(site, counted.body.event_id, 'needs_mapping');
+      await allProcessed(site);
+      expect(await levelOf(site, sku)).toBe(70);
+    }
     expect((await rebuild(site)).differences).toEqual([]);
   });
 

@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../database/connection';
+import { readLatest } from '../database/latest';
 import { type LevelState, openLevel, STANDING_REASONS } from './rules/fold';
 import { type LevelRow, type MovementRow, MOVEMENTS_TABLE } from './tables';
 
@@ -12,13 +13,8 @@ export const moving = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
     any.whereNull('reason').orWhereNotIn('reason', [...STANDING_REASONS]);
   });
 
-/** The count that a level starts from, as the ledger has it; undefined: the opening quantity. */
-export const lastCountOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  levelId: number
-): Promise<MovementRow | undefined> =>
-  (await table(strapi, executor, MOVEMENTS_TABLE)
+const latestCounts = (strapi: Core.Strapi, executor: Executor, levelId: number) =>
+  table(strapi, executor, MOVEMENTS_TABLE)
     .where({ level_id: levelId, type: 'count' })
     .whereNull('undone')
     .orderBy([
@@ -26,18 +22,36 @@ export const lastCountOf = async (
       { column: 'seq', order: 'desc' },
       { column: 'line', order: 'desc' },
     ])
-    .first()) as MovementRow | undefined;
+    .limit(1);
 
-/** The fold of `rules/fold.ts`, asked of the database, so that a million movements cost no memory. */
+/** The count that a level starts from, as the ledger has it; undefined: the opening quantity. */
+export const lastCountOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  levelId: number
+): Promise<MovementRow | undefined> => {
+  const [last] = (await latestCounts(strapi, executor, levelId)) as MovementRow[];
+  return last;
+};
+
+/**
+ * The fold of `rules/fold.ts`, asked of the database, so that a million movements cost no memory.
+ * @param level  locked by the transaction; what was committed before the lock is seen, on MySQL too
+ */
 export const foldInDatabase = async (
   strapi: Core.Strapi,
   executor: Executor,
   level: Named
 ): Promise<LevelState> => {
-  const last = await lastCountOf(strapi, executor, level.id);
+  const [last] = (await readLatest(
+    strapi,
+    latestCounts(strapi, executor, level.id)
+  )) as MovementRow[];
   const moved = moving(table(strapi, executor, MOVEMENTS_TABLE).where({ level_id: level.id }));
   if (last) moved.andWhere('at', '>', Number(last.at));
-  const [sum] = (await moved.sum({ moved: 'quantity' })) as { moved: number | string | null }[];
+  const [sum] = (await readLatest(strapi, moved.sum({ moved: 'quantity' }))) as {
+    moved: number | string | null;
+  }[];
   const after = Number(sum?.moved ?? 0);
   if (!last) return openLevel(Number(level.opening) + after);
   return {

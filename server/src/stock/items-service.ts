@@ -10,16 +10,11 @@ import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
 import { markChanged } from './catalogue/changes';
 import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation } from './inputs';
 import { gtinDigest, skuDigest } from './items';
+import { type LevelOpening, openLevels } from './ledger';
 import { notifyItemsKnown } from './newly-known';
 import { defaultLocation, locationDigest, locationFromInput } from './locations';
 import { toItem, toLocation } from './serialize';
-import {
-  type ItemRow,
-  ITEMS_TABLE,
-  LEVELS_TABLE,
-  type LocationRow,
-  LOCATIONS_TABLE,
-} from './tables';
+import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from './tables';
 import { refusal } from '../runtime/refusal';
 
 /** Keeps items and locations. Unknown ids are a NotFoundError (404). */
@@ -152,30 +147,21 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
           .where({ sku_digest: skuDigest(sku) })
           .first()) as ItemRow;
         const places = new Set<number>();
+        const openings: LevelOpening[] = [];
         for (const [index, { location: named, quantity }] of opening.entries()) {
           const field = `opening.${index}.location`;
           const location = await locationFromInput(strapi, trx, named, field);
           if (places.has(location.id))
             throw fieldError(field, refusal('is named twice', 'named_twice'));
           places.add(location.id);
-          await table(strapi, trx, LEVELS_TABLE).insert({
-            item_id: row.id,
-            location_id: location.id,
-            opening: quantity,
-            quantity,
-            updated_at: at,
-          });
+          openings.push({ item: Number(row.id), location: Number(location.id), opening: quantity });
         }
-        if (places.size === 0) {
+        if (openings.length === 0) {
           // A new item is on the shelf's list at once, with nothing of it.
-          await table(strapi, trx, LEVELS_TABLE).insert({
-            item_id: row.id,
-            location_id: (await defaultLocation(strapi, trx)).id,
-            opening: 0,
-            quantity: 0,
-            updated_at: at,
-          });
+          const { id: place } = await defaultLocation(strapi, trx);
+          openings.push({ item: Number(row.id), location: Number(place), opening: 0 });
         }
+        await openLevels(strapi, trx, openings);
         await markChanged(strapi, trx, [Number(row.id)]);
         await notifyItemsKnown(strapi, [{ sku, gtin: gtin ?? null }]);
         return toItem(row);

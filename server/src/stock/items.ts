@@ -3,9 +3,10 @@ import { type Executor, table } from '../database/connection';
 import { fieldError } from '../http/validation';
 import { markChanged } from './catalogue/changes';
 import { digestOf } from './digest';
+import { openLevels } from './ledger';
 import { defaultLocation } from './locations';
 import { findProducts, type MappedProduct } from './product-mapping';
-import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
+import { type ItemRow, ITEMS_TABLE } from './tables';
 import { refusal } from '../runtime/refusal';
 
 /** GTIN-8, -12, -13 and -14 of one article differ in leading zeros only. */
@@ -88,16 +89,9 @@ const adopt = async (
     .first()) as ItemRow;
   if (item.archived_at !== null) return null;
   const location = await defaultLocation(strapi, executor);
-  await table(strapi, executor, LEVELS_TABLE)
-    .insert({
-      item_id: item.id,
-      location_id: location.id,
-      opening: product.quantity,
-      quantity: product.quantity,
-      updated_at: at,
-    })
-    .onConflict(['item_id', 'location_id'])
-    .ignore();
+  await openLevels(strapi, executor, [
+    { item: Number(item.id), location: Number(location.id), opening: product.quantity },
+  ]);
   await markChanged(strapi, executor, [Number(item.id)]);
   return Number(item.id);
 };

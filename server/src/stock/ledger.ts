@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { markChanged } from './catalogue/changes';
-import { moving } from './fold-level';
+import { foldInDatabase, moving } from './fold-level';
 import { type LevelChange, lockLevels, type Place, placeKey, readLevels } from './levels';
 import {
   applyCount,
@@ -15,7 +15,7 @@ import {
   type MovementType,
   type Step,
 } from './rules/fold';
-import { type LevelRow, LEVELS_TABLE, MOVEMENTS_TABLE } from './tables';
+import { type LevelRow, LEVELS_TABLE, type MovementRow, MOVEMENTS_TABLE } from './tables';
 import { lockMappedItems, writeThrough } from './product-mapping';
 
 export interface AskedEntry extends Place {
@@ -60,7 +60,8 @@ export interface LedgerLine extends Place {
 }
 
 /**
- * The only writer of levels (docs/tills.md#the-rule-of-stock). Entries are worked out in memory
+ * This file is the only writer of levels, of their openings and of the marks of counts
+ * (docs/tills.md#the-rule-of-stock); `levels.ts` locks them for it. Entries are worked out in memory
  * while the levels are locked, and written together by `flush`.
  */
 export interface Ledger {
@@ -280,4 +281,170 @@ export const createLedger = (
       return changes;
     },
   };
+};
+
+/** What a new level starts from. */
+export interface LevelOpening extends Place {
+  opening: number;
+}
+
+/** Makes levels with what they start from; one that is there already stays as it is. */
+export const openLevels = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  openings: readonly LevelOpening[]
+): Promise<void> => {
+  if (openings.length === 0) return;
+  const updatedAt = Date.now();
+  await table(strapi, trx, LEVELS_TABLE)
+    .insert(
+      openings.map(({ item, location, opening }) => ({
+        item_id: item,
+        location_id: location,
+        opening,
+        quantity: opening,
+        updated_at: updatedAt,
+      }))
+    )
+    .onConflict(['item_id', 'location_id'])
+    .ignore();
+};
+
+/**
+ * Writes down that counts were accepted, which older ones are stale by (rules/staleness).
+ * @param counts  levels that are locked, with the time of the newest count of each
+ */
+export const acceptCounts = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  counts: readonly { levelId: number; at: number }[]
+): Promise<void> => {
+  for (const { levelId, at } of counts) {
+    await table(strapi, trx, LEVELS_TABLE).where({ id: levelId }).update({ accepted_count_at: at });
+  }
+};
+
+/** Sets levels that are locked to what their movements come to. */
+const writeFolded = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  level: LevelRow,
+  { quantity, lastCount }: LevelState,
+  marks: Partial<Pick<LevelRow, 'accepted_count_at'>> = {}
+): Promise<LevelChange[]> => {
+  await table(strapi, trx, LEVELS_TABLE)
+    .where({ id: level.id })
+    .update({
+      quantity,
+      count_at: lastCount?.time ?? null,
+      count_seq: lastCount?.seq ?? null,
+      count_line: lastCount?.line ?? null,
+      ...marks,
+      updated_at: Date.now(),
+    });
+  const before = Number(level.quantity);
+  if (quantity === before) return [];
+  const place = { item: Number(level.item_id), location: Number(level.location_id) };
+  return [{ ...place, levelId: Number(level.id), before, after: quantity }];
+};
+
+/** Has the catalogue and mapped products follow levels that were set anew. */
+const follow = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  changes: readonly LevelChange[]
+): Promise<void> => {
+  await markChanged(
+    strapi,
+    trx,
+    changes.map(({ item }) => item)
+  );
+  await writeThrough(strapi, trx, changes);
+};
+
+/** A line of a count that is to be taken back. */
+export interface CountToUndo extends Place {
+  event: number;
+  line: number;
+}
+
+const undoOnLevel = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  level: LevelRow,
+  counts: readonly CountToUndo[]
+): Promise<LevelChange[]> => {
+  const movements = () => table(strapi, trx, MOVEMENTS_TABLE).where({ level_id: level.id });
+  const undone: MovementRow[] = [];
+  for (const { event, line } of counts) {
+    const rows = () =>
+      movements().where({ type: 'count', event_id: event, line }).whereNull('undone');
+    undone.push(...((await readLatest(strapi, rows().select('*'))) as MovementRow[]));
+    await rows().update({ undone: true });
+  }
+  const folded = await foldInDatabase(strapi, trx, level);
+  const newest = folded.lastCount?.time ?? null;
+  const accepted = level.accepted_count_at ?? null;
+  // A newer one was accepted, and may wait to be processed: what is older stays stale.
+  const isNewer = accepted !== null && undone.every((one) => Number(one.at) < Number(accepted));
+  const changes = await writeFolded(strapi, trx, level, folded, {
+    accepted_count_at: isNewer ? accepted : newest,
+  });
+  const [first] = undone;
+  if (first) {
+    await table(strapi, trx, MOVEMENTS_TABLE).insert({
+      level_id: level.id,
+      type: 'count',
+      at: Number(first.at),
+      seq: first.seq,
+      line: first.line,
+      quantity: 0,
+      effect: folded.quantity - Number(level.quantity),
+      quantity_after: folded.quantity,
+      reason: 'mapping_undone',
+      note: first.note,
+      event_id: first.event_id,
+      undone: true,
+      created_at: Date.now(),
+    });
+  }
+  return changes;
+};
+
+/**
+ * Takes counts back: their lines stay in the ledger, marked, and no level starts from them any more.
+ * What the level becomes by that is a line of its own, so that the effects still add up to it.
+ */
+export const undoCounts = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  counts: readonly CountToUndo[]
+): Promise<LevelChange[]> => {
+  if (counts.length === 0) return [];
+  await lockMappedItems(
+    strapi,
+    trx,
+    counts.map(({ item }) => item)
+  );
+  const levels = await lockLevels(strapi, trx, counts);
+  const changes: LevelChange[] = [];
+  for (const [key, level] of levels) {
+    const own = counts.filter((one) => placeKey(one) === key);
+    if (own.length > 0) changes.push(...(await undoOnLevel(strapi, trx, level, own)));
+  }
+  await follow(strapi, trx, changes);
+  return changes;
+};
+
+/** Sets levels right that are not what the ledger has of them; they are locked. */
+export const mendLevels = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  findings: readonly { level: LevelRow; should: LevelState }[]
+): Promise<void> => {
+  const changes: LevelChange[] = [];
+  for (const { level, should } of findings) {
+    changes.push(...(await writeFolded(strapi, trx, level, should)));
+  }
+  await follow(strapi, trx, changes);
 };

@@ -2,10 +2,9 @@ import type { Core } from '@strapi/strapi';
 import type { RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
 import { inTransaction, table } from '../database/connection';
 import { withTransientRetry } from '../database/errors/retry';
-import { markChanged } from './catalogue/changes';
 import { foldInDatabase } from './fold-level';
 import type { LevelState } from './rules/fold';
-import { writeThrough } from './product-mapping';
+import { mendLevels } from './ledger';
 import {
   type ItemRow,
   ITEMS_TABLE,
@@ -43,33 +42,7 @@ const compareBatch = async (
       findings.push({ level, should });
     }
     if (!mend) return { rows, findings };
-    for (const { level, should } of findings) {
-      await table(strapi, trx, LEVELS_TABLE)
-        .where({ id: level.id })
-        .update({
-          quantity: should.quantity,
-          count_at: should.lastCount?.time ?? null,
-          count_seq: should.lastCount?.seq ?? null,
-          count_line: should.lastCount?.line ?? null,
-          updated_at: Date.now(),
-        });
-    }
-    await markChanged(
-      strapi,
-      trx,
-      findings.map(({ level }) => Number(level.item_id))
-    );
-    await writeThrough(
-      strapi,
-      trx,
-      findings.map(({ level, should }) => ({
-        item: Number(level.item_id),
-        location: Number(level.location_id),
-        levelId: level.id,
-        before: Number(level.quantity),
-        after: should.quantity,
-      }))
-    );
+    await mendLevels(strapi, trx, findings);
     return { rows, findings };
   });
 
