@@ -47,6 +47,50 @@ describeEach(oneDatabase(), 'a site with products of its own', (database) => {
       })
     ).stock;
 
+  it('a till in test mode leaves nothing of itself in stock, and still says what it would do', async () => {
+    await product({ title: 'Trial', articleNumber: 'TRIAL', barcode: '4006381333955', stock: 12 });
+    const annex = await admin(site, 'POST', '/locations', { name: 'Trials', code: 'trials' });
+    const trial = await createTill(site, {
+      mode: 'test',
+      scopes: ['sale:write', 'refund:write', 'inventory:write', 'stock:read'],
+    });
+    const sold = await trial.sale([['TRIAL', 2]], { external_id: 'trial-1' });
+    const refunded = await trial.refund('trial-1');
+    const counted = await trial.count([['TRIAL', 7]]);
+    const { simulated } = await settled(site, sold.body.event_id, 'simulated');
+    expect(simulated).toEqual([expect.objectContaining({ sku: 'TRIAL', effect: -2 })]);
+    const back = await settled(site, refunded.body.event_id, 'simulated');
+    expect(back.simulated).toEqual([expect.objectContaining({ sku: 'TRIAL', quantity: 2 })]);
+    await settled(site, counted.body.event_id, 'simulated');
+    const status = await trial.send('status', { external_ids: ['trial-1'] });
+    expect(status.body.records[0].movements).toEqual([
+      expect.objectContaining({ sku: 'TRIAL', quantity: -2, quantity_after: 10 }),
+    ]);
+    expect(await admin(site, 'GET', '/items?search=TRIAL')).toEqual([]);
+    expect(await stockOf('TRIAL')).toBe(12);
+
+    // Months later, as the shop wrote it meanwhile.
+    await site.control('query', {
+      uid: PRODUCT,
+      method: 'update',
+      params: { where: { articleNumber: 'TRIAL' }, data: { stock: 30 } },
+    });
+    const live = await till.sale([['TRIAL', 1]]);
+    await settled(site, live.body.event_id, 'applied');
+    expect([await stockOf('TRIAL'), await levelOf(site, 'TRIAL')]).toEqual([29, 29]);
+
+    const elsewhere = await createTill(site, {
+      mode: 'test',
+      locations: [{ ref: 'trials', location: annex.id }],
+    });
+    const first = await elsewhere.count([['TRIAL', 5]]);
+    await settled(site, first.body.event_id, 'simulated');
+    const older = await elsewhere.count([['TRIAL', 4]], { occurred_at: isoAgo(60) });
+    expect(older.status).toBe(409);
+    expect(await admin(site, 'GET', '/levels?sku=TRIAL')).toHaveLength(1);
+    expect((await rebuild(site)).differences).toEqual([]);
+  });
+
   it('a sale finds the product by SKU or GTIN and writes its stock in the same transaction', async () => {
     await product({ title: 'Lamp', articleNumber: 'LAMP', barcode: '4006381333931', stock: 12 });
     const sale = await till.send('sale', {

@@ -27,6 +27,7 @@ import {
   posMappedLineTable,
   posMappingTable,
   posWaitTable,
+  trialCountTable,
 } from './tables';
 import { itemSalesTable, salesTable } from './money/counted';
 import { renewOldWaits, wakeForItems } from './processing/waits';
@@ -42,6 +43,7 @@ export const pos: Feature = {
     posMappedLineTable,
     posRefusalTable,
     posClosingTable,
+    trialCountTable,
     salesTable,
     itemSalesTable,
     purchasesTable,

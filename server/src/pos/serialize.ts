@@ -127,7 +127,7 @@ export const toSimulated = (
   locations: ReadonlyMap<number, LocationRow>
 ): SimulatedMovement => ({
   type: line.type,
-  sku: items.get(line.item)?.sku ?? '',
+  sku: items.get(line.item)?.sku ?? line.sku ?? '',
   location: summary(locations, line.location),
   effective_at: isoTime(line.at),
   quantity: line.quantity,

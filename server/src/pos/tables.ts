@@ -13,6 +13,7 @@ export const POS_WAITS_TABLE = 'switchboard_pos_waits';
 export const POS_MAPPINGS_TABLE = 'switchboard_pos_mappings';
 export const POS_MAPPED_LINES_TABLE = 'switchboard_pos_mapped_lines';
 export const POS_CLOSINGS_TABLE = 'switchboard_pos_closings';
+export const POS_TRIAL_COUNTS_TABLE = 'switchboard_pos_trial_counts';
 
 /**
  * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the
@@ -81,7 +82,8 @@ export const connectionTable: InternalTable = {
  * `items` is JSON: for each line the item it was found to be, or null. `location_id` is where the
  * record's goods are (for a refund: where it names); `only_location_id` the connection's only one.
  * `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
- * what (stock/rules/sale-left): null until it was worked out. `accepted_at` is when its owner said that
+ * what (stock/rules/sale-left): null until it was worked out. `counted_places` is JSON: for each line of a
+ * stocktake the `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when its owner said that
  * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
  * when (admin/by-hand.ts), null until somebody did. `ignored` is JSON: the lines that a
  * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch
@@ -128,6 +130,7 @@ export const posEventTable: PlainTable = {
     due_at: { type: 'biginteger' },
     owner: { type: 'string' },
     woken_by: { type: 'string' },
+    counted_places: { type: 'text' },
   },
   indexes: [
     { name: 'sb_event_external', columns: ['connection_id', 'external_digest'], type: 'unique' },
@@ -236,6 +239,21 @@ export const posMappedLineTable: PlainTable = {
   ],
 };
 
+/**
+ * The newest count of an item at a location that test mode accepted: it makes older ones stale in test
+ * mode alone, so it is in no level.
+ */
+export const trialCountTable: PlainTable = {
+  tableName: POS_TRIAL_COUNTS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    item_id: { type: 'integer' },
+    location_id: { type: 'integer' },
+    at: { type: 'biginteger' },
+  },
+  indexes: [{ name: 'sb_trial_count_place', columns: ['item_id', 'location_id'], type: 'unique' }],
+};
+
 export const WHOLE_RECORD = -1;
 
 /**
@@ -330,6 +348,7 @@ export interface PosEventRow {
   due_at: Big | null;
   owner: string | null;
   woken_by: WokenBy | null;
+  counted_places: string | null;
 }
 
 export interface PosClosingRow {

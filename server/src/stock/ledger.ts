@@ -57,6 +57,8 @@ export interface LedgerLine extends Place {
   note: string | null;
   documentId?: number;
   madeBy?: string | null;
+  /** Of an item that there is not, in test mode (trial-items.ts). */
+  sku?: string;
 }
 
 /**
@@ -100,8 +102,8 @@ const stateOf = (row: LevelRow): LevelState => ({
       : { time: Number(row.count_at), seq: Number(row.count_seq), line: Number(row.count_line) },
 });
 
-const held = (row: LevelRow | null): Held => {
-  const state = row ? stateOf(row) : { quantity: 0, lastCount: null };
+const held = (row: LevelRow | null, opening: number): Held => {
+  const state = row ? stateOf(row) : { quantity: opening, lastCount: null };
   return {
     row,
     before: state.quantity,
@@ -114,11 +116,16 @@ const held = (row: LevelRow | null): Held => {
 /**
  * @param simulate  works everything out and writes nothing: for test-mode records. It neither locks
  *   levels nor makes them.
+ * @param openingOf  what a level starts from that is not there, where it is not made
  */
 export const createLedger = (
   strapi: Core.Strapi,
   trx: Knex.Transaction | Executor,
-  { simulate = false, now = Date.now }: { simulate?: boolean; now?: () => number } = {}
+  {
+    simulate = false,
+    now = Date.now,
+    openingOf = () => 0,
+  }: { simulate?: boolean; now?: () => number; openingOf?: (place: Place) => number } = {}
 ): Ledger => {
   const levels = new Map<string, Held>();
   const pending: LedgerLine[] = [];
@@ -231,7 +238,7 @@ export const createLedger = (
       const rows = await (simulate ? readLevels : lockLevels)(strapi, trx, wanted);
       for (const place of wanted) {
         const key = placeKey(place);
-        if (!levels.has(key)) levels.set(key, held(rows.get(key) ?? null));
+        if (!levels.has(key)) levels.set(key, held(rows.get(key) ?? null, openingOf(place)));
       }
     },
 
@@ -329,8 +336,7 @@ const writeFolded = async (
   strapi: Core.Strapi,
   trx: Executor,
   level: LevelRow,
-  { quantity, lastCount }: LevelState,
-  marks: Partial<Pick<LevelRow, 'accepted_count_at'>> = {}
+  { quantity, lastCount }: LevelState
 ): Promise<LevelChange[]> => {
   await table(strapi, trx, LEVELS_TABLE)
     .where({ id: level.id })
@@ -339,7 +345,6 @@ const writeFolded = async (
       count_at: lastCount?.time ?? null,
       count_seq: lastCount?.seq ?? null,
       count_line: lastCount?.line ?? null,
-      ...marks,
       updated_at: Date.now(),
     });
   const before = Number(level.quantity);
@@ -383,13 +388,7 @@ const undoOnLevel = async (
     await rows().update({ undone: true });
   }
   const folded = await foldInDatabase(strapi, trx, level);
-  const newest = folded.lastCount?.time ?? null;
-  const accepted = level.accepted_count_at ?? null;
-  // A newer one was accepted, and may wait to be processed: what is older stays stale.
-  const isNewer = accepted !== null && undone.every((one) => Number(one.at) < Number(accepted));
-  const changes = await writeFolded(strapi, trx, level, folded, {
-    accepted_count_at: isNewer ? accepted : newest,
-  });
+  const changes = await writeFolded(strapi, trx, level, folded);
   const [first] = undone;
   if (first) {
     await table(strapi, trx, MOVEMENTS_TABLE).insert({
@@ -434,6 +433,54 @@ export const undoCounts = async (
   }
   await follow(strapi, trx, changes);
   return changes;
+};
+
+/** A count of an item at a location, at its effective time. */
+export interface AcceptedCount extends Place {
+  at: number;
+}
+
+/**
+ * Counts that were accepted turn out to be of something else: they make nothing stale any more. Where a
+ * newer one was accepted, what is older stays stale.
+ * @param accepted  asked for once the levels are locked: other counts that were accepted, and are not in
+ *   the ledger yet
+ */
+export const withdrawCounts = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  withdrawn: readonly AcceptedCount[],
+  accepted: () => Promise<readonly AcceptedCount[]>
+): Promise<void> => {
+  if (withdrawn.length === 0) return;
+  const levels = await lockLevels(strapi, trx, withdrawn);
+  const others = await accepted();
+  const isOf = (key: string) => (one: AcceptedCount) => placeKey(one) === key;
+  for (const [key, level] of levels) {
+    const mark = numberOrNull(level.accepted_count_at ?? null);
+    if (mark === null || !withdrawn.filter(isOf(key)).some(({ at }) => at === mark)) continue;
+    const { lastCount } = await foldInDatabase(strapi, trx, level);
+    const times = [
+      ...(lastCount ? [lastCount.time] : []),
+      ...others.filter(isOf(key)).map(({ at }) => at),
+    ];
+    await table(strapi, trx, LEVELS_TABLE)
+      .where({ id: level.id })
+      .update({ accepted_count_at: times.length === 0 ? null : Math.max(...times) });
+  }
+};
+
+/** As `withdrawCounts`, of test mode, whose counts earlier versions kept with the levels. */
+export const withdrawTrialMarks = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  withdrawn: readonly AcceptedCount[]
+): Promise<void> => {
+  for (const { item, location, at } of withdrawn) {
+    await table(strapi, trx, LEVELS_TABLE)
+      .where({ item_id: item, location_id: location, test_count_at: at })
+      .update({ test_count_at: null });
+  }
 };
 
 /** Sets levels right that are not what the ledger has of them; they are locked. */

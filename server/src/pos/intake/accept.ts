@@ -84,8 +84,8 @@ const judgeOne = (candidate: Candidate, judge: CountJudge): Passed | Acceptance 
   if (issue) return { outcome: 'invalid', issue };
   const stocktake = stocktakeOf(candidate);
   if (!stocktake) return { candidate, stale: [] };
-  const { accepted, stale } = judge.judge(stocktake);
-  return accepted ? { candidate, stale } : { outcome: 'stale', stale };
+  const { accepted, stale, places } = judge.judge(stocktake);
+  return accepted ? { candidate, stale, places } : { outcome: 'stale', stale };
 };
 
 interface Judged {

@@ -121,6 +121,7 @@ const insertEvent = async (
     due_at: null,
     owner: null,
     woken_by: null,
+    counted_places: null,
   };
   await table(strapi, trx, POS_EVENTS_TABLE).insert(row);
   const stored = await findStored(strapi, trx, submission);

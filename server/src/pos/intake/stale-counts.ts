@@ -1,10 +1,13 @@
 import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../../database/connection';
+import type { Executor } from '../../database/connection';
+import { acceptCounts, type AcceptedCount } from '../../stock/ledger';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { lockLevels, type Place, placeKey, readLevels } from '../../stock/levels';
+import { readTrialCounts, saveTrialCounts } from './trial-counts';
+import type { CountedPlaces } from '../mapping/counted-places';
 import { loadMappings, type Mappings, type NamedLocation } from '../mapping/mappings';
 import { judgeCounts } from '../../stock/rules/staleness';
-import { type LevelRow, LEVELS_TABLE } from '../../stock/tables';
+import type { LevelRow } from '../../stock/tables';
 import type { CountLine, InventoryRecord, PosRecord } from '../rules/records';
 import { lineNames } from '../rules/record-lines';
 import type { ConnectionMode } from '../rules/states';
@@ -32,6 +35,7 @@ export interface CountVerdict {
   /** False: every line is stale. */
   accepted: boolean;
   stale: StaleLine[];
+  places: CountedPlaces;
 }
 
 export interface CountJudge {
@@ -41,26 +45,14 @@ export interface CountJudge {
   save(): Promise<void>;
 }
 
-const TIME_COLUMNS = {
-  live: 'accepted_count_at',
-  test: 'test_count_at',
-} as const satisfies Record<ConnectionMode, keyof LevelRow>;
-
 /** The times of the newest accepted counts, by `placeKey`. */
 class NewestCounts {
-  private readonly times: Record<ConnectionMode, Map<string, number>>;
-  readonly changed = new Map<string, { level: LevelRow; mode: ConnectionMode; time: number }>();
+  readonly changed: Record<ConnectionMode, Map<string, AcceptedCount>> = {
+    live: new Map(),
+    test: new Map(),
+  };
 
-  constructor(private readonly levels: ReadonlyMap<string, LevelRow>) {
-    const timesOf = (mode: ConnectionMode): Map<string, number> =>
-      new Map(
-        [...levels].flatMap(([key, row]): [string, number][] => {
-          const time = row[TIME_COLUMNS[mode]];
-          return time === null || time === undefined ? [] : [[key, Number(time)]];
-        })
-      );
-    this.times = { live: timesOf('live'), test: timesOf('test') };
-  }
+  constructor(private readonly times: Record<ConnectionMode, Map<string, number>>) {}
 
   /** A test count is judged against live ones too, and makes none of them stale. */
   at(key: string, mode: ConnectionMode): number | null {
@@ -70,17 +62,27 @@ class NewestCounts {
     return live === null || test === null ? (live ?? test) : Math.max(live, test);
   }
 
-  accept(key: string, mode: ConnectionMode, time: number): void {
-    const times = this.times[mode];
-    const level = this.levels.get(key);
-    if (!level || (times.get(key) ?? Number.NEGATIVE_INFINITY) >= time) return;
-    times.set(key, time);
-    this.changed.set(`${mode}/${key}`, { level, mode, time });
+  accept(place: Place, mode: ConnectionMode, time: number): void {
+    const key = placeKey(place);
+    if ((this.times[mode].get(key) ?? Number.NEGATIVE_INFINITY) >= time) return;
+    this.times[mode].set(key, time);
+    this.changed[mode].set(key, { ...place, at: time });
   }
 }
 
-/** A line of a stocktake; `key` is null where nobody can have counted it yet: no item, no place. */
-type KeyedLine = StaleLine & { key: string | null };
+const timesOf = (
+  levels: ReadonlyMap<string, LevelRow>,
+  column: 'accepted_count_at' | 'test_count_at'
+): Map<string, number> =>
+  new Map(
+    [...levels].flatMap(([key, row]): [string, number][] => {
+      const time = row[column];
+      return time === null || time === undefined ? [] : [[key, Number(time)]];
+    })
+  );
+
+/** A line of a stocktake; `place` is null where nobody can have counted it yet: no item, no place. */
+type PlacedLine = StaleLine & { place: Place | null };
 
 const unmappedLocation = ({ record, connection, locationId }: Stocktake): NamedLocation[] =>
   locationId === null && record.locationRef !== null
@@ -109,21 +111,28 @@ export const openCountJudge = async (
   const unknown = names.filter((name) => lookup(name) === null);
   const mappings = await loadMappings(strapi, trx, unknown, stocktakes.flatMap(unmappedLocation));
   const itemOf = (name: ItemName) => lookup(name) ?? mappings.ofLine(name)?.item ?? null;
-  const places: Place[] = [];
-  const linesOf = new Map<CountRecord, KeyedLine[]>();
+  const places: Record<ConnectionMode, Place[]> = { live: [], test: [] };
+  const linesOf = new Map<CountRecord, PlacedLine[]>();
   for (const stocktake of stocktakes) {
-    const { record } = stocktake;
+    const { record, mode } = stocktake;
     const location = stocktake.locationId ?? mappedLocation(stocktake, mappings);
-    const lines = record.counts.map(({ sku, quantity }): KeyedLine => {
+    const lines = record.counts.map(({ sku, quantity }): PlacedLine => {
       const item = itemOf({ sku, gtin: null });
-      if (item === null || location === null) return { sku, quantity, key: null };
+      if (item === null || location === null) return { sku, quantity, place: null };
       const place = { item, location };
-      places.push(place);
-      return { sku, quantity, key: placeKey(place) };
+      places[mode].push(place);
+      return { sku, quantity, place };
     });
     linesOf.set(record, lines);
   }
-  const newest = new NewestCounts(await (lock ? lockLevels : readLevels)(strapi, trx, places));
+  // Test mode makes no levels, and keeps none from others.
+  const levels = await (lock ? lockLevels : readLevels)(strapi, trx, places.live);
+  const tried = await readLevels(strapi, trx, places.test);
+  const trials = await readTrialCounts(strapi, trx, places.test);
+  const live = timesOf(new Map([...tried, ...levels]), 'accepted_count_at');
+  const test = timesOf(tried, 'test_count_at');
+  for (const [key, at] of trials) test.set(key, Math.max(at, test.get(key) ?? at));
+  const newest = new NewestCounts({ live, test });
 
   return {
     judge({ record, mode }) {
@@ -131,23 +140,25 @@ export const openCountJudge = async (
       const lines = linesOf.get(record) ?? [];
       const verdict = judgeCounts(
         time,
-        lines.map(({ key, ...line }) => ({
+        lines.map(({ place, ...line }) => ({
           line,
-          newestAcceptedTime: key === null ? null : newest.at(key, mode),
+          newestAcceptedTime: place === null ? null : newest.at(placeKey(place), mode),
         }))
       );
       const stale = verdict.verdict === 'fresh' ? [] : verdict.stale.map(({ line }) => line);
-      if (verdict.verdict === 'stale') return { accepted: false, stale };
-      for (const { key } of lines) if (key !== null) newest.accept(key, mode, time);
-      return { accepted: true, stale };
+      const placed = lines.map(({ place }) => place);
+      if (verdict.verdict === 'stale') return { accepted: false, stale, places: placed };
+      for (const place of placed) if (place !== null) newest.accept(place, mode, time);
+      return { accepted: true, stale, places: placed };
     },
 
     async save() {
-      for (const { level, mode, time } of newest.changed.values()) {
-        await table(strapi, trx, LEVELS_TABLE)
-          .where({ id: level.id })
-          .update({ [TIME_COLUMNS[mode]]: time });
-      }
+      const accepted = [...newest.changed.live].flatMap(([key, { at }]) => {
+        const level = levels.get(key);
+        return level ? [{ levelId: Number(level.id), at }] : [];
+      });
+      await acceptCounts(strapi, trx, accepted);
+      await saveTrialCounts(strapi, trx, [...newest.changed.test.values()]);
     },
   };
 };

@@ -3,6 +3,7 @@ import { digestOf } from '../../stock/digest';
 import type { ClosingRecord, PosRecord } from '../rules/records';
 import type { EventFlag } from '../rules/states';
 import { type ConnectionRow, type MappedLocation, mappedLocations } from '../tables';
+import { type CountedPlaces, writePlaces } from '../mapping/counted-places';
 import type { StaleLine } from './stale-counts';
 
 /** A signed, valid record that asks to be accepted. */
@@ -76,10 +77,12 @@ export interface Passed {
   candidate: Candidate;
   /** Lines of a count that change nothing. */
   stale: StaleLine[];
+  /** What the lines of a count are of, as far as that is known. */
+  places?: CountedPlaces;
 }
 
 /** The row of a new event. `dueAt`: when it is to be applied, epoch milliseconds of the database. */
-export const newRow = ({ candidate, stale }: Passed, dueAt: number): NewRow => {
+export const newRow = ({ candidate, stale, places }: Passed, dueAt: number): NewRow => {
   const { submission, locationId, onlyLocationId, refIgnored } = candidate;
   const { record, connection, receivedAtMs } = submission;
   const flags: EventFlag[] = [];
@@ -110,6 +113,7 @@ export const newRow = ({ candidate, stale }: Passed, dueAt: number): NewRow => {
       stale: JSON.stringify(stale),
       simulated: null,
       counted: null,
+      counted_places: places ? writePlaces(places) : null,
       body: submission.body,
       body_digest: submission.bodyDigest,
       tries: 0,

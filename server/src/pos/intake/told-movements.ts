@@ -61,5 +61,5 @@ export const toldMovements = async (
     executor,
     lines.map(({ item }) => item)
   );
-  return lines.map((line) => toldMovement(skus.get(line.item) ?? '', line, rules));
+  return lines.map((line) => toldMovement(skus.get(line.item) ?? line.sku ?? '', line, rules));
 };

@@ -13,7 +13,10 @@ import {
 import { itemsService } from './destinations';
 import { wakeMapped } from './mapped-lines';
 
-/** Every record of an item that a mapping made is one of the mapping's. */
+/**
+ * Every record of an item that a mapping made is one of the mapping's. Its lines are written down as they
+ * are found to be of it; those that an earlier version found are known by their movements.
+ */
 const claimRecords = async (
   strapi: Core.Strapi,
   trx: Executor,
@@ -23,7 +26,11 @@ const claimRecords = async (
   const events = (await table(strapi, trx, MOVEMENTS_TABLE)
     .distinct('event_id')
     .whereIn('level_id', table(strapi, trx, LEVELS_TABLE).select('id').where({ item_id: item }))
-    .whereNotNull('event_id')) as { event_id: number }[];
+    .whereNotNull('event_id')
+    .whereNotIn(
+      'event_id',
+      table(strapi, trx, POS_MAPPED_LINES_TABLE).select('event_id').where({ mapping_id: mapping })
+    )) as { event_id: number }[];
   await insertRows(
     strapi,
     trx,
@@ -40,22 +47,22 @@ const claimRecords = async (
  * The mapping holds no more; its records are worked on again. The item that it made or brought back is
  * archived. One that was there before has a history of its own, which stays: of that item only those
  * lines are taken back that the mapping decided.
- * @returns how many records are worked on again
+ * @returns the records that are worked on again
  */
 export const endMapping = async (
   strapi: Core.Strapi,
   trx: Executor,
   row: PosMappingRow
-): Promise<number> => {
+): Promise<number[]> => {
   const id = Number(row.id);
   await table(strapi, trx, POS_MAPPINGS_TABLE)
     .where({ id })
     .update({ active_digest: null, undone_at: Date.now() });
+  const made = row.item_id !== null && row.made_item ? Number(row.item_id) : null;
   if (row.item_id !== null && (row.made_item || row.revived_item)) {
-    const item = Number(row.item_id);
-    if (row.made_item) await claimRecords(strapi, trx, id, item);
-    await itemsService(strapi).archiveItem(item);
+    await itemsService(strapi).archiveItem(Number(row.item_id));
   }
+  if (made !== null) await claimRecords(strapi, trx, id, made);
   const records = await wakeMapped(strapi, trx, id);
   afterCommit(strapi, () => {
     // Once more: a record may have been applied by it meanwhile.

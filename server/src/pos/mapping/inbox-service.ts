@@ -35,8 +35,9 @@ export interface MappingInboxService {
    */
   resolve(input: Resolve, madeBy: string | null): Promise<Resolved>;
   /**
-   * Takes a mapping back: its records wait again, and what they did to the shelves is reversed. An
-   * item that it made or brought back is archived. One that was undone already stays so.
+   * Takes a mapping back, with those of the same value that it replaced: their records wait again, and
+   * what they did to the shelves is reversed. An item that one of them made or brought back is archived.
+   * One that was undone already stays so.
    * @throws NotFoundError (404)
    */
   undo(id: number): Promise<{ id: number; records: number }>;
@@ -91,6 +92,21 @@ export const createMappingInboxService = ({
     return Number(row.id);
   };
 
+  /** Earlier mappings of the same value: their records stayed where they were, and named it too. */
+  const replacedBy = async (
+    trx: Executor,
+    { id, kind, value, connection_id: connection }: PosMappingRow
+  ): Promise<PosMappingRow[]> => {
+    const rows = (await mappings(trx)
+      .where({ kind, value, connection_id: connection })
+      .where('id', '<', id)
+      .whereNull('undone_at')
+      .orderBy('id', 'desc')
+      .forUpdate()) as PosMappingRow[];
+    // A collation may take two values for one.
+    return rows.filter((row) => row.value === value);
+  };
+
   return {
     list: (query) => listUnknown(strapi, query),
 
@@ -122,7 +138,11 @@ export const createMappingInboxService = ({
           'Mapping'
         );
         if (row.undone_at !== null) return { id, records: 0 };
-        return { id, records: await endMapping(strapi, trx, row) };
+        const records = new Set<number>();
+        for (const one of [row, ...(await replacedBy(trx, row))]) {
+          for (const record of await endMapping(strapi, trx, one)) records.add(record);
+        }
+        return { id, records: records.size };
       }),
 
     mappings: (request) => listMappings(strapi, request),

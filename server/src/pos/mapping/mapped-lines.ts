@@ -39,12 +39,12 @@ export const wakeMapped = async (
   strapi: Core.Strapi,
   executor: Executor,
   mapping: number
-): Promise<number> => {
+): Promise<number[]> => {
   const store = getRecordStore(strapi);
   const ids = await recordsOfMapping(strapi, executor, mapping);
   await store.bringForward(executor, ids, 'mapping_undone', false);
   afterCommit(strapi, store.announce);
-  return ids.length;
+  return ids;
 };
 
 /**

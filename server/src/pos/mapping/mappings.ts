@@ -100,6 +100,58 @@ export const loadMappings = async (
   };
 };
 
+/** What is to be known of items that lines were found to be. */
+export interface FoundItems {
+  /** Whether it was archived since it was found. */
+  isGone(item: number): boolean;
+  /** The mapping that made it, or brought it back; it decides every line that is found to be of it. */
+  makerOf(item: number): number | null;
+}
+
+/**
+ * Asks for the mappings that made items, after these were found: whoever undoes one of them either is
+ * seen here, or finds the lines that were written down as the mapping's.
+ */
+export const loadFoundItems = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  items: readonly number[]
+): Promise<FoundItems> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const gone = new Set<number>();
+  const makers = new Map<number, number>();
+  const wanted = [...new Set(items)];
+  for (let start = 0; start < wanted.length; start += CHUNK) {
+    const rows = (await (executor as Knex)(`${named(ITEMS_TABLE)} as i`)
+      .leftJoin(`${named(POS_MAPPINGS_TABLE)} as m`, function ofItem() {
+        this.on('m.item_id', 'i.id').andOnNull('m.undone_at');
+      })
+      .select('i.id', 'i.archived_at', 'm.id as mapping', 'm.made_item', 'm.revived_item')
+      .whereIn('i.id', wanted.slice(start, start + CHUNK))
+      .where((any) => {
+        any
+          .whereNotNull('i.archived_at')
+          .orWhere('m.made_item', true)
+          .orWhere('m.revived_item', true);
+      })) as {
+      id: number;
+      archived_at: unknown;
+      mapping: number | null;
+      made_item: unknown;
+      revived_item: unknown;
+    }[];
+    for (const { id, archived_at: at, mapping, made_item: made, revived_item: back } of rows) {
+      if (at !== null) gone.add(Number(id));
+      else if (mapping !== null && (made || back)) makers.set(Number(id), Number(mapping));
+    }
+  }
+  return {
+    isGone: (item) => gone.has(item),
+    makerOf: (item) => makers.get(item) ?? null,
+  };
+};
+
 /** Digests of the values that are mapped to the items of these names: known again, their lines are too. */
 export const digestsOfMappings = async (
   strapi: Core.Strapi,

@@ -5,6 +5,7 @@ import { type Executor, table } from '../../database/connection';
 import { createLedger, undoCounts } from '../../stock/ledger';
 import type { LevelChange, Place } from '../../stock/levels';
 import type { ProcessingContext } from '../processing/processing-context';
+import { placesOf } from './counted-places';
 import { noteOf, quantityOf } from '../rules/record-lines';
 import { POS_MAPPED_LINES_TABLE, POS_MAPPINGS_TABLE, WHOLE_RECORD } from '../tables';
 
@@ -60,6 +61,8 @@ const forget = (work: ProcessingContext, undone: readonly UndoneLine[]): Posted[
       ? [{ work, line, item, location: locationId }]
       : []
   );
+  // A stocktake that an earlier version placed says nowhere else what it was of.
+  if (isPosted && row.counted_places === null) row.counted_places = placesOf(work);
   work.items = items.map((item, line) => (lines.has(line) ? null : item));
   work.ignored = work.ignored.filter((line) => !lines.has(line));
   work.locationId = location;

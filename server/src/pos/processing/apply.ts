@@ -4,6 +4,7 @@ import { getOptions } from '../../config';
 import { type Executor, inTransaction, table } from '../../database/connection';
 import { debugLog } from '../../runtime/debug-log';
 import { type ItemName, lookUpItems } from '../../stock/items';
+import { lookUpTrialItems } from '../../stock/trial-items';
 import { stockChangeEvents } from '../../stock/stock-events';
 import { withTransientRetry } from '../../database/errors/retry';
 import { errorText } from '../../runtime/error-text';
@@ -23,6 +24,7 @@ import {
   type RecordSettlement,
 } from './record-store';
 import { graceIsOver } from '../rules/settle-refunds';
+import { placesOf } from '../mapping/counted-places';
 import { loadMappings } from '../mapping/mappings';
 import { notifyUndone, storeMappedLines } from '../mapping/mapped-lines';
 import { stateAfter } from '../rules/states';
@@ -52,6 +54,7 @@ const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => 
   tries: 0,
   error: null,
   woken_by: null,
+  counted_places: placesOf(work),
 });
 
 /** A held refund is looked at again when its grace period ends, and else when its sale comes. */
@@ -110,10 +113,17 @@ const updateRelatives = async (
  * An item that was made while its lines were being parked saw nobody wait for it, and they saw no
  * item. Whoever commits last sees the other: here, or in `wakeForItems`.
  */
-const notifyKnown = async (strapi: Core.Strapi, names: readonly ItemName[]): Promise<void> => {
+const notifyKnown = async (
+  strapi: Core.Strapi,
+  batch: readonly ProcessingContext[]
+): Promise<void> => {
+  const names = batch.flatMap(unknownNames);
   if (names.length === 0) return;
   await inTransaction(strapi, async ({ trx }) => {
-    const lookup = await lookUpItems(strapi, trx, names, true);
+    const live = batch.filter(({ row }) => row.mode === 'live').flatMap(unknownNames);
+    // First those of live records: test mode makes no items of products, and finds these.
+    await lookUpItems(strapi, trx, live, true);
+    const { lookup } = await lookUpTrialItems(strapi, trx, names);
     const mappings = await loadMappings(strapi, trx, names, []);
     const isKnown = (name: ItemName): boolean => lookup(name) !== null;
     const isMapped = (name: ItemName): boolean => mappings.ofLine(name) !== null;
@@ -188,6 +198,6 @@ export const applyBatch = async (
     const news = [...batch, ...relatives].filter(isNews);
     for (const work of news) debug(settledLine(work, dueAt(work, times)));
   }
-  await lookOnceMore(strapi, () => notifyKnown(strapi, batch.flatMap(unknownNames)));
+  await lookOnceMore(strapi, () => notifyKnown(strapi, batch));
   await lookOnceMore(strapi, () => notifyUndone(strapi, batch));
 };

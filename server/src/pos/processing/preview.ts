@@ -12,8 +12,7 @@ export const PREVIEW_ID = 2_147_483_647;
 
 /**
  * What a record that is not stored would come to if it were processed now, by the engine itself.
- * Writes nothing but items for mapped products that have none yet: the caller's transaction has to
- * be rolled back.
+ * Writes nothing.
  * @param row  as it would be stored, with the id `PREVIEW_ID`
  */
 export const previewRecord = async (

@@ -5,7 +5,7 @@ import type { EventFlag, EventState } from '../rules/states';
 import { type LineName, lineNames } from '../rules/record-lines';
 import { readRecord } from '../rules/validate';
 import { type ConnectionRow, mappedLocations, type PosEventRow, WHOLE_RECORD } from '../tables';
-import type { MappedLine, Mappings } from '../mapping/mappings';
+import type { FoundItems, MappedLine, Mappings } from '../mapping/mappings';
 import type { Wait } from '../mapping/wait';
 import type { LedgerLine } from '../../stock/ledger';
 
@@ -90,7 +90,8 @@ export const openContext = (
 export const resolveContext = (
   work: ProcessingContext,
   lookup: ItemLookup,
-  mappings: Mappings
+  mappings: Mappings,
+  found: FoundItems
 ): void => {
   const { record, row, connection } = work;
   const mapped = mappedLocations(connection);
@@ -108,16 +109,25 @@ export const resolveContext = (
   if (work.onlyLocationId === null && mapped.length === 1) {
     work.onlyLocationId = mapped[0]?.location ?? null;
   }
+  const decided = (mapping: number | null, line: number): void => {
+    if (mapping !== null) work.mapped.push({ mapping, line });
+  };
+  const notGone = (item: number | null): boolean => item === null || !found.isGone(item);
   work.items = lineNames(record).map((name, line) => {
     const known = work.items[line] ?? null;
     if (known !== null || work.ignored.includes(line)) return known;
-    const own = lookup(name);
-    const to = mappings.ofLine(name);
+    const ofName = lookup(name);
+    const own = notGone(ofName) ? ofName : null;
+    const mapped = mappings.ofLine(name);
+    const to = mapped && notGone(mapped.item) ? mapped : null;
     // What goes by the name itself comes first; the item that a mapping made does.
-    if (!to || (own !== null && own !== to.item)) return own;
-    work.mapped.push({ mapping: to.mapping, line });
-    if (to.item === null) work.ignored.push(line);
-    return to.item;
+    const isMapped = to !== null && (own === null || own === to.item);
+    const item = isMapped ? to.item : own;
+    if (isMapped) decided(to.mapping, line);
+    if (isMapped && item === null) work.ignored.push(line);
+    const maker = item === null ? null : found.makerOf(item);
+    if (!isMapped || maker !== to.mapping) decided(maker, line);
+    return item;
   });
   if (record.kind === 'refund' || work.locationId === null) return;
   work.toPlace = work.items.flatMap((item, line) =>

@@ -37,6 +37,7 @@ export interface RecordOutcome {
   error: string | null;
   /** Null: what it was woken for has been worked on. */
   woken_by: WokenBy | null;
+  counted_places: string | null;
 }
 
 export interface RecordSettlement {
@@ -103,6 +104,7 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
       tries: 'integer',
       error: 'text',
       woken_by: 'text',
+      counted_places: 'text',
     },
     groups: { tableName: CONNECTIONS_TABLE },
     leaseMs: LEASE_MS,

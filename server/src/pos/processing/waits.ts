@@ -25,6 +25,7 @@ import {
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
   type PosEventRow,
+  POS_MAPPED_LINES_TABLE,
   POS_MAPPINGS_TABLE,
   POS_WAITS_TABLE,
   type WokenBy,
@@ -263,9 +264,21 @@ const knownAndWaitedFor = async (
   };
 };
 
+/** Records of which a mapping still decides something that was undone. */
+const undoneAndDecided = async (strapi: Core.Strapi, trx: Executor): Promise<number[]> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const rows = (await (trx as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
+    .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.id', 'd.mapping_id')
+    .whereNotNull('m.undone_at')
+    .distinct('d.event_id')) as { event_id: number }[];
+  return rows.map(({ event_id: id }) => Number(id)).sort((a, b) => a - b);
+};
+
 /**
  * Wakes what waits for something that is known: whoever made it known was killed between its commit
- * and its wake. For the start of a node and, now and then, by the clock.
+ * and its wake. So it is with what a mapping decided that was undone. For the start of a node and, now and
+ * then, by the clock.
  */
 export const wakeKnown = (strapi: Core.Strapi): Promise<void> =>
   withTransientRetry(() =>
@@ -273,20 +286,28 @@ export const wakeKnown = (strapi: Core.Strapi): Promise<void> =>
       const { items, mapped } = await knownAndWaitedFor(strapi, trx);
       await wakeWaiting(strapi, trx, items, 'item');
       await wakeWaiting(strapi, trx, mapped, 'mapping');
+      const left = await undoneAndDecided(strapi, trx);
+      await getRecordStore(strapi).bringForward(trx, left, 'mapping_undone', false);
+      if (left.length > 0) afterCommit(strapi, getRecordStore(strapi).announce);
     })
   );
 
 /** Names that events wait for, and the site's own products may have since. */
 export const wakeForProducts = async (strapi: Core.Strapi): Promise<void> => {
   if (!getOptions(strapi).stock) return;
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   for (let after = ''; ;) {
-    const rows = (await table(strapi, await currentExecutor(strapi), POS_WAITS_TABLE)
-      .select('digest')
-      .min({ kind: 'kind', value: 'value' })
-      .whereIn('kind', ['sku', 'gtin'])
-      .where('digest', '>', after)
-      .groupBy('digest')
-      .orderBy('digest')
+    const rows = (await ((await currentExecutor(strapi)) as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+      .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'w.event_id')
+      .select('w.digest')
+      .min({ kind: 'w.kind', value: 'w.value' })
+      .whereIn('w.kind', ['sku', 'gtin'])
+      .where('w.digest', '>', after)
+      // Test mode makes no items of products.
+      .where('e.mode', 'live')
+      .groupBy('w.digest')
+      .orderBy('w.digest')
       .limit(CHUNK)) as { digest: string; kind: 'sku' | 'gtin'; value: string }[];
     const last = rows.at(-1);
     if (!last) return;

@@ -3,10 +3,12 @@ import type { Knex } from 'knex';
 import type { Executor } from '../../database/connection';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { type ItemLookup, lookUpItems } from '../../stock/items';
+import { defaultLocation } from '../../stock/locations';
+import { lookUpTrialItems, type TrialItems } from '../../stock/trial-items';
 import { createLedger, type Ledger, type LedgerLine } from '../../stock/ledger';
 import { type LevelChange, mergeChanges, type Place } from '../../stock/levels';
 import { stateOfLines } from '../rules/event-state';
-import { noteOf, quantityOf } from '../rules/record-lines';
+import { lineNames, noteOf, quantityOf } from '../rules/record-lines';
 import type { ConnectionRow, PosEventRow } from '../tables';
 import {
   openContext,
@@ -19,7 +21,8 @@ import {
 import { loadRelatives, planRefundGroups } from './refund-groups';
 import type { Times } from './refund-reach';
 import { type RefundDifference, settleRefundGroups } from './settle-refund-groups';
-import { loadMappings, type Mappings } from '../mapping/mappings';
+import { withdrawMisplaced } from '../mapping/counted-places';
+import { loadFoundItems, loadMappings, type Mappings } from '../mapping/mappings';
 import { takeBack } from '../mapping/take-back';
 import { itemWaitsOf, locationWaitOf } from '../mapping/waits-of-record';
 
@@ -83,13 +86,15 @@ const mappingsFor = (
   strapi: Core.Strapi,
   trx: Executor,
   batch: readonly ProcessingContext[],
-  lookup: ItemLookup
+  lookupOf: (work: ProcessingContext) => ItemLookup
 ): Promise<Mappings> =>
   loadMappings(
     strapi,
     trx,
     batch.flatMap((work) =>
-      unknownNames(work).filter((name) => work.row.processed_at !== null || lookup(name) === null)
+      unknownNames(work).filter(
+        (name) => work.row.processed_at !== null || lookupOf(work)(name) === null
+      )
     ),
     batch.flatMap(({ locationId, record, connection }) =>
       locationId === null && record.locationRef !== null
@@ -97,6 +102,38 @@ const mappingsFor = (
         : []
     )
   );
+
+type Products = TrialItems['products'];
+
+/** Trials that were processed before: their products may have become items, and say what they have. */
+const tryAgain = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  relatives: readonly ProcessingContext[]
+): Promise<Products> => {
+  const isProduct = (item: number | null | undefined): boolean => (item ?? 0) < 0;
+  const works = relatives.filter(({ items }) => items.some(isProduct));
+  const names = works.flatMap(({ record, items }) =>
+    lineNames(record).filter((_name, line) => isProduct(items[line]))
+  );
+  const { lookup, products } = await lookUpTrialItems(strapi, trx, names);
+  for (const work of works) {
+    const own = lineNames(work.record);
+    work.items = work.items.map((item, line) => {
+      const name = own[line];
+      return isProduct(item) && name ? (lookup(name) ?? item) : item;
+    });
+  }
+  return products;
+};
+
+/** Says in a trial's movements which products they would be of. */
+const nameProducts = (work: ProcessingContext, products: Products): void => {
+  work.moved = work.moved.map((line) => {
+    const product = products.get(line.item);
+    return product ? { ...line, sku: product.sku } : line;
+  });
+};
 
 /** State and waits of sales and inventory messages; refunds are settled with their groups. */
 const settleLines = (work: ProcessingContext): void => {
@@ -140,21 +177,46 @@ export const workOut = async (
     if (slice.isOver()) await slice.next();
   }
   const takenBack = preview ? [] : await takeBack(strapi, trx, batch);
-  const lookup = await lookUpItems(strapi, trx, batch.flatMap(unknownNames), true);
-  const mappings = await mappingsFor(strapi, trx, batch, lookup);
-  for (const work of batch) resolveContext(work, lookup, mappings);
+  const isTrial = ({ row }: ProcessingContext): boolean => preview || row.mode === 'test';
+  const namesOf = (works: readonly ProcessingContext[]) => works.flatMap(unknownNames);
+  const tried = await lookUpTrialItems(strapi, trx, namesOf(batch.filter(isTrial)));
+  const live = batch.filter((work) => !isTrial(work));
+  const adopted = await lookUpItems(strapi, trx, namesOf(live), true);
+  const lookupOf = (work: ProcessingContext): ItemLookup =>
+    isTrial(work) ? tried.lookup : adopted;
+  const mappings = await mappingsFor(strapi, trx, batch, lookupOf);
+  const found = await loadFoundItems(
+    strapi,
+    trx,
+    batch.flatMap((work) =>
+      unknownNames(work)
+        .flatMap((name) => [lookupOf(work)(name), mappings.ofLine(name)?.item ?? null])
+        .flatMap((item) => item ?? [])
+    )
+  );
+  for (const work of batch) resolveContext(work, lookupOf(work), mappings, found);
+  if (!preview) await withdrawMisplaced(strapi, trx, batch);
   const groups = await planRefundGroups(strapi, trx, batch, connections, times);
   const relatives = await loadRelatives(strapi, trx, groups, connections);
+  const products = new Map([
+    ...tried.products,
+    ...(await tryAgain(strapi, trx, relatives.filter(isTrial))),
+  ]);
   const differences = await settleRefundGroups(strapi, trx, groups, relatives, times, { preview });
+  const { id: defaultPlace } = products.size > 0 ? await defaultLocation(strapi, trx) : { id: 0 };
+  // A product's quantity is what its item would have there, once it is made.
+  const openingOf = ({ item, location }: Place): number =>
+    location === Number(defaultPlace) ? (products.get(item)?.quantity ?? 0) : 0;
   const changes: LevelChange[] = [...takenBack];
   for (const mode of ['live', 'test'] as const) {
     const changed = await write(
-      createLedger(strapi, trx, { simulate: preview || mode === 'test' }),
+      createLedger(strapi, trx, { simulate: preview || mode === 'test', openingOf }),
       batch.filter(({ row }) => row.mode === mode),
       differences.filter(({ work }) => work.row.mode === mode)
     );
     changes.push(...changed);
   }
+  for (const work of [...batch, ...relatives].filter(isTrial)) nameProducts(work, products);
   batch.forEach(settleLines);
   return { batch, relatives, changes: mergeChanges(changes) };
 };

@@ -1,0 +1,66 @@
+import type { Core } from '@strapi/strapi';
+import { type Executor, table } from '../../database/connection';
+import { type AcceptedCount, withdrawTrialMarks } from '../../stock/ledger';
+import { type Place, placeKey } from '../../stock/levels';
+import type { Big } from '../../stock/tables';
+import { POS_TRIAL_COUNTS_TABLE } from '../tables';
+
+const CHUNK = 200;
+
+interface TrialCountRow {
+  item_id: number;
+  location_id: number;
+  at: Big;
+}
+
+const placeOf = ({ item_id: item, location_id: location }: TrialCountRow): Place => ({
+  item: Number(item),
+  location: Number(location),
+});
+
+/** The times of the newest counts of test mode, by `placeKey`. */
+export const readTrialCounts = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  places: readonly Place[]
+): Promise<Map<string, number>> => {
+  const times = new Map<string, number>();
+  for (let start = 0; start < places.length; start += CHUNK) {
+    const some = places.slice(start, start + CHUNK);
+    const rows = (await table(strapi, executor, POS_TRIAL_COUNTS_TABLE)
+      .select('item_id', 'location_id', 'at')
+      .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
+      .whereIn('location_id', [
+        ...new Set(some.map(({ location }) => location)),
+      ])) as TrialCountRow[];
+    for (const row of rows) times.set(placeKey(placeOf(row)), Number(row.at));
+  }
+  return times;
+};
+
+/** Writes down counts that test mode accepted. */
+export const saveTrialCounts = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  counts: readonly AcceptedCount[]
+): Promise<void> => {
+  if (counts.length === 0) return;
+  await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
+    .insert(counts.map(({ item, location, at }) => ({ item_id: item, location_id: location, at })))
+    .onConflict(['item_id', 'location_id'])
+    .merge(['at']);
+};
+
+/** Counts of test mode turn out to be of something else; those of versions before are in levels. */
+export const withdrawTrialCounts = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  counts: readonly AcceptedCount[]
+): Promise<void> => {
+  for (const { item, location, at } of counts) {
+    await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
+      .where({ item_id: item, location_id: location, at })
+      .delete();
+  }
+  await withdrawTrialMarks(strapi, trx, counts);
+};
