@@ -30,7 +30,8 @@ export const recordsOfMapping = async (
 ): Promise<number[]> => {
   const rows = (await table(strapi, executor, POS_MAPPED_LINES_TABLE)
     .distinct('event_id')
-    .where({ mapping_id: mapping })) as { event_id: number }[];
+    .where({ mapping_id: mapping })
+    .orderBy('event_id')) as { event_id: number }[];
   return rows.map(({ event_id: id }) => Number(id));
 };
 
