@@ -6,6 +6,7 @@ import {
   createWebhook,
   insertDeliveries,
   listDeliveries,
+  removeWebhook,
   removeWebhooks,
   sql,
 } from './delivery-support';
@@ -84,6 +85,85 @@ describeEach(databases(), 'the log’s retention', (database) => {
     expect(Math.max(...batches)).toBeLessThanOrEqual(1000);
     await removeWebhooks(site);
   }, 60_000);
+
+  /** Creates a contact in a transaction that stays open while its webhook is deleted. */
+  const writeWhileDeleted = async (email: string): Promise<number> => {
+    const { id } = await createWebhook(site, 'http://127.0.0.1:9/', {
+      events: ['contact.created'],
+    });
+    const writing = site.evaluate(
+      async ({ strapi, state }, address, isSqlite, webhook) => {
+        state.isWritten = false;
+        await strapi.db.transaction(async () => {
+          await strapi
+            .documents('plugin::switchboard.contact')
+            .create({ data: { email: address } as never });
+          state.isWritten = true;
+          if (isSqlite) {
+            // There one connection serves all: another process deletes it, or the transaction itself.
+            const executor = (await strapi.db.transaction()).get();
+            await executor('switchboard_webhooks').where({ id: webhook }).delete();
+            return;
+          }
+          await new Promise<void>((resolve) => {
+            state.goOn = resolve;
+          });
+        });
+      },
+      email,
+      database === 'sqlite',
+      id
+    );
+    await waitFor(() => site.control<boolean>('state', { key: 'isWritten' }));
+    if (database !== 'sqlite') {
+      expect((await removeWebhook(site, id)).status).toBe(204);
+      await site.evaluate(({ state }) => state.goOn());
+    }
+    await writing;
+    return id;
+  };
+
+  const readLog = async (id: number, query = '') =>
+    (
+      await site.request<{ data: { webhook_id: number; state: string; error: string }[] }>(
+        'GET',
+        `/api/fw-crm/v1/webhook-deliveries${query}`
+      )
+    ).body.data.filter(({ webhook_id: webhook }) => webhook === id);
+
+  it('ends what a write queued whose webhook was deleted while it was open', async () => {
+    const id = await writeWhileDeleted('open@example.test');
+    await waitFor(async () => (await readLog(id, '?state=waiting')).length === 0);
+    await waitFor(async () => (await readLog(id))[0]?.state === 'failed');
+    expect(await readLog(id)).toMatchObject([{ state: 'failed', error: 'webhook_deleted' }]);
+    const [row] = await sql(site, 'SELECT * FROM switchboard_deliveries WHERE webhook_id = ?', [
+      id,
+    ]);
+    expect(row).toMatchObject({
+      status: 'failed',
+      due_at: null,
+      owner: null,
+      next_attempt_at: null,
+    });
+  });
+
+  it('ends what an earlier version left of webhooks that are gone', async () => {
+    const { id } = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
+    await removeWebhook(site, id);
+    await insertDeliveries(site, id, 1);
+    // What waits is not shown as waiting, and is ended by whoever looks.
+    expect(await readLog(id, '?state=waiting')).toEqual([]);
+    expect(await readLog(id)).toMatchObject([{ state: 'failed', error: 'webhook_deleted' }]);
+    // A test that nobody ended, one that is due for nobody, and one whose attempt is under way.
+    await insertDeliveries(site, id, 1, { is_test: true });
+    await insertDeliveries(site, id, 1, { due_at: null });
+    await insertDeliveries(site, id, 1, { owner: 'x', due_at: Date.now() + 600_000 });
+    await runRetention(site);
+    await waitFor(
+      async () => (await countRows(site, "webhook_id = ? AND status = 'failed'", [id])) === 3
+    );
+    expect(await countRows(site, "webhook_id = ? AND status = 'pending'", [id])).toBe(1);
+  });
 });
 
 describeEach(

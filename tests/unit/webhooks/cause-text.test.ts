@@ -10,6 +10,7 @@ describe('what a cause says in words', () => {
     'imported',
     'interrupted',
     'discarded',
+    'webhook_deleted',
   ])('of %s is a sentence', (cause) => {
     expect(causeText(cause)).toMatch(/^[A-Z].{15,}\.$/);
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { currentExecutor, rowsOf, type Statement, table } from '../connection';
+import { currentExecutor, rawStatement, rowsOf, type Statement, table } from '../connection';
 import {
   type CappedGroupClaim,
   type ClaimedWithin,
@@ -223,6 +223,25 @@ export const createLeasedRows = (
         if (looked < LOOKED_AT_ONCE) return due;
         after = Number(rows.at(-1)?.id);
         if (slice.isOver()) await slice.next();
+      }
+    },
+
+    async lostGroups() {
+      const executor = await currentExecutor(strapi);
+      const lost: number[] = [];
+      for (let after = 0; ;) {
+        const { sql, bindings } = dialect.waitingGroups(claimTable, after, LOOKED_AT_ONCE);
+        const waiting = rowsOf<WaitingGroup>(await rawStatement(executor, sql, bindings));
+        const ids = waiting.map(({ id }) => Number(id)).sort((a, b) => a - b);
+        // Read after the rows, so that a group that was made with them is there.
+        const there = (await table(strapi, executor, groups.tableName)
+          .whereIn('id', ids)
+          .pluck('id')) as number[];
+        const known = new Set(there.map(Number));
+        lost.push(...ids.filter((id) => !known.has(id)));
+        const looked = waiting.reduce((sum, { looked_at: steps }) => sum + Number(steps), 0);
+        if (looked < LOOKED_AT_ONCE) return lost;
+        after = ids.at(-1) ?? after;
       }
     },
 

@@ -18,6 +18,9 @@ export interface LeasedRows {
   /** When each group's next row is due, epoch milliseconds; groups without waiting rows are absent. */
   dueTimes(): Promise<Map<number, number>>;
 
+  /** Groups in which rows wait, and that are gone: nobody takes these rows. */
+  lostGroups(): Promise<number[]>;
+
   /**
    * Takes up to `limit` due rows of one group, those that have been due longest and in that order,
    * under a lease that ends by itself.

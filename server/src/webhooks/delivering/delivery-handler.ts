@@ -19,6 +19,7 @@ import { getDeliveryStore, type LeasedDelivery } from './store/delivery-store';
 import { leaseTimes } from './store/lease-times';
 
 const TELL_AT_ONCE = 1000;
+const ENDED_AT_ONCE = 500;
 /** Answers that say that too much comes at once. */
 const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
 
@@ -96,6 +97,9 @@ export const createDeliveryHandler = (
         await heldBack.hold(lease, decision.enabled);
         break;
       case 'webhook deleted':
+        // A write that was open when it was deleted may have queued this one after the others went.
+        await release(lease);
+        await store.endLost(lease.group, ENDED_AT_ONCE);
     }
     debugLog(strapi)?.(unsentLine(lease, decision.kind));
     return null;

@@ -12,6 +12,7 @@ import { MANUAL_REQUESTS } from './by-hand/ask-another-process';
 import { createManualRequestHandler } from './by-hand/serve-requests';
 import { createDeliveryHandler } from './delivery-handler';
 import { createHeldBack, type HeldBack } from './held-back';
+import { endAllLostDeliveries } from './lost-webhooks';
 import { createRollupFill, type RollupFill } from '../health/fill-rollups';
 import {
   removeEndedRecoveries,
@@ -130,6 +131,10 @@ const dispatch = (
             await removeOldRollups(strapi);
             await removeOldJournal(strapi);
             await removeEndedRecoveries(strapi);
+            const ended = await endAllLostDeliveries(strapi);
+            if (ended > 0) {
+              strapi.log.info(`switchboard: ${ended} deliveries of deleted webhooks ended`);
+            }
             const removed = await removeOldDeliveries(strapi);
             if (removed > 0) strapi.log.info(`switchboard: ${removed} old deliveries removed`);
           } catch (error) {

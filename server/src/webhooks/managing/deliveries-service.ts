@@ -19,6 +19,7 @@ import {
   webhookRow,
 } from '../delivering/by-hand/send-now';
 import { announceDeliveries } from '../delivering/announce';
+import { endLostDeliveries } from '../delivering/lost-webhooks';
 import { type Freed, getDeliveryStore, type HandRefusal } from '../delivering/store/delivery-store';
 import { getSender } from '../delivering/running';
 import { listDeliveries, readDeliveries, showDelivery } from '../delivering/store/delivery-log';
@@ -106,16 +107,21 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
     },
 
     async read({ limit, cursor, ...query }) {
+      await endLostDeliveries(strapi);
       const { filter, search } = filterOf(query);
       return readDeliveries(strapi, filter, search, { cursor: cursorOf(cursor, search), limit });
     },
 
     async causes(query) {
+      await endLostDeliveries(strapi);
       const { filter, search } = filterOf(query);
       return countCauses(strapi, filter, search);
     },
 
-    get: shown,
+    async get(id) {
+      await endLostDeliveries(strapi);
+      return shown(id);
+    },
 
     async retry(id) {
       if (sendsHere()) return (await retryNow(strapi, getSender(strapi), id)) ?? shown(id);

@@ -7,7 +7,8 @@ type OtherCause =
   | 'imported'
   | 'interrupted'
   | 'discarded'
-  | 'skipped';
+  | 'skipped'
+  | 'webhook_deleted';
 
 /** Why a delivery fails, with what helps, for somebody who has not read the documentation. */
 const TEXTS: Readonly<Record<FailureCause | OtherCause, string>> = {
@@ -34,6 +35,7 @@ const TEXTS: Readonly<Record<FailureCause | OtherCause, string>> = {
   imported: 'An import brought it, and the site that it came from sends it.',
   discarded: 'Whoever switched the webhook on did not want it to be sent any more.',
   skipped: 'Somebody skipped it, so that later ones of its record could be sent.',
+  webhook_deleted: 'Its webhook was deleted while the event was written.',
   interrupted: 'It was a test, and the process that made it ended meanwhile.',
 };
 

@@ -39,6 +39,9 @@ export interface Freed {
 /** The cause of a delivery that somebody did not want to be sent any more. */
 export const DISCARDED = 'discarded';
 
+/** The cause of a delivery whose webhook is gone. */
+export const WEBHOOK_DELETED = 'webhook_deleted';
+
 /**
  * The queue of deliveries: with `delivery-log.ts` the only code that knows their rows. Groups are
  * webhooks; those that are switched off have nothing due.
@@ -118,6 +121,18 @@ export interface DeliveryStore extends CappedWorkStore<LeasedDelivery> {
    * another site: the original did, or will. @returns how many there were.
    */
   endImported(webhooks: readonly number[], limit: number): Promise<number>;
+
+  /** Webhooks that are gone and of which deliveries wait, as the queue sees it at little cost. */
+  lostWebhooks(): Promise<number[]>;
+
+  /** The same by the whole log, those included that are due for nobody; null: the delivery names no webhook. */
+  allLostWebhooks(): Promise<(number | null)[]>;
+
+  /**
+   * Ends up to `limit` pending deliveries of a webhook that is gone, tests too, but for those whose attempt
+   * is under way. @returns how many there were.
+   */
+  endLost(webhook: number | null, limit: number): Promise<number>;
 
   /**
    * Ends up to `limit` pending deliveries of a webhook without an attempt, and without counting for

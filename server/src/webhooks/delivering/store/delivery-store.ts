@@ -26,7 +26,7 @@ import { seenOf } from './seen-webhooks';
 import { createSettling } from './settling';
 
 export type { DeliveryStore, Freed, HandRefusal, NewDelivery } from './delivery-store-types';
-export { DISCARDED, IMPORTED, SKIPPED } from './delivery-store-types';
+export { DISCARDED, IMPORTED, SKIPPED, WEBHOOK_DELETED } from './delivery-store-types';
 export type { LeasedDelivery, QueuedDelivery } from './leased-deliveries';
 export type { DeliveryOutcome } from './settling';
 

@@ -4,7 +4,7 @@ import { currentExecutor, type Executor, table } from '../../../database/connect
 import { inRetriedTransaction } from '../../../database/errors/retry';
 import type { LeasedRows } from '../../../database/leases/types';
 import { siteInstance } from '../../../database/site-instance';
-import { DELIVERIES_TABLE, type DeliveryRow } from '../../tables';
+import { DELIVERIES_TABLE, type DeliveryRow, WEBHOOKS_TABLE } from '../../tables';
 import {
   DISCARDED,
   type DeliveryStore,
@@ -12,10 +12,14 @@ import {
   type HandRefusal,
   IMPORTED,
   SKIPPED,
+  WEBHOOK_DELETED,
 } from './delivery-store-types';
 import { noteEnds } from './lines';
 
-type Ending = Pick<DeliveryStore, 'skip' | 'letPass' | 'discard' | 'endImported'>;
+type Ending = Pick<
+  DeliveryStore,
+  'skip' | 'letPass' | 'discard' | 'endImported' | 'lostWebhooks' | 'allLostWebhooks' | 'endLost'
+>;
 
 /** What ends deliveries without an attempt, or takes them out of their line. */
 export const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending => {
@@ -45,12 +49,39 @@ export const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending =>
       if (!row) return 'absent';
       if (row.owner !== null && Number(row.due_at) > leased.now()) return 'held';
       if (row.status !== 'pending' || row.is_test) return 'finished';
-      const isFree = { id, status: 'pending', owner: row.owner, due_at: row.due_at };
-      if ((await rows(trx).where(isFree).update(changes())) === 0) return 'held';
+      const unchanged = { id, status: 'pending', owner: row.owner, due_at: row.due_at };
+      if ((await rows(trx).where(unchanged).update(changes())) === 0) return 'held';
       const webhook = Number(row.webhook_id);
       await noteEnds(strapi, trx, [{ webhook, line: row.line }]);
       return { webhook };
     });
+
+  /** Those of which no attempt is under way. */
+  const isFree = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
+    query.andWhere((any) => {
+      any.whereNull('owner').orWhere('due_at', '<=', leased.now());
+    });
+
+  /** @returns how many of these ended. */
+  const end = async (
+    executor: Executor,
+    found: Knex.QueryBuilder,
+    limit: number,
+    error: string
+  ): Promise<number> => {
+    // As the log's index has them: by their ids all that wait would be sorted.
+    const ids = (await found
+      .orderBy(['error', 'created_at', 'id'])
+      .limit(limit)
+      .forUpdate()
+      .pluck('id')) as number[];
+    if (ids.length > 0) {
+      await rows(executor)
+        .whereIn('id', ids)
+        .update({ ...ended(error), line: null });
+    }
+    return ids.length;
+  };
 
   return {
     skip: (id) => byHand(id, () => ({ ...ended(SKIPPED), line: null })),
@@ -61,25 +92,36 @@ export const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending =>
       inRetriedTransaction(strapi, async ({ trx }) => {
         const pending = () =>
           rows(trx).where({ webhook_id: webhook, status: 'pending', is_test: false });
-        const at = leased.now();
-        const free = pending();
-        if (!force) {
-          free.andWhere((any) => {
-            any.whereNull('owner').orWhere('due_at', '<=', at);
-          });
-        }
-        // As the log's index has them: by their ids all that wait would be sorted.
-        const ids = (await free
-          .orderBy(['error', 'created_at', 'id'])
-          .limit(limit)
-          .forUpdate()
-          .pluck('id')) as number[];
-        if (ids.length > 0) {
-          await rows(trx)
-            .whereIn('id', ids)
-            .update({ ...ended(DISCARDED), line: null });
-        }
-        return { ended: ids.length, isLeft: Boolean(await pending().first('id')) };
+        const found = force ? pending() : isFree(pending());
+        const count = await end(trx, found, limit, DISCARDED);
+        return { ended: count, isLeft: Boolean(await pending().first('id')) };
+      }),
+
+    lostWebhooks: () => leased.lostGroups(),
+
+    async allLostWebhooks() {
+      const executor = await currentExecutor(strapi);
+      const lost: (number | null)[] = [];
+      const pending = () => rows(executor).where({ status: 'pending' });
+      if (await pending().whereNull('webhook_id').first('id')) lost.push(null);
+      // Each step goes to the next webhook in an index, however many deliveries there are of one.
+      for (let after = 0; ;) {
+        const next = await rows(executor)
+          .where('webhook_id', '>', after)
+          .min('webhook_id as id')
+          .first();
+        const id = Number((next as { id: number | null } | undefined)?.id ?? 0);
+        if (id === 0) return lost;
+        const webhook = await table(strapi, executor, WEBHOOKS_TABLE).where({ id }).first('id');
+        if (!webhook && (await pending().where({ webhook_id: id }).first('id'))) lost.push(id);
+        after = id;
+      }
+    },
+
+    endLost: (webhook, limit) =>
+      inRetriedTransaction(strapi, ({ trx }) => {
+        const found = rows(trx).where({ webhook_id: webhook, status: 'pending' });
+        return end(trx, isFree(found), limit, WEBHOOK_DELETED);
       }),
 
     async endImported(webhooks, limit) {
