@@ -40,7 +40,8 @@ module.exports = {
       testEnvironment: '<rootDir>/tests/support/environment.js',
       testMatch: ['<rootDir>/tests/soak/**/*.test.ts'],
       // Wants the machine to itself: its limits of time hold for five processes, not for what is beside them.
-      testPathIgnorePatterns: process.env.SOAK === undefined ? ['/tests/soak/cluster'] : [],
+      testPathIgnorePatterns:
+        process.env.SOAK === undefined ? ['/tests/soak/cluster', '/tests/soak/faults'] : [],
       transform,
       modulePathIgnorePatterns,
     },
