@@ -17,7 +17,19 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   status: ['happy', 'constructor', '__proto__', 'SUBSCRIBED'],
   lifecycle_stage: ['x'.repeat(65), `l${NUL}`],
   company_id: ['nowhere', `c${NUL}`, '../1', 'x'.repeat(65)],
-  score: ['many', '1e400', '2147483648', '1.5', '-2147483649', 'NaN', 'Infinity', '0x', '٣'],
+  score: [
+    'many',
+    '1e3',
+    '0x10',
+    '1e400',
+    '2147483648',
+    '1.5',
+    '-2147483649',
+    'NaN',
+    'Infinity',
+    '0x',
+    '٣',
+  ],
   lifetime_value: ['1e300', '100000000', 'a'],
   owner_id: ['999999', '0', '-1', '2147483648', '1.5'],
   tags: [
@@ -34,7 +46,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 const ODD: Readonly<Record<string, readonly string[]>> = {
   first_name: ["O'Brien\\", '😀'.repeat(100), '%_', '\u2028', '=1+1', 'x'.repeat(255), '\ufffd'],
   phone: ['+1 (0)'],
-  score: ['-2147483648', '2147483647', '1e3'],
+  score: ['-2147483648', '2147483647'],
   lifetime_value: ['99999999.99', '-0'],
   tags: ['ß', '日本', 'ß'.repeat(127), 'constructor', '__proto__', "a'b", 'x'.repeat(250)],
   'fields.size': ['{"a":1}', '😀', '\\u0000'],
@@ -102,19 +114,25 @@ describeEach(oneDatabase(), 'an import with rows that cannot be', (database) => 
     expect(bad.body.data).toEqual([]);
   });
 
-  it('takes a header and rows of 4,000 columns', async () => {
-    const names = Array.from({ length: 4000 }, (_none, index) => `fields.f${index}`);
+  it('takes a header and rows of 200 columns', async () => {
+    const names = Array.from({ length: 199 }, (_none, index) => `fields.f${index}`);
     const row = (email: string) => [email, ...names.map(() => 'x')].join(',');
     const csv = `email,${names.join(',')}\n${row('wide1@x.test')}\n${row('wide2@x.test')},y\n${row('wide3@x.test')}\n`;
     const { status, body } = await upload(csv);
     expect([status, body.data.created, body.data.failed]).toEqual([200, 2, 1]);
     expect(body.data.issues[0]).toMatchObject({
       line: 3,
-      message: 'has 4002 cells for 4001 columns',
+      message: 'has 201 cells for 200 columns',
     });
-    const twice = await upload(`email,${names.join(',')},${names.join(',')}\n`);
+    const half = names.slice(0, 90).join(',');
+    const twice = await upload(`email,${half},${half}\n`);
     expect(twice.status).toBe(400);
-    expect(twice.body.error.message).toMatch(/^header: columns given twice: .* and 3980 more$/);
+    expect(twice.body.error.message).toMatch(/^header: columns given twice: .* and 70 more$/);
+    const many = await upload(`email,${names.join(',')},score\n`);
+    expect([many.status, many.body.error.message]).toEqual([
+      400,
+      'header: there are 201 columns, and at most 200 are imported',
+    ]);
   });
 
   it('refuses a tag of REST whose slug would be too long, with a 400', async () => {

@@ -108,6 +108,31 @@ describeEach(oneDatabase(), 'importing items and contacts', (database) => {
     expect(body.data.issues).toHaveLength(4);
   });
 
+  it('writes rejected rows so that no spreadsheet calculates them, and reads them again', async () => {
+    const csv = 'sku,name,low_at\nFORMULA-1,"=HYPERLINK(""x"")",0x10\n';
+    const { body } = await upload('items', csv);
+    expect(body.data).toMatchObject({ created: 0, failed: 1 });
+    const text = await rejects(body.data.id);
+    expect(text).toContain(`FORMULA-1,"'=HYPERLINK(""x"")",0x10`);
+    const mended = text.replace(/^line,error,/, '').replace(/^2,.*?(?=FORMULA)/m, '');
+    const again = await upload('items', mended.replace('0x10', '3'));
+    expect(again.body.data).toMatchObject({ created: 1, failed: 0 });
+    expect(await itemOf('FORMULA-1')).toMatchObject({ name: '=HYPERLINK("x")', low_at: 3 });
+  });
+
+  it('imports nothing of a file that is not UTF-8, and names its first bad line', async () => {
+    const rows = Array.from({ length: 200 }, (_none, at) => `LATIN-${at},Tee`).join('\n');
+    const csv = Buffer.from(`sku,name\n${rows}\nLATIN-X,Caf\xe9\n`, 'latin1');
+    for (const query of ['', '?dry_run=true', '?wait=false']) {
+      const { status, body } = await upload('items', csv as unknown as string, query);
+      expect([status, body.error.message]).toEqual([
+        400,
+        expect.stringContaining('file: line 202 is not UTF-8'),
+      ]);
+    }
+    expect(await admin(site, 'GET', '/items?search=LATIN-')).toEqual([]);
+  });
+
   it('answers at once where nobody waits, and says how it gets on', async () => {
     const rows = Array.from({ length: 120 }, (_value, index) => `LATER-${index},Later ${index}`);
     const { status, body } = await upload('items', `sku,name\n${rows.join('\n')}\n`, '?wait=false');

@@ -36,10 +36,11 @@ const imports: ControllerFactory = ({ strapi }) => {
       const isOfFile = kind !== 'levels';
       const headings = await headingsOf(strapi, id);
       const lines = async function* () {
-        yield csvLine([...(isOfFile ? ['line', 'error'] : []), ...headings]);
+        yield csvLine([...(isOfFile ? ['line', 'error'] : []), ...headings.map(noFormula)]);
         for await (const { line, message, cells } of rejectsOf(strapi, id)) {
-          // A file's own cells are as they came, so that it can be imported once it is mended.
-          yield csvLine(isOfFile ? [line, message, ...cells] : cells.map(unlessNumber));
+          // A file's own cells can be imported as they are here, once they are mended.
+          const own = cells.map(unlessNumber);
+          yield csvLine(isOfFile ? [line, noFormula(message), ...own] : own);
         }
       };
       ctx.body = Readable.from(lines());

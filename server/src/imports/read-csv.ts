@@ -1,11 +1,15 @@
-import { type CsvError, parse } from 'csv-parse';
+import { type CsvError, type Options, parse } from 'csv-parse';
+import { parse as parseText } from 'csv-parse/sync';
 import { Readable } from 'node:stream';
+import { Utf8Check } from './utf8';
 
 /** One record of a file and the line on which it begins; or why there is none. */
 export type CsvRecord = { line: number; cells: string[] } | { line: number; fault: string };
 
 /** A record longer than this is a quotation mark that was never closed. */
 const MAX_RECORD = 1024 * 1024;
+
+const NOT_CLOSED = 'a quote is not closed';
 
 /** Spreadsheets of some countries write semicolons, and some programs tabs. */
 const delimiterOf = (start: string): string => {
@@ -14,58 +18,124 @@ const delimiterOf = (start: string): string => {
   return [',', ';', '\t'].reduce((best, mark) => (count(mark) > count(best) ? mark : best));
 };
 
-async function* withHead(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+async function* checked(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  const check = new Utf8Check();
+  check.add(head);
   yield head;
   for (;;) {
     const { done, value } = await rest.next();
-    if (done) return;
+    if (done) break;
+    check.add(value);
     yield value;
   }
+  check.end();
 }
 
 const isCsvError = (error: unknown): error is CsvError & { lines?: number } =>
-  error instanceof Error && 'code' in error && String(error.code).startsWith('CSV_');
+  error instanceof Error && 'code' in error;
 
 interface Parsed {
   record: string[];
+  raw: string;
   info: { lines: number };
 }
 
-const linesWithin = (cells: readonly string[]): number =>
-  cells.reduce((sum, cell) => sum + cell.split('\n').length - 1, 0);
+/** Ends of lines in the text of a record, in which the parser leaves `\r` of the last `\r\n`. */
+const lineEnds = (raw: string, isLf: boolean): number =>
+  raw.match(isLf ? /\n/g : /\r\n?|\n/g)?.length ?? 0;
+
+/** Whether quotation marks stand only around whole cells, as RFC 4180 has them. */
+const isStrictlyQuoted = (raw: string, delimiter: string): boolean => {
+  let at = 0;
+  while (at < raw.length) {
+    if (raw[at] === '"') {
+      do {
+        at = raw.indexOf('"', at + 1);
+        if (at < 0) return false;
+        at += 1;
+      } while (raw[at] === '"');
+      if (at < raw.length && ![delimiter, '\r', '\n'].includes(raw[at] ?? '')) return false;
+    } else {
+      while (at < raw.length && raw[at] !== delimiter) {
+        if (raw[at] === '"') return false;
+        at += 1;
+      }
+    }
+    at += 1;
+  }
+  return true;
+};
+
+/** What our own lists of rejected rows put before a text that a spreadsheet would calculate. */
+const withoutMark = (cell: string): string => (/^'[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell);
 
 /**
- * Reads a file record by record, as fast as the reader takes them and no faster. What is no CSV is a
- * fault of its record (a quotation mark that is not closed takes what follows with it).
- * @throws what the stream fails with.
+ * The lines of a record that goes over several of them because of a quotation mark that is not closed
+ * in its line: each is a record by itself, or a fault.
+ */
+function* lineByLine(raw: string, begin: number, options: Options): Generator<CsvRecord> {
+  for (const [index, text] of raw.split(/\r?\n/).entries()) {
+    if (text === '') continue;
+    const line = begin + index;
+    try {
+      const [cells] = parseText(text, { ...options, info: false, raw: false }) as string[][];
+      if (cells) yield { line, cells: cells.map(withoutMark) };
+    } catch (error) {
+      if (!isCsvError(error)) throw error;
+      yield { line, fault: NOT_CLOSED };
+    }
+  }
+}
+
+/**
+ * Reads a file record by record, as fast as the reader takes them and no faster. A quotation mark
+ * within a text is part of the text. One that opens a cell and is not closed in its line is the fault
+ * of that line, unless all that follows could be its cell: then it takes the rest of the file with it.
+ * @throws what the stream fails with; ValidationError at the first line that is not UTF-8.
  */
 export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
   const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const first = await chunks.next();
   if (first.done) return;
-  const faults: CsvRecord[] = [];
-  const parser = parse({
+  const head = Buffer.from(first.value);
+  const delimiter = delimiterOf(head.toString('utf8'));
+  const options: Options = {
     bom: true,
-    delimiter: delimiterOf(first.value.toString('utf8')),
+    delimiter,
     info: true,
     max_record_size: MAX_RECORD,
+    raw: true,
     relax_column_count: true,
+    relax_quotes: true,
     skip_empty_lines: true,
     skip_records_with_error: true,
-  });
+  };
+  const parser = parse(options);
+  /** Where the parser gave up: the only fault that is left where marks may stand in a text. */
+  let faultAt = Infinity;
   parser.on('skip', (error: unknown) => {
-    if (isCsvError(error)) faults.push({ line: Number(error.lines ?? 0), fault: error.message });
+    if (isCsvError(error)) faultAt = Math.min(faultAt, Number(error.lines ?? 0));
   });
-  const input = Readable.from(withHead(first.value, chunks), { objectMode: false });
+  const input = Readable.from(checked(head, chunks), { objectMode: false });
   input.on('error', (error) => parser.destroy(error));
+  let isLf: boolean | null = null;
+  let lines = 0;
   try {
-    for await (const { record, info } of input.pipe(parser) as AsyncIterable<Parsed>) {
-      const line = info.lines - linesWithin(record);
-      // The parser is ahead of the reader: a fault comes in its place.
-      while (faults[0] && faults[0].line < line) yield faults.shift() as CsvRecord;
-      yield { line, cells: record };
+    for await (const { record, raw, info } of input.pipe(parser) as AsyncIterable<Parsed>) {
+      // The parser is ahead of the reader. What it finds behind the fault is not whole.
+      if (info.lines >= faultAt) break;
+      isLf ??= raw.endsWith('\n');
+      const text = raw.replace(/^[\r\n]+/, '');
+      const line = lines + 1 + lineEnds(raw.slice(0, raw.length - text.length), isLf);
+      lines += lineEnds(raw, isLf);
+      const isOverLines = record.some((cell) => cell.includes('\n'));
+      if (isOverLines && !isStrictlyQuoted(text.replace(/[\r\n]+$/, ''), delimiter)) {
+        yield* lineByLine(text, line, { ...options, skip_records_with_error: false });
+      } else yield { line, cells: record.map(withoutMark) };
     }
-    yield* faults.splice(0);
+    if (faultAt < Infinity) {
+      yield { line: lines + 1, fault: `${NOT_CLOSED}: nothing after it was read` };
+    }
   } finally {
     input.destroy();
   }

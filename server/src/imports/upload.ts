@@ -10,6 +10,7 @@ import { leaveUnparsed, typeOfUnparsed } from '../http/unparsed';
 import { fieldError, parseInput } from '../http/validation';
 import { errorText } from '../runtime/error-text';
 import { readJob, trackImport } from './jobs';
+import { requireUtf8 } from './utf8';
 import type { ImportRun } from './watch';
 
 const PATH = /^\/switchboard\/(contacts|items)\/import$/;
@@ -38,7 +39,7 @@ export const leaveImportsUnread = async (ctx: Context, next: Next): Promise<void
  * Answers a file that is the body of a request: with the report once it was imported, or with
  * `?wait=false` as soon as its header was read (202), while the import goes on.
  * @param run  imports the rows of a file
- * @throws ValidationError (400) where it is no CSV file, or its header is wrong
+ * @throws ValidationError (400) where it is no CSV file, is not UTF-8, or its header is wrong
  */
 export const answerUpload = async <Report extends object>(
   strapi: Core.Strapi,
@@ -51,8 +52,10 @@ export const answerUpload = async <Report extends object>(
     throw fieldError('content-type', 'send the file as the body, with the type text/csv');
   }
   const tracker = trackImport(strapi, { kind, dryRun, madeBy: nameOfAdminUser(ctx) });
-  const work = withSpooled(ctx.req as Readable, async (file) => {
+  const work = withSpooled(ctx.req as Readable, async (file, name) => {
     try {
+      // Nothing is imported of a file that is found unreadable in its last line.
+      await requireUtf8(name);
       const report = await run(file, { dryRun, watch: tracker });
       await tracker.finish();
       return report;

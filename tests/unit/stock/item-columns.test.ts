@@ -21,6 +21,10 @@ describe('a file of items', () => {
     [['name'], /no column "sku"/],
     [['sku', 'price'], /unknown columns: price/],
     [['sku', 'SKU'], /given twice: SKU/],
+    [
+      ['sku', ...Array.from({ length: 200 }, (_none, index) => `quantity.l${index}`)],
+      /201 columns, and at most 200/,
+    ],
   ])('the header %j is refused', (headings, message) => {
     expect(readItemHeader(headings)).toEqual({
       ok: false,
@@ -38,6 +42,10 @@ describe('a file of items', () => {
     expect(readItemRow(columns, ['A', 'x', '1.5'])).toMatchObject({
       message: expect.stringMatching(/^low_at: /),
     });
+    for (const number of ['0x10', '1e3', 'Infinity', '1_000']) {
+      expect(readItemRow(columns, ['A', 'x', number])).toMatchObject({ ok: false });
+      expect(readItemRow(columns, ['A', 'x', '', number])).toMatchObject({ ok: false });
+    }
     expect(readItemRow(columns, ['A', 'x', '1', '2', '3'])).toMatchObject({
       message: 'has 5 cells for 4 columns',
     });

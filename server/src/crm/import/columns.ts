@@ -1,4 +1,6 @@
 import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
+import { MAX_COLUMNS, tooManyColumns } from '../../imports/columns';
+import { decimalOf } from '../../imports/numbers';
 import { INPUTS } from '../resources/inputs';
 
 /** Reads the columns of a CSV file of contacts. */
@@ -41,6 +43,7 @@ const some = (headings: readonly string[]): string =>
 
 /** Headings may be spelt `First Name`; custom fields are `fields.<name>`. */
 export const readHeader = (headings: readonly string[]): Header => {
+  if (headings.length > MAX_COLUMNS) return { ok: false, message: tooManyColumns(headings) };
   const columns = headings.map(columnOf);
   const unknown = headings.filter((_heading, index) => columns[index] === null);
   const possible = [
@@ -100,7 +103,7 @@ const collect = (columns: readonly Column[], cells: readonly string[]) => {
         input[column.key] = cell;
         break;
       case 'number':
-        input[column.key] = Number(cell);
+        input[column.key] = decimalOf(cell);
         break;
       case 'tags':
         tags = splitTags(cell);

@@ -1,4 +1,6 @@
 import { ITEM_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
+import { MAX_COLUMNS, tooManyColumns } from '../../imports/columns';
+import { decimalOf } from '../../imports/numbers';
 import { createItemInput } from '../inputs';
 
 /** Reads the columns of a CSV file of items. */
@@ -34,6 +36,7 @@ const some = (headings: readonly string[]): string =>
 
 /** Headings may be spelt `Low at`; `quantity.<code>` is the opening at that location. */
 export const readItemHeader = (headings: readonly string[]): ItemHeader => {
+  if (headings.length > MAX_COLUMNS) return { ok: false, message: tooManyColumns(headings) };
   const columns = headings.map(columnOf);
   const unknown = headings.filter((_heading, index) => columns[index] === null);
   const possible = [...ITEM_TEXT_COLUMNS, 'low_at', 'quantity', 'quantity.<location code>'].join(
@@ -42,8 +45,13 @@ export const readItemHeader = (headings: readonly string[]): ItemHeader => {
   if (unknown.length > 0) {
     return { ok: false, message: `unknown columns: ${some(unknown)}. Possible: ${possible}` };
   }
-  const texts = columns.map((column) => JSON.stringify(column));
-  const twice = headings.filter((_heading, index) => texts.indexOf(texts[index] ?? '') < index);
+  const seen = new Set<string>();
+  const twice = headings.filter((_heading, index) => {
+    const column = JSON.stringify(columns[index]);
+    const isKnown = seen.has(column);
+    seen.add(column);
+    return isKnown;
+  });
   if (twice.length > 0) return { ok: false, message: `columns given twice: ${some(twice)}` };
   if (!columns.some((column) => column?.kind === 'text' && column.key === 'sku')) {
     return { ok: false, message: 'there is no column "sku"' };
@@ -75,11 +83,11 @@ export const readItemRow = (
     const cell = (cells[index] ?? '').trim();
     if (cell === '') return;
     if (column.kind === 'text') input[column.key] = cell;
-    else if (column.kind === 'low_at') input.low_at = Number(cell);
+    else if (column.kind === 'low_at') input.low_at = decimalOf(cell);
     else {
       opening.push({
         ...(column.location !== null && { location: column.location }),
-        quantity: Number(cell),
+        quantity: decimalOf(cell),
       });
     }
   });
