@@ -99,6 +99,7 @@ describeEach(oneDatabase(), 'a site that wants webhooks only', (database) => {
       'switchboard_line_ends',
       'switchboard_manual_requests',
       'switchboard_messages',
+      'switchboard_nodes',
       'switchboard_recoveries',
       'switchboard_recovery_items',
       'switchboard_site',

@@ -16,7 +16,7 @@ export interface RedisClient {
 
 export type RedisConstructor = new (...settings: unknown[]) => RedisClient;
 
-/** From the site's folder, where a plugin's optional peers are installed. */
+/** From the site's folder, where a plugin's optional packages are installed. */
 const loadClient = (): RedisConstructor => {
   const load = createRequire(path.resolve('package.json'));
   const loaded = load('ioredis') as { Redis?: RedisConstructor; default?: RedisConstructor };
