@@ -10,6 +10,7 @@ import type { EmailService } from './crm/email/types';
 import type { ContactImport } from './crm/import/import-service';
 import { siteTable } from './database/site-instance';
 import { sqliteWarnings } from './database/sqlite-settings';
+import { watchTransactions } from './database/transactions';
 import { doctorOf } from './doctor';
 import { entries } from './entries';
 import { answerAbsent } from './http/answer-absent';
@@ -66,6 +67,7 @@ export default {
   async register(context: HostContext): Promise<void> {
     const { strapi } = context;
     const present = featuresOf(strapi);
+    watchTransactions(strapi);
     watchRequests(strapi);
     await prepareScheduler(strapi);
     keepInternalTables(

@@ -1,12 +1,13 @@
 import type { Core } from '@strapi/strapi';
+import { copyParamsOf } from '../database/own-params';
+import { type WriteEvent, writtenRows } from '../database/written-rows';
 import { getApplicationPasswords } from './application-passwords';
 
 /** Forgets the application passwords of admin users that are deleted, in the same transaction. */
 export const cleanUpDeletedUsers = (strapi: Core.Strapi): (() => void) => {
-  const forget = async (event: { params: { where?: unknown } }): Promise<void> => {
-    const users: { id: number }[] = await strapi.db
-      .query('admin::user')
-      .findMany({ where: event.params.where as Record<string, unknown>, select: ['id'] });
+  copyParamsOf(strapi, ['admin::user']);
+  const forget = async (event: WriteEvent): Promise<void> => {
+    const users = await writtenRows(strapi, event);
     await getApplicationPasswords(strapi).revokeAllOf(users.map(({ id }) => id));
   };
   return strapi.db.lifecycles.subscribe({

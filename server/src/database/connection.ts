@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { dropStatement } from './errors/database-error';
+import { openingOurs } from './transactions';
 
 /** A knex instance or an open transaction: whatever statements run on. */
 export type Executor = Knex | Knex.Transaction;
@@ -60,13 +61,18 @@ export interface TransactionTools {
   onCommit(callback: () => void): void;
 }
 
-/** Runs `work` in the current transaction, or in one of its own, committed when it resolves. */
+/**
+ * Runs `work` in the current transaction, or in one of its own, committed when it resolves. One of its
+ * own reads what is committed at each statement, on MySQL and MariaDB too.
+ */
 export const inTransaction = <T>(
   strapi: Core.Strapi,
   work: (tools: TransactionTools) => Promise<T>
 ): Promise<T> =>
-  strapi.db.transaction(({ trx, onCommit }) =>
-    work({ trx: trx as Knex.Transaction, onCommit: onCommit as TransactionTools['onCommit'] })
+  openingOurs(() =>
+    strapi.db.transaction(({ trx, onCommit }) =>
+      work({ trx: trx as Knex.Transaction, onCommit: onCommit as TransactionTools['onCommit'] })
+    )
   ) as Promise<T>;
 
 /** Runs `callback` after the current transaction commits, or at once where there is none. */

@@ -2,6 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, type Pool, rawStatement, type Statement } from './connection';
 import { dropStatement } from './errors/database-error';
+import { isLost, noteFaultOf } from './transactions';
 
 /** What is used of a statement of SQLite's driver. */
 interface Prepared {
@@ -46,13 +47,18 @@ const asBinding = (value: Knex.RawBinding): unknown =>
  * which costs many times what a small statement does. So only for statements of which there are few
  * different ones.
  */
-const runOnSqlite = (connection: unknown, { sql, bindings }: Statement): unknown => {
+const runOnSqlite = (
+  executor: Executor,
+  connection: unknown,
+  { sql, bindings }: Statement
+): unknown => {
   try {
     const statement = prepareOnce(connection as SqliteConnection, sql);
     const values = bindings.map(asBinding);
     return statement.reader ? statement.all(values) : statement.run(values);
   } catch (error) {
     dropStatement(error);
+    noteFaultOf(executor, connection, error);
     throw error;
   }
 };
@@ -71,15 +77,18 @@ const withConnection = async <T>(
   }
 };
 
-/** Whether statements of this executor are prepared once. One that has ended is the query builder's to refuse. */
+/** A transaction that has ended is the query builder's to refuse. */
+const isOver = (executor: Executor): boolean =>
+  Boolean((executor as Partial<Knex.Transaction>).isCompleted?.()) || isLost(executor);
+
+/** Whether statements of this executor are prepared once. */
 const isPrepared = (executor: Executor): boolean =>
-  executor.client.driverName === 'better-sqlite3' &&
-  !(executor as Partial<Knex.Transaction>).isCompleted?.();
+  executor.client.driverName === 'better-sqlite3' && !isOver(executor);
 
 /** Runs a statement with the connection of a transaction, or one of the pool's; on SQLite it is prepared once. */
 export const runPrepared = async (executor: Executor, statement: Statement): Promise<unknown> =>
   isPrepared(executor)
-    ? withConnection(executor as Knex, (connection) => runOnSqlite(connection, statement))
+    ? withConnection(executor as Knex, (connection) => runOnSqlite(executor, connection, statement))
     : rawStatement(executor, statement.sql, statement.bindings);
 
 /**
@@ -104,7 +113,7 @@ export const runApart = async (
   const asked = statement(knex);
   return withConnection<unknown>(knex, (connection) =>
     isPrepared(knex)
-      ? runOnSqlite(connection, asked)
+      ? runOnSqlite(knex, connection, asked)
       : rawStatement(knex, asked.sql, asked.bindings).connection(connection)
   );
 };
@@ -118,6 +127,10 @@ export const runForEach = (
   sql: string,
   rows: readonly (readonly Knex.RawBinding[])[]
 ): Promise<number[]> =>
-  withConnection(trx, (connection) =>
-    rows.map((bindings) => (runOnSqlite(connection, { sql, bindings }) as Changed).changes)
-  );
+  withConnection(trx, async (connection) => {
+    // The query builder refuses it.
+    if (isLost(trx)) await rawStatement(trx, sql, rows[0] ?? []);
+    return rows.map(
+      (bindings) => (runOnSqlite(trx, connection, { sql, bindings }) as Changed).changes
+    );
+  });

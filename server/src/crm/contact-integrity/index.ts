@@ -1,4 +1,6 @@
 import type { Core } from '@strapi/strapi';
+import { copyParamsOf } from '../../database/own-params';
+import { lockWritten, type WriteEvent } from '../../database/written-rows';
 import { emailKey } from './email-key';
 import { clearLeftDates, deriveDates, DERIVED_DATES, derivedDateToSet } from './derived-fields';
 
@@ -8,9 +10,8 @@ const CONTACT = 'plugin::switchboard.contact';
 
 type Data = Record<string, unknown>;
 
-interface WriteEvent {
-  model: { uid: string };
-  params: { data?: Data | Data[]; where?: Data };
+interface UpdateEvent extends WriteEvent {
+  params: WriteEvent['params'] & { data?: Data | Data[]; where?: Data };
 }
 
 const complete = (uid: string, data: Data, now: Date): void => {
@@ -19,14 +20,17 @@ const complete = (uid: string, data: Data, now: Date): void => {
 };
 
 /** Sets the date of a status on the records that an update is about to bring into it. */
-const deriveOnUpdate = async (strapi: Core.Strapi, event: WriteEvent): Promise<void> => {
+const deriveOnUpdate = async (strapi: Core.Strapi, event: UpdateEvent): Promise<void> => {
   const { uid } = event.model;
-  const { data, where } = event.params;
+  const { data } = event.params;
   if (!data || Array.isArray(data)) return;
   if (uid === CONTACT && data.email !== undefined) data.email_key = emailKey(data.email);
   clearLeftDates(uid, data);
   const derived = derivedDateToSet(uid, data);
   if (!derived) return;
+  // Of several that match, the host may change one.
+  await lockWritten(strapi, event);
+  const { where } = event.params;
   const others = {
     $or: [{ [derived.status]: { $ne: derived.value } }, { [derived.status]: null }],
   };
@@ -39,12 +43,13 @@ const deriveOnUpdate = async (strapi: Core.Strapi, event: WriteEvent): Promise<v
 
 /** Keeps the derived columns of the plugin's own types. */
 export const keepDerivedColumns = (strapi: Core.Strapi): void => {
-  const onCreate = ({ model, params }: WriteEvent): void => {
+  copyParamsOf(strapi, Object.keys(DERIVED_DATES));
+  const onCreate = ({ model, params }: UpdateEvent): void => {
     const now = new Date();
     const rows = Array.isArray(params.data) ? params.data : [params.data ?? {}];
     for (const data of rows) complete(model.uid, data, now);
   };
-  const onUpdate = (event: WriteEvent): Promise<void> => deriveOnUpdate(strapi, event);
+  const onUpdate = (event: UpdateEvent): Promise<void> => deriveOnUpdate(strapi, event);
   const subscriber = {
     models: Object.keys(DERIVED_DATES),
     beforeCreate: onCreate,

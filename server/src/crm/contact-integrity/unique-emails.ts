@@ -48,11 +48,13 @@ interface DocumentContext {
  */
 export const refuseTakenEmails = (strapi: Core.Strapi): void => {
   strapi.documents.use(async (context, next) => {
-    const { uid, action, params } = context as unknown as DocumentContext;
+    const call = context as unknown as DocumentContext;
+    const { uid, action } = call;
     if (uid !== CONTACT || !['create', 'update', 'clone'].includes(action)) return next();
-    if (action === 'clone' && params.data?.email === undefined) {
-      params.data = { ...params.data, email: null };
+    if (action === 'clone' && call.params.data?.email === undefined) {
+      call.params = { ...call.params, data: { ...call.params.data, email: null } };
     }
+    const { params } = call;
     const key = emailKey(params.data?.email);
     if (key === null) return next();
     const self = action === 'update' ? params.documentId : undefined;

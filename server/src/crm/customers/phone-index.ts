@@ -3,7 +3,9 @@ import { currentExecutor, type Executor, table } from '../../database/connection
 import { runPrepared } from '../../database/prepared';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { getInspected } from '../change-capture/mapping/registry';
-import { documentIdsOf } from '../../database/matching-documents';
+import { copyParamsOf } from '../../database/own-params';
+import { type WriteEvent, writtenRows } from '../../database/written-rows';
+import { inChunks } from '../../database/matching-documents';
 
 export const PHONES_TABLE = 'switchboard_contact_phones';
 
@@ -99,8 +101,8 @@ export const indexPhones = async (
 
 type Data = Record<string, unknown>;
 
-interface WriteEvent {
-  params: { data?: Data | Data[]; where?: unknown };
+interface ContactEvent extends WriteEvent {
+  params: WriteEvent['params'] & { data?: Data | Data[] };
   result?: unknown;
 }
 
@@ -114,14 +116,15 @@ export const keepPhoneIndex = (strapi: Core.Strapi): void => {
   const source = phoneSourceOf(strapi);
   if (!source) return;
   const { uid, attribute, tableName } = source;
+  copyParamsOf(strapi, [uid]);
   const index = async (contacts: readonly ContactPhone[]): Promise<void> =>
     indexPhones(strapi, await currentExecutor(strapi), contacts);
-  const written = async ({ params, result }: WriteEvent): Promise<void> => {
+  const written = async ({ params, result }: ContactEvent): Promise<void> => {
     const phone = (params.data as Data | undefined)?.[attribute];
     const id = (result as { documentId?: unknown } | null | undefined)?.documentId;
     if (typeof id === 'string') await index([{ document_id: id, phone }]);
   };
-  const withPhone = ({ params }: WriteEvent): Data[] =>
+  const withPhone = ({ params }: ContactEvent): Data[] =>
     (Array.isArray(params.data) ? params.data : []).filter(
       (data) => lastDigits(data[attribute]) !== null
     );
@@ -132,10 +135,10 @@ export const keepPhoneIndex = (strapi: Core.Strapi): void => {
     models: [uid],
     afterCreate: written,
     afterUpdate: written,
-    beforeCreateMany(event: WriteEvent) {
+    beforeCreateMany(event: ContactEvent) {
       for (const data of withPhone(event)) data.documentId ??= documentId?.default?.();
     },
-    afterCreateMany: (event: WriteEvent) =>
+    afterCreateMany: (event: ContactEvent) =>
       index(
         withPhone(event).flatMap((data) =>
           typeof data.documentId === 'string'
@@ -143,14 +146,14 @@ export const keepPhoneIndex = (strapi: Core.Strapi): void => {
             : []
         )
       ),
-    async beforeUpdateMany({ params }: WriteEvent) {
-      const phone = (params.data as Data | undefined)?.[attribute];
+    async beforeUpdateMany(event: ContactEvent) {
+      const phone = (event.params.data as Data | undefined)?.[attribute];
       if (lastDigits(phone) === null) return;
-      for await (const ids of documentIdsOf(strapi, uid, params)) {
-        await index(ids.map((document_id) => ({ document_id, phone })));
+      for (const rows of inChunks(await writtenRows(strapi, event))) {
+        await index(rows.map(({ documentId: document_id }) => ({ document_id, phone })));
       }
     },
-    async afterDelete({ result }: WriteEvent) {
+    async afterDelete({ result }: ContactEvent) {
       const row = result as ({ documentId?: unknown } & Data) | null;
       if (typeof row?.documentId !== 'string' || lastDigits(row[attribute]) === null) return;
       const executor = await currentExecutor(strapi);

@@ -2,6 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { setTimeout as pause } from 'node:timers/promises';
 import { inTransaction } from '../../database/connection';
 import { withTransientRetry } from '../../database/errors/retry';
+import { inSavepoint } from '../../database/errors/savepoint';
 import { AddressesHeldError } from './insert-contacts';
 
 /** How often held addresses are tried again; together about half a second. */
@@ -22,9 +23,9 @@ const withPatience = async <T>(work: () => Promise<T>): Promise<T> => {
 /**
  * One transaction of the import's own, run again where somebody holds an address that it needs, or
  * where the database chose it as a deadlock's victim. Within a caller's transaction nothing can be
- * run again.
+ * run again; what fails there is undone, so that the rest of it can go on.
  */
-export const inImportTransaction = <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> => {
-  const run = () => inTransaction(strapi, work);
-  return strapi.db.inTransaction() ? run() : withPatience(() => withTransientRetry(run));
-};
+export const inImportTransaction = <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> =>
+  strapi.db.inTransaction()
+    ? inSavepoint(strapi, work)
+    : withPatience(() => withTransientRetry(() => inTransaction(strapi, work)));

@@ -5,6 +5,7 @@ import { getInspected } from '../change-capture/mapping/registry';
 import type { Payload } from '../rules/payload';
 import { lockEmail } from '../contact-integrity/email-lock';
 import { inSavepoint } from '../../database/errors/savepoint';
+import { inTurn } from '../../database/transactions';
 import { EmailTakenError } from '../contact-integrity/unique-emails';
 import { crmRecords } from './crm-records';
 import { emailWhere, findByEmail } from './find-by-email';
@@ -126,16 +127,18 @@ export const upsertContact = (
   input: Input & { email: string },
   { onlyNew = {}, forKnown = () => input }: UpsertOptions = {}
 ): Promise<Upserted> =>
-  inTransaction(strapi, async () => {
-    await lockEmail(strapi, input.email);
-    const { source } = getInspected(strapi, 'contact');
-    const all = keptInput(strapi, source, { ...onlyNew, ...input });
-    const given = Object.entries(all).filter(([, value]) => value !== null);
-    const found = await findOrCreate(strapi, input.email, Object.fromEntries(given));
-    if (found.created) return { ...found, changed: false };
-    const known = keptInput(strapi, source, forKnown(found.contact));
-    const changes = differences(found.contact, known);
-    if (Object.keys(changes).length === 0) return { ...found, changed: false };
-    const contact = await crmRecords(strapi, 'contact').update(found.contact.id, changes);
-    return { contact, created: false, changed: true };
-  });
+  inTransaction(strapi, () =>
+    inTurn(strapi, async () => {
+      await lockEmail(strapi, input.email);
+      const { source } = getInspected(strapi, 'contact');
+      const all = keptInput(strapi, source, { ...onlyNew, ...input });
+      const given = Object.entries(all).filter(([, value]) => value !== null);
+      const found = await findOrCreate(strapi, input.email, Object.fromEntries(given));
+      if (found.created) return { ...found, changed: false };
+      const known = keptInput(strapi, source, forKnown(found.contact));
+      const changes = differences(found.contact, known);
+      if (Object.keys(changes).length === 0) return { ...found, changed: false };
+      const contact = await crmRecords(strapi, 'contact').update(found.contact.id, changes);
+      return { contact, created: false, changed: true };
+    })
+  );

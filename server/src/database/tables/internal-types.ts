@@ -1,5 +1,6 @@
 import type { Core, UID } from '@strapi/strapi';
 import { currentExecutor, table } from '../connection';
+import { copyParamsOf } from '../own-params';
 import { siteInstance } from '../site-instance';
 
 type Attribute = Record<string, unknown>;
@@ -111,6 +112,7 @@ export const documentsOf = (strapi: Core.Strapi, uid: string): InternalDocuments
  * it on. An import runs without lifecycles: what it brings keeps what it had.
  */
 export const followInternalRows = (strapi: Core.Strapi, uid: string, tableName: string): void => {
+  copyParamsOf(strapi, [uid]);
   strapi.db.lifecycles.subscribe({
     models: [uid],
     async afterCreate({ result }) {

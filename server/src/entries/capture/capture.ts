@@ -1,10 +1,13 @@
 import type { Core } from '@strapi/strapi';
-import { inTransaction } from '../../database/connection';
 import { listenUntilClosed } from '../../database/listen-until-closed';
+import { inTurn } from '../../database/transactions';
+import { copyParamsOf } from '../../database/own-params';
+import { inTrackedUnit } from '../../database/unit-of-work';
+import type { WriteEvent } from '../../database/written-rows';
 import { isSilenced } from '../../webhooks/publishing/silenced';
 import { type EntryType, type EntryTypes, getEntryTypes } from '../types/entry-types';
 import { publishChanges } from './publish';
-import { trackCreated, trackDocuments, trackMatching, type WriteParams } from './track';
+import { trackCreated, trackDocuments, trackMatching } from './track';
 import { type EntryWrite, inWrite, trackedWrite } from './write';
 import { seesDrafts } from './versions';
 
@@ -25,21 +28,21 @@ const capture = async <T>(
     if (await outer.isSubscribed(type)) await begin(outer);
     return work();
   }
-  return inWrite(strapi, type, async (write) => {
-    if (isSilenced(strapi) || !(await write.isSubscribed(type))) return work();
-    return inTransaction(strapi, async () => {
-      write.isTracking = true;
-      try {
-        await begin(write);
-        const result = await work();
-        write.isTracking = false;
-        await publishChanges(write);
-        return result;
-      } finally {
-        write.isTracking = false;
-      }
-    });
-  });
+  return inTurn(strapi, () =>
+    inWrite(strapi, type, async (write) => {
+      if (isSilenced(strapi) || !(await write.isSubscribed(type))) return work();
+      const tracked = async (): Promise<T> => {
+        write.isTracking = true;
+        try {
+          await begin(write);
+          return await work();
+        } finally {
+          write.isTracking = false;
+        }
+      };
+      return inTrackedUnit(strapi, tracked, () => publishChanges(write));
+    })
+  );
 };
 
 interface DocumentCall {
@@ -103,14 +106,9 @@ const wrapWrites = (strapi: Core.Strapi, types: EntryTypes): void => {
   }
 };
 
-interface LifecycleEvent {
+interface CreateEvent {
   model: { uid: string };
-  params: WriteParams;
-}
-
-interface BulkCreateEvent {
-  model: { uid: string };
-  params: { data?: Record<string, unknown>[] };
+  params: { data?: Record<string, unknown> | Record<string, unknown>[] };
 }
 
 /** Hears of every write to a named type, from wherever it comes, and notes what is about to change. */
@@ -123,23 +121,21 @@ const watchWrites = (strapi: Core.Strapi, types: EntryTypes): void => {
     const type = types.get(uid);
     if (write && type && (await write.isSubscribed(type))) await track(write, type);
   };
-  const beforeCreate = ({ model, params }: LifecycleEvent | BulkCreateEvent): Promise<void> => {
+  const beforeCreate = ({ model, params }: CreateEvent): Promise<void> => {
     const { data = [] } = params;
     const rows = Array.isArray(data) ? data : [data];
     return tracking(model.uid, (write, type) => trackCreated(write, type, rows));
   };
-  const beforeChange = ({ model, params }: LifecycleEvent): Promise<void> =>
-    tracking(model.uid, (write, type) => trackMatching(write, type, params));
+  const beforeChange = (event: WriteEvent): Promise<void> =>
+    tracking(event.model.uid, (write, type) => trackMatching(write, type, event));
   const subscriber = {
     models: [...types.keys()],
     beforeCreate,
     beforeCreateMany: beforeCreate,
     beforeUpdate: beforeChange,
     beforeUpdateMany: beforeChange,
-    beforeDelete: ({ model, params }: LifecycleEvent) =>
-      beforeChange({ model, params: { ...params, data: undefined } }),
-    beforeDeleteMany: ({ model, params }: LifecycleEvent) =>
-      beforeChange({ model, params: { ...params, data: undefined } }),
+    beforeDelete: beforeChange,
+    beforeDeleteMany: beforeChange,
   };
   strapi.db.lifecycles.subscribe(
     subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
@@ -151,6 +147,7 @@ export const captureWrites = (strapi: Core.Strapi): void => {
   const types = getEntryTypes(strapi);
   if (types.size === 0) return;
   listenUntilClosed(strapi);
+  copyParamsOf(strapi, [...types.keys()]);
   wrapWrites(strapi, types);
   watchWrites(strapi, types);
 };

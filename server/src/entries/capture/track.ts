@@ -4,19 +4,13 @@ import {
   inChunks,
   type Where,
 } from '../../database/matching-documents';
+import { existingOf, idNamed, lockWritten, type WriteEvent } from '../../database/written-rows';
 import { FILE } from '../rules/events';
 import type { EntryType } from '../types/entry-types';
 import { readVersions, seesDrafts } from './versions';
 import type { EntryWrite } from './write';
 
 type Data = Record<string, unknown>;
-
-export interface WriteParams {
-  where?: Where;
-  filters?: unknown;
-  _q?: unknown;
-  data?: Data;
-}
 
 const rowKey = ({ uid }: EntryType, id: unknown): string => `${uid}:${String(id)}`;
 
@@ -56,22 +50,35 @@ export const trackCreated = async (
       write.documentsOf(type).set(id, { before: [], rewritten: false });
     }
   }
-  if (given.length > 0) await trackDocuments(write, type, given);
+  const unknown = given.filter((id) => !write.documentsOf(type).has(id));
+  const existing = unknown.length > 0 ? await existingOf(write.strapi, type.uid, unknown) : [];
+  for (const id of unknown) {
+    if (!existing.includes(id)) write.documentsOf(type).set(id, { before: [], rewritten: false });
+  }
+  if (existing.length > 0) await trackDocuments(write, type, existing);
 };
 
-/** The id of the only row that a condition names; null where it names others, or in another way. */
-const rowNamed = ({ where, filters, _q }: WriteParams): unknown => {
-  if (!where || filters || _q || Object.keys(where).length !== 1) return null;
-  return ['number', 'string'].includes(typeof where.id) ? where.id : null;
-};
-
-/** Which rows a write may change that receivers hear of. */
-const conditionOf = (type: EntryType, { where, filters, _q, data }: WriteParams): WriteParams => {
+/** The documents that a write changes, by its own condition, of which receivers hear. */
+async function* matching(
+  { strapi }: EntryWrite,
+  type: EntryType,
+  event: WriteEvent
+): AsyncGenerator<string[]> {
+  const data = event.params.data as Data | undefined;
   // Rows that are given a time of publishing come to be heard of.
-  if (seesDrafts(type) || data?.publishedAt !== undefined) return { where, filters, _q };
-  const published: Where = { publishedAt: { $notNull: true } };
-  return { where: where ? { $and: [where, published] } : published, filters, _q };
-};
+  const isHeard = seesDrafts(type) || data?.publishedAt !== undefined;
+  const locked = await lockWritten(strapi, event);
+  if (!locked) {
+    const where = event.params.where as Where;
+    const published: Where = { publishedAt: { $notNull: true } };
+    yield* documentIdsOf(strapi, type.uid, {
+      where: isHeard ? where : { $and: [where, published] },
+    });
+    return;
+  }
+  const heard = locked.filter((row) => isHeard || !isDraftRow({ ...row }));
+  yield* inChunks([...new Set(heard.map(({ documentId }) => documentId))]);
+}
 
 /** A file is replaced under its own address: its record may look the same afterwards. */
 const isReplaced = ({ uid }: EntryType, data: Data | undefined): boolean =>
@@ -81,12 +88,12 @@ const isReplaced = ({ uid }: EntryType, data: Data | undefined): boolean =>
 export const trackMatching = async (
   write: EntryWrite,
   type: EntryType,
-  params: WriteParams
+  event: WriteEvent
 ): Promise<void> => {
-  const replaced = isReplaced(type, params.data);
-  const row = rowNamed(params);
+  const replaced = isReplaced(type, event.params.data as Data | undefined);
+  const row = idNamed(event.params.where);
   if (row !== null && write.rows.has(rowKey(type, row)) && !replaced) return;
-  for await (const ids of documentIdsOf(write.strapi, type.uid, conditionOf(type, params))) {
+  for await (const ids of matching(write, type, event)) {
     await trackDocuments(write, type, ids);
     if (!replaced) continue;
     const documents = write.documentsOf(type);

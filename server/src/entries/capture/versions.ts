@@ -1,5 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Where } from '../../database/matching-documents';
+import { readNewest } from '../../database/transactions';
+import { lockVersions } from '../../database/written-rows';
 import { serialize } from '../rules/serialize';
 import type { EntryStatus, Version } from '../rules/shape';
 import type { EntryType } from '../types/entry-types';
@@ -34,6 +36,10 @@ export const readVersions = async (
   documentIds: readonly string[],
   { lock = false }: { lock?: boolean } = {}
 ): Promise<Versions> => {
+  // Also those that nobody hears of: two that publish a draft for the first time have no other in common.
+  if (lock && (type.draftAndPublish || type.localized)) {
+    await lockVersions(strapi, type.uid, documentIds);
+  }
   const where: Where = { documentId: { $in: [...documentIds] } };
   if (!seesDrafts(type)) where.publishedAt = { $notNull: true };
   const query = strapi.db
@@ -41,7 +47,7 @@ export const readVersions = async (
     .init({ where, populate: type.populate, orderBy: { id: 'asc' } });
   if (lock) query.forUpdate();
   const versions: Versions = new Map();
-  for (const row of (await query.execute()) as Row[]) {
+  for (const row of (await readNewest(strapi, () => query.execute())) as Row[]) {
     const status = statusOf(type, row);
     const found = versions.get(row.documentId) ?? [];
     found.push({

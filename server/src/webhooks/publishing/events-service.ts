@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { isInfrastructureFault } from '../../database/errors/faults';
 import { inSavepoint } from '../../database/errors/savepoint';
+import { inTurn } from '../../database/transactions';
 import { errorText } from '../../runtime/error-text';
 import { getPublisher } from './publisher';
 import { eventData } from '../rules/event-data';
@@ -31,9 +32,12 @@ const sendNow = async (strapi: Core.Strapi, event: string, given: unknown): Prom
     await publisher.publishAndTell([{ event, data }]);
     return;
   }
-  if ((await publisher.subscribed([event])).size === 0) return;
-  // What fails there must not cost the caller the rest of its transaction.
-  await inSavepoint(strapi, () => publisher.publish([{ event, data }]));
+  // As a whole: a question beside somebody's failed statement would fail with it.
+  await inTurn(strapi, async () => {
+    if ((await publisher.subscribed([event])).size === 0) return;
+    // What fails there must not cost the caller the rest of its transaction.
+    await inSavepoint(strapi, () => publisher.publish([{ event, data }]));
+  });
 };
 
 /**

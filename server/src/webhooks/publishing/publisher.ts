@@ -7,6 +7,7 @@ import {
   type Detached,
   inTransaction,
 } from '../../database/connection';
+import { inTurn } from '../../database/transactions';
 import { bytesInStatement, statementSize } from '../../database/statement-size';
 import { debugLog } from '../../runtime/debug-log';
 import { createTimeSlice } from '../../runtime/event-loop';
@@ -296,7 +297,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       subscriptions.isJournaled(event) || subscriptions.subscribersOf(event).length > 0;
     if (named.some(isKept)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await queue(named, subscriptions, told);
+        const queued = await inTurn(strapi, () => queue(named, subscriptions, told));
         span.setAttribute('switchboard.deliveries', queued);
         measures().published.add(named.length);
         return queued;

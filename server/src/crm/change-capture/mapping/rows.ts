@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { Where } from '../../../database/matching-documents';
+import { readNewest } from '../../../database/transactions';
 import type { Entry } from './mapping';
 import type { WatchedSource } from './watched-types';
 
@@ -91,5 +92,5 @@ export const readRows = async (
     ...(Object.keys(populate).length > 0 && { populate }),
   });
   if (lock) query.forUpdate();
-  return (await query.execute()) as Entry[];
+  return (await readNewest(strapi, () => query.execute())) as Entry[];
 };

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { copyParamsOf } from '../../../database/own-params';
 import { listenUntilClosed } from '../../../database/listen-until-closed';
 import { setSilenced } from '../../../webhooks/publishing/silenced';
 import { getWatchPlan } from '../mapping/registry';
@@ -20,6 +21,7 @@ export const createSources = ({ strapi }: { strapi: Core.Strapi }): SourcesServi
       listenUntilClosed(strapi);
       setSilenced(strapi, false);
       const plan = getWatchPlan(strapi);
+      copyParamsOf(strapi, plan.uids);
       stops = [wrapDocuments(strapi, plan), wrapWrites(strapi, plan), watchWrites(strapi, plan)];
     },
     stop() {

@@ -1,27 +1,20 @@
 import type { Core } from '@strapi/strapi';
 import { giveDocumentId } from '../../../database/matching-documents';
+import type { WriteEvent } from '../../../database/written-rows';
 import type { Entry } from '../mapping/mapping';
 import type { WatchedSource, WatchPlan } from '../mapping/watched-types';
-import { trackRelated, type WriteParams } from './related-records';
-import {
-  impactOf,
-  isSubscribed,
-  newRecord,
-  trackDocuments,
-  trackMatching,
-} from './tracked-changes';
+import { trackRelated } from './related-records';
+import { impactOf, isSubscribed, newRecord, trackGiven, trackMatching } from './tracked-changes';
 import { trackedWrite, type WriteContext } from './write-context';
 
 type Data = Record<string, unknown>;
 
-interface LifecycleEvent {
-  model: { uid: string };
-  params: WriteParams & { select?: unknown };
+interface LifecycleEvent extends WriteEvent {
+  params: WriteEvent['params'] & { data?: Data; select?: unknown };
   result?: unknown;
 }
 
-interface BulkCreateEvent {
-  model: { uid: string };
+interface BulkCreateEvent extends WriteEvent {
   params: { data?: Data[] };
 }
 
@@ -40,9 +33,8 @@ const trackCreated = async (
       changes.set(giveDocumentId(context.strapi, watched.uid, data), newRecord(tags));
     }
   }
-  // A further row (a published one, another language) of a document that may exist.
   const impact = { ...impactOf(watched, 'update', null), tags: watched.source.tags !== null };
-  await trackDocuments(context, watched, given, impact);
+  await trackGiven(context, watched, given, impact);
 };
 
 /** Whether the row that the host returns from a create is all there is to know of the record. */
@@ -77,29 +69,32 @@ const keepRow = (context: WriteContext, watched: WatchedSource, event: Lifecycle
 export const watchWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
   const sourcesOf = (uid: string): readonly WatchedSource[] => plan.byUid.get(uid) ?? [];
 
-  const beforeCreate = async (uid: string, rows: Data[]): Promise<void> => {
+  const beforeCreate = async (event: WriteEvent, rows: Data[]): Promise<void> => {
     const context = trackedWrite();
     if (!context) return;
+    const { uid } = event.model;
     for (const watched of sourcesOf(uid)) {
       const impact = impactOf(watched, 'create', null);
       if (await isSubscribed(context, watched, impact)) await trackCreated(context, watched, rows);
     }
-    for (const data of rows) await trackRelated(context, plan, uid, 'create', { data });
+    for (const data of rows) await trackRelated(context, plan, 'create', event, data);
   };
 
   const beforeChange = async (
     action: 'update' | 'delete',
-    { model: { uid }, params }: LifecycleEvent
+    event: LifecycleEvent
   ): Promise<void> => {
     const context = trackedWrite();
     if (!context) return;
+    const { model, params } = event;
+    const { uid } = model;
     for (const watched of sourcesOf(uid)) {
       const impact = impactOf(watched, action, action === 'update' ? (params.data ?? {}) : null);
       if (await isSubscribed(context, watched, impact)) {
-        await trackMatching(context, watched, params, impact);
+        await trackMatching(context, watched, event, impact);
       }
     }
-    await trackRelated(context, plan, uid, action, params);
+    await trackRelated(context, plan, action, event, params.data ?? {});
   };
 
   const afterCreate = (event: LifecycleEvent): void => {
@@ -110,11 +105,11 @@ export const watchWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) 
 
   const subscriber = {
     models: [...plan.uids],
-    beforeCreate: ({ model, params }: LifecycleEvent) =>
-      beforeCreate(model.uid, params.data ? [params.data] : []),
+    beforeCreate: (event: LifecycleEvent) =>
+      beforeCreate(event, event.params.data ? [event.params.data] : []),
     afterCreate,
-    beforeCreateMany: ({ model, params }: BulkCreateEvent) =>
-      beforeCreate(model.uid, Array.isArray(params.data) ? params.data : []),
+    beforeCreateMany: (event: BulkCreateEvent) =>
+      beforeCreate(event, Array.isArray(event.params.data) ? event.params.data : []),
     beforeUpdate: (event: LifecycleEvent) => beforeChange('update', event),
     beforeUpdateMany: (event: LifecycleEvent) => beforeChange('update', event),
     beforeDelete: (event: LifecycleEvent) => beforeChange('delete', event),

@@ -1,48 +1,39 @@
 import { connectedIds, relationInput, type RowId } from '../mapping/relation-input';
 import { documentIdsOf, inChunks, type Where } from '../../../database/matching-documents';
+import { type WriteEvent, writtenRows } from '../../../database/written-rows';
 import type { WatchedRelation, WatchPlan } from '../mapping/watched-types';
 import { impactOf, isSubscribed, trackDocuments } from './tracked-changes';
 import type { WriteContext } from './write-context';
 
-export interface WriteParams {
-  where?: Where;
-  filters?: unknown;
-  _q?: unknown;
-  data?: Record<string, unknown>;
-}
+type Data = Record<string, unknown>;
+type Action = 'create' | 'update' | 'delete';
 
 const withIds = (ids: readonly RowId[]): Where[] =>
   inChunks(ids).map((chunk) => ({ id: { $in: chunk } }));
 
-/** Records that are linked to one that the write's own condition matches. */
-const linkedToWritten = ({ attribute }: WatchedRelation, params: WriteParams): Where => {
-  // A condition that cannot be nested gives way to a wider one: what does not change has no event.
-  const nested = params.where && !params.filters && !params._q ? params.where : null;
-  return { [attribute]: nested ?? { id: { $notNull: true } } };
-};
+/** What a write edits of a relation's other end; null: nothing. */
+interface EditedEnd {
+  /** Records that are linked to a written one may lose it. */
+  unlinks: boolean;
+  /** Records that are named. */
+  ids: readonly RowId[];
+}
 
-/** Records whose relation changes because the write edits its other end. */
-const changedFromOtherEnd = (
-  relation: WatchedRelation,
-  action: 'create' | 'update',
-  params: WriteParams
-): Where[] => {
-  const value = relation.inverse ? params.data?.[relation.inverse] : undefined;
-  if (value === undefined) return [];
+const editedEnd = (relation: WatchedRelation, action: Action, data: Data): EditedEnd | null => {
+  if (action === 'delete') return { unlinks: true, ids: [] };
+  const value = relation.inverse ? data[relation.inverse] : undefined;
+  if (value === undefined) return null;
   const { replaces, ids } = relationInput(value);
   // An end that has room for one link gives up the one it had, even where one is only "connected".
   const unlinks = replaces || (relation.exclusive && connectedIds(value).length > 0);
-  return unlinks && action === 'update'
-    ? [linkedToWritten(relation, params), ...withIds(ids)]
-    : withIds(ids);
+  return { unlinks: unlinks && action === 'update', ids };
 };
 
-/** Records that lose a link because the write gives it to another record of their own type. */
-const losingToWritten = ({ attribute }: WatchedRelation, { data }: WriteParams): Where[] => {
-  const value = data?.[attribute];
-  if (value === undefined) return [];
-  return withIds(connectedIds(value)).map((where) => ({ [attribute]: where }));
-};
+const linked = ({ attribute }: WatchedRelation, wheres: readonly Where[]): Where[] =>
+  wheres.map((where) => ({ [attribute]: where }));
+
+const isHeard = ({ watched, attribute }: WatchedRelation, context: WriteContext) =>
+  isSubscribed(context, watched, impactOf(watched, 'update', { [attribute]: [] }));
 
 /** Tracks the watched records that match any of the conditions: their relation may change. */
 const trackWhere = async (
@@ -50,9 +41,7 @@ const trackWhere = async (
   { watched, attribute }: WatchedRelation,
   conditions: readonly Where[]
 ): Promise<void> => {
-  if (conditions.length === 0) return;
   const impact = impactOf(watched, 'update', { [attribute]: [] });
-  if (!(await isSubscribed(context, watched, impact))) return;
   for (const where of conditions) {
     for await (const ids of documentIdsOf(context.strapi, watched.uid, { where })) {
       await trackDocuments(context, watched, ids, impact);
@@ -64,24 +53,31 @@ const trackWhere = async (
  * Tracks the records that a write changes without naming them. They are at the other end of a
  * relation that it edits: a tag that takes contacts on, a company that is deleted. Or they are at the
  * same end, where a record has one holder at most: the host takes it from the previous holder without
- * a lifecycle.
+ * a lifecycle. The written rows are locked first: whoever links a record to one that is being deleted
+ * waits, or has done so before the records are looked for.
  */
 export const trackRelated = async (
   context: WriteContext,
   plan: WatchPlan,
-  uid: string,
-  action: 'create' | 'update' | 'delete',
-  params: WriteParams
+  action: Action,
+  event: WriteEvent,
+  data: Data
 ): Promise<void> => {
+  const { uid } = event.model;
   for (const relation of plan.relationsByTarget.get(uid) ?? []) {
-    const conditions =
-      action === 'delete'
-        ? [linkedToWritten(relation, params)]
-        : changedFromOtherEnd(relation, action, params);
+    const edited = editedEnd(relation, action, data);
+    if (!edited || !(await isHeard(relation, context))) continue;
+    const written = edited.unlinks ? await writtenRows(context.strapi, event) : [];
+    const unlinked = linked(relation, withIds(written.map(({ id }) => id)));
+    const conditions = [...unlinked, ...withIds(edited.ids)];
     await trackWhere(context, relation, conditions);
   }
   if (action === 'delete') return;
   for (const relation of plan.exclusiveRelations.get(uid) ?? []) {
-    await trackWhere(context, relation, losingToWritten(relation, params));
+    const value = data[relation.attribute];
+    const ids = value === undefined ? [] : connectedIds(value);
+    // Records that lose a link because the write gives it to another record of their own type.
+    if (ids.length === 0 || !(await isHeard(relation, context))) continue;
+    await trackWhere(context, relation, linked(relation, withIds(ids)));
   }
 };

@@ -3,6 +3,12 @@ import { errorText } from '../../../runtime/error-text';
 import { type Before, KIND_RULES, type WriteImpact } from '../../rules';
 import type { Entry } from '../mapping/mapping';
 import { documentIdsOf, inChunks, type Where } from '../../../database/matching-documents';
+import {
+  existingOf,
+  lockVersions,
+  lockWritten,
+  type WriteEvent,
+} from '../../../database/written-rows';
 import { type Reading, readRows } from '../mapping/rows';
 import { serialize, tagsOf } from '../mapping/serialize';
 import type { WatchedSource } from '../mapping/watched-types';
@@ -151,7 +157,10 @@ const trackAgain = (
     return !isKnown(change, watched, reading);
   });
 
-/** Tracks documents that are about to change, reading of each what is not known yet. */
+/**
+ * Tracks documents that are about to change, reading of each what is not known yet. Each is locked
+ * before it is read: of two writers that overlap, the second one compares with what the first one left.
+ */
 export const trackDocuments = async (
   context: WriteContext,
   watched: WatchedSource,
@@ -163,7 +172,13 @@ export const trackDocuments = async (
   const unread = trackAgain(changes, watched, documentIds, reading);
   for (const ids of inChunks(unread)) {
     const where = { documentId: { $in: ids } };
-    const rows = await readRows(context.strapi, watched, where, reading);
+    if (watched.draftAndPublish || watched.localized) {
+      await lockVersions(context.strapi, watched.uid, ids);
+    }
+    const rows = await readRows(context.strapi, watched, where, reading, {
+      lock: true,
+      orderBy: { id: 'asc' },
+    });
     const byId = new Map(rows.map((row) => [String(row.documentId), row]));
     // In the order of the write, not in the order in which the database answers.
     for (const id of ids) {
@@ -174,39 +189,49 @@ export const trackDocuments = async (
   }
 };
 
-interface Condition {
-  where?: Where;
-  filters?: unknown;
-  _q?: unknown;
-}
-
-/** The condition of a write that names one row, where that row is all there is of its document. */
-const oneRow = (watched: WatchedSource, { where, filters, _q }: Condition): Where | null => {
-  if (!where || filters || _q || watched.draftAndPublish || watched.localized) return null;
-  const isOne =
-    Object.keys(where).length === 1 &&
-    ['number', 'string'].includes(typeof (where.id ?? where.documentId));
-  return isOne ? where : null;
+/**
+ * Tracks documents of which rows are about to be created: new ones, or a further row (a published one,
+ * another language) of one that is there.
+ */
+export const trackGiven = async (
+  context: WriteContext,
+  watched: WatchedSource,
+  documentIds: readonly string[],
+  impact: WriteImpact
+): Promise<void> => {
+  if (documentIds.length === 0) return;
+  const changes = context.changesOf(watched);
+  const unknown = documentIds.filter((id) => !changes.has(id));
+  const existing = new Set(await existingOf(context.strapi, watched.uid, unknown));
+  const { tags } = readingBefore(watched, impact);
+  for (const id of unknown) if (!existing.has(id)) changes.set(id, newRecord(tags));
+  await trackDocuments(context, watched, documentIds, impact);
 };
 
-/**
- * Tracks the documents that a write's own condition matches. A single row is locked as it is read:
- * two writes that subscribe a contact at the same moment must not both find it not subscribed.
- */
+/** Tracks the documents that a write changes, by its own condition. */
 export const trackMatching = async (
   context: WriteContext,
   watched: WatchedSource,
-  condition: Condition,
+  event: WriteEvent,
   impact: WriteImpact
 ): Promise<void> => {
-  const where = oneRow(watched, condition);
-  if (where && context.changesOf(watched).size === 0) {
+  const { strapi } = context;
+  const locked = await lockWritten(strapi, event);
+  if (locked) {
+    const ids = [...new Set(locked.map(({ documentId }) => documentId))];
+    await trackDocuments(context, watched, ids, impact);
+    return;
+  }
+  // One row, by its id: it is locked as it is read.
+  const where = event.params.where as Where;
+  const isWhole = !watched.draftAndPublish && !watched.localized;
+  if (isWhole && context.changesOf(watched).size === 0) {
     const reading = readingBefore(watched, impact);
-    const rows = await readRows(context.strapi, watched, where, reading, { lock: true });
+    const rows = await readRows(strapi, watched, where, reading, { lock: true });
     for (const row of rows) remember(context, watched, row, reading);
     return;
   }
-  for await (const ids of documentIdsOf(context.strapi, watched.uid, condition)) {
+  for await (const ids of documentIdsOf(strapi, watched.uid, { where })) {
     await trackDocuments(context, watched, ids, impact);
   }
 };

@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, table } from '../../../database/connection';
+import { existingOf } from '../../../database/written-rows';
 import type { PlainTable } from '../../../database/tables/plain-tables';
 import type { Before } from '../../rules';
 import type { WatchedSource } from '../mapping/watched-types';
@@ -55,11 +56,7 @@ export const unpublishedOf = async (
       await rowsOf(documentIds).delete();
     },
     async existing(documentIds) {
-      const rows = (await strapi.db
-        .queryBuilder(watched.uid)
-        .init({ select: ['id', 'documentId'], where: { documentId: { $in: [...documentIds] } } })
-        .execute()) as { documentId: string }[];
-      return new Set(rows.map(({ documentId }) => documentId));
+      return new Set(await existingOf(strapi, watched.uid, documentIds));
     },
   };
 };

@@ -1,5 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { inTransaction } from '../../../database/connection';
+import { inTurn, openingFresh } from '../../../database/transactions';
+import { inTrackedUnit } from '../../../database/unit-of-work';
 import type { WatchedSource, WatchPlan } from '../mapping/watched-types';
 import { publishChanges } from '../publish/publish-changes';
 import { impactOf, isSubscribed, trackDocuments } from './tracked-changes';
@@ -11,18 +13,16 @@ import { inWriteContext, trackedWrite, type WriteContext } from './write-context
  */
 const track = async <T>(context: WriteContext, work: () => Promise<T>): Promise<T> => {
   if (context.isTracking) return work();
-  return inTransaction(context.strapi, async () => {
+  const tracked = async (): Promise<T> => {
     context.isTracking = true;
     try {
-      const result = await work();
+      return await work();
+    } finally {
       // What publishing writes (the sender of a form) are writes of their own.
       context.isTracking = false;
-      await publishChanges(context);
-      return result;
-    } finally {
-      context.isTracking = false;
     }
-  });
+  };
+  return inTrackedUnit(context.strapi, tracked, () => publishChanges(context));
 };
 
 /**
@@ -78,28 +78,30 @@ const isOwn = (plan: WatchPlan, uid: string): boolean =>
  * calls the lifecycles. An event queued there could be kept while its write fails, or the other way
  * round. Only the document service brings a transaction along. So the entity manager's own methods
  * are wrapped, for watched types alone.
- * @returns a function that unwraps them.
+ * @returns a function after which they do nothing of that.
  */
 export const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
   const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
-  const originals = new Map<Method, Write>();
+  let isOn = true;
   for (const method of METHODS) {
     const original = manager[method];
-    originals.set(method, original);
     manager[method] = function write(this: unknown, uid, params) {
       const run = () => original.call(manager, uid, params);
-      if (trackedWrite() || !concerns(plan, method, uid, params)) return run();
+      if (!isOn || trackedWrite() || !concerns(plan, method, uid, params)) return run();
       const events = plan.eventsByUid.get(uid) ?? [];
-      return inWriteContext(strapi, { compound: false, events }, async (context) => {
-        if (await mayHaveEvents(plan, context, uid)) return track(context, run);
-        // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
-        // more than one statement, because it keeps derived columns up to date.
-        return isOwn(plan, uid) ? inTransaction(strapi, run) : run();
-      });
+      return inTurn(strapi, () =>
+        inWriteContext(strapi, { compound: false, events }, async (context) => {
+          if (await mayHaveEvents(plan, context, uid)) return track(context, run);
+          // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
+          // more than one statement, because it keeps derived columns up to date.
+          return isOwn(plan, uid) ? inTransaction(strapi, run) : run();
+        })
+      );
     };
   }
+  // Others may have wrapped them since, so they stay.
   return () => {
-    for (const [method, original] of originals) manager[method] = original;
+    isOn = false;
   };
 };
 
@@ -150,13 +152,15 @@ export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void
     const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
     if (!ACTIONS.has(call.action) || (!compound && sources.length === 0)) return next();
     const events = plan.eventsByUid.get(call.uid) ?? [];
-    return inWriteContext(strapi, { compound, events }, (context) => {
-      if (!compound) return next();
-      return track(context, async () => {
-        await trackNamedDocument(context, sources, call);
-        return next();
-      });
-    });
+    return inTurn(strapi, () =>
+      inWriteContext(strapi, { compound, events }, (context) => {
+        if (!compound) return openingFresh(async () => next());
+        return track(context, async () => {
+          await trackNamedDocument(context, sources, call);
+          return next();
+        });
+      })
+    );
   });
   return () => void (remove as () => void)();
 };

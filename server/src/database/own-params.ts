@@ -1,0 +1,37 @@
+import type { Core } from '@strapi/strapi';
+
+const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
+
+type Method = (typeof METHODS)[number];
+type Params = Record<string, unknown>;
+type Write = (uid: string, params?: Params) => Promise<unknown>;
+
+const types = new WeakMap<object, Set<string>>();
+
+const copyOf = (data: unknown): unknown => {
+  if (Array.isArray(data)) return data.map(copyOf);
+  return typeof data === 'object' && data !== null ? { ...data } : data;
+};
+
+/**
+ * Has each write to these types work on a copy of what its caller gave: ids and dates that lifecycles
+ * add would else be in the caller's own object, and in the next row that is made of it.
+ */
+export const copyParamsOf = (strapi: Core.Strapi, uids: readonly string[]): void => {
+  const known = types.get(strapi.db);
+  if (known) {
+    for (const uid of uids) known.add(uid);
+    return;
+  }
+  const copied = new Set(uids);
+  types.set(strapi.db, copied);
+  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
+  for (const method of METHODS) {
+    const original = manager[method];
+    manager[method] = function write(this: unknown, uid, params) {
+      if (!copied.has(uid) || !params) return original.call(manager, uid, params);
+      const own = 'data' in params ? { ...params, data: copyOf(params.data) } : { ...params };
+      return original.call(manager, uid, own);
+    };
+  }
+};

@@ -1,0 +1,434 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { describeDatabaseError, isDatabaseError } from './errors/database-error';
+
+/** One transaction of the site, whoever opened it. */
+interface Transaction {
+  readonly trx: Knex.Transaction;
+  /** Each of its statements reads what is committed by then, not what was when it first read. */
+  readonly isFresh: boolean;
+  /** The plugin opened it: without the plugin, its statements would have none. */
+  readonly isOurs: boolean;
+  /** The database has rolled it back by itself: statements and a commit would say something else. */
+  lost: Error | null;
+  /** Its last error, unless it went back to before that. */
+  fault: unknown;
+  readonly settled: Promise<void>;
+  settle(): void;
+  isCommitted: boolean;
+}
+
+/** Statements that belong together: a write with its events. The outermost one is the transaction. */
+interface Unit {
+  readonly transaction: Transaction;
+  readonly parent: Unit | null;
+  /** Ends with the last one that takes a turn in this unit. */
+  last: Promise<void>;
+  /** false: nothing more begins in it. */
+  isOpen: boolean;
+  /** The database went back to before it. */
+  isUndone: boolean;
+  /** Why it must not be committed. */
+  doom: Error | null;
+}
+
+/** The transaction is rolled back, though whoever is at work in it may have caught the reason. */
+export class LostTransactionError extends Error {
+  /** Of the error that did it, where there was one. */
+  readonly code: string | undefined;
+
+  constructor(cause: unknown, what = 'The database rolled the transaction back') {
+    const { code } = (cause ?? {}) as { code?: unknown };
+    // What the database said itself may hold a statement and its values.
+    const reason = isDatabaseError(cause) ? `: ${describeDatabaseError(cause)}` : '';
+    super(`${what}${reason}`);
+    this.name = 'LostTransactionError';
+    this.code = typeof code === 'string' ? code : undefined;
+  }
+}
+
+interface QueryObject {
+  sql: string;
+  response?: unknown;
+}
+
+/** What is used of a client of knex's. */
+interface QueryClient {
+  driverName: string;
+  query(connection: unknown, statement: string | QueryObject): Promise<QueryObject>;
+  _query(connection: unknown, statement: QueryObject): Promise<QueryObject>;
+  acquireConnection(): Promise<unknown>;
+  releaseConnection(connection: unknown): Promise<void>;
+}
+
+type Ending = (value?: unknown) => Promise<unknown>;
+
+/** What is used of a transaction of knex's. */
+interface Transactor {
+  client: QueryClient;
+  executionPromise: Promise<unknown>;
+  isCompleted(): boolean;
+  commit: Ending;
+  rollback: Ending;
+}
+
+interface HostTools {
+  trx: Knex.Transaction;
+  commit(): Promise<void>;
+  rollback(): Promise<void>;
+  onCommit(callback: () => void): void;
+  onRollback(callback: () => void): void;
+}
+
+interface Handle {
+  commit(): Promise<void>;
+  rollback(): Promise<void>;
+  get(): Knex.Transaction;
+}
+
+type Work = (tools: HostTools) => unknown;
+type Open = (work?: Work) => Promise<unknown>;
+
+const units = new AsyncLocalStorage<Unit>();
+const opening = new AsyncLocalStorage<{ isOurs: boolean }>();
+const newest = new AsyncLocalStorage<true>();
+const transactions = new WeakMap<object, Transaction>();
+
+/** Errors after which MySQL and MariaDB have rolled back the transaction, not the statement alone. */
+const ENDS_TRANSACTION = new Set(['ER_LOCK_DEADLOCK', 'ER_CHECKREAD']);
+
+const hasEnded = (connection: unknown): boolean =>
+  (connection as { inTransaction?: boolean }).inTransaction === false;
+
+/** Takes note of an error of a statement, which may have ended the whole transaction. */
+const noteFault = (transaction: Transaction, connection: unknown, error: unknown): void => {
+  transaction.fault ??= error;
+  const { code } = error as { code?: unknown };
+  const { driverName } = (transaction.trx as unknown as Transactor).client;
+  // Where the disk is full, or cannot be written, SQLite may end the transaction by itself.
+  const isOver =
+    driverName === 'better-sqlite3' ? hasEnded(connection) : ENDS_TRANSACTION.has(String(code));
+  if (isOver) transaction.lost ??= new LostTransactionError(error);
+};
+
+const LOCKS = /\b(?:for update|for share|lock in share mode)\b/i;
+
+/** A locking read sees what is committed now; see `readNewest`. */
+const asNewest = (transaction: Transaction, statement: string | QueryObject) => {
+  if (transaction.isFresh || typeof statement === 'string' || !newest.getStore()) return statement;
+  const { sql } = statement;
+  if (!/^\s*select\b/i.test(sql) || LOCKS.test(sql)) return statement;
+  return { ...statement, sql: `${sql} lock in share mode` };
+};
+
+/**
+ * Runs a statement of a transaction that has been committed on a connection of its own: it is of work
+ * that nobody waited for, which without the plugin would have had no transaction.
+ */
+const runLate = async (
+  strapi: Core.Strapi,
+  statement: string | QueryObject
+): Promise<QueryObject> => {
+  const pool = (strapi.db.connection as unknown as { client: QueryClient }).client;
+  const connection = await pool.acquireConnection();
+  try {
+    return await pool.query(connection, statement);
+  } finally {
+    await pool.releaseConnection(connection);
+  }
+};
+
+/**
+ * Watches the statements of a transaction. knex resolves a COMMIT that was refused, PostgreSQL answers
+ * one of a failed transaction with ROLLBACK, and after a deadlock MySQL runs what follows without any
+ * transaction: none of these is taken for a commit.
+ */
+const watch = (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  given: Pick<Transaction, 'isFresh' | 'isOurs'>
+): Transaction => {
+  let settle = (): void => {};
+  const settled = new Promise<void>((resolve) => {
+    settle = resolve;
+  });
+  const transaction: Transaction = {
+    ...given,
+    trx,
+    lost: null,
+    fault: null,
+    settled,
+    settle,
+    isCommitted: false,
+  };
+  transactions.set(trx, transaction);
+  const transactor = trx as unknown as Transactor;
+  const { client } = transactor;
+  const isMysql = strapi.db.dialect.client === 'mysql';
+  const query = client.query.bind(client);
+
+  client.query = async (connection, statement) => {
+    const sql = typeof statement === 'string' ? statement : statement.sql;
+    if (transaction.isOurs && transactor.isCompleted()) {
+      await transaction.settled;
+      if (transaction.isCommitted) return runLate(strapi, statement);
+    }
+    if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
+    try {
+      const answer = await query(
+        connection,
+        isMysql ? asNewest(transaction, statement) : statement
+      );
+      const { command } = (answer?.response ?? {}) as { command?: unknown };
+      if (sql === 'COMMIT;' && command === 'ROLLBACK') {
+        throw new LostTransactionError(transaction.fault);
+      }
+      if (/^ROLLBACK TO /i.test(sql)) transaction.fault = null;
+      return answer;
+    } catch (error) {
+      noteFault(transaction, connection, error);
+      // SQLite leaves a transaction open whose commit it refuses.
+      if (sql === 'COMMIT;' && client.driverName === 'better-sqlite3' && !hasEnded(connection)) {
+        await client._query(connection, { sql: 'ROLLBACK' }).catch(() => {});
+      }
+      throw error;
+    }
+  };
+
+  const { commit, rollback } = transactor;
+  transactor.commit = async (value) => {
+    const failure = transactor.executionPromise.then(
+      () => null,
+      (error: unknown) => ({ error })
+    );
+    try {
+      const answer = await commit(value);
+      const failed = await failure;
+      if (failed) throw failed.error;
+      transaction.isCommitted = true;
+      return answer;
+    } finally {
+      transaction.settle();
+    }
+  };
+  transactor.rollback = async (error) => {
+    try {
+      return await rollback(error);
+    } finally {
+      transaction.settle();
+    }
+  };
+  return transaction;
+};
+
+const unitOf = (transaction: Transaction, parent: Unit | null): Unit => ({
+  transaction,
+  parent,
+  last: Promise.resolve(),
+  isOpen: true,
+  isUndone: false,
+  doom: null,
+});
+
+/** Resolves when all that takes turns in a unit has ended, also what began meanwhile. */
+const allEnded = async (unit: Unit): Promise<void> => {
+  for (;;) {
+    const { last } = unit;
+    await last;
+    if (unit.last === last) return;
+  }
+};
+
+/** The unit that a new one is a part of: the innermost of the context that goes on. */
+const currentUnit = (strapi: Core.Strapi): Unit | null => {
+  if (!strapi.db.inTransaction()) return null;
+  let unit = units.getStore() ?? null;
+  while (unit?.parent && !unit.isOpen) unit = unit.parent;
+  return unit;
+};
+
+/** The transaction of the current context; null where there is none. */
+const currentTransaction = (strapi: Core.Strapi): Transaction | null =>
+  currentUnit(strapi)?.transaction ?? null;
+
+const isUndone = (unit: Unit | null): boolean =>
+  unit !== null && (unit.isUndone || isUndone(unit.parent));
+
+/** What the host gives to the work of a transaction, for every part of it. */
+const toolsOf = ({ trx, onCommit, onRollback }: HostTools): HostTools => ({
+  trx,
+  // A part does not end the whole.
+  commit: async () => {},
+  rollback: async () => {},
+  onCommit: (callback) => {
+    const unit = units.getStore() ?? null;
+    onCommit(() => {
+      if (!isUndone(unit)) callback();
+    });
+  },
+  onRollback,
+});
+
+/** Runs the work of a transaction, to the end of all that takes turns in it. */
+const runWhole = async (root: Unit, work: () => unknown): Promise<unknown> => {
+  try {
+    const result = await work();
+    await allEnded(root);
+    if (root.doom) throw new LostTransactionError(root.doom, 'The transaction was rolled back');
+    return result;
+  } finally {
+    // Units that wait for their turn fail; one that is under way ends before the rollback.
+    root.isOpen = false;
+    await allEnded(root);
+  }
+};
+
+const watched = new WeakSet<object>();
+
+/**
+ * Watches every transaction of the site: takes no rollback for a commit, lets parts of one take turns,
+ * and has those that the plugin opens read what is committed. To be called in `register`, before
+ * anything else opens one.
+ *
+ * A call within a transaction stays in the context of that: the host gives it one of its own, in which
+ * a finished transaction goes on for ever, so that work that nobody waits for would fail.
+ */
+export const watchTransactions = (strapi: Core.Strapi): void => {
+  const db = strapi.db as unknown as {
+    connection: Knex;
+    transaction: Open;
+    dialect: { client: string };
+  };
+  if (watched.has(db)) return;
+  watched.add(db);
+  const open = db.transaction;
+  const parts = new WeakMap<Transaction, HostTools>();
+  /** The host's own method opens it, with another isolation. */
+  const fresh: object = Object.create(db, {
+    connection: {
+      get: () => ({
+        transaction: () =>
+          (db.connection.transaction as (work: undefined, settings: object) => unknown)(undefined, {
+            isolationLevel: 'read committed',
+          }),
+      }),
+    },
+  }) as object;
+
+  db.transaction = async (work) => {
+    if (strapi.db.inTransaction()) {
+      const tools = parts.get(currentTransaction(strapi) as Transaction);
+      return work && tools ? work(tools) : open.call(db, work);
+    }
+    const opened = opening.getStore();
+    const isFresh = db.dialect.client === 'mysql' && opened !== undefined;
+    const given = { isFresh, isOurs: opened?.isOurs ?? false };
+    const host = isFresh ? fresh : db;
+    if (!work) {
+      const handle = (await open.call(host)) as Handle;
+      watch(strapi, handle.get(), given);
+      return handle;
+    }
+    return open.call(host, (tools: HostTools) => {
+      const transaction = watch(strapi, tools.trx, given);
+      const { commit, rollback, ...shared } = tools;
+      const own = toolsOf(tools);
+      parts.set(transaction, own);
+      const root = unitOf(transaction, null);
+      return units.run(root, () =>
+        runWhole(root, () => work({ ...shared, ...own, commit, rollback }))
+      );
+    });
+  };
+};
+
+/** Has a transaction that `work` opens first be one of the plugin's: with fresh reads on MySQL. */
+export const openingOurs = <T>(work: () => T): T => opening.run({ isOurs: true }, work);
+
+/** The same for one that the host opens in `work` in any case. */
+export const openingFresh = <T>(work: () => T): T => opening.run({ isOurs: false }, work);
+
+/**
+ * Runs `work` so that what it reads is what is committed now. On MySQL a transaction goes on reading
+ * what was there when it first read, also after it has waited for a lock; in one that the plugin did
+ * not open, its reads are locking ones, which do not. Only for rows that are to be written, and for
+ * what belongs to them.
+ */
+export const readNewest = <T>(strapi: Core.Strapi, work: () => T): T =>
+  strapi.db.dialect.client === 'mysql' && strapi.db.inTransaction()
+    ? newest.run(true, work)
+    : work();
+
+/** Whether the database has rolled back the transaction that an executor is. */
+export const isLost = (executor: object): boolean => Boolean(transactions.get(executor)?.lost);
+
+/** Takes note of an error of a statement that did not come by way of knex. */
+export const noteFaultOf = (executor: object, connection: unknown, error: unknown): void => {
+  const transaction = transactions.get(executor);
+  if (transaction) noteFault(transaction, connection, error);
+};
+
+/** A turn's own means. */
+export interface Turn {
+  /** Resolves when all that was begun in it has ended. */
+  ended(): Promise<void>;
+  /** Lets nothing more begin in it; what was to follow its commit does not. To be called before the database goes back. */
+  undo(): Promise<void>;
+  /** Whether the database has rolled back the whole transaction. */
+  isLost(): boolean;
+}
+
+/** Without a transaction nobody has to wait. */
+const ALONE: Turn = { ended: async () => {}, undo: async () => {}, isLost: () => false };
+
+/**
+ * Runs a part of the current transaction as a whole: of several that were begun side by side, each
+ * begins when the one before it has ended. What is begun within one is a part of that, and takes turns
+ * with the others in it. Outside of a transaction it runs at once.
+ * @throws LostTransactionError where the transaction was rolled back while it waited
+ */
+export const inTurn = async <T>(
+  strapi: Core.Strapi,
+  work: (turn: Turn) => Promise<T>
+): Promise<T> => {
+  const parent = currentUnit(strapi);
+  if (!parent) return work(ALONE);
+  const { transaction } = parent;
+  if (!parent.isOpen) {
+    await transaction.settled;
+    if (transaction.isCommitted) return work(ALONE);
+    throw new LostTransactionError(null, 'The transaction was rolled back');
+  }
+  const unit = unitOf(transaction, parent);
+  const before = parent.last;
+  let leave = (): void => {};
+  parent.last = new Promise((resolve) => {
+    leave = resolve;
+  });
+  try {
+    await before;
+    if (!parent.isOpen) throw new LostTransactionError(null, 'The transaction was rolled back');
+    const turn: Turn = {
+      ended: () => allEnded(unit),
+      undo: () => {
+        unit.isOpen = false;
+        unit.isUndone = true;
+        return allEnded(unit);
+      },
+      isLost: () => transaction.lost !== null,
+    };
+    return await units.run(unit, () => work(turn));
+  } finally {
+    await allEnded(unit);
+    unit.isOpen = false;
+    if (unit.doom && !unit.isUndone) parent.doom ??= unit.doom;
+    leave();
+  }
+};
+
+/** Has the current transaction roll back in the end, whoever catches the error. */
+export const doom = (strapi: Core.Strapi, error: unknown): void => {
+  const unit = currentUnit(strapi);
+  if (unit) unit.doom ??= error instanceof Error ? error : new Error(String(error));
+};

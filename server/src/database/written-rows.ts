@@ -1,0 +1,229 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { inChunks, type Where } from './matching-documents';
+import { readNewest } from './transactions';
+
+/** A row that a write is about to change, locked. */
+export interface WrittenRow {
+  id: number;
+  documentId: string;
+  publishedAt?: unknown;
+}
+
+/** What the host tells of a write before it makes it. */
+export interface WriteEvent {
+  action: string;
+  model: { uid: string };
+  params: { where?: unknown; filters?: unknown; _q?: unknown; data?: unknown };
+}
+
+type Condition = Pick<WriteEvent['params'], 'where' | 'filters' | '_q'>;
+
+/** What is used of the host's query builder, which it does not type. */
+interface Query {
+  state: { joins: unknown[] };
+  processState(): void;
+  forUpdate(): Query;
+  first(): Query;
+  execute(): Promise<unknown>;
+}
+
+const TRIES = 10;
+/** More ids than this are written into the statement: a server takes only so many parameters. */
+const MANY = 1000;
+
+const and = (where: unknown, ...more: Where[]): Where => {
+  const given = (where ?? {}) as Where;
+  return { ...given, $and: [...((given.$and as unknown[] | undefined) ?? []), ...more] };
+};
+
+/** What the host goes by: `filters` and `_q` only where it deletes many. */
+const conditionOf = ({ action, params: { where, filters, _q } }: WriteEvent): Condition =>
+  action === 'beforeDeleteMany' ? { where, filters, _q } : { where };
+
+const isOfOne = ({ action }: WriteEvent): boolean =>
+  action === 'beforeUpdate' || action === 'beforeDelete';
+
+/** The id that a condition names, and nothing else; null where it names rows in another way. */
+export const idNamed = (where: unknown): number | string | null => {
+  const { id, ...others } = (where ?? {}) as Where;
+  const isOne = ['number', 'string'].includes(typeof id) && Object.keys(others).length === 0;
+  return isOne ? (id as number | string) : null;
+};
+
+const columnsOf = (strapi: Core.Strapi, uid: string): string[] => {
+  const { attributes } = strapi.db.metadata.get(uid);
+  return ['id', 'documentId', 'publishedAt'].filter((name) => name in attributes);
+};
+
+const queryOf = (strapi: Core.Strapi, uid: string, condition: Condition): Query =>
+  strapi.db
+    .queryBuilder(uid)
+    .init({ ...condition, select: columnsOf(strapi, uid) } as never) as unknown as Query;
+
+const idsIn = (strapi: Core.Strapi, ids: readonly number[]): Where => ({
+  id: { $in: ids.length > MANY ? (strapi.db.connection as Knex).raw(ids.join(',')) : ids },
+});
+
+const inOrder = (strapi: Core.Strapi, uid: string, condition: Condition): Query =>
+  strapi.db.queryBuilder(uid).init({
+    ...condition,
+    select: columnsOf(strapi, uid),
+    orderBy: { id: 'asc' },
+  } as never) as unknown as Query;
+
+/** SQLite has one writer at a time: whoever would write on what somebody else changed meanwhile fails. */
+const locksRows = (strapi: Core.Strapi): boolean => strapi.db.dialect.client !== 'sqlite';
+
+/** Locks rows in the order of their ids, so that two writers of the same rows wait, and never for each other. */
+const lockIds = async (
+  strapi: Core.Strapi,
+  uid: string,
+  ids: readonly number[]
+): Promise<WrittenRow[]> =>
+  (await inOrder(strapi, uid, { where: idsIn(strapi, ids) })
+    .forUpdate()
+    .execute()) as WrittenRow[];
+
+/** A condition on other tables cannot be locked by: the rows are, and then it is asked again. */
+const isPlain = (query: Query): boolean => {
+  query.processState();
+  return query.state.joins.length === 0;
+};
+
+const lockMany = async (
+  strapi: Core.Strapi,
+  uid: string,
+  condition: Condition
+): Promise<WrittenRow[]> => {
+  const query = inOrder(strapi, uid, condition);
+  if (isPlain(query)) return (await query.forUpdate().execute()) as WrittenRow[];
+  const found = (await query.execute()) as WrittenRow[];
+  if (found.length === 0 || !locksRows(strapi)) return found;
+  const locked = await lockIds(
+    strapi,
+    uid,
+    found.map(({ id }) => id)
+  );
+  const pin = idsIn(
+    strapi,
+    locked.map(({ id }) => id)
+  );
+  const again = { ...condition, where: and(condition.where, pin) };
+  return (await readNewest(strapi, () => inOrder(strapi, uid, again).execute())) as WrittenRow[];
+};
+
+/** The row that the host takes: the first that it finds. */
+const lockFirst = async (
+  strapi: Core.Strapi,
+  uid: string,
+  condition: Condition
+): Promise<WrittenRow[]> => {
+  const first = async (lock: boolean): Promise<WrittenRow | null> => {
+    const query = queryOf(strapi, uid, condition).first();
+    if (lock) query.forUpdate();
+    return (await readNewest(strapi, () => query.execute())) as WrittenRow | null;
+  };
+  const isAtOnce = !locksRows(strapi) || isPlain(queryOf(strapi, uid, condition));
+  for (let attempt = 0; attempt < TRIES; attempt += 1) {
+    const found = await first(isAtOnce);
+    if (found && isAtOnce) return [found];
+    if (!found) {
+      // PostgreSQL finds none where the one that it waited for matches no more.
+      if (!isAtOnce || !(await first(false))) return [];
+      continue;
+    }
+    await lockIds(strapi, uid, [found.id]);
+    const where = and(condition.where, { id: found.id });
+    const [still] = (await readNewest(strapi, () =>
+      queryOf(strapi, uid, { ...condition, where }).execute()
+    )) as WrittenRow[];
+    // Somebody has changed it meanwhile: another one may be the first now.
+    if (still) return [still];
+  }
+  return [];
+};
+
+const lockAndPin = async (strapi: Core.Strapi, event: WriteEvent): Promise<WrittenRow[]> => {
+  const { model, params } = event;
+  const condition = conditionOf(event);
+  const isEmpty = Object.keys((params.where ?? {}) as object).length === 0;
+  // The host refuses that.
+  if (isOfOne(event) && isEmpty) return [];
+  const lock = isOfOne(event) ? lockFirst : lockMany;
+  const rows = await lock(strapi, model.uid, condition);
+  const pin = idsIn(
+    strapi,
+    rows.map(({ id }) => id)
+  );
+  if (isOfOne(event) || isPlain(queryOf(strapi, model.uid, condition))) {
+    params.where = and(params.where, pin);
+  } else {
+    // Beside a condition on other tables the host would take their ids for the row's own.
+    params.where = pin;
+    delete params.filters;
+    delete params._q;
+  }
+  return rows;
+};
+
+const locked = new WeakMap<object, Promise<WrittenRow[]>>();
+
+/**
+ * The rows that a write is about to change, locked in the order of their ids until the transaction
+ * ends, and the write bound to them: what is read of them from here on is what the last writer left,
+ * and no row that comes to match meanwhile is changed unseen. Once a write; the copy of its parameters
+ * that lifecycles are given is changed (`own-params.ts`).
+ * @returns null where the write names one row by its id: whoever reads it locks it with that
+ */
+export const lockWritten = async (
+  strapi: Core.Strapi,
+  event: WriteEvent
+): Promise<readonly WrittenRow[] | null> => {
+  const { params } = event;
+  const known = locked.get(params);
+  if (known) return known;
+  const { filters, _q } = conditionOf(event);
+  if (!filters && !_q && idNamed(params.where) !== null) return null;
+  const rows = lockAndPin(strapi, event);
+  locked.set(params, rows);
+  return rows;
+};
+
+/** As `lockWritten`, the row too that a write names by its id. */
+export const writtenRows = async (
+  strapi: Core.Strapi,
+  event: WriteEvent
+): Promise<readonly WrittenRow[]> =>
+  (await lockWritten(strapi, event)) ??
+  lockIds(strapi, event.model.uid, [idNamed(event.params.where) as number]);
+
+/** Locks every row of documents: drafts, published ones, all languages. */
+export const lockVersions = async (
+  strapi: Core.Strapi,
+  uid: string,
+  documentIds: readonly string[]
+): Promise<void> => {
+  if (!locksRows(strapi)) return;
+  for (const ids of inChunks(documentIds)) {
+    await inOrder(strapi, uid, { where: { documentId: { $in: ids } } })
+      .forUpdate()
+      .execute();
+  }
+};
+
+/** Which of these documents have a row. Nothing is locked: on MySQL that would lock the gap of those that have none. */
+export const existingOf = async (
+  strapi: Core.Strapi,
+  uid: string,
+  documentIds: readonly string[]
+): Promise<string[]> => {
+  const found = new Set<string>();
+  for (const ids of inChunks(documentIds)) {
+    const rows = (await queryOf(strapi, uid, {
+      where: { documentId: { $in: ids } },
+    }).execute()) as WrittenRow[];
+    for (const { documentId } of rows) found.add(documentId);
+  }
+  return [...found];
+};
