@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../../database/connection';
+import { readLatest } from '../../database/latest';
 import { type AcceptedCount, withdrawCounts } from '../../stock/ledger';
 import type { Place } from '../../stock/levels';
 import { withdrawTrialCounts } from '../intake/trial-counts';
@@ -44,11 +45,13 @@ const queuedCounts = async (
   trx: Executor,
   except: readonly number[]
 ): Promise<AcceptedCount[]> => {
-  const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+  const query = table(strapi, trx, POS_EVENTS_TABLE)
     .select('id', 'effective_at', 'counted_places')
     .whereIn('state', QUEUED)
     .where({ kind: 'inventory', mode: 'live' })
-    .whereNotNull('counted_places')) as Pick<
+    .whereNotNull('counted_places');
+  // One that was accepted while the levels were waited for, too.
+  const rows = (await readLatest(strapi, query)) as Pick<
     PosEventRow,
     'id' | 'effective_at' | 'counted_places'
   >[];
