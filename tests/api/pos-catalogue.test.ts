@@ -1,6 +1,15 @@
 import { describeEach, oneDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
-import { admin, createItem, createTill, isoAgo, levelOf, settled, type Till } from './pos-till';
+import {
+  admin,
+  createItem,
+  createTill,
+  isoAgo,
+  levelOf,
+  saleBody,
+  settled,
+  type Till,
+} from './pos-till';
 
 jest.setTimeout(240_000);
 
@@ -62,6 +71,7 @@ describeEach(oneDatabase(), 'the catalogue of items', (database) => {
           name: 'title',
           price: 'stock',
           currency: 'barcode',
+          gtin: 'stock',
         },
       },
     });
@@ -199,7 +209,85 @@ describeEach(oneDatabase(), 'the catalogue of items', (database) => {
     expect(renamed.items).toMatchObject([{ sku: 'TEA', name: 'Green tea' }]);
     await query('delete', { where });
     const gone = await download(till, renamed.cursor);
-    expect(gone.items).toMatchObject([{ sku: 'LAMP', name: null, price: null, deleted: false }]);
+    // Not for sale any more, and for sale again once there is such a product.
+    expect(gone.items).toMatchObject([{ sku: 'LAMP', name: null, price: null, deleted: true }]);
+    await create('LAMP', 'Lamp again', 30, 'EUR');
+    const back = await download(till, gone.cursor);
+    expect(back.items).toMatchObject([{ sku: 'LAMP', price: 3000, deleted: false }]);
+  });
+
+  it('tells that the old article is deleted where an item has another SKU', async () => {
+    const till = await reader(site);
+    const { id } = await createItem(site, 'OLD-NAME', 4);
+    const before = await download(till);
+    await admin(site, 'PUT', `/items/${id}`, { sku: 'NEW-NAME' });
+    const told = await download(till, before.cursor, 1);
+    expect(told.items).toMatchObject([
+      { sku: 'OLD-NAME', gtin: null, deleted: true, stock: [{ quantity: 0 }] },
+      { sku: 'NEW-NAME', deleted: false, stock: [{ quantity: 4 }] },
+    ]);
+    // Another item of the old name is an article of its own.
+    await createItem(site, 'OLD-NAME', 1);
+    const again = await download(till, told.cursor);
+    expect(again.items).toMatchObject([{ sku: 'OLD-NAME', deleted: false }]);
+    const all = (await download(till)).items.filter(({ sku }) => /-NAME$/.test(sku));
+    expect(all.map(({ sku, deleted }) => [sku, deleted])).toEqual([
+      ['NEW-NAME', false],
+      ['OLD-NAME', false],
+    ]);
+  });
+
+  it('has one item of a product whose code changes, with its stock', async () => {
+    const till = await reader(site);
+    await query('create', { data: { articleNumber: 'CODE-1', title: 'Code', stock: 5 } });
+    const sale = await till.sale([['CODE-1', 1]]);
+    await settled(site, sale.body.event_id, 'applied');
+    const level = await levelOf(site, 'CODE-1');
+    const before = await download(till);
+    await query('update', {
+      where: { articleNumber: 'CODE-1' },
+      data: { articleNumber: 'CODE-2' },
+    });
+    const told = await download(till, before.cursor);
+    expect(told.items.map(({ sku, deleted }) => [sku, deleted])).toEqual([
+      ['CODE-1', true],
+      ['CODE-2', false],
+    ]);
+    const next = await till.sale([['CODE-2', 1]]);
+    await settled(site, next.body.event_id, 'applied');
+    expect(await levelOf(site, 'CODE-1')).toBeUndefined();
+    expect(await levelOf(site, 'CODE-2')).toBe((level ?? 0) - 1);
+    const late = await till.sale([['CODE-1', 1]]);
+    await settled(site, late.body.event_id, 'needs_mapping');
+  });
+
+  it('looks for no text in a number: a line waits that names no barcode of the site', async () => {
+    const till = await reader(site);
+    const gtins = ['no-number', '4006381333999', '99999999999999', '0x10', '1e3'];
+    const line_items = gtins.map((gtin) => ({ gtin, quantity: 1 }));
+    const tried = await till.send('validate', {
+      kind: 'sale',
+      body: { ...saleBody([]), line_items },
+    });
+    expect([tried.status, tried.body.unknown?.length]).toEqual([200, gtins.length]);
+    const sale = await till.sale([], { line_items });
+    await settled(site, sale.body.event_id, 'needs_mapping');
+  });
+
+  it.each([
+    [1_234_567, '01234567'],
+    [12_345, '00000000012345'],
+    [76_543_210, '0000076543210'],
+  ])('the number %d is the barcode %s', async (stock, gtin) => {
+    const till = await reader(site);
+    const articleNumber = `BARCODE-${stock}`;
+    const sale = await till.sale([], { line_items: [{ gtin, quantity: 1 }] });
+    await settled(site, sale.body.event_id, 'needs_mapping');
+    await query('create', { data: { articleNumber, title: 'Barcode', stock } });
+    await settled(site, sale.body.event_id, 'applied');
+    const again = await till.sale([], { line_items: [{ gtin: gtin.slice(-8), quantity: 1 }] });
+    await settled(site, again.body.event_id, 'applied');
+    expect(await levelOf(site, articleNumber)).toBe(-2);
   });
 
   it.each([
@@ -319,6 +407,38 @@ describeEach(oneDatabase(), 'the catalogue of items', (database) => {
     } finally {
       if (other !== site) await other.stop();
     }
+  });
+
+  it('starts anew where a backup took the place of what was told', async () => {
+    const till = await reader(site);
+    const { id } = await createItem(site, 'RESTORED', 1);
+    const early = await download(till);
+    const saved = await site.evaluate(async ({ strapi }) => {
+      const { connection } = strapi.db;
+      const rows = {} as Record<string, Record<string, unknown>[]>;
+      for (const name of ['catalogue', 'catalogue_head', 'catalogue_changes']) {
+        rows[name] = await connection(`switchboard_${name}`);
+      }
+      return rows;
+    });
+    await adjust(id, 1);
+    const late = await download(till, early.cursor);
+    expect(skusOf(late.items)).toEqual(['RESTORED']);
+    await site.evaluate(async ({ strapi }, rows) => {
+      const { connection } = strapi.db;
+      for (const [name, kept] of Object.entries(rows)) {
+        await connection(`switchboard_${name}`).delete();
+        if (kept.length > 0) await connection.batchInsert(`switchboard_${name}`, kept, 50);
+      }
+    }, saved);
+    await site.restart();
+    // Numbers that were told before are given to other changes.
+    for (let at = 0; at < 3; at += 1) await createItem(site, `AFTER-BACKUP-${at}`);
+    const anew = await download(till, late.cursor);
+    expect(skusOf(anew.items)).toEqual(skusOf((await download(till)).items));
+    const since = await download(till, early.cursor);
+    expect(skusOf(since.items)).toEqual(expect.arrayContaining(['AFTER-BACKUP-0']));
+    expect(since.items.length).toBeLessThan(anew.items.length);
   });
 
   it('has after the next boot what an older version changed', async () => {

@@ -22,6 +22,8 @@ import {
   catalogueHeadTable,
   catalogueTable,
   changesTable,
+  epochsTable,
+  retiredSkusTable,
 } from '../../server/src/stock/catalogue/tables';
 import {
   documentTable,
@@ -178,6 +180,8 @@ const TABLES: readonly PlainTable[] = [
   changesTable,
   catalogueTable,
   catalogueHeadTable,
+  epochsTable,
+  retiredSkusTable,
   {
     tableName: 'strapi_core_store_settings',
     attributes: { id: { type: 'increments' }, key: { type: 'string' }, value: { type: 'text' } },

@@ -143,6 +143,8 @@ const stock = z.strictObject({
   price: z.string().min(1).optional(),
   /** The name of an attribute, or a code that holds for all products. */
   currency: z.string().min(1).optional(),
+  /** What becomes of a number that the site writes into a product: an adjustment, or a 400. */
+  onProductWrite: z.enum(['adjust', 'refuse']).default('adjust'),
 });
 
 /** The kinds of CRM object that a site may map its own content type to. */

@@ -6,3 +6,5 @@ import { createHash } from 'node:crypto';
  */
 export const digestOf = (text: string): string =>
   createHash('sha256').update(text, 'utf8').digest('hex');
+
+export const skuDigest = (sku: string): string => digestOf(`sku:${sku}`);

@@ -7,14 +7,19 @@ import { createStockExplanationService } from './explanation-service';
 import { createStockGridService } from './grid';
 import { keepNumbering } from './catalogue/keep-numbering';
 import { markUnnumbered } from './catalogue/numbering';
-import { catalogueHeadTable, catalogueTable, changesTable } from './catalogue/tables';
-import { watchCatalogueProducts } from './catalogue/watch-products';
+import {
+  catalogueHeadTable,
+  catalogueTable,
+  changesTable,
+  epochsTable,
+  retiredSkusTable,
+} from './catalogue/tables';
 import { createItemImport } from './import/item-import';
 import { createItemsService } from './items-service';
-import { notifyItemsKnown } from './newly-known';
 import { createLevelsService } from './levels-service';
 import { ensureDefaultLocation } from './locations';
-import { checkProductMapping, watchProducts } from './product-mapping';
+import { checkProductMapping } from './product-mapping';
+import { watchProductWrites } from './product-writes';
 import { createRebuildService } from './rebuild';
 import { routes } from './routes';
 import { declareStockEvents } from './stock-events';
@@ -31,6 +36,8 @@ export const stock: Feature = {
     changesTable,
     catalogueTable,
     catalogueHeadTable,
+    retiredSkusTable,
+    epochsTable,
   ],
   services: {
     'stock-items': createItemsService,
@@ -52,8 +59,7 @@ export const stock: Feature = {
     checkProductMapping(strapi);
     await ensureDefaultLocation(strapi);
     await markUnnumbered(strapi);
-    watchCatalogueProducts(strapi);
     keepNumbering(strapi);
-    watchProducts(strapi, (products) => notifyItemsKnown(strapi, products));
+    watchProductWrites(strapi);
   },
 };

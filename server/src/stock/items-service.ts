@@ -8,10 +8,13 @@ import { inUniqueTransaction } from '../database/errors/duplicate';
 import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
 import { markChanged } from './catalogue/changes';
+import { claimSkus, retireSku } from './catalogue/retired-skus';
 import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation } from './inputs';
 import { gtinDigest, skuDigest } from './items';
 import { type LevelOpening, openLevels } from './ledger';
 import { notifyItemsKnown } from './newly-known';
+import { writeThrough } from './product-mapping';
+import { findProducts, mappingOf, wholePieces } from './products';
 import { defaultLocation, locationDigest, locationFromInput } from './locations';
 import { toItem, toLocation } from './serialize';
 import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from './tables';
@@ -132,6 +135,10 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
 
     createItem: ({ sku, gtin, name, low_at, opening }) =>
       inUniqueTransaction(strapi, async ({ trx }) => {
+        // A product of the site's own has its number as the opening, unless another one is given.
+        const [product] = mappingOf(strapi)?.quantity
+          ? await findProducts(strapi, trx, [sku], [], { lock: true })
+          : [];
         await checkNames(trx, null, { sku, gtin });
         const at = Date.now();
         await items(trx).insert({
@@ -148,20 +155,30 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
           .first()) as ItemRow;
         const places = new Set<number>();
         const openings: LevelOpening[] = [];
+        const item = Number(row.id);
+        const isGiven = opening.some(({ quantity }) => quantity !== 0);
+        const adopted = wholePieces(product?.quantity ?? null);
+        const main = Number((await defaultLocation(strapi, trx)).id);
         for (const [index, { location: named, quantity }] of opening.entries()) {
           const field = `opening.${index}.location`;
           const location = await locationFromInput(strapi, trx, named, field);
           if (places.has(location.id))
             throw fieldError(field, refusal('is named twice', 'named_twice'));
           places.add(location.id);
-          openings.push({ item: Number(row.id), location: Number(location.id), opening: quantity });
+          const isAdopted = !isGiven && Number(location.id) === main;
+          openings.push({
+            item,
+            location: Number(location.id),
+            opening: isAdopted ? adopted : quantity,
+          });
         }
-        if (openings.length === 0) {
+        if (openings.length === 0 || (!isGiven && adopted !== 0 && !places.has(main))) {
           // A new item is on the shelf's list at once, with nothing of it.
-          const { id: place } = await defaultLocation(strapi, trx);
-          openings.push({ item: Number(row.id), location: Number(place), opening: 0 });
+          openings.push({ item, location: main, opening: adopted });
         }
         await openLevels(strapi, trx, openings);
+        if (product) await writeThrough(strapi, trx, [{ item }]);
+        await claimSkus(strapi, trx, [sku]);
         await markChanged(strapi, trx, [Number(row.id)]);
         await notifyItemsKnown(strapi, [{ sku, gtin: gtin ?? null }]);
         return toItem(row);
@@ -169,12 +186,17 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
 
     updateItem: (id, { sku, gtin, name, low_at, archived }) =>
       inUniqueTransaction(strapi, async ({ trx }) => {
-        await find(items, trx, id, 'Item');
+        const before = await find<ItemRow>(items, trx, id, 'Item');
         await checkNames(trx, id, { sku, gtin });
+        if (sku !== undefined && sku !== before.sku) {
+          await retireSku(strapi, trx, before.sku);
+          await claimSkus(strapi, trx, [sku]);
+        }
         await items(trx)
           .where({ id })
           .update({
             ...(sku !== undefined && { sku, sku_digest: skuDigest(sku) }),
+            ...(sku !== undefined && sku !== before.sku && { product_gone: false }),
             ...(gtin !== undefined && gtinColumns(gtin)),
             ...(name !== undefined && { name }),
             ...(low_at !== undefined && { low_at }),
@@ -182,6 +204,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
             updated_at: Date.now(),
           });
         const row = await find<ItemRow>(items, trx, id, 'Item');
+        if (row.sku !== before.sku) await writeThrough(strapi, trx, [{ item: id }]);
         await markChanged(strapi, trx, [id]);
         await notifyItemsKnown(strapi, [{ sku: row.sku, gtin: row.gtin }]);
         return toItem(row);

@@ -1,11 +1,13 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
+import { readLatest } from '../database/latest';
 import { fieldError } from '../http/validation';
 import { markChanged } from './catalogue/changes';
-import { digestOf } from './digest';
+import { claimSkus } from './catalogue/retired-skus';
+import { digestOf, skuDigest } from './digest';
 import { openLevels } from './ledger';
 import { defaultLocation } from './locations';
-import { findProducts, type MappedProduct } from './product-mapping';
+import { findProducts, fullGtin, isSameGtin, type Product, wholePieces } from './products';
 import { type ItemRow, ITEMS_TABLE } from './tables';
 import { refusal } from '../runtime/refusal';
 
@@ -13,7 +15,7 @@ import { refusal } from '../runtime/refusal';
 export const gtinDigest = (gtin: string): string =>
   digestOf(`gtin:${/^\d{8,14}$/.test(gtin) ? gtin.padStart(14, '0') : gtin}`);
 
-export const skuDigest = (sku: string): string => digestOf(`sku:${sku}`);
+export { skuDigest };
 
 /**
  * The item that a client names by id or by SKU, archived ones too.
@@ -67,16 +69,18 @@ const rowsByDigest = async (
 const adopt = async (
   strapi: Core.Strapi,
   executor: Executor,
-  product: MappedProduct
+  product: Product
 ): Promise<number | null> => {
   const at = Date.now();
   const digest = skuDigest(product.sku);
+  const gtin = product.gtin === null ? null : fullGtin(product.gtin);
+  const quantity = wholePieces(product.quantity);
   await table(strapi, executor, ITEMS_TABLE)
     .insert({
       sku: product.sku,
       sku_digest: digest,
-      gtin: product.gtin,
-      gtin_digest: product.gtin === null ? null : gtinDigest(product.gtin),
+      gtin,
+      gtin_digest: gtin === null ? null : gtinDigest(gtin),
       name: null,
       low_at: 0,
       created_at: at,
@@ -84,14 +88,17 @@ const adopt = async (
     })
     .onConflict('sku_digest')
     .ignore();
-  const item = (await table(strapi, executor, ITEMS_TABLE)
-    .where({ sku_digest: digest })
-    .first()) as ItemRow;
+  // Somebody else may have made it since this transaction began to read.
+  const item = (await readLatest(
+    strapi,
+    table(strapi, executor, ITEMS_TABLE).where({ sku_digest: digest }).first()
+  )) as unknown as ItemRow;
   if (item.archived_at !== null) return null;
   const location = await defaultLocation(strapi, executor);
   await openLevels(strapi, executor, [
-    { item: Number(item.id), location: Number(location.id), opening: product.quantity },
+    { item: Number(item.id), location: Number(location.id), opening: quantity },
   ]);
+  await claimSkus(strapi, executor, [product.sku]);
   await markChanged(strapi, executor, [Number(item.id)]);
   return Number(item.id);
 };
@@ -127,17 +134,24 @@ export const lookUpItems = async (
   if (!adoptProducts) return lookup;
   const unknown = names.filter((name) => lookup(name) === null);
   if (unknown.length === 0) return lookup;
-  const products = await findProducts(
-    strapi,
-    [...new Set(unknown.flatMap(({ sku }) => sku ?? []))],
-    [...new Set(unknown.flatMap(({ gtin }) => gtin ?? []))]
-  );
+  // Locked: a number that is written meanwhile is neither missed by the opening nor taken twice. All that
+  // are named, so that they are locked in one order.
+  const products = await findProducts(strapi, executor, skus, gtins, { lock: true });
   if (products.length === 0) return lookup;
+  await load();
   for (const product of products) {
+    const isAsked = ({ sku, gtin }: ItemName): boolean =>
+      sku === product.sku ||
+      (gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin));
+    const named = unknown.filter((name) => lookup(name) === null && isAsked(name));
+    if (named.length === 0) continue;
     const id = await adopt(strapi, executor, product);
     if (id === null) continue;
     bySku.set(skuDigest(product.sku), id);
-    if (product.gtin !== null) byGtin.set(gtinDigest(product.gtin), id);
+    for (const { gtin } of named) {
+      if (gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin))
+        byGtin.set(gtinDigest(gtin), id);
+    }
   }
   return lookup;
 };

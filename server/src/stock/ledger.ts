@@ -1,10 +1,18 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
+import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { markChanged } from './catalogue/changes';
 import { foldInDatabase, moving } from './fold-level';
-import { type LevelChange, lockLevels, type Place, placeKey, readLevels } from './levels';
+import {
+  type LevelChange,
+  lockLevels,
+  mergeChanges,
+  type Place,
+  placeKey,
+  readLevels,
+} from './levels';
 import {
   applyCount,
   applyMovement,
@@ -67,7 +75,10 @@ export interface LedgerLine extends Place {
  * while the levels are locked, and written together by `flush`.
  */
 export interface Ledger {
-  /** Locks the levels of these places; every place must be locked before it is written to. */
+  /**
+   * Locks the levels of these places; every place must be locked before it is written to. What the site
+   * has written into a mapped product past the ledger becomes an adjustment here.
+   */
   lock(places: readonly Place[]): Promise<void>;
   move(asked: AskedMove): LedgerLine;
   /** All lines of one count, which share its time. */
@@ -129,6 +140,8 @@ export const createLedger = (
 ): Ledger => {
   const levels = new Map<string, Held>();
   const pending: LedgerLine[] = [];
+  /** Items whose product was compared with the ledger in this transaction. */
+  const compared = new Set<number>();
 
   const at = (place: Place): Held => {
     const level = levels.get(placeKey(place));
@@ -229,16 +242,27 @@ export const createLedger = (
     async lock(places) {
       const wanted = places.filter((place) => !levels.has(placeKey(place)));
       if (wanted.length === 0) return;
-      if (!simulate)
-        await lockMappedItems(
-          strapi,
-          trx,
-          wanted.map(({ item }) => item)
-        );
-      const rows = await (simulate ? readLevels : lockLevels)(strapi, trx, wanted);
-      for (const place of wanted) {
+      const fresh = wanted.map(({ item }) => item).filter((item) => !compared.has(item));
+      const found = simulate ? [] : await lockMappedItems(strapi, trx, fresh);
+      const drifts = getOptions(strapi).stock?.onProductWrite === 'refuse' ? [] : found;
+      for (const item of fresh) compared.add(item);
+      const all = [...wanted, ...drifts.filter((place) => !levels.has(placeKey(place)))];
+      const rows = await (simulate ? readLevels : lockLevels)(strapi, trx, all);
+      for (const place of all) {
         const key = placeKey(place);
         if (!levels.has(key)) levels.set(key, held(rows.get(key) ?? null, openingOf(place)));
+      }
+      for (const { item, location, quantity } of drifts) {
+        const counted = at({ item, location }).state.lastCount?.time ?? 0;
+        this.move({
+          ...{ item, location, quantity },
+          type: 'adjustment',
+          // A count may be dated ahead by some minutes: it has not seen what is found now.
+          at: Math.max(now(), counted + 1),
+          reason: 'product',
+          eventId: null,
+          note: null,
+        });
       }
     },
 
@@ -284,7 +308,12 @@ export const createLedger = (
         trx,
         changes.map(({ item }) => item)
       );
-      await writeThrough(strapi, trx, changes);
+      // Those whose sum is as before, too: their product may have had another number.
+      await writeThrough(
+        strapi,
+        trx,
+        touched.map(([, { row }]) => ({ item: Number(row?.item_id) }))
+      );
       return changes;
     },
   };
@@ -420,19 +449,17 @@ export const undoCounts = async (
   counts: readonly CountToUndo[]
 ): Promise<LevelChange[]> => {
   if (counts.length === 0) return [];
-  await lockMappedItems(
-    strapi,
-    trx,
-    counts.map(({ item }) => item)
-  );
+  // What the site has written into their products meanwhile is neither lost nor taken for the counts'.
+  const ledger = createLedger(strapi, trx);
+  await ledger.lock(counts);
+  const changes = await ledger.flush();
   const levels = await lockLevels(strapi, trx, counts);
-  const changes: LevelChange[] = [];
   for (const [key, level] of levels) {
     const own = counts.filter((one) => placeKey(one) === key);
     if (own.length > 0) changes.push(...(await undoOnLevel(strapi, trx, level, own)));
   }
   await follow(strapi, trx, changes);
-  return changes;
+  return mergeChanges(changes);
 };
 
 /** A count of an item at a location, at its effective time. */

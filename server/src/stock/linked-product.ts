@@ -2,6 +2,7 @@ import type { Core, UID } from '@strapi/strapi';
 import type { LinkedProduct } from '../../../shared/contracts/stock';
 import { getOptions } from '../config';
 import { byWeight, type ProductEntry } from './product-facts';
+import { possibleSkus } from './products';
 
 /**
  * The site's own product that an item is, by its SKU; null where the site maps none (option
@@ -13,6 +14,7 @@ export const linkedProduct = async (
 ): Promise<LinkedProduct | null> => {
   const mapping = getOptions(strapi).stock;
   if (!mapping) return null;
+  if (possibleSkus(strapi, [sku]).length === 0) return null;
   const { contentType, sku: field, name } = mapping;
   const entries = (await strapi.db
     .query(contentType as UID.ContentType)

@@ -1,6 +1,7 @@
 import type { Core, UID } from '@strapi/strapi';
 import { minorDigits } from '../../../shared/currencies';
 import { getOptions } from '../config';
+import { possibleSkus } from './products';
 
 /** What the site's own product type says of an item. */
 export interface ProductFacts {
@@ -70,9 +71,10 @@ export const findProductFacts = async (
       currency: minor === null ? null : money,
     };
   };
-  for (let start = 0; start < skus.length; start += CHUNK) {
+  const held = possibleSkus(strapi, skus);
+  for (let start = 0; start < held.length; start += CHUNK) {
     const entries = (await strapi.db.query(contentType as UID.ContentType).findMany({
-      where: { [skuField]: { $in: skus.slice(start, start + CHUNK) } },
+      where: { [skuField]: { $in: held.slice(start, start + CHUNK) } },
     })) as ProductEntry[];
     for (const entry of entries.sort(byWeight)) {
       const sku = String(entry[skuField]);

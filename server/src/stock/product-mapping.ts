@@ -1,34 +1,12 @@
-import type { Core, UID } from '@strapi/strapi';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
-import type { LevelChange } from './levels';
+import { defaultLocation } from './locations';
 import { isCurrencyCode } from './product-facts';
+import { fitting, lockProducts, mappingOf, wholePieces } from './products';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
-
-/** A product of the site's own, as the `stock` option maps it. */
-export interface MappedProduct {
-  sku: string;
-  gtin: string | null;
-  /** What the site says it has now; 0 where the option names no attribute. */
-  quantity: number;
-}
-
-type Entry = Record<string, unknown> & { id: number | string };
-
-interface Mapping {
-  contentType: UID.ContentType;
-  sku: string;
-  gtin: string | undefined;
-  quantity: string | undefined;
-}
-
-const mappingOf = (strapi: Core.Strapi): Mapping | null => {
-  const mapping = getOptions(strapi).stock;
-  if (!mapping) return null;
-  const { contentType, sku, gtin, quantity } = mapping;
-  return { contentType: contentType as UID.ContentType, sku, gtin, quantity };
-};
 
 const NUMERIC = new Set(['integer', 'biginteger', 'float', 'decimal']);
 
@@ -64,120 +42,148 @@ export const checkProductMapping = (strapi: Core.Strapi): void => {
   }
 };
 
-const text = (value: unknown): string | null =>
-  typeof value === 'string' || typeof value === 'number' ? String(value) : null;
+const own = new AsyncLocalStorage<true>();
 
-const productOf = (mapping: Mapping, entry: Entry): MappedProduct | null => {
-  const sku = text(entry[mapping.sku]);
-  if (!sku) return null;
-  return {
-    sku,
-    gtin: mapping.gtin ? text(entry[mapping.gtin]) || null : null,
-    quantity: mapping.quantity ? Math.trunc(Number(entry[mapping.quantity]) || 0) : 0,
-  };
-};
-
-/** Products by SKU or GTIN, in the current transaction. Compared byte for byte. */
-export const findProducts = async (
-  strapi: Core.Strapi,
-  skus: readonly string[],
-  gtins: readonly string[]
-): Promise<MappedProduct[]> => {
-  const mapping = mappingOf(strapi);
-  if (!mapping) return [];
-  const conditions: Record<string, unknown>[] = [];
-  if (skus.length > 0) conditions.push({ [mapping.sku]: { $in: skus } });
-  if (mapping.gtin && gtins.length > 0) conditions.push({ [mapping.gtin]: { $in: gtins } });
-  if (conditions.length === 0) return [];
-  const entries = (await strapi.db
-    .query(mapping.contentType)
-    .findMany({ where: { $or: conditions }, orderBy: { id: 'asc' } })) as Entry[];
-  const wanted = new Set([...skus, ...gtins]);
-  const products = new Map<string, MappedProduct>();
-  for (const entry of entries) {
-    const product = productOf(mapping, entry);
-    if (!product || products.has(product.sku)) continue;
-    if (wanted.has(product.sku) || (product.gtin !== null && wanted.has(product.gtin))) {
-      products.set(product.sku, product);
-    }
-  }
-  return [...products.values()];
-};
+/** Whether the write to a product that is under way is the ledger's. */
+export const isOwnWrite = (): boolean => own.getStore() === true;
 
 /**
- * Where products are written through, two transactions must not add up one item's locations at once:
- * each would miss what the other changed. Comes before the locks of levels, in the order of ids.
+ * Writes a number into products, past what looks at the site's own writes. The site's lifecycles see it.
+ */
+export const setProductNumbers = async (
+  strapi: Core.Strapi,
+  rows: readonly number[],
+  value: number
+): Promise<void> => {
+  const mapping = mappingOf(strapi);
+  const quantity = mapping?.quantity;
+  if (!mapping || quantity === undefined || rows.length === 0) return;
+  await own.run(true, () =>
+    strapi.db.query(mapping.contentType).updateMany({
+      where: { id: { $in: [...rows] } },
+      data: { [quantity]: value },
+    })
+  );
+};
+
+type Named = Pick<ItemRow, 'id' | 'sku'>;
+
+const CHUNK = 500;
+
+const itemsOf = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  ids: readonly number[],
+  { lock }: { lock: boolean }
+): Promise<Named[]> => {
+  const rows: Named[] = [];
+  for (let start = 0; start < ids.length; start += CHUNK) {
+    const query = table(strapi, trx, ITEMS_TABLE)
+      .select('id', 'sku')
+      .whereIn('id', ids.slice(start, start + CHUNK))
+      .orderBy('id');
+    rows.push(...((await (lock ? query.forUpdate() : query)) as Named[]));
+  }
+  return rows;
+};
+
+/** What items were called when the transaction began to read, and what they are called now. */
+const skusOf = (before: readonly Named[], now: readonly Named[]): string[] => [
+  ...new Set([...before, ...now].map(({ sku }) => sku)),
+];
+
+/** What items have, all locations together; of locked items. */
+const totalsOf = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  items: readonly number[]
+): Promise<Map<number, number>> => {
+  const totals = new Map<number, number>();
+  for (let start = 0; start < items.length; start += CHUNK) {
+    // Added up here: MySQL locks no rows that are grouped.
+    const rows = (await readLatest(
+      strapi,
+      table(strapi, trx, LEVELS_TABLE)
+        .select('item_id', 'quantity')
+        .whereIn('item_id', items.slice(start, start + CHUNK))
+    )) as { item_id: number; quantity: number | string }[];
+    for (const { item_id: id, quantity } of rows) {
+      totals.set(Number(id), (totals.get(Number(id)) ?? 0) + Number(quantity));
+    }
+  }
+  return totals;
+};
+
+/** What the site wrote into an item's product past the ledger. */
+export interface Drift {
+  item: number;
+  /** The default one. */
+  location: number;
+  /** What the product has more than the ledger knows of. */
+  quantity: number;
+}
+
+/**
+ * Locks items whose stock is written through, and their products before them: products, items, levels
+ * is the order in which everybody locks. Two transactions must not add up one item's locations at once,
+ * because each would miss what the other changed.
+ * @returns what their products say otherwise than the ledger
  */
 export const lockMappedItems = async (
   strapi: Core.Strapi,
   trx: Executor,
   items: readonly number[]
-): Promise<void> => {
-  if (!mappingOf(strapi)?.quantity || items.length === 0) return;
-  await table(strapi, trx, ITEMS_TABLE)
-    .select('id')
-    .whereIn('id', [...new Set(items)])
-    .orderBy('id')
-    .forUpdate();
+): Promise<Drift[]> => {
+  if (!mappingOf(strapi)?.quantity || items.length === 0) return [];
+  const ids = [...new Set(items)].sort((a, b) => a - b);
+  const before = await itemsOf(strapi, trx, ids, { lock: false });
+  await lockProducts(
+    strapi,
+    trx,
+    before.map(({ sku }) => sku)
+  );
+  const locked = await itemsOf(strapi, trx, ids, { lock: true });
+  const products = await lockProducts(strapi, trx, skusOf(before, locked));
+  const asked = locked.filter(({ sku }) => products.has(sku)).map(({ id }) => Number(id));
+  const totals = await totalsOf(strapi, trx, asked);
+  const drifts = locked.flatMap(({ id, sku }) => {
+    const total = totals.get(Number(id));
+    // An item without a level has nothing that a product could differ from.
+    if (total === undefined) return [];
+    const expected = fitting(strapi, total);
+    const numbers = (products.get(sku) ?? []).flatMap(({ quantity }) =>
+      quantity === null ? [] : [wholePieces(quantity)]
+    );
+    const other = numbers.find((number) => number !== expected);
+    return other === undefined ? [] : [{ item: Number(id), quantity: other - expected }];
+  });
+  if (drifts.length === 0) return [];
+  const location = Number((await defaultLocation(strapi, trx)).id);
+  return drifts.map((drift) => ({ ...drift, location }));
 };
 
 /**
- * Writes the new quantities, all locations together, into the site's own products, in the
- * transaction of the movements. Drafts and locales of one SKU are one product.
+ * Writes the quantities of items, all locations together, into the site's own products, in the
+ * transaction of the movements. Drafts and languages of one product have the same.
  */
 export const writeThrough = async (
   strapi: Core.Strapi,
   trx: Executor,
-  changes: readonly LevelChange[]
+  changes: readonly { item: number }[]
 ): Promise<void> => {
-  const mapping = mappingOf(strapi);
-  if (!mapping?.quantity || changes.length === 0) return;
-  const ids = [...new Set(changes.map(({ item }) => item))];
-  const items = (await table(strapi, trx, ITEMS_TABLE)
-    .select('id', 'sku')
-    .whereIn('id', ids)) as Pick<ItemRow, 'id' | 'sku'>[];
-  const sums = (await readLatest(
-    strapi,
-    table(strapi, trx, LEVELS_TABLE)
-      .select('item_id')
-      .sum({ total: 'quantity' })
-      .whereIn('item_id', ids)
-      .groupBy('item_id')
-  )) as { item_id: number; total: number | string }[];
-  const totals = new Map(sums.map(({ item_id: id, total }) => [Number(id), Number(total)]));
-  const entries = (await strapi.db.query(mapping.contentType).findMany({
-    where: { [mapping.sku]: { $in: items.map(({ sku }) => sku) } },
-    select: ['id', mapping.sku],
-  })) as Entry[];
+  if (!mappingOf(strapi)?.quantity || changes.length === 0) return;
+  const ids = [...new Set(changes.map(({ item }) => item))].sort((a, b) => a - b);
+  const before = await itemsOf(strapi, trx, ids, { lock: false });
+  const items = await itemsOf(strapi, trx, ids, { lock: true });
+  const totals = await totalsOf(strapi, trx, ids);
+  const products = await lockProducts(strapi, trx, skusOf(before, items));
   for (const { id, sku } of items) {
-    const own = entries.filter((entry) => text(entry[mapping.sku]) === sku);
-    if (own.length === 0) continue;
-    await strapi.db.query(mapping.contentType).updateMany({
-      where: { id: { $in: own.map((entry) => entry.id) } },
-      data: { [mapping.quantity]: totals.get(Number(id)) ?? 0 },
-    });
+    const value = fitting(strapi, totals.get(Number(id)) ?? 0);
+    const rows = (products.get(sku) ?? []).flatMap((product) => product.rows);
+    await setProductNumbers(
+      strapi,
+      rows.filter(({ quantity }) => quantity !== value).map((row) => row.id),
+      value
+    );
   }
-};
-
-/** Calls `learn` with the SKU and GTIN of each product that is created or changed, after the write. */
-export const watchProducts = (
-  strapi: Core.Strapi,
-  learn: (products: readonly { sku: string; gtin: string | null }[]) => Promise<void>
-): void => {
-  const mapping = mappingOf(strapi);
-  if (!mapping) return;
-  const tell = async (event: { result?: unknown }): Promise<void> => {
-    const product = productOf(mapping, (event.result ?? {}) as Entry);
-    if (product) await learn([product]);
-  };
-  strapi.db.lifecycles.subscribe({
-    models: [mapping.contentType],
-    afterCreate: tell,
-    afterUpdate: tell,
-    async afterCreateMany(event) {
-      const { data } = event.params as { data?: Entry[] };
-      const products = (data ?? []).flatMap((entry) => productOf(mapping, entry) ?? []);
-      await learn(products);
-    },
-  });
 };

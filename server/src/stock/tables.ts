@@ -9,6 +9,7 @@ export const DOCUMENTS_TABLE = 'switchboard_stock_documents';
 
 /**
  * An archived item (`archived_at`) keeps its levels and movements, and is found by no record.
+ * `product_gone`: the site has deleted the product that it is of.
  * Columns named `*_digest` hold `digestOf(…)`: equal only if byte-equal, whatever the collation.
  */
 export const itemTable: PlainTable = {
@@ -22,6 +23,7 @@ export const itemTable: PlainTable = {
     name: { type: 'text' },
     low_at: { type: 'biginteger' },
     archived_at: { type: 'biginteger' },
+    product_gone: { type: 'boolean' },
     created_at: { type: 'biginteger' },
     updated_at: { type: 'biginteger' },
   },
@@ -153,6 +155,7 @@ export interface ItemRow {
   name: string | null;
   low_at: Big;
   archived_at: Big | null;
+  product_gone: boolean | number | null;
   created_at: Big;
   updated_at: Big;
 }

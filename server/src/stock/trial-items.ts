@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
 import { gtinDigest, type ItemLookup, type ItemName, lookUpItems, skuDigest } from './items';
-import { findProducts, type MappedProduct } from './product-mapping';
+import { findProducts, isSameGtin, type Product } from './products';
 import { type ItemRow, ITEMS_TABLE } from './tables';
 
 /** Fits the `integer` columns that ids are compared with. */
@@ -15,7 +15,7 @@ const trialItemId = (sku: string): number =>
 export interface TrialItems {
   lookup: ItemLookup;
   /** The product that stands for an item, by the id that the lookup gave. */
-  products: ReadonlyMap<number, MappedProduct>;
+  products: ReadonlyMap<number, Product>;
 }
 
 /**
@@ -29,10 +29,11 @@ export const lookUpTrialItems = async (
 ): Promise<TrialItems> => {
   const known = await lookUpItems(strapi, executor, names, false);
   const unknown = names.filter((name) => known(name) === null);
-  const products = new Map<number, MappedProduct>();
+  const products = new Map<number, Product>();
   if (unknown.length === 0) return { lookup: known, products };
   const found = await findProducts(
     strapi,
+    executor,
     [...new Set(unknown.flatMap(({ sku }) => sku ?? []))],
     [...new Set(unknown.flatMap(({ gtin }) => gtin ?? []))]
   );
@@ -49,7 +50,10 @@ export const lookUpTrialItems = async (
     const id = item ? Number(item.id) : trialItemId(product.sku);
     if (!item) products.set(id, product);
     ids.set(skuDigest(product.sku), id);
-    if (product.gtin !== null) ids.set(gtinDigest(product.gtin), id);
+    for (const { gtin } of unknown) {
+      const isNamed = gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin);
+      if (isNamed) ids.set(gtinDigest(gtin), id);
+    }
   }
   const lookup: ItemLookup = (name) =>
     known(name) ??

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { CatalogueAnswer } from '../../../../shared/contracts/till-answers';
 import { currentExecutor } from '../../database/connection';
-import { readCatalogue } from '../../stock/catalogue/catalogue';
+import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue/catalogue';
 import { digestOf } from '../../stock/digest';
 import { defaultLocation } from '../../stock/locations';
 import { productFieldsText } from '../../stock/product-facts';
@@ -22,21 +22,21 @@ const shelvesOf = async (strapi: Core.Strapi, connection: ConnectionRow): Promis
   return [{ ref: null, location: Number(id) }];
 };
 
-/** `<number of the last change>.<what the answers were made of>` */
-const CURSOR = /^(\d{1,15})\.([0-9a-f]{16})$/;
+/** `<number of the last change>.<what the answers were made of><the epoch of the number>` */
+const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})([0-9a-f]{8})$/;
 
 /** Cursors of other locations, or of other fields of the site's products, start anew. */
 const originOf = (strapi: Core.Strapi, id: number, shelves: readonly Shelf[]): string =>
-  digestOf(JSON.stringify([id, shelves, productFieldsText(strapi)])).slice(0, 16);
+  digestOf(JSON.stringify([id, shelves, productFieldsText(strapi)])).slice(0, 8);
 
-const readCursor = (cursor: string | null, origin: string): number => {
-  if (cursor === null) return 0;
-  const [, number, made] = CURSOR.exec(cursor) ?? [];
-  if (number === undefined) {
+const readCursor = (cursor: string | null, origin: string): CatalogueAsked['after'] => {
+  if (cursor === null) return null;
+  const [, number, made, epoch] = CURSOR.exec(cursor) ?? [];
+  if (number === undefined || epoch === undefined) {
     const message = 'cursor must be the cursor of an answer, as it came, or be left out';
     throw schemaInvalid('catalogue', { field: 'cursor', message });
   }
-  return made === origin ? Number(number) : 0;
+  return made === origin ? { number: Number(number), epoch } : null;
 };
 
 /** Entries of stock in one answer: what a connection of hundreds of locations gets has fewer items. */
@@ -72,7 +72,7 @@ export const answerCatalogue = async (
       })),
       deleted: item.deleted,
     })),
-    cursor: `${page.last}.${origin}`,
+    cursor: `${page.last}.${origin}${page.epoch}`,
     has_more: page.hasMore,
   };
 };

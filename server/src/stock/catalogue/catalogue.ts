@@ -3,12 +3,13 @@ import { currentExecutor, type Executor, table } from '../../database/connection
 import { findProductFacts, type ProductFacts } from '../product-facts';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from '../tables';
 import { numberChanges } from './numbering';
-import { CATALOGUE_TABLE, type CatalogueRow } from './tables';
+import { currentEpoch, wasGiven } from './epochs';
+import { CATALOGUE_TABLE, type CatalogueRow, RETIRED_SKUS_TABLE, type RetiredRow } from './tables';
 
 export interface CatalogueEntry extends ProductFacts {
   sku: string;
   gtin: string | null;
-  /** It was archived. */
+  /** It was archived, its product is gone, or it has another SKU now. */
   deleted: boolean;
   /** By location; none where the location has no level of it. */
   quantities: ReadonlyMap<number, number>;
@@ -18,12 +19,14 @@ export interface CataloguePage {
   items: CatalogueEntry[];
   /** The number up to which the reader has now seen all. */
   last: number;
+  /** In which that number was given. */
+  epoch: string;
   hasMore: boolean;
 }
 
 export interface CatalogueAsked {
-  /** The number of the last change that was seen; 0 for none. */
-  after: number;
+  /** The last change that was seen; null for none. */
+  after: { number: number; epoch: string } | null;
   limit: number;
   locations: readonly number[];
 }
@@ -64,6 +67,17 @@ const quantitiesOf = async (
   return quantities;
 };
 
+/** An article that has another SKU now. Its GTIN is the new one's. */
+const goneEntry = ({ sku }: RetiredRow): CatalogueEntry => ({
+  sku,
+  gtin: null,
+  name: null,
+  price: null,
+  currency: null,
+  deleted: true,
+  quantities: new Map<number, number>(),
+});
+
 /**
  * Items that were changed after a number, in the order of their latest changes, each once and as it
  * is now. What changes meanwhile gets a larger number and comes again.
@@ -74,16 +88,27 @@ export const readCatalogue = async (
 ): Promise<CataloguePage> => {
   const numbered = await numberChanges(strapi);
   const executor = await currentExecutor(strapi);
-  // A number that was never given is one of a database that a backup took the place of.
-  const from = after > numbered.last ? 0 : after;
+  // What was never given, or in an epoch that is none of this database, is of one that a backup took the
+  // place of.
+  const isOurs =
+    after !== null &&
+    after.number <= numbered.last &&
+    (await wasGiven(strapi, after.number, after.epoch));
+  const from = isOurs ? after.number : 0;
   const found = (await table(strapi, executor, CATALOGUE_TABLE)
     .select('item_id', 'number')
     .where('number', '>', from)
     .orderBy('number')
     .limit(limit + 1)) as CatalogueRow[];
-  const page = found.slice(0, limit);
+  const retired = (await table(strapi, executor, RETIRED_SKUS_TABLE)
+    .select('id', 'sku', 'number')
+    .where('number', '>', from)
+    .orderBy('number')
+    .limit(limit + 1)) as RetiredRow[];
+  const changes = [...found, ...retired].sort((a, b) => Number(a.number) - Number(b.number));
+  const page = changes.slice(0, limit);
   // Read after the numbers: an item is never older than what its number stands for.
-  const ids = page.map(({ item_id: item }) => Number(item));
+  const ids = page.flatMap((change) => ('sku' in change ? [] : [Number(change.item_id)]));
   const rows = await inChunks<ItemRow>(ids, (some) =>
     table(strapi, executor, ITEMS_TABLE)
       .select('*')
@@ -96,7 +121,9 @@ export const readCatalogue = async (
     rows.map(({ sku }) => sku)
   );
   return {
-    items: ids.flatMap((id): CatalogueEntry[] => {
+    items: page.flatMap((change): CatalogueEntry[] => {
+      if ('sku' in change) return [goneEntry(change)];
+      const id = Number(change.item_id);
       const row = items.get(id);
       if (!row) return [];
       const product = facts.get(row.sku);
@@ -107,12 +134,13 @@ export const readCatalogue = async (
           name: product?.name ?? row.name,
           price: product?.price ?? null,
           currency: product?.currency ?? null,
-          deleted: row.archived_at !== null && row.archived_at !== undefined,
+          deleted: (row.archived_at ?? null) !== null || Boolean(row.product_gone),
           quantities: quantities.get(id) ?? new Map<number, number>(),
         },
       ];
     }),
     last: Number(page.at(-1)?.number ?? from),
-    hasMore: found.length > limit || numbered.more,
+    epoch: await currentEpoch(strapi),
+    hasMore: changes.length > limit || numbered.more,
   };
 };

@@ -5,12 +5,15 @@ import { withTransientRetry } from '../../database/errors/retry';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { type Big, ITEMS_TABLE, LEVELS_TABLE } from '../tables';
 import { markChanged } from './changes';
+import { beginEpoch } from './epochs';
 import {
   CATALOGUE_HEAD_TABLE,
   CATALOGUE_TABLE,
   type ChangeRow,
   CHANGES_TABLE,
   HEAD_ID,
+  RETIRED_SKUS_TABLE,
+  type RetiredRow,
 } from './tables';
 
 /** Changes that are numbered in one transaction. */
@@ -35,12 +38,40 @@ const lastOf = async (query: Knex.QueryBuilder): Promise<number> => {
 const waiting = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
   table(strapi, executor, CHANGES_TABLE).select('id', 'item_id').orderBy('id');
 
-const giveNumbers = (strapi: Core.Strapi): Promise<Numbered> =>
-  inTransaction(strapi, async ({ trx }) => {
+/**
+ * Numbers old articles before the items that they became: a till that looks goods up by their barcode
+ * must not lose the new one with the old.
+ * @returns the last number that was given
+ */
+const numberRetired = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  before: number
+): Promise<number> => {
+  const rows = (await table(strapi, trx, RETIRED_SKUS_TABLE)
+    .select('id')
+    .whereNull('number')
+    .orderBy('id')
+    .limit(AT_ONCE)) as Pick<RetiredRow, 'id'>[];
+  for (const [index, { id }] of rows.entries()) {
+    await table(strapi, trx, RETIRED_SKUS_TABLE)
+      .where({ id })
+      .update({ number: before + index + 1 });
+  }
+  return before + rows.length;
+};
+
+/** Processes that have begun an epoch. */
+const begun = new WeakSet<Core.Strapi>();
+
+const giveNumbers = async (strapi: Core.Strapi): Promise<Numbered> => {
+  const numbered = await inTransaction(strapi, async ({ trx }) => {
     // Until the commit nobody else gives numbers: whoever sees one sees all that are smaller.
-    const before = await lastOf(head(strapi, trx).forUpdate());
+    const given = await lastOf(head(strapi, trx).forUpdate());
     const changes = (await waiting(strapi, trx).limit(AT_ONCE)) as ChangeRow[];
-    if (changes.length === 0) return { last: before, more: false };
+    if (changes.length === 0) return { last: given, more: false, isGiven: false };
+    if (!begun.has(strapi)) await beginEpoch(strapi, trx, given);
+    const before = await numberRetired(strapi, trx, given);
     const items = [...new Set(changes.map(({ item_id: item }) => Number(item)))];
     const numberedAt = Date.now();
     const rows = items.map((item, index) => ({
@@ -58,8 +89,12 @@ const giveNumbers = (strapi: Core.Strapi): Promise<Numbered> =>
     await head(strapi, trx).update({ number: last });
     const ids = changes.map(({ id }) => id);
     await table(strapi, trx, CHANGES_TABLE).whereIn('id', ids).delete();
-    return { last, more: changes.length === AT_ONCE };
+    return { last, more: changes.length === AT_ONCE, isGiven: true };
   });
+  // Once it is committed.
+  if (numbered.isGiven) begun.add(strapi);
+  return numbered;
+};
 
 /**
  * Gives a number to items whose change was committed and has none yet, a bounded part of them. Numbers

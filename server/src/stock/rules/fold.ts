@@ -17,6 +17,7 @@
  * - `no_restock`: refunded goods that do not go back on the shelf. Effect 0.
  * - `over_refund`: the sale has nothing left of the item. Quantity and effect 0.
  * - `reallocated`: the sale's refunds were shared out again; this is the difference.
+ * - `product`: the site wrote another number into its own product; this is the difference.
  * - `mapping_undone`: the line was mapped to the item or location by mistake; this takes it back.
  */
 export const MOVEMENT_REASONS = [
@@ -26,6 +27,7 @@ export const MOVEMENT_REASONS = [
   'over_refund',
   'reallocated',
   'mapping_undone',
+  'product',
 ] as const;
 export type MovementReason = (typeof MOVEMENT_REASONS)[number];
 
@@ -37,7 +39,7 @@ export const STANDING_REASONS = [
 export type StandingReason = (typeof STANDING_REASONS)[number];
 
 /** Reasons that the one who asks for a movement may give; the others are found by the rule. */
-export type AskedReason = StandingReason | 'reallocated' | 'mapping_undone';
+export type AskedReason = StandingReason | 'reallocated' | 'mapping_undone' | 'product';
 
 export const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'transfer', 'count'] as const;
 export type MovementType = (typeof MOVEMENT_TYPES)[number];

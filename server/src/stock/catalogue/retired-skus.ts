@@ -1,0 +1,35 @@
+import type { Core } from '@strapi/strapi';
+import { type Executor, table } from '../../database/connection';
+import { skuDigest } from '../digest';
+import { RETIRED_SKUS_TABLE } from './tables';
+
+const CHUNK = 500;
+
+/**
+ * Says that an article has another SKU from now on: whoever keeps the old one hears that it is deleted.
+ * In the transaction that renames the item, which is marked as changed beside it.
+ */
+export const retireSku = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  sku: string
+): Promise<void> => {
+  await table(strapi, executor, RETIRED_SKUS_TABLE)
+    .insert({ sku, sku_digest: skuDigest(sku), number: null })
+    .onConflict('sku_digest')
+    .merge(['number']);
+};
+
+/** Says that these SKUs are those of items now. */
+export const claimSkus = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  skus: readonly string[]
+): Promise<void> => {
+  const digests = skus.map(skuDigest);
+  for (let start = 0; start < digests.length; start += CHUNK) {
+    await table(strapi, executor, RETIRED_SKUS_TABLE)
+      .whereIn('sku_digest', digests.slice(start, start + CHUNK))
+      .delete();
+  }
+};

@@ -1,0 +1,313 @@
+import type { Core } from '@strapi/strapi';
+import { getOptions } from '../config';
+import { type Executor, inTransaction, table } from '../database/connection';
+import { readLatest } from '../database/latest';
+import { documentIdsOf } from '../database/matching-documents';
+import { fieldError } from '../http/validation';
+import { getPublisher } from '../webhooks/publishing/publisher';
+import { markChanged } from './catalogue/changes';
+import { claimSkus, retireSku } from './catalogue/retired-skus';
+import { skuDigest } from './digest';
+import type { ItemName } from './items';
+import { createLedger } from './ledger';
+import { defaultLocation } from './locations';
+import { notifyItemsKnown } from './newly-known';
+import { isOwnWrite, lockMappedItems, setProductNumbers, writeThrough } from './product-mapping';
+import {
+  findProducts,
+  fullGtin,
+  mappingOf,
+  type Product,
+  type ProductRow,
+  productsOf,
+  readProductRows,
+} from './products';
+import { stockChangeEvents } from './stock-events';
+import { type ItemRow, ITEMS_TABLE } from './tables';
+
+/**
+ * What the site writes into its own products, in whatever way the host knows of: the stock follows their
+ * numbers, items follow their codes, and the catalogue tells both, in the transaction of the write. What
+ * SQL writes past the host is found at the item's next movement (`lockMappedItems`).
+ */
+
+type Data = Record<string, unknown>;
+
+/** What one write has made of products; by document. */
+interface Written {
+  before: ReadonlyMap<string, Product>;
+  after: ReadonlyMap<string, Product>;
+  /** Rows as they were, by id. */
+  rows: ReadonlyMap<number, ProductRow>;
+}
+
+const CHUNK = 500;
+
+const itemsBySku = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  skus: Iterable<string>
+): Promise<Map<string, ItemRow>> => {
+  const digests = [...new Set(skus)].map(skuDigest);
+  const items = new Map<string, ItemRow>();
+  for (let start = 0; start < digests.length; start += CHUNK) {
+    const rows = (await readLatest(
+      strapi,
+      table(strapi, trx, ITEMS_TABLE).whereIn('sku_digest', digests.slice(start, start + CHUNK))
+    )) as ItemRow[];
+    for (const row of rows) items.set(row.sku, row);
+  }
+  return items;
+};
+
+const updateItems = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  ids: readonly number[],
+  columns: Partial<ItemRow>
+): Promise<void> => {
+  for (let start = 0; start < ids.length; start += CHUNK) {
+    await table(strapi, trx, ITEMS_TABLE)
+      .whereIn('id', ids.slice(start, start + CHUNK))
+      .update({ ...columns, updated_at: Date.now() });
+  }
+};
+
+/** Codes that a product had and that no product has now. */
+const lostCodes = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  { before, after }: Written
+): Promise<Set<string>> => {
+  const lost = new Set<string>();
+  for (const [document, { sku }] of before) {
+    if (after.get(document)?.sku !== sku) lost.add(sku);
+  }
+  if (lost.size === 0) return lost;
+  for (const { sku } of await findProducts(strapi, trx, [...lost], [])) lost.delete(sku);
+  return lost;
+};
+
+/**
+ * Has items follow the codes of their products. One whose product is called otherwise is renamed, unless
+ * the new code is another item's; one whose product is gone is not for sale any more.
+ */
+const followCodes = async (strapi: Core.Strapi, trx: Executor, written: Written): Promise<void> => {
+  const { before, after } = written;
+  const lost = await lostCodes(strapi, trx, written);
+  const items = await itemsBySku(strapi, trx, [
+    ...lost,
+    ...[...after.values()].map(({ sku }) => sku),
+  ]);
+  for (const [document, { sku: from }] of before) {
+    const to = after.get(document)?.sku;
+    const item = items.get(from);
+    if (to === undefined || to === from || !item || !lost.has(from) || items.has(to)) continue;
+    await retireSku(strapi, trx, from);
+    await claimSkus(strapi, trx, [to]);
+    await updateItems(strapi, trx, [Number(item.id)], { sku: to, sku_digest: skuDigest(to) });
+    items.delete(from);
+    items.set(to, { ...item, sku: to });
+    lost.delete(from);
+  }
+  const idsOf = (skus: Iterable<string>, isGone: boolean): number[] =>
+    [...skus].flatMap((sku) => {
+      const item = items.get(sku);
+      return item && Boolean(item.product_gone) !== isGone ? [Number(item.id)] : [];
+    });
+  await updateItems(strapi, trx, idsOf(lost, true), { product_gone: true });
+  const known = new Set([...after.values()].map(({ sku }) => sku));
+  await updateItems(strapi, trx, idsOf(known, false), { product_gone: false });
+  await markChanged(
+    strapi,
+    trx,
+    [...items.values()].map(({ id }) => Number(id))
+  );
+};
+
+/** The number that a write has said of a product; null where it has said none. */
+const numberSaid = (strapi: Core.Strapi, product: Product, { rows }: Written): number | null => {
+  const mapping = mappingOf(strapi);
+  if (!mapping?.quantity) return null;
+  const known = product.rows.filter(({ id }) => rows.has(id));
+  const changed = known.find(
+    ({ id, quantity }) => quantity !== null && quantity !== rows.get(id)?.quantity
+  );
+  if (changed) return changed.quantity;
+  const made = product.rows.filter(({ id, quantity }) => !rows.has(id) && quantity !== null);
+  if (known.length > 0) {
+    // A copy of the draft says what the draft says; one in a new language, or of an older reading, nothing.
+    const copy = made.find(({ quantity }) => known.some((row) => row.quantity === quantity));
+    return copy?.quantity ?? null;
+  }
+  const attribute = strapi.contentTypes[mapping.contentType]?.attributes[mapping.quantity] as
+    { default?: unknown } | undefined;
+  const given = made.find(({ quantity }) => quantity !== Number(attribute?.default ?? Number.NaN));
+  return given?.quantity ?? null;
+};
+
+const REFUSED =
+  'the stock of this product is kept by the tills: adjust it by hand under CRM > Point of sale > Stock';
+
+/** Has the ledger take over what a write has said, and the products what the ledger has. */
+const followNumbers = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  written: Written
+): Promise<void> => {
+  const mapping = mappingOf(strapi);
+  if (!mapping?.quantity) return;
+  const products = [...written.after.values()];
+  const items = await itemsBySku(
+    strapi,
+    trx,
+    products.map(({ sku }) => sku)
+  );
+  const said = new Set<number>();
+  const silent = new Set<number>();
+  for (const product of products) {
+    const id = Number(items.get(product.sku)?.id ?? 0);
+    if (id === 0) continue;
+    const number = numberSaid(strapi, product, written);
+    if (number === null) {
+      if (!said.has(id)) silent.add(id);
+      continue;
+    }
+    said.add(id);
+    silent.delete(id);
+    const others = product.rows.filter(({ quantity }) => quantity !== number);
+    await setProductNumbers(
+      strapi,
+      others.map((row) => row.id),
+      number
+    );
+  }
+  if (said.size > 0) {
+    if (getOptions(strapi).stock?.onProductWrite === 'refuse') {
+      const drifts = await lockMappedItems(strapi, trx, [...said]);
+      if (drifts.length > 0) throw fieldError(mapping.quantity, REFUSED);
+    }
+    const location = Number((await defaultLocation(strapi, trx)).id);
+    const ledger = createLedger(strapi, trx);
+    await ledger.lock([...said].map((item) => ({ item, location })));
+    const changes = await ledger.flush();
+    await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
+  }
+  await writeThrough(
+    strapi,
+    trx,
+    [...said, ...silent].map((item) => ({ item }))
+  );
+};
+
+/** What lines that wait may name by now. */
+const namesLearnt = ({ before, after }: Written): ItemName[] =>
+  [...after].flatMap(([document, { sku, gtin }]) => {
+    const known = before.get(document);
+    if (known?.sku === sku && known.gtin === gtin) return [];
+    return [...new Set([gtin, gtin === null ? null : fullGtin(gtin)])].map((one) => ({
+      sku,
+      gtin: one,
+    }));
+  });
+
+const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
+type Method = (typeof METHODS)[number];
+
+interface Params {
+  where?: Record<string, unknown>;
+  filters?: unknown;
+  _q?: unknown;
+  data?: Data | Data[];
+}
+type Write = (uid: string, params?: Params) => Promise<unknown>;
+
+const isEmpty = (where: unknown): boolean =>
+  typeof where !== 'object' || where === null || Object.keys(where).length === 0;
+
+/** The documents that the host is going to change, by the condition that the host goes by. */
+const documentsOf = async (
+  strapi: Core.Strapi,
+  uid: string,
+  method: Method,
+  { where, filters, _q }: Params
+): Promise<string[]> => {
+  if (method === 'update' || method === 'delete') {
+    if (isEmpty(where)) return [];
+    const row = (await strapi.db
+      .queryBuilder(uid)
+      .select(['id', 'documentId'])
+      .where(where as Record<string, unknown>)
+      .first()
+      .execute()) as { documentId: string } | null;
+    return row ? [row.documentId] : [];
+  }
+  const condition = method === 'updateMany' ? { where } : { where, filters, _q };
+  const documents: string[] = [];
+  for await (const ids of documentIdsOf(strapi, uid, condition)) documents.push(...ids);
+  return [...new Set(documents)];
+};
+
+/** The rows that are to be made, with the ids of their documents; the caller's own stay as they are. */
+const withDocumentIds = (strapi: Core.Strapi, uid: string, data: readonly Data[]): Data[] => {
+  const attribute = strapi.db.metadata.get(uid).attributes.documentId as { default?: () => string };
+  return data.map((one) => ({ ...one, documentId: one.documentId ?? attribute.default?.() }));
+};
+
+/** Has stock, items and catalogue follow each write to the mapped products, in its transaction. */
+export const watchProductWrites = (strapi: Core.Strapi): void => {
+  const mapping = mappingOf(strapi);
+  if (!mapping) return;
+  const { contentType } = mapping;
+  const { name, price, currency } = getOptions(strapi).stock ?? {};
+  const { sku, gtin, quantity } = mapping;
+  const told = new Set([sku, gtin, quantity, name, price, currency, 'publishedAt', 'documentId']);
+
+  const follow = async (
+    method: Method,
+    params: Params,
+    run: (params: Params) => Promise<unknown>
+  ): Promise<unknown> => {
+    const { data } = params;
+    const isMade = method === 'create' || method === 'createMany';
+    if (isMade && typeof data !== 'object') return run(params);
+    if (
+      (method === 'update' || method === 'updateMany') &&
+      !Object.keys(data ?? {}).some((key) => told.has(key))
+    ) {
+      return run(params);
+    }
+    return inTransaction(strapi, async ({ trx }) => {
+      const made = isMade
+        ? withDocumentIds(strapi, contentType, Array.isArray(data) ? data : [data as Data])
+        : [];
+      const asked = isMade ? { ...params, data: Array.isArray(data) ? made : made[0] } : params;
+      const documents = isMade
+        ? made.map(({ documentId }) => String(documentId))
+        : await documentsOf(strapi, contentType, method, params);
+      // Before the write: a sale that makes or moves their items locks them in the same order.
+      const rows = await readProductRows(strapi, trx, documents, { lock: true });
+      const result = await run(asked as Params);
+      const left = await readProductRows(strapi, trx, documents, { lock: true });
+      const written: Written = {
+        before: productsOf(rows),
+        after: productsOf(left),
+        rows: new Map(rows.map((row) => [row.id, row])),
+      };
+      await followCodes(strapi, trx, written);
+      await followNumbers(strapi, trx, written);
+      const names = namesLearnt(written);
+      if (names.length > 0) await notifyItemsKnown(strapi, names);
+      return result;
+    });
+  };
+
+  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
+  for (const method of METHODS) {
+    const original = manager[method];
+    manager[method] = function write(this: unknown, uid, params) {
+      if (uid !== contentType || isOwnWrite()) return original.call(manager, uid, params);
+      return follow(method, params ?? {}, (asked) => original.call(manager, uid, asked));
+    };
+  }
+};

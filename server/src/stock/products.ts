@@ -1,0 +1,294 @@
+import type { Core, UID } from '@strapi/strapi';
+import { getOptions } from '../config';
+import { type Executor, table } from '../database/connection';
+
+/**
+ * The site's own products, as the `stock` option maps them. A product is a document: its draft, its
+ * published version and its languages are rows of one, and count as what the published one says.
+ */
+
+export interface ProductMapping {
+  contentType: UID.ContentType;
+  sku: string;
+  gtin: string | undefined;
+  quantity: string | undefined;
+}
+
+export const mappingOf = (strapi: Core.Strapi): ProductMapping | null => {
+  const mapping = getOptions(strapi).stock;
+  if (!mapping) return null;
+  const { contentType, sku, gtin, quantity } = mapping;
+  return { contentType: contentType as UID.ContentType, sku, gtin, quantity };
+};
+
+/** A row of a product: a draft, or what is published, in one language. */
+export interface ProductRow {
+  id: number;
+  document: string;
+  isPublished: boolean;
+  sku: string | null;
+  gtin: string | null;
+  /** null where it says none, or the option names no attribute. */
+  quantity: number | null;
+}
+
+/** A product of the site's own. */
+export interface Product {
+  document: string;
+  sku: string;
+  gtin: string | null;
+  /** What the site says it has now; null where it says nothing. */
+  quantity: number | null;
+  rows: ProductRow[];
+}
+
+interface Column {
+  type: string;
+  column: string;
+}
+
+const columnOf = (strapi: Core.Strapi, { contentType }: ProductMapping, name: string): Column => {
+  const attributes = strapi.db.metadata.get(contentType).attributes as Record<
+    string,
+    { type: string; columnName?: string } | undefined
+  >;
+  const attribute = attributes[name];
+  return { type: attribute?.type ?? 'string', column: attribute?.columnName ?? name };
+};
+
+const LARGEST_OF: Record<string, bigint> = {
+  integer: 2n ** 31n - 1n,
+  biginteger: 2n ** 63n - 1n,
+};
+
+const INTEGER = /^-?(?:0|[1-9]\d*)$/;
+
+/**
+ * The values that a column can have at all. A text is no value of a number's column, and a database
+ * asked for it would fail instead of finding nothing.
+ */
+const heldBy = (type: string, values: readonly string[]): string[] => {
+  const largest = LARGEST_OF[type];
+  if (largest !== undefined) {
+    return values.filter((value) => {
+      if (!INTEGER.test(value)) return false;
+      const number = BigInt(value);
+      return number <= largest && number >= -largest;
+    });
+  }
+  if (type !== 'float' && type !== 'decimal') return [...values];
+  return values.filter((value) => String(Number(value)) === value && !/[eNI]/.test(value));
+};
+
+/** Those of some SKUs that the mapped attribute can have. */
+export const possibleSkus = (strapi: Core.Strapi, skus: readonly string[]): string[] => {
+  const mapping = mappingOf(strapi);
+  return mapping ? heldBy(columnOf(strapi, mapping, mapping.sku).type, skus) : [];
+};
+
+const DIGITS = /^\d{1,14}$/;
+const GTIN = /^\d{8,14}$/;
+const LENGTHS = [8, 12, 13, 14];
+
+/** GTINs of 8, 12, 13 and 14 digits say the same where they differ in leading zeros only. */
+const gtinKey = (gtin: string): string =>
+  DIGITS.test(gtin) ? gtin.replace(/^0+(?=\d)/, '') : gtin;
+
+/** How a product may have been given a GTIN, with or without its leading zeros. */
+const spellings = (gtin: string): string[] => {
+  if (!GTIN.test(gtin)) return [gtin];
+  const key = gtinKey(gtin);
+  const padded = LENGTHS.filter((length) => length >= key.length).map((length) =>
+    key.padStart(length, '0')
+  );
+  return [...new Set([gtin, key, ...padded])];
+};
+
+/** A GTIN that lost its leading zeros in a number, or a spreadsheet, as it is printed on the goods. */
+export const fullGtin = (gtin: string): string =>
+  DIGITS.test(gtin) && gtin.length < 8 ? gtin.padStart(8, '0') : gtin;
+
+/** Whether a product's GTIN is the one that a line names. */
+export const isSameGtin = (named: string, ofProduct: string): boolean =>
+  named === ofProduct || (GTIN.test(named) && gtinKey(named) === gtinKey(ofProduct));
+
+const text = (value: unknown): string | null =>
+  (typeof value === 'string' && value !== '') || typeof value === 'number' ? String(value) : null;
+
+const numberOrNull = (value: unknown): number | null => {
+  if (value === null || value === undefined || value === '') return null;
+  const number = Number(value);
+  return Number.isFinite(number) ? number : null;
+};
+
+const CHUNK = 200;
+
+const chunksOf = <T>(all: readonly T[]): T[][] => {
+  const chunks: T[][] = [];
+  for (let start = 0; start < all.length; start += CHUNK)
+    chunks.push(all.slice(start, start + CHUNK));
+  return chunks;
+};
+
+const hasDrafts = (strapi: Core.Strapi, uid: UID.ContentType): boolean =>
+  strapi.contentTypes[uid]?.options?.draftAndPublish === true;
+
+/**
+ * The rows of some documents, in the order of their ids.
+ * @param lock  until the transaction ends. Products are locked before items, and items before levels
+ */
+export const readProductRows = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  documents: readonly string[],
+  { lock = false }: { lock?: boolean } = {}
+): Promise<ProductRow[]> => {
+  const mapping = mappingOf(strapi);
+  if (!mapping || documents.length === 0) return [];
+  const { tableName } = strapi.db.metadata.get(mapping.contentType);
+  const named = (name: string | undefined): string | null =>
+    name === undefined ? null : columnOf(strapi, mapping, name).column;
+  const [sku, gtin, quantity] = [
+    named(mapping.sku),
+    named(mapping.gtin),
+    named(mapping.quantity),
+  ] as const;
+  const drafts = hasDrafts(strapi, mapping.contentType);
+  const rows: ProductRow[] = [];
+  for (const some of chunksOf([...new Set(documents)])) {
+    const query = table(strapi, executor, tableName).select('id', 'document_id').orderBy('id');
+    if (lock) {
+      const ids = (await table(strapi, executor, tableName)
+        .select('id')
+        .whereIn('document_id', some)) as { id: number }[];
+      if (ids.length === 0) continue;
+      // By their ids: in another index MySQL also locks what lies between its entries.
+      query.whereIn(
+        'id',
+        ids.map(({ id }) => id)
+      );
+    } else query.whereIn('document_id', some);
+    for (const column of [sku, gtin, quantity]) if (column !== null) query.select(column);
+    if (drafts) query.select('published_at');
+    const found = (await (lock ? query.forUpdate() : query)) as Record<string, unknown>[];
+    for (const row of found) {
+      rows.push({
+        id: Number(row.id),
+        document: String(row.document_id),
+        isPublished: !drafts || (row.published_at ?? null) !== null,
+        sku: sku === null ? null : text(row[sku]),
+        gtin: gtin === null ? null : text(row[gtin]),
+        quantity: quantity === null ? null : numberOrNull(row[quantity]),
+      });
+    }
+  }
+  return rows;
+};
+
+/** Products of rows: the published row says what a document is, then the oldest. */
+export const productsOf = (rows: readonly ProductRow[]): Map<string, Product> => {
+  const documents = new Map<string, ProductRow[]>();
+  for (const row of rows) {
+    documents.set(row.document, [...(documents.get(row.document) ?? []), row]);
+  }
+  const products = new Map<string, Product>();
+  for (const [document, own] of documents) {
+    own.sort((a, b) => Number(b.isPublished) - Number(a.isPublished) || a.id - b.id);
+    const [head] = own;
+    if (!head?.sku) continue;
+    const { sku, gtin } = head;
+    const speaking = own.filter(({ isPublished }) => isPublished === head.isPublished);
+    const quantity = speaking.find((row) => row.quantity !== null)?.quantity ?? null;
+    products.set(document, { document, sku, gtin, quantity, rows: own });
+  }
+  return products;
+};
+
+/** The documents of which some row has one of these SKUs, or one of these GTINs. */
+const documentsNamed = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  mapping: ProductMapping,
+  skus: readonly string[],
+  gtins: readonly string[]
+): Promise<string[]> => {
+  const { tableName } = strapi.db.metadata.get(mapping.contentType);
+  const documents = new Set<string>();
+  const collect = async (name: string, values: readonly string[]): Promise<void> => {
+    const { column, type } = columnOf(strapi, mapping, name);
+    for (const some of chunksOf(heldBy(type, values))) {
+      const rows = (await table(strapi, executor, tableName)
+        .distinct('document_id')
+        .whereIn(column, some)) as { document_id: string }[];
+      for (const { document_id: document } of rows) documents.add(document);
+    }
+  };
+  await collect(mapping.sku, [...new Set(skus)]);
+  if (mapping.gtin) await collect(mapping.gtin, [...new Set(gtins.flatMap(spellings))]);
+  return [...documents];
+};
+
+/**
+ * Products by SKU or GTIN, in the current transaction. SKUs are compared byte for byte. What the draft
+ * of a published product is called counts once that is published.
+ */
+export const findProducts = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  skus: readonly string[],
+  gtins: readonly string[],
+  options: { lock?: boolean } = {}
+): Promise<Product[]> => {
+  const mapping = mappingOf(strapi);
+  if (!mapping) return [];
+  const documents = await documentsNamed(strapi, executor, mapping, skus, gtins);
+  const rows = await readProductRows(strapi, executor, documents, options);
+  const wanted = new Set(skus);
+  return [...productsOf(rows).values()].filter(
+    ({ sku, gtin }) =>
+      wanted.has(sku) || (gtin !== null && gtins.some((named) => isSameGtin(named, gtin)))
+  );
+};
+
+/**
+ * Locks the products that have one of these SKUs, or had it when the transaction began to read.
+ * @returns them by the SKU that they have now
+ */
+export const lockProducts = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  skus: readonly string[]
+): Promise<Map<string, Product[]>> => {
+  const bySku = new Map<string, Product[]>();
+  const mapping = mappingOf(strapi);
+  if (!mapping) return bySku;
+  const documents = await documentsNamed(strapi, trx, mapping, skus, []);
+  const rows = await readProductRows(strapi, trx, documents, { lock: true });
+  for (const product of productsOf(rows).values()) {
+    bySku.set(product.sku, [...(bySku.get(product.sku) ?? []), product]);
+  }
+  return bySku;
+};
+
+const DECIMAL_LARGEST = 99_999_999;
+const SAFE = Number.MAX_SAFE_INTEGER;
+
+const LARGEST_NUMBER: Record<string, number> = {
+  integer: 2_147_483_647,
+  biginteger: SAFE,
+  // The host's column has ten digits, two of them after the point.
+  decimal: DECIMAL_LARGEST,
+  float: SAFE,
+};
+
+/** A quantity as the product's own column can hold it. */
+export const fitting = (strapi: Core.Strapi, quantity: number): number => {
+  const mapping = mappingOf(strapi);
+  const type = mapping?.quantity ? columnOf(strapi, mapping, mapping.quantity).type : 'float';
+  const largest = LARGEST_NUMBER[type] ?? SAFE;
+  return Math.max(-largest, Math.min(largest, quantity));
+};
+
+/** A product's number as whole pieces that the ledger can count with. */
+export const wholePieces = (quantity: number | null): number =>
+  Math.max(-SAFE, Math.min(SAFE, Math.trunc(quantity ?? 0)));
