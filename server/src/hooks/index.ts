@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { createEventHook, type EventHook, type OwnEventHook } from './event-hook';
 import { daysRules, eventsRules, payloadRules, requestRules } from './filter-rules';
-import { createAction, createFilter, type IsolatedHook } from './isolated-hook';
+import { createAction, createFilter, type IsolatedHook, REST_INSIDE_WRITES } from './isolated-hook';
 import type { EventMap, HookTypes, PayloadFilterValue, RequestFilterValue } from './types';
 
 export type * from './types';
@@ -26,17 +26,19 @@ export const registerHooks = (
     strapi.get('hooks').set(name, create(name) as never);
   };
   named('service_crm_webhook_events', (name) =>
-    createFilter<EventMap>(name, log, undefined, eventsRules as never)
+    createFilter<EventMap>(name, log, undefined, eventsRules as never, REST_INSIDE_WRITES)
   );
   named('service_crm_webhook', () => eventHook);
   named('service_crm_webhook_payload', (name) =>
-    createFilter<PayloadFilterValue | null>(name, log, undefined, payloadRules)
+    createFilter<PayloadFilterValue | null>(name, log, undefined, payloadRules, REST_INSIDE_WRITES)
   );
   named('service_crm_webhook_request_args', (name) =>
     createFilter<RequestFilterValue>(name, log, undefined, requestRules)
   );
   named('service_crm_webhook_delivered', (name) => createAction(name, log));
-  named('service_crm_webhook_allow_local', (name) => createFilter<boolean>(name, log));
+  named('service_crm_webhook_allow_local', (name) =>
+    createFilter<boolean>(name, log, undefined, undefined, REST_INSIDE_WRITES)
+  );
   named('service_crm_webhook_log_days', (name) =>
     createFilter<number>(name, log, undefined, daysRules)
   );

@@ -21,6 +21,17 @@ export interface HookLog {
 
 export const HANDLER_DEADLINE_MS = 5_000;
 
+/** How long a handler is not asked that hung, in milliseconds: twice as long each time that it hangs again. */
+export interface Rest {
+  firstMs: number;
+  longestMs: number;
+}
+
+/** Of hooks that are asked inside a write, for which others wait. */
+export const REST_INSIDE_WRITES: Rest = { firstMs: 60_000, longestMs: 3_600_000 };
+
+class LateError extends Error {}
+
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { then?: unknown } | null)?.then === 'function';
 
@@ -28,7 +39,7 @@ const withDeadline = async <T>(pending: PromiseLike<T>, milliseconds: number): P
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(
-      () => reject(new Error(`no answer within ${milliseconds} ms`)),
+      () => reject(new LateError(`no answer within ${milliseconds} ms`)),
       milliseconds
     );
   });
@@ -57,17 +68,36 @@ export const createHook = <In, Out>(
     handlers: readonly HookHandler<In, Out>[],
     guarded: Guard<In, Out>,
     value: In
-  ) => Promise<Out>
+  ) => Promise<Out>,
+  rest?: Rest
 ): IsolatedHook<In, Out> & { guarded: Guard<In, Out> } => {
   const handlers: HookHandler<In, Out>[] = [];
+  /** Handlers that hung the last time they were asked; times of the process's clock. */
+  const resting = new Map<HookHandler<In, Out>, { until: number; forMs: number }>();
+  const isResting = (handler: HookHandler<In, Out>): boolean =>
+    (resting.get(handler)?.until ?? 0) > performance.now();
+
+  /** @returns for how long it is left out; null where it is not, or somebody else found it out. */
+  const leaveOut = (handler: HookHandler<In, Out>, { firstMs, longestMs }: Rest): number | null => {
+    if (isResting(handler)) return null;
+    const forMs = Math.min((resting.get(handler)?.forMs ?? firstMs / 2) * 2, longestMs);
+    resting.set(handler, { until: performance.now() + forMs, forMs });
+    return forMs;
+  };
+
   const guarded: Guard<In, Out> = async (handler, value, accept) => {
+    if (rest && isResting(handler)) return { ok: false };
     try {
       const returned = handler(value);
       const settled = isThenable(returned) ? await withDeadline(returned, deadlineMs) : returned;
+      resting.delete(handler);
       return { ok: true, value: accept ? accept(settled as Out) : (settled as Out) };
     } catch (error) {
+      const forMs = rest && error instanceof LateError ? leaveOut(handler, rest) : 0;
+      if (forMs === null) return { ok: false };
+      const left = forMs > 0 ? `; it is left out for ${Math.ceil(forMs / 1000)} seconds` : '';
       log.error(
-        `switchboard: a handler of ${name} (${handler.name || 'anonymous'}) failed: ${errorText(error)}`
+        `switchboard: a handler of ${name} (${handler.name || 'anonymous'}) failed: ${errorText(error)}${left}`
       );
       return { ok: false };
     }
@@ -82,6 +112,7 @@ export const createHook = <In, Out>(
     delete(handler: HookHandler<In, Out>) {
       const at = handlers.indexOf(handler);
       if (at >= 0) handlers.splice(at, 1);
+      resting.delete(handler);
       return hook;
     },
     // A copy: a handler may take itself off the list while it runs.
@@ -109,14 +140,20 @@ const ANYTHING: FilterRules<unknown> = {
 /**
  * Handlers run one after the other, each with what the one before returned; null ends it. Without
  * rules, a handler that returns nothing has changed nothing (or changed the value in place).
+ * @param rest has a handler that hung left out for a while
  */
 export const createFilter = <T>(
   name: string,
   log: HookLog,
   deadlineMs = HANDLER_DEADLINE_MS,
-  rules: FilterRules<T> = ANYTHING as FilterRules<T>
-): IsolatedHook<T, T> =>
-  createHook<T, T>(name, log, deadlineMs, async (handlers, guarded, value) => {
+  rules: FilterRules<T> = ANYTHING as FilterRules<T>,
+  rest?: Rest
+): IsolatedHook<T, T> => {
+  const ask = async (
+    handlers: readonly HookHandler<T, T>[],
+    guarded: Guard<T, T>,
+    value: T
+  ): Promise<T> => {
     let current = value;
     for (const handler of handlers) {
       const handed = rules.prepare(current);
@@ -125,7 +162,9 @@ export const createFilter = <T>(
       if (current === null) break;
     }
     return current;
-  });
+  };
+  return createHook<T, T>(name, log, deadlineMs, ask, rest);
+};
 
 /** Handlers run one after the other with the same value; what they return is not looked at. */
 export const createAction = <T>(

@@ -88,6 +88,58 @@ describe('a filter', () => {
   });
 });
 
+describe('a filter that is asked inside a write', () => {
+  const REST = { firstMs: 100, longestMs: 400 };
+  const ask = (log: ReturnType<typeof createLog>) =>
+    createFilter<string>('service_crm_webhook_payload', log, DEADLINE_MS, undefined, REST);
+  const rests = (milliseconds: number) =>
+    new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+  it('leaves out who hung, with one line, however often it is asked meanwhile', async () => {
+    const log = createLog();
+    const hook = ask(log);
+    const hanging = jest.fn(never);
+    hook.register(hanging).register((value) => `${value}b`);
+    // Four events to three webhooks, and another write beside them.
+    const beside = hook.call('x');
+    for (let nth = 0; nth < 12; nth += 1) expect(await hook.call('x')).toBe('xb');
+    expect(await beside).toBe('xb');
+    expect(hanging).toHaveBeenCalledTimes(2);
+    expect(log.lines).toHaveLength(1);
+    expect(log.lines[0]).toMatch(/no answer within 30 ms; it is left out for 1 seconds?$/);
+  });
+
+  it('asks it again after a while, and each time that it hangs after a longer one', async () => {
+    const hook = ask(createLog());
+    let hangs = true;
+    const handler = jest.fn((value: string) => (hangs ? never() : `${value}!`));
+    hook.register(handler);
+    await hook.call('x');
+    await rests(110);
+    await hook.call('x');
+    expect(handler).toHaveBeenCalledTimes(2);
+    await rests(110);
+    await hook.call('x');
+    expect(handler).toHaveBeenCalledTimes(2);
+    hangs = false;
+    await rests(110);
+    expect(await hook.call('x')).toBe('x!');
+    // Well again: it begins anew.
+    expect(await hook.call('x')).toBe('x!');
+  });
+
+  it('leaves out nobody who throws', async () => {
+    const hook = ask(createLog());
+    const handler = jest.fn(() => {
+      throw new Error('broken');
+    });
+    hook.register(handler);
+    await hook.call('x');
+    await hook.call('x');
+    expect(handler).toHaveBeenCalledTimes(2);
+  });
+});
+
 describe('an action', () => {
   it('gives every handler the same value, one after the other, and answers nothing', async () => {
     const hook = createAction<string>('a', createLog());

@@ -99,7 +99,7 @@ export const createDeliveryHandler = (
       case 'webhook deleted':
         // A write that was open when it was deleted may have queued this one after the others went.
         await release(lease);
-        await store.endLost(lease.group, ENDED_AT_ONCE);
+        await getDeliveryStore(strapi).endLost(lease.group, ENDED_AT_ONCE);
     }
     debugLog(strapi)?.(unsentLine(lease, decision.kind));
     return null;

@@ -109,13 +109,13 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
   };
 
   /** Those whose filter the event matches; one that cannot be asked costs the others nothing. */
-  const wanting = (
+  const wanting = async (
     { event, text }: ToldEvent,
     subscribers: readonly Webhook[]
-  ): readonly Webhook[] => {
+  ): Promise<readonly Webhook[]> => {
     if (subscribers.every(({ filter }) => filter === null)) return subscribers;
     const data: unknown = JSON.parse(text);
-    return subscribers.filter((webhook) => {
+    const isWanted = (webhook: Webhook): boolean => {
       try {
         return webhook.filter === null || matches(webhook.filter, data);
       } catch (error) {
@@ -127,7 +127,15 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         }
         return false;
       }
-    });
+    };
+    // A filter that is compiled takes milliseconds, and a site may have thousands.
+    const slice = createTimeSlice();
+    const wanted: Webhook[] = [];
+    for (const webhook of subscribers) {
+      if (isWanted(webhook)) wanted.push(webhook);
+      if (slice.isOver()) await slice.next();
+    }
+    return wanted;
   };
 
   /**
@@ -149,7 +157,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
     const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
     const same: Webhook[] = [];
     const thinned: Webhook[] = [];
-    for (const webhook of wanting(told, subscribers)) {
+    for (const webhook of await wanting(told, subscribers)) {
       const alike = webhook.payload === 'thin' ? thinned : same;
       try {
         const data = hasHandlers ? await filteredText(strapi, told, webhook) : text;

@@ -1,6 +1,7 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import { isRecord } from '../../runtime/is-record';
 import { type Refusal, refusal } from '../../runtime/refusal';
+import { createFilterCache } from './filter-cache';
 import { addFilterKeywords } from './filter-keywords';
 import { expandFilter, LOOPED, UnfitFilter } from './filter-schema';
 import { withoutPatterns } from './stored-patterns';
@@ -14,6 +15,9 @@ export type DataFilter = Record<string, unknown>;
 /** What nothing matches. */
 const NOTHING: DataFilter = { not: {} };
 
+/** What the rows of filters hold, which tells them apart without making text of each again at every event. */
+const texts = new WeakMap<DataFilter, string>();
+
 /**
  * The filter that a webhook's row holds; null: none. Somebody else may have written there what is no
  * filter: that lets nothing through, and must cost no write. Simple patterns, which version 0.2 took,
@@ -25,7 +29,9 @@ export const storedFilter = (text: string | null): DataFilter | null => {
     const filter: unknown = JSON.parse(text);
     if (filter === null) return null;
     if (!isRecord(filter)) return NOTHING;
-    return text.includes('"pattern') ? withoutPatterns(filter) : filter;
+    const stored = text.includes('"pattern') ? withoutPatterns(filter) : filter;
+    texts.set(stored, text);
+    return stored;
   } catch {
     return NOTHING;
   }
@@ -98,9 +104,9 @@ export const judgeFilter = (filter: DataFilter): Refusal | null => {
   }
 };
 
-/** Compiled filters by their JSON; every write asks, and compiling takes milliseconds. */
-const compiled = new Map<string, ValidateFunction>();
-const KEPT = 1000;
+/** A filter that is compiled takes some 10 kB; a site with more webhooks compiles some of them again. */
+const KEPT = 5000;
+const compiled = createFilterCache<DataFilter, ValidateFunction>(compile, KEPT);
 
 /**
  * Whether data is sent to a webhook with this filter.
@@ -108,12 +114,6 @@ const KEPT = 1000;
  * @throws Error where the filter is none; such a filter cannot be saved
  */
 export const matches = (filter: DataFilter, data: unknown): boolean => {
-  const key = JSON.stringify(filter);
-  let validate = compiled.get(key);
-  if (!validate) {
-    if (compiled.size >= KEPT) compiled.clear();
-    validate = compile(filter);
-    compiled.set(key, validate);
-  }
-  return validate(data);
+  const text = texts.get(filter) ?? JSON.stringify(filter);
+  return compiled.get(text, filter)(data);
 };
