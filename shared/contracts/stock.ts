@@ -120,6 +120,11 @@ export interface Transfer {
   duplicate?: boolean;
 }
 
+/** `GET /switchboard/stocktakes/clock`: the server's time, ISO 8601, by which counts are dated. */
+export interface StockClock {
+  now: string;
+}
+
 /** Body of `POST /switchboard/stocktakes`; docs/tills.md#counting-by-hand. */
 export interface StocktakeInput {
   location: number | string;

@@ -6,6 +6,7 @@ import type {
   ItemInput,
   Level,
   LevelCheck,
+  StockClock,
   Stocktake,
   StocktakeInput,
   Transfer,
@@ -73,6 +74,11 @@ const byHandApi = api.injectEndpoints({
       // A till may sell while somebody looks at it.
       providesTags: ['SwitchboardStock'],
     }),
+    switchboardStockClock: build.query<StockClock, void>({
+      query: () => '/switchboard/stocktakes/clock',
+      transformResponse: ({ data }: One<StockClock>) => data,
+      keepUnusedDataFor: 0,
+    }),
     switchboardPreviewStocktake: build.query<Stocktake, StocktakeInput>({
       query: (input) => ({
         url: '/switchboard/stocktakes',
@@ -110,6 +116,7 @@ export const {
   useSwitchboardCheckLevelsMutation: useCheckLevels,
   useSwitchboardSetLowMarkMutation: useSetLowMark,
   useSwitchboardPreviewChangeQuery: usePreviewChange,
+  useLazySwitchboardStockClockQuery: useStockClock,
   useLazySwitchboardPreviewStocktakeQuery: usePreviewStocktake,
   useSwitchboardStocktakeMutation: useStocktake,
   useSwitchboardTransfersQuery: useTransfers,

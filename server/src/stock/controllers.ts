@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import type { ItemDetail } from '../../../shared/contracts/stock';
+import type { ItemDetail, StockClock } from '../../../shared/contracts/stock';
 import { nameOfAdminUser } from '../access/current-admin-user';
 import type { ControllerFactory } from '../http/controller';
 import { idFromPath, parseInput } from '../http/validation';
@@ -13,6 +13,7 @@ import {
   levelsQuery,
   listQuery,
   movementsQuery,
+  noQuery,
   rebuildInput,
   stocktakeInput,
   transferInput,
@@ -20,6 +21,8 @@ import {
   updateLevelInput,
   updateLocationInput,
 } from './inputs';
+import { isoTime } from '../runtime/iso-time';
+import { timeOf } from './by-hand/documents';
 import { startLevelCheck } from './check-levels';
 import type { StocktakesService } from './by-hand/stocktakes-service';
 import type { StockTransfersService } from './by-hand/transfers-service';
@@ -155,6 +158,11 @@ const transfers: ControllerFactory = ({ strapi }) => ({
 });
 
 const stocktakes: ControllerFactory = ({ strapi }) => ({
+  /** What time it is here: when counting begins is not for a browser's clock to say. */
+  async clock(ctx) {
+    parseInput(noQuery, ctx.query);
+    ctx.body = { data: { now: isoTime(timeOf(undefined)) } satisfies StockClock };
+  },
   async find(ctx) {
     ctx.body = await stocktakesOf(strapi).list(parseInput(movementsQuery, ctx.query));
   },

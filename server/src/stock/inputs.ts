@@ -169,6 +169,9 @@ export const levelsQuery = z.object({
   search: z.string().max(256).optional(),
 });
 
+/** Of a route that is asked nothing. */
+export const noQuery = z.strictObject({});
+
 export const movementsQuery = z.object({ ...pageQuery });
 
 /** `type`, `reason` and `rest` as a term of the level's explanation has them. */

@@ -36,6 +36,8 @@ export const routes: FeatureRoutes = {
     route('GET', '/transfers/:id', 'stock-transfers.findOne', 'stock.read'),
     route('GET', '/stocktakes', 'stocktakes.find', 'stock.read'),
     route('POST', '/stocktakes', 'stocktakes.create', 'stock.manage'),
+    // Before `/stocktakes/:id`, so that nobody reads "clock" as an id.
+    route('GET', '/stocktakes/clock', 'stocktakes.clock', 'stock.manage'),
     route('GET', '/stocktakes/:id', 'stocktakes.findOne', 'stock.read'),
   ],
 };

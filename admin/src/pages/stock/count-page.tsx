@@ -6,7 +6,12 @@ import { EditForm, type Editing } from '../../components/edit-form';
 import { LocationSelect } from '../../components/location-select';
 import { Panel } from '../../components/panel';
 import { useAbsoluteTime } from '../../components/time';
-import { useLocationLevels, usePreviewStocktake, useStocktake } from '../../services/stock-by-hand';
+import {
+  useLocationLevels,
+  usePreviewStocktake,
+  useStockClock,
+  useStocktake,
+} from '../../services/stock-by-hand';
 import { same } from '../../utils/changed-fields';
 import { type Problems, type Saved, useOutcome, useSaved } from '../../utils/errors';
 import { useRefusals } from '../../utils/refusals';
@@ -27,7 +32,7 @@ const LIST = '/plugins/switchboard/stock';
 
 interface CountValues {
   location: number | null;
-  /** When counting began, ISO 8601: what is sold from then on is taken off what is counted. */
+  /** When counting began by the server's clock, ISO 8601: what is sold from then on is taken off what is counted. */
   began: string;
   lines: Line[];
 }
@@ -62,6 +67,13 @@ const AddAll = ({ location, onAdd }: { location: number; onAdd(lines: Line['item
 const Where = ({ values, errors, set }: Editing<CountValues>) => {
   const text = useText();
   const absolute = useAbsoluteTime();
+  const outcome = useOutcome();
+  const [askClock] = useStockClock();
+  const begin = async (): Promise<void> => {
+    const { data, error } = await askClock();
+    if (data) set('began', data.now);
+    else outcome({ error });
+  };
   return (
     <Panel title={text('count.where')}>
       <LocationSelect
@@ -71,7 +83,7 @@ const Where = ({ values, errors, set }: Editing<CountValues>) => {
         value={values.location}
         onChange={(location) => {
           set('location', location);
-          if (values.began === '') set('began', new Date().toISOString());
+          if (values.began === '') void begin();
         }}
       />
       {values.began !== '' && (
@@ -99,8 +111,9 @@ const CountForm = ({ onDone }: { onDone(stocktake: Stocktake): void }) => {
   const [previewed, setPreviewed] = useState<Previewed | null>(null);
   const [refused, setRefused] = useState<Problems>({});
 
-  const problemsOf = ({ location, lines }: CountValues): Problems => ({
+  const problemsOf = ({ location, began, lines }: CountValues): Problems => ({
     ...(location === null && { location: text('form.required') }),
+    ...(location !== null && began === '' && { occurred_at: text('count.noClock') }),
     ...(filledLines(lines).length === 0 && { counts: text('count.empty') }),
     ...quantityProblems(lines, 'counts', 0, text('form.wholeFrom', { n: 0 })),
   });
