@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
-import { offerTool } from '../http/assistant-tools';
+import { foreignInput, foreignText, offerTool } from '../http/assistant-tools';
 import type { LevelsService } from './levels-service';
 
 /** Levels of an item that are explained at once, and movements of each, the latest. */
@@ -10,6 +10,7 @@ const MOVEMENTS = 20;
 const input = z.object({
   sku: z.string().min(1).max(256),
   location: z.string().min(1).max(256).optional().describe('The id or the code of a location'),
+  include_foreign_text: foreignInput,
 });
 
 const output = z.object({
@@ -35,11 +36,11 @@ export const offerStockTools = (strapi: Core.Strapi): void => {
     name: 'switchboard_explain_stock_level',
     title: 'Explain a stock level',
     description:
-      'Says how much of an item is where, when it was last counted, and which movements made it so: the newest first, each with its effect and its reason.',
+      'Says how much of an item is where, when it was last counted, and which movements made it so: the newest first, each with its effect; its note only with include_foreign_text.',
     action: 'stock.read',
     input,
     output,
-    async run({ sku, location }) {
+    async run({ sku, location, include_foreign_text: foreign }) {
       const { data } = await levels().list({ sku, location, page: 1, per_page: LEVELS });
       if (data.length === 0) throw new errors.NotFoundError('Nothing is known of this item there.');
       const explained = [];
@@ -53,7 +54,10 @@ export const offerStockTools = (strapi: Core.Strapi): void => {
           location: level.location.code,
           quantity: level.quantity,
           last_counted_at: level.last_counted_at,
-          movements: movements.map((one) => ({ ...one })),
+          movements: movements.map(({ note, ...one }) => ({
+            ...one,
+            note: note !== null && foreign ? foreignText(note) : null,
+          })),
           movements_in_all: meta.pagination.total,
         });
       }

@@ -112,8 +112,8 @@ describe('a filter by conditions', () => {
     { path: 'changed', operator: 'contains', value: 'status' },
     { path: 'contact', operator: 'exists', value: '' },
     { path: 'deal.lost_reason', operator: 'isNot', value: 'null' },
-    { path: 'contact.email', operator: 'endsWith', value: '@example.com' },
-    { path: 'contact.email', operator: 'includes', value: 'a' },
+    { path: 'company.email', operator: 'endsWith', value: '@example.com' },
+    { path: 'company.email', operator: 'includes', value: 'a' },
     { path: 'company.name', operator: 'startsWith', value: 'Offer' },
   ];
 

@@ -138,7 +138,7 @@ const Content = ({ webhook }: { webhook: WebhookWithSecret }) => {
                 <Health webhook={webhook} />
                 {can('webhooks.update') && <TestPanel webhook={webhook} />}
                 <DeliveryLog webhook={webhook} />
-                {can('webhooks.update') && <MissedPanel webhook={webhook} />}
+                {can('webhooks.update') && can('journal.read') && <MissedPanel webhook={webhook} />}
                 <FiguresPanel webhook={webhook.id} />
               </Flex>
             </Tabs.Content>

@@ -18,6 +18,8 @@ import {
 import { readSales, readTotals, shopDay } from '../money/sales-figures';
 import { salesCsv } from '../rules/sales-csv';
 import { nameOfAdminUser } from '../../access/current-admin-user';
+import { mayReadPosEvents } from '../../access/may-reveal';
+import type { PosEventDetail } from '../../../../shared/contracts/pos';
 import type { MappingInboxService } from '../mapping/inbox-service';
 import { inboxQuery, mappingsQuery, resolveInput, undoInput } from '../mapping/inputs';
 import { getRefusals } from '../intake/refusals';
@@ -118,6 +120,17 @@ const refusals: ControllerFactory = ({ strapi }) => ({
   },
 });
 
+/** A record as whoever asks may see it: who may have it processed again need not be allowed to read it. */
+const shownTo = async (
+  strapi: Core.Strapi,
+  ctx: Context,
+  record: PosEventDetail
+): Promise<PosEventDetail | Pick<PosEventDetail, 'id' | 'event_id' | 'kind' | 'state'>> => {
+  if (await mayReadPosEvents(strapi, ctx)) return record;
+  const { id, event_id, kind, state } = record;
+  return { id, event_id, kind, state };
+};
+
 const events: ControllerFactory = ({ strapi }) => ({
   async find(ctx) {
     ctx.body = await eventsOf(strapi).list(parseInput(posEventsQuery, ctx.query));
@@ -126,11 +139,12 @@ const events: ControllerFactory = ({ strapi }) => ({
     ctx.body = { data: await eventsOf(strapi).get(eventId(ctx)) };
   },
   async reprocess(ctx) {
-    ctx.body = { data: await eventsOf(strapi).reprocess(eventId(ctx), nameOfAdminUser(ctx)) };
+    const data = await eventsOf(strapi).reprocess(eventId(ctx), nameOfAdminUser(ctx));
+    ctx.body = { data: await shownTo(strapi, ctx, data) };
   },
   async acceptWithoutSale(ctx) {
     const data = await eventsOf(strapi).acceptWithoutSale(eventId(ctx), nameOfAdminUser(ctx));
-    if (data) ctx.body = { data };
+    if (data) ctx.body = { data: await shownTo(strapi, ctx, data) };
     else ctx.conflict(NOT_HELD.message, codeOf(NOT_HELD));
   },
 });

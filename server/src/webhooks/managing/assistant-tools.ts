@@ -6,7 +6,7 @@ import {
   type Delivery,
   HEALTH_STATES,
 } from '../../../../shared/contracts/webhooks';
-import { offerTool } from '../../http/assistant-tools';
+import { foreignInput, foreignOutput, foreignText, offerTool } from '../../http/assistant-tools';
 import { parseInput } from '../../http/validation';
 import { getModules } from '../../modules';
 import { causeText } from '../rules/cause-text';
@@ -43,6 +43,7 @@ const findInput = z.strictObject({
   recovery: id.optional().describe('The id of a recovery: what it was to send again'),
   limit: z.number().int().min(1).max(100).default(20),
   cursor: text.optional().describe('next_cursor of the page before'),
+  include_foreign_text: foreignInput,
 });
 
 /** A delivery without what was sent and answered: that may be long. */
@@ -51,7 +52,7 @@ const found = z.object({
   delivery_id: text,
   webhook_id: id,
   event: text,
-  subject: z.object({ type: text, id: text, label: text }).nullable(),
+  subject: z.object({ type: text, id: text, label: foreignOutput }).nullable(),
   state: z.enum(DELIVERY_STATES),
   replayed: z.boolean(),
   tries: z.number().int(),
@@ -71,6 +72,7 @@ const findOutput = z.object({
 
 const explainInput = z.strictObject({
   delivery_id: text.describe('The id of its row, or the one that its receiver knows'),
+  include_foreign_text: foreignInput,
 });
 
 const explainOutput = z.object({
@@ -85,7 +87,7 @@ const explainOutput = z.object({
       manual: z.boolean(),
     })
   ),
-  last_answer: text.nullable(),
+  last_answer: foreignOutput,
   webhook: z.object({
     id,
     name: text,
@@ -106,12 +108,15 @@ const previewOutput = z.object({
   sample: z.array(found),
 });
 
-const toFound = (one: Delivery): z.infer<typeof found> => ({
+const toFound = (one: Delivery, foreign: boolean): z.infer<typeof found> => ({
   id: one.id,
   delivery_id: one.delivery_id,
   webhook_id: one.webhook_id,
   event: one.event,
-  subject: one.subject,
+  subject: one.subject && {
+    ...one.subject,
+    label: foreign ? foreignText(one.subject.label) : null,
+  },
   state: one.state,
   replayed: one.replayed,
   tries: one.tries,
@@ -151,11 +156,16 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
     action: 'webhooks.read',
     input: findInput,
     output: findOutput,
-    run: (input) =>
+    run: ({ include_foreign_text: foreign, ...input }) =>
       whileOn(async () => {
         const { data, meta } = await deliveries().read(parseInput(logQuery, asQuery(input)));
         const { next_cursor, total, total_capped } = meta;
-        return { deliveries: data.map(toFound), next_cursor, total, total_capped };
+        return {
+          deliveries: data.map((one) => toFound(one, foreign)),
+          next_cursor,
+          total,
+          total_capped,
+        };
       }),
   });
 
@@ -163,11 +173,11 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
     name: 'switchboard_explain_failure',
     title: 'Explain a webhook delivery',
     description:
-      'Says why a delivery fails or failed and what helps, with its attempts, the last answer and how its webhook does.',
+      'Says why a delivery fails or failed and what helps, with its attempts and how its webhook does. The last answer is shown only with include_foreign_text.',
     action: 'webhooks.read',
     input: explainInput,
     output: explainOutput,
-    run: ({ delivery_id: given }) =>
+    run: ({ delivery_id: given, include_foreign_text: foreign }) =>
       whileOn(async () => {
         const isRow = /^[1-9]\d{0,9}$/.test(given);
         if (!isRow && !isDeliveryId(given)) throw new errors.NotFoundError('Delivery not found');
@@ -176,7 +186,7 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
           delivery.webhook_id
         );
         return {
-          delivery: toFound(delivery),
+          delivery: toFound(delivery, foreign),
           explanation: delivery.error === null ? null : causeText(delivery.error),
           attempts: delivery.attempts
             .slice(-ATTEMPTS_SHOWN)
@@ -187,7 +197,10 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
               duration_ms,
               manual,
             })),
-          last_answer: delivery.answer?.body.slice(0, ANSWER_SHOWN) ?? null,
+          last_answer:
+            foreign && delivery.answer
+              ? foreignText(delivery.answer.body.slice(0, ANSWER_SHOWN))
+              : null,
           webhook: {
             id: delivery.webhook_id,
             name,
@@ -219,13 +232,15 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
           .optional()
           .describe('Ids of deliveries'),
       }),
+      include_foreign_text: foreignInput,
     }),
     output: previewOutput,
-    run: ({ filter }) =>
+    run: ({ filter, include_foreign_text: foreign }, may) =>
       whileOn(async () => {
         const asked = parseInput(recoveryPreviewInput, { filter });
         const { sample, ...preview } = await recoveries().preview(asked.filter);
-        return { ...preview, sample: sample.map(toFound) };
+        const shown = may('webhooks.read') ? sample.map((one) => toFound(one, foreign)) : [];
+        return { ...preview, sample: shown };
       }),
   });
 

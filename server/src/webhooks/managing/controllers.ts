@@ -1,9 +1,11 @@
 import type { Core } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
 import type { Context } from 'koa';
-import { mayRevealSecrets } from '../../access/may-reveal';
+import { mayReadDeliveries, mayReadJournal, mayRevealSecrets } from '../../access/may-reveal';
 import { forbidStoring } from '../../secrets/no-store';
 import type { ControllerFactory } from '../../http/controller';
 import type { CodedRefusal } from '../../../../shared/contracts/refusals';
+import type { Delivery } from '../../../../shared/contracts/webhooks';
 import { fieldError, idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { moduleName } from '../../modules';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
@@ -64,6 +66,8 @@ const HEADERS_MOVED = refusal(
   'must be given anew with an address on another host, by whoever may not reveal secrets',
   'headers_moved'
 );
+const JOURNAL_NEEDED =
+  'A replay sends what the journal holds, so it needs the action journal.find.';
 const NO_JOURNAL = refusal(
   'The journal is off: set webhooks.journalDays in the options of the plugin to the days for which events are to be kept.',
   'no_journal'
@@ -78,6 +82,19 @@ const unavailable = (ctx: HostContext, wrong: Refusal): void =>
 type Shape = (value: unknown) => unknown;
 const bare: Shape = (value) => value;
 const inData: Shape = (data) => ({ data });
+
+/** A delivery without what was sent, answered and said of its record. */
+const withoutData = (delivery: Delivery): Delivery => ({
+  ...delivery,
+  subject: null,
+  request: { url: '', headers: {}, body: '' },
+  answer: null,
+  attempts: [],
+});
+
+/** As whoever asks may see it: who may send it again need not be allowed to read it. */
+const shownTo = async (strapi: Core.Strapi, ctx: Context, delivery: Delivery): Promise<Delivery> =>
+  (await mayReadDeliveries(strapi, ctx)) ? delivery : withoutData(delivery);
 
 const webhooksOf = (strapi: Core.Strapi): WebhooksService =>
   strapi.service('plugin::switchboard.webhooks') as unknown as WebhooksService;
@@ -152,9 +169,11 @@ const webhooks =
       const input = await parseWithRules(filterPreviewInput, ctx.request.body, {
         filter: webhookRules(strapi).filter,
       });
-      ctx.body = shape(await previewFilter(strapi, webhookId(ctx), input));
+      const mayRead = await mayReadDeliveries(strapi, ctx);
+      ctx.body = shape(await previewFilter(strapi, webhookId(ctx), input, mayRead));
     },
     async replay(ctx) {
+      if (!(await mayReadJournal(strapi, ctx))) throw new errors.ForbiddenError(JOURNAL_NEEDED);
       const webhook = await webhooksOf(strapi).get(webhookId(ctx));
       const { events: known } = webhookRules(strapi, webhook);
       const input = await parseWithRules(replayInput, ctx.request.body, { events: known });
@@ -200,19 +219,19 @@ const deliveries =
         conflict(ctx, refusal(message, 'module_off', { module: delivery.off }));
         return;
       }
-      ctx.body = shape(delivery);
+      ctx.body = shape(await shownTo(strapi, ctx, delivery));
     },
     async skip(ctx) {
       const id = idFromPath(ctx.params.id, 'Delivery');
       const result = await deliveriesOf(strapi).skip(id);
       if (typeof result === 'string') conflict(ctx, UNMOVED[result]);
-      else ctx.body = shape(result);
+      else ctx.body = shape(await shownTo(strapi, ctx, result));
     },
     async release(ctx) {
       const id = idFromPath(ctx.params.id, 'Delivery');
       const result = await deliveriesOf(strapi).release(id);
       if (typeof result === 'string') conflict(ctx, UNMOVED[result]);
-      else ctx.body = shape(result);
+      else ctx.body = shape(await shownTo(strapi, ctx, result));
     },
   });
 

@@ -2,6 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import type { CodedRefusal } from '../../../../shared/contracts/refusals';
 import type { Recovery } from '../../../../shared/contracts/webhooks';
+import { mayReadDeliveries } from '../../access/may-reveal';
 import type { ControllerFactory } from '../../http/controller';
 import { idFromPath, parseInput } from '../../http/validation';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
@@ -43,7 +44,9 @@ export const createRecoveriesController =
       },
       async preview(ctx) {
         const { filter } = parseInput(recoveryPreviewInput, ctx.request.body);
-        ctx.body = shape(await recoveriesOf(strapi).preview(filter));
+        const preview = await recoveriesOf(strapi).preview(filter);
+        const mayRead = await mayReadDeliveries(strapi, ctx);
+        ctx.body = shape(mayRead ? preview : { ...preview, sample: [] });
       },
       async create(ctx) {
         const { filter, preview_id: id } = parseInput(recoveryInput, ctx.request.body);

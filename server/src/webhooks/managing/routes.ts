@@ -220,12 +220,18 @@ const adminActionOf = ({ method, handler }: Omit<RouteConfig, 'config'>): AdminA
   return handler === 'webhooks.revealSecret' ? 'webhooks.reveal' : ACTION_OF[method];
 };
 
+/** A replay sends what is in the journal. */
+const adminActionsOf = (route: Omit<RouteConfig, 'config'>): AdminAction[] => [
+  adminActionOf(route),
+  ...(route.handler === 'webhooks.replay' ? (['journal.read'] as const) : []),
+];
+
 const forAdmin = (route: Omit<RouteConfig, 'config'>): RouteConfig => ({
   method: route.method,
   path: route.path,
   handler: route.handler.replace(/^(webhooks|deliveries|recoveries)\./, '$1-admin.'),
   config: {
-    policies: [...adminPolicies(adminActionOf(route)), requireModule('webhooks')],
+    policies: [...adminPolicies(...adminActionsOf(route)), requireModule('webhooks')],
   },
 });
 
