@@ -57,7 +57,10 @@ export interface Connection {
   id: number;
   name: string;
   type: ConnectionType;
-  /** `pos_live_…` or `pos_test_…`, by the mode the connection was made in; the same for life. */
+  /**
+   * `pos_live_…`, the same for life, whatever the mode is; `pos_test_…` where an earlier version
+   * made it in test mode.
+   */
   key: string;
   scopes: ConnectionScope[];
   mode: ConnectionMode;

@@ -1,3 +1,4 @@
+import { keyDigest } from '../../server/src/pos/intake/connection-lookup';
 import { describeEach, oneDatabase } from '../support/databases';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';
@@ -51,10 +52,10 @@ describeEach(oneDatabase(), 'a connection of a till', (database) => {
     }
   });
 
-  it('has a key that tells the mode it was made in, and keeps it for life', async () => {
+  it('has a key of one form, whatever its mode is, and keeps it for life', async () => {
     const test = await createTill(site, { mode: 'test' });
     const live = await createTill(site, { mode: 'live' });
-    expect(test.key).toMatch(/^pos_test_[0-9A-Za-z]{22,}$/);
+    expect(test.key).toMatch(/^pos_live_[0-9A-Za-z]{22,}$/);
     expect(live.key).toMatch(/^pos_live_[0-9A-Za-z]{22,}$/);
     expect(await change(test, { mode: 'live' })).toMatchObject({ mode: 'live', key: test.key });
     await admin(site, 'POST', `/connections/${test.id}/secret`, undefined, 200).then(
@@ -64,7 +65,28 @@ describeEach(oneDatabase(), 'a connection of a till', (database) => {
     );
     expect((await test.sale([['MUG', 1]])).status).toBe(202);
     const byDefault = await admin(site, 'POST', '/connections', { name: 'Default', scopes: [] });
-    expect(byDefault).toMatchObject({ mode: 'test', key: expect.stringMatching(/^pos_test_/) });
+    expect(byDefault).toMatchObject({ mode: 'test', key: expect.stringMatching(/^pos_live_/) });
+  });
+
+  it('goes on with a key of the form that test mode had before', async () => {
+    const till = await createTill(site, { mode: 'test' });
+    const key = till.key.replace('pos_live_', 'pos_test_');
+    await site.evaluate(
+      async ({ strapi }, [id, former, digest]) => {
+        await strapi.db
+          .connection('switchboard_connections')
+          .where({ id })
+          .update({ key: former, key_digest: digest });
+      },
+      [till.id, key, keyDigest(key)] as const
+    );
+    const before = { ...till, key };
+    const ping = await site.request('GET', '/api/service-pos/v1/ping', {
+      as: 'nobody',
+      headers: { 'x-pos-key': before.key },
+    });
+    expect([ping.status, ping.body.mode]).toEqual([200, 'test']);
+    expect(await change(till, { mode: 'live' })).toMatchObject({ mode: 'live', key });
   });
 
   it('is refused while it is switched off, and says so, until somebody switches it on', async () => {

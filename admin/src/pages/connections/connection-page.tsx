@@ -100,6 +100,9 @@ const Content = ({ connection }: { connection: Connection }) => {
                   text('connection.key'),
                   <Flex key="key" gap={1}>
                     <Typography>{key}</Typography>
+                    <Typography textColor="neutral600">
+                      {text(`connection.mode.${connection.mode}`)}
+                    </Typography>
                     <CopyButton
                       value={key}
                       label={text('once.copy', { label: text('connection.key') })}

@@ -40,6 +40,9 @@ export const Credentials = ({ connection, secret, onDone }: CredentialsProps) =>
       ]}
       onDone={onDone}
     >
+      <Typography textColor="neutral600">
+        {`${text('connection.mode')}: ${text(`connection.mode.${mode}`)}`}
+      </Typography>
       <CodeBlock
         title={text('connection.ping')}
         code={pingCommand(posBase(), key)}

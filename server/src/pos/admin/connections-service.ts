@@ -174,7 +174,7 @@ export const createConnectionsService = ({
 
     create: ({ name, type, scopes, mode, group, locations, customers, country, ...input }) =>
       inRetriedTransaction(strapi, async ({ trx }) => {
-        const key = generateKey(randomBytes, mode);
+        const key = generateKey(randomBytes);
         const secret = generateSecret(randomBytes);
         const at = Date.now();
         const { id } = await documentsOf(strapi, CONNECTION).create({

@@ -1,14 +1,10 @@
-import type { ConnectionMode } from './states';
-
 /** Gives that many unpredictable bytes; `randomBytes` of `node:crypto` in production. */
 export type RandomSource = (size: number) => Uint8Array;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-const KEY_PREFIX: Readonly<Record<ConnectionMode, string>> = {
-  live: 'pos_live_',
-  test: 'pos_test_',
-};
+/** The form that the contract knows. It says nothing of the mode, which changes while the key stays. */
+const KEY_PREFIX = 'pos_live_';
 export const SECRET_PREFIX = 'pos_secret_';
 
 /** 24 characters of 62 are 142 bits, 43 are 256. */
@@ -29,11 +25,11 @@ const randomText = (random: RandomSource, length: number): string => {
 };
 
 /**
- * A connection's public key: `pos_live_` or `pos_test_`, by the mode it is made in, and 142 random
- * bits in base62. It stays the connection's for life, whatever its mode is later.
+ * A connection's public key: `pos_live_` and 142 random bits in base62. It stays the connection's for
+ * life, whatever its mode is.
  */
-export const generateKey = (random: RandomSource, mode: ConnectionMode): string =>
-  KEY_PREFIX[mode] + randomText(random, KEY_CHARACTERS);
+export const generateKey = (random: RandomSource): string =>
+  KEY_PREFIX + randomText(random, KEY_CHARACTERS);
 
 /** A connection's signing secret: `pos_secret_` and 256 random bits in base62. */
 export const generateSecret = (random: RandomSource): string =>
