@@ -60,6 +60,29 @@ describeEach(databases(), 'what a record waits for', (database) => {
     expect((await rebuild(site)).differences).toEqual([]);
   });
 
+  it('wakes once more after the commit, and again where that was the victim of a deadlock', async () => {
+    const { body } = await (tills[0] as Till).sale([['VICTIM', 2]]);
+    await settled(site, body.event_id, 'needs_mapping');
+    // It begins to wait, for all that the first wake sees, after that wake.
+    await site.evaluate(async ({ strapi }, id) => {
+      const waits = () => strapi.db.connection('switchboard_pos_waits').where({ event_id: id });
+      const [{ digest }] = await waits();
+      await waits().update({ digest: 'not yet' });
+      const begin = strapi.db.transaction;
+      strapi.db.transaction = async (...args: unknown[]) => {
+        const isSecond =
+          !strapi.db.inTransaction() && /processing.waits/.test(String(new Error('at').stack));
+        if (!isSecond) return begin.apply(strapi.db, args);
+        strapi.db.transaction = begin;
+        await waits().update({ digest });
+        throw Object.assign(new Error('deadlock detected'), { code: '40P01' });
+      };
+    }, body.event_id);
+    await createItem(site, 'VICTIM', 10);
+    await settled(site, body.event_id, 'applied');
+    expect(await levelOf(site, 'VICTIM')).toBe(8);
+  });
+
   it('wakes what waits at the start of a node, where whoever made it known was killed before it told', async () => {
     const till = tills[0] as Till;
     const { body } = await till.sale([
