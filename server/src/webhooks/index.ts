@@ -7,7 +7,7 @@ import { loadUndici } from '../net/undici-package';
 import { offerMetrics } from '../observability/metric-sources';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { settleArrivedWebhooks } from './delivering/arrivals';
-import { switchOffUnfitFilters } from './delivering/unfit-filters';
+import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './delivering/unfit-filters';
 import { prepareRollups } from './health/fill-rollups';
 import { webhookMetrics } from './health/metrics';
 import { rollupsTable, totalsTable } from './health/rollups';
@@ -20,7 +20,7 @@ import { createDeliveriesService } from './managing/deliveries-service';
 import { createRecoveriesService } from './managing/recoveries-service';
 import { recoveriesTable, recoveryItemsTable } from './recovering/tables';
 import { createEventsService, sendForPlugin } from './publishing/events-service';
-import { createPublisher, prepareTelling } from './publishing/publisher';
+import { createPublisher, onUnfitFilter, prepareTelling } from './publishing/publisher';
 import { routes } from './managing/routes';
 import { createHostWebhooksService } from './managing/host-webhooks-service';
 import { leaveNodes, nodesTable, prepareNodes } from './delivering/nodes';
@@ -73,6 +73,7 @@ export const webhooks: Feature = {
   register({ strapi }) {
     registerHooks(strapi, (event, data) => sendForPlugin(strapi, event, data));
     prepareTelling(strapi);
+    onUnfitFilter(strapi, switchOffUnfitFiltersLater);
     offerMetrics(strapi, webhookMetrics);
     offerWebhookTools(strapi);
     prepareInternalTypes(strapi, ['webhook', 'message', 'delivery']);

@@ -18,7 +18,6 @@ import { queuedLine } from '../debug-lines';
 import { matches } from '../rules/data-filter';
 import { UnfitFilter } from '../rules/filter-schema';
 import { announceDeliveries } from '../delivering/announce';
-import { switchOffUnfitFiltersLater } from '../delivering/unfit-filters';
 import { getDeliveryStore, type NewDelivery } from '../delivering/store/delivery-store';
 import { bodyOf, type FrozenMessage, type SharedMessage } from '../delivering/store/messages';
 import { jsonOf } from '../rules/event-data';
@@ -101,6 +100,18 @@ const apart = (strapi: Core.Strapi): Detached => detachments.get(strapi) ?? ((wo
 const tellHandlers = (strapi: Core.Strapi, events: readonly ToldEvent[]): Promise<void> =>
   apart(strapi)(() => getEventHook(strapi).tell(events));
 
+type UnfitFilterHandler = (strapi: Core.Strapi) => Promise<void>;
+
+const unfitFilterMet = new WeakMap<Core.Strapi, UnfitFilterHandler>();
+
+/**
+ * Says what is done, after the commit, when an event meets a filter that may not be used. Whoever
+ * switches webhooks off publishes that, and so cannot be called by name from here.
+ */
+export const onUnfitFilter = (strapi: Core.Strapi, handle: UnfitFilterHandler): void => {
+  unfitFilterMet.set(strapi, handle);
+};
+
 export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher => {
   const leftOut = (event: string, webhook: Webhook, reason: string): void => {
     strapi.log.error(
@@ -122,7 +133,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         leftOut(event, webhook, errorText(error));
         if (error instanceof UnfitFilter) {
           afterCommit(strapi, () => {
-            void apart(strapi)(() => switchOffUnfitFiltersLater(strapi));
+            void apart(strapi)(async () => unfitFilterMet.get(strapi)?.(strapi));
           });
         }
         return false;
