@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
+import { ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Got, Request } from 'got';
+import type { Got, Request, RequestFunction } from 'got';
 import { type Agents, createAgents } from './agents';
 import type { Informational } from './answer';
 import {
@@ -17,6 +17,23 @@ interface Instances {
   pooled: Got;
   fresh: Got;
 }
+
+type Callback = (response: IncomingMessage) => void;
+
+/** As Node's own `http.request` calls it; its types leave the middle one out. */
+const Direct = ClientRequest as unknown as new (
+  url: URL,
+  options: RequestOptions,
+  callback?: Callback
+) => ClientRequest;
+
+/**
+ * A request over its own agent, whatever its scheme. Not `http.request`: with `server.proxy` the host has
+ * that one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the name up
+ * by itself, so the address that it connects to is not the one that was judged.
+ */
+const requestDirectly = (url: URL, options: RequestOptions, callback?: Callback): ClientRequest =>
+  new Direct(url, options, callback);
 
 /**
  * got is ESM only, hence `import`. Everything that a single request need not say is said
@@ -35,6 +52,7 @@ const loadGot = async (): Promise<Got> => {
     // Set, so that NODE_TLS_REJECT_UNAUTHORIZED=0 somewhere on the site does not reach receivers.
     https: { rejectUnauthorized: true },
     headers: { 'user-agent': DEFAULT_USER_AGENT },
+    request: requestDirectly as RequestFunction,
   });
 };
 

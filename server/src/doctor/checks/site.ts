@@ -68,12 +68,22 @@ export const environment: Check = {
   },
 };
 
+/** Variables by which programs and libraries find a proxy. */
+const PROXY_VARIABLES = [
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'ALL_PROXY',
+  'GLOBAL_AGENT_HTTP_PROXY',
+  'GLOBAL_AGENT_HTTPS_PROXY',
+  'NODE_USE_ENV_PROXY',
+];
+
 const namedProxies = (proxy: unknown): string[] => {
-  const { global, http, https } = (
+  const { global, http, https, fetch } = (
     typeof proxy === 'object' && proxy !== null ? proxy : {}
   ) as Record<string, unknown>;
-  const configured = Object.entries({ global, http, https }).filter(([, value]) => value);
-  const variables = ['HTTP_PROXY', 'HTTPS_PROXY'].filter(
+  const configured = Object.entries({ global, http, https, fetch }).filter(([, value]) => value);
+  const variables = PROXY_VARIABLES.filter(
     (name) => process.env[name] || process.env[name.toLowerCase()]
   );
   return [...configured.map(([name]) => `server.proxy.${name}`), ...variables];
