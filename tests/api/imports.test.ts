@@ -133,6 +133,58 @@ describeEach(oneDatabase(), 'importing items and contacts', (database) => {
     expect(await admin(site, 'GET', '/items?search=LATIN-')).toEqual([]);
   });
 
+  /** Has the database fail as often as said for what is named so, and then work again. */
+  const failFor = (name: string, times: number): Promise<void> =>
+    site.evaluate(
+      ({ strapi, state }, [named, often]) => {
+        const fault = () => Object.assign(new Error('connection lost'), { code: 'ECONNRESET' });
+        state.faults = { named, left: often };
+        const fails = (given: unknown): boolean => {
+          if (given !== state.faults.named || state.faults.left <= 0) return false;
+          state.faults.left -= 1;
+          return true;
+        };
+        if (state.failing) return;
+        state.failing = true;
+        const items = strapi.service('plugin::switchboard.stock-items');
+        const { createItem } = items;
+        items.createItem = (input: { sku: string }) =>
+          fails(input.sku) ? Promise.reject(fault()) : createItem(input);
+        strapi.db.lifecycles.subscribe({
+          models: ['plugin::switchboard.contact'],
+          beforeCreate({ params }: { params: { data: { email?: string } } }) {
+            if (fails(params.data.email)) throw fault();
+          },
+        });
+      },
+      [name, times] as const
+    );
+
+  it.each([
+    ['items', 'sku,name\nFAULT-1,One\nFAULT-2,Two\n', 'FAULT-1'],
+    ['contacts', 'email,owner_id\nfault-1@x.test,1\nfault-2@x.test,1\n', 'fault-1@x.test'],
+  ])('%s: a fault of the database is no fault of the row', async (kind, csv, name) => {
+    // Two tries: together, and alone.
+    await failFor(name, kind === 'items' ? 2 : 1);
+    for (const query of ['?dry_run=true', '']) {
+      const { status, body } = await upload(kind, csv, query);
+      expect([status, body.data.created, body.data.failed]).toEqual([200, 2, 0]);
+      await failFor(name, 0);
+    }
+    const lost = csv.replaceAll('1', '3').replaceAll(',3', ',1').replace('One', 'Uno');
+    await failFor(name.replace('1', '3'), 1_000);
+    const { body } = await upload(kind, lost, '?wait=false');
+    await waitFor(
+      async () => (await admin(site, 'GET', `/imports/${body.data.id}`)).state !== 'running',
+      60_000,
+      'the import to end'
+    );
+    const job = await admin(site, 'GET', `/imports/${body.data.id}`);
+    expect(job).toMatchObject({ state: 'failed', failed: 0, error: expect.any(String) });
+    expect((await rejects(body.data.id)).trim().split('\r\n')).toHaveLength(1);
+    await failFor(name, 0);
+  });
+
   it('answers at once where nobody waits, and says how it gets on', async () => {
     const rows = Array.from({ length: 120 }, (_value, index) => `LATER-${index},Later ${index}`);
     const { status, body } = await upload('items', `sku,name\n${rows.join('\n')}\n`, '?wait=false');

@@ -60,7 +60,8 @@ export const answerUpload = async <Report extends object>(
       await tracker.finish();
       return report;
     } catch (error) {
-      await tracker.fail(error);
+      // The database that failed may be away still; then the import is found to have been lost.
+      await tracker.fail(error).catch(() => undefined);
       throw error;
     }
   });

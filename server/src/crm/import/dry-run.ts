@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { inRolledBack } from '../../database/rolled-back';
 import { withTransientRetry } from '../../database/errors/retry';
+import { requireRowFault, throughFaults } from '../../imports/faults';
 import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
 import { importBatch } from './import-batch';
@@ -15,8 +16,9 @@ const tryRows = (strapi: Core.Strapi, rows: readonly ImportRow[]): Promise<Batch
 
 const tryRow = async (strapi: Core.Strapi, row: ImportRow): Promise<BatchResult> => {
   try {
-    return await tryRows(strapi, [row]);
+    return await throughFaults(strapi, () => tryRows(strapi, [row]));
   } catch (error) {
+    requireRowFault(error);
     const failures = [{ row, message: reasonOf(error) }];
     return { created: 0, updated: 0, unchanged: 0, failures };
   }

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { requireRowFault, throughFaults } from '../../imports/faults';
 import { getInspected } from '../change-capture/mapping/registry';
 import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
@@ -142,11 +143,12 @@ const prepareTags = async (
   const prepared: ImportRow[] = [];
   for (const row of rows) {
     try {
-      await tags.idsOf(row.tags);
+      await throughFaults(strapi, () => tags.idsOf(row.tags));
       prepared.push(row);
     } catch (error) {
       // A caller's transaction may have ended with the error.
       if (strapi.db.inTransaction()) throw error;
+      requireRowFault(error);
       result.failures.push({ row, message: `tags: ${reasonOf(error)}` });
     }
   }

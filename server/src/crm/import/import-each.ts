@@ -5,6 +5,7 @@ import { errorText } from '../../runtime/error-text';
 import { tagsOfContact } from '../resources/crm-records';
 import { upsertContact } from '../resources/upsert-contact';
 import type { ImportRow } from './columns';
+import { requireRowFault, throughFaults } from '../../imports/faults';
 import { giveWay } from '../../imports/give-way';
 import type { ImportTags } from './import-tags';
 import { inImportTransaction } from './import-transaction';
@@ -56,8 +57,12 @@ export const importEach = async (
 ): Promise<void> => {
   for (const row of rows) {
     try {
-      result[await inImportTransaction(strapi, () => importOne(strapi, tags, row))] += 1;
+      const outcome = await throughFaults(strapi, () =>
+        inImportTransaction(strapi, () => importOne(strapi, tags, row))
+      );
+      result[outcome] += 1;
     } catch (error) {
+      requireRowFault(error);
       result.failures.push({ row, message: reasonOf(error) });
     }
     await giveWay();

@@ -6,6 +6,7 @@ import { currentExecutor, table } from '../../database/connection';
 import { inRolledBack } from '../../database/rolled-back';
 import { inRetriedTransaction, withTransientRetry } from '../../database/errors/retry';
 import { fieldError } from '../../http/validation';
+import { requireRowFault, throughFaults } from '../../imports/faults';
 import { giveWay } from '../../imports/give-way';
 import { type CsvRecord, readCsv } from '../../imports/read-csv';
 import type { ImportRun } from '../../imports/watch';
@@ -147,8 +148,9 @@ class Import {
 
   private async alone(row: Row): Promise<void> {
     try {
-      this.count([row], await this.together([row]));
+      this.count([row], await throughFaults(this.strapi, () => this.together([row])));
     } catch (error) {
+      requireRowFault(error);
       const said = error instanceof errors.ApplicationError ? error.message : errorText(error);
       this.fail(row.line, row.input.sku, said, row.cells);
     }
