@@ -5,6 +5,7 @@ import { config, getOptions } from './config';
 import { ineffective } from './config/ineffective';
 import { misplaced } from './config/misplaced';
 import { keepInternalTables } from './database/tables/internal-tables';
+import { keepColumns } from './database/tables/kept-columns';
 import { crm } from './crm';
 import type { EmailService } from './crm/email/types';
 import type { ContactImport } from './crm/import/import-service';
@@ -70,6 +71,7 @@ export default {
     watchTransactions(strapi);
     watchRequests(strapi);
     await prepareScheduler(strapi);
+    keepColumns(strapi);
     keepInternalTables(
       strapi,
       present.flatMap((feature) => feature.internalTables ?? [])

@@ -85,6 +85,32 @@ describeEach(databases(), 'a site with the plugin', (database) => {
     expect((await site.request('GET', '/admin/users/me')).status).toBe(200);
   }, 60_000);
 
+  it('drops nothing that a node of a later version has added', async () => {
+    await site.evaluate(async ({ strapi }) => {
+      const { schemaStorage } = strapi.db.schema;
+      const { schema } = await schemaStorage.read();
+      for (const name of ['switchboard_contacts', 'switchboard_webhooks']) {
+        await strapi.db.connection.raw(`alter table ${name} add column from_later varchar(255)`);
+        await strapi.db.connection.raw(`create index ${name}_later on ${name} (from_later)`);
+        const table = schema.tables.find((one: { name: string }) => one.name === name);
+        const like = table.columns.find((one: { type: string }) => one.type === 'string');
+        table.columns.push({ ...like, name: 'from_later' });
+        table.indexes.push({ name: `${name}_later`, columns: ['from_later'] });
+      }
+      await schemaStorage.add(schema);
+      const data = { email: 'later@example.test' };
+      await strapi.db.query('plugin::switchboard.contact').create({ data });
+      await strapi.db.connection('switchboard_contacts').update({ from_later: 'kept' });
+    });
+    await site.restart();
+    expect(
+      await site.control('sql', { statement: 'select from_later from switchboard_contacts' })
+    ).toEqual([{ from_later: 'kept' }]);
+    expect(
+      await site.control('sql', { statement: 'select from_later from switchboard_webhooks' })
+    ).toEqual([]);
+  }, 60_000);
+
   it('logs no error while it boots', () => {
     expect(site.log()).not.toMatch(/\berror\b:|Error:/);
   });

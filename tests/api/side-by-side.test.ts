@@ -1,3 +1,5 @@
+import type * as NodeStream from 'node:stream';
+import type * as StrapiUtils from '@strapi/utils';
 import { databases, describeEach } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM } from './crm-helpers';
@@ -100,7 +102,7 @@ describeEach(databases(), 'one transaction', (database) => {
 
   it('imports two files of the same contacts at once, and goes on after a row that fails', async () => {
     const reports = await site.evaluate(async ({ strapi, require: load }) => {
-      const { Readable } = load('node:stream') as typeof import('node:stream');
+      const { Readable } = load('node:stream') as typeof NodeStream;
       const long = 'x'.repeat(300);
       const rows = (extra: string) =>
         Readable.from([
@@ -299,7 +301,7 @@ describeEach(databases(), 'one transaction', (database) => {
 
   it('tells nobody of a part that was taken back', async () => {
     const outcome = await site.evaluate(async ({ strapi, state, require: load }, uid) => {
-      const { errors } = load('@strapi/utils') as typeof import('@strapi/utils');
+      const { errors } = load('@strapi/utils') as typeof StrapiUtils;
       state.heard.length = 0;
       const committed: string[] = [];
       const listen = (name: string) =>
@@ -326,6 +328,56 @@ describeEach(databases(), 'one transaction', (database) => {
     }, CONTACT);
     expect(outcome).toEqual({ committed: ['kept'], heard: [], rows: 0 });
     expect(await names()).toEqual([]);
+  });
+
+  describe('tags made at the same moment', () => {
+    const tagRows = () =>
+      sql("select name, slug, slug_key from switchboard_tags where name like 'At once%'");
+
+    it('have slugs of their own, and one tag is made by several imports', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          site.request('POST', `${CRM}/tags`, { body: { name: 'At once' } })
+        )
+      );
+      expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201));
+      expect(new Set(answers.map(({ body }) => body.slug)).size).toBe(8);
+      const given = await Promise.all(
+        [1, 2, 3].map(() =>
+          site.request('POST', `${CRM}/tags`, { body: { name: 'At once given', slug: 'given' } })
+        )
+      );
+      expect(given.map(({ status }) => status).sort()).toEqual([201, 400, 400]);
+
+      const reports = await site.evaluate(async ({ strapi, require: load }) => {
+        const { Readable } = load('node:stream') as typeof NodeStream;
+        const run = (nth: number) =>
+          strapi
+            .service('plugin::switchboard.contact-import')
+            .run(
+              Readable.from([Buffer.from(`email,tags\ntag${nth}@example.test,At once imported\n`)])
+            );
+        return Promise.all([1, 2, 3, 4, 5].map(run));
+      });
+      expect((reports as { failed: number }[]).map(({ failed }) => failed)).toEqual(
+        Array(5).fill(0)
+      );
+      const imported = (await tagRows()).filter(({ name }) => name === 'At once imported');
+      expect(imported).toHaveLength(1);
+    });
+
+    it('that an earlier version doubled are settled at the next start, however far one got', async () => {
+      await sql(
+        "insert into switchboard_tags (document_id, name, slug) values ('d1', 'At once old', 'old'), ('d2', 'At once old', 'old'), ('d3', 'At once old', 'old-1'), ('d4', 'At once old', 'old')"
+      );
+      await site.restart();
+      const settled = (await tagRows()).filter(({ name }) => name === 'At once old');
+      expect(settled.map(({ slug }) => slug).sort()).toEqual(['old', 'old-1', 'old-2', 'old-3']);
+      expect(new Set(settled.map(({ slug_key }) => slug_key)).size).toBe(4);
+      expect(settled.every(({ slug_key }) => slug_key !== null)).toBe(true);
+      await site.restart();
+      expect((await tagRows()).filter(({ name }) => name === 'At once old')).toEqual(settled);
+    }, 90_000);
   });
 
   describe('a write of the query engine', () => {

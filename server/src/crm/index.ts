@@ -22,7 +22,12 @@ import { crmRoutes } from './resources/routes';
 import { createSources, sourcesOf } from './change-capture/track/capture';
 import { unpublishedTable } from './change-capture/track/unpublished';
 import { emailLockTable, prepareEmailLocks } from './contact-integrity/email-lock';
-import { keepDerivedColumns, refuseTakenEmails } from './contact-integrity';
+import {
+  keepDerivedColumns,
+  refuseTakenEmails,
+  refuseTakenSlugs,
+  settleTagSlugs,
+} from './contact-integrity';
 
 export const crm: Feature = {
   option: 'crm',
@@ -53,7 +58,9 @@ export const crm: Feature = {
   },
   async bootstrap({ strapi }) {
     await prepareEmailLocks(strapi);
+    await settleTagSlugs(strapi);
     refuseTakenEmails(strapi);
+    refuseTakenSlugs(strapi);
     keepDerivedColumns(strapi);
     sourcesOf(strapi).start();
     keepPhoneIndex(strapi);

@@ -2,9 +2,11 @@ import type { Core } from '@strapi/strapi';
 import { copyParamsOf } from '../../database/own-params';
 import { lockWritten, type WriteEvent } from '../../database/written-rows';
 import { emailKey } from './email-key';
+import { slugKey, TAG } from './tag-slugs';
 import { clearLeftDates, deriveDates, DERIVED_DATES, derivedDateToSet } from './derived-fields';
 
 export { refuseTakenEmails } from './unique-emails';
+export { refuseTakenSlugs, settleTagSlugs } from './tag-slugs';
 
 const CONTACT = 'plugin::switchboard.contact';
 
@@ -14,8 +16,14 @@ interface UpdateEvent extends WriteEvent {
   params: WriteEvent['params'] & { data?: Data | Data[]; where?: Data };
 }
 
-const complete = (uid: string, data: Data, now: Date): void => {
+/** The columns that the database compares for uniqueness. */
+const giveKeys = (uid: string, data: Data): void => {
   if (uid === CONTACT && data.email !== undefined) data.email_key = emailKey(data.email);
+  if (uid === TAG && data.slug !== undefined) data.slug_key = slugKey(data.slug);
+};
+
+const complete = (uid: string, data: Data, now: Date): void => {
+  giveKeys(uid, data);
   deriveDates(uid, data, now);
 };
 
@@ -24,7 +32,7 @@ const deriveOnUpdate = async (strapi: Core.Strapi, event: UpdateEvent): Promise<
   const { uid } = event.model;
   const { data } = event.params;
   if (!data || Array.isArray(data)) return;
-  if (uid === CONTACT && data.email !== undefined) data.email_key = emailKey(data.email);
+  giveKeys(uid, data);
   clearLeftDates(uid, data);
   const derived = derivedDateToSet(uid, data);
   if (!derived) return;
@@ -43,7 +51,8 @@ const deriveOnUpdate = async (strapi: Core.Strapi, event: UpdateEvent): Promise<
 
 /** Keeps the derived columns of the plugin's own types. */
 export const keepDerivedColumns = (strapi: Core.Strapi): void => {
-  copyParamsOf(strapi, Object.keys(DERIVED_DATES));
+  const models = [...Object.keys(DERIVED_DATES), TAG];
+  copyParamsOf(strapi, models);
   const onCreate = ({ model, params }: UpdateEvent): void => {
     const now = new Date();
     const rows = Array.isArray(params.data) ? params.data : [params.data ?? {}];
@@ -51,7 +60,7 @@ export const keepDerivedColumns = (strapi: Core.Strapi): void => {
   };
   const onUpdate = (event: UpdateEvent): Promise<void> => deriveOnUpdate(strapi, event);
   const subscriber = {
-    models: Object.keys(DERIVED_DATES),
+    models,
     beforeCreate: onCreate,
     beforeCreateMany: onCreate,
     beforeUpdate: onUpdate,

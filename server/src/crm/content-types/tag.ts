@@ -7,6 +7,15 @@ export const tag = crmType({
   attributes: {
     name: { type: 'string', required: true, maxLength: 255 },
     slug: { type: 'uid', targetField: 'name', required: true },
+    /** What makes a slug unique; see `tag-slugs.ts`. */
+    slug_key: {
+      type: 'string',
+      private: true,
+      pluginOptions: { 'content-manager': { visible: false } },
+      visible: false,
+      configurable: false,
+      writable: false,
+    },
     contacts: {
       type: 'relation',
       relation: 'manyToMany',
@@ -21,4 +30,5 @@ export const tag = crmType({
     edit: [{ name: 6, slug: 6 }, { contacts: 12 }],
     chooseBy: { contacts: 'email' },
   },
+  indexes: [{ name: 'switchboard_tags_slug', columns: ['slug_key'], type: 'unique' }],
 });

@@ -1,9 +1,8 @@
 import type { Core, UID } from '@strapi/strapi';
-import { crmRecords } from '../resources/crm-records';
 import { getInspected } from '../change-capture/mapping/registry';
 import { readRows } from '../change-capture/mapping/rows';
 import { serialize } from '../change-capture/mapping/serialize';
-import { freeSlug } from '../resources/free-slug';
+import { createTag } from '../resources/create-tag';
 
 /** Finds the tags that a file names, by slug or by name, and makes those that are not there. */
 export interface ImportTags {
@@ -33,8 +32,7 @@ export const createImportTags = (strapi: Core.Strapi): ImportTags => {
     const cached = known.get(key);
     if (cached) return cached;
     const found = await find(name);
-    const slug = found ? undefined : await freeSlug(strapi, name);
-    const id = found ?? (await crmRecords(strapi, 'tag').create({ name, slug })).id;
+    const id = found ?? (await createTag(strapi, { name }, () => find(name))).id;
     known.set(key, id);
     return id;
   };

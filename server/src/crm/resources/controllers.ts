@@ -6,7 +6,7 @@ import { parseInput } from '../../http/validation';
 import type { Kind } from '../rules/kind-names';
 import { getSource } from '../change-capture/mapping/registry';
 import { changeTag, crmRecords, tagsOfContact } from './crm-records';
-import { freeSlug } from './free-slug';
+import { createTag } from './create-tag';
 import { INPUTS } from './inputs';
 
 type Query = PageRequest & Record<string, unknown>;
@@ -78,11 +78,9 @@ const tags: ControllerFactory = ({ strapi }) => {
       };
     },
     async create(ctx) {
-      const body = parseInput(INPUTS.tag.create, ctx.request.body) as Record<string, unknown>;
-      // The host makes a slug of a name only in the admin panel.
-      const slug = body.slug ?? (await freeSlug(strapi, String(body.name)));
-      ctx.request.body = { ...body, slug };
-      await base.create?.(ctx);
+      const input = inputFor(strapi, 'tag', 'create', ctx.request.body);
+      ctx.body = await createTag(strapi, input);
+      ctx.status = 201;
     },
   };
 };

@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+import type { Core } from '@strapi/strapi';
+import { inSavepoint } from '../../database/errors/savepoint';
+import { isSlugTaken } from '../contact-integrity/tag-slugs';
+import type { Payload } from '../rules/payload';
+import { crmRecords } from './crm-records';
+import { freeSlug } from './free-slug';
+
+const TRIES = 10;
+
+/**
+ * Makes a tag, with a free slug where none is given. Where another tag takes that slug meanwhile, it
+ * is made with another one, or `known` finds the other tag.
+ * @param known finds the tag that somebody else may have made of the same name
+ * @throws ValidationError (400) where the given slug is taken
+ */
+export const createTag = async (
+  strapi: Core.Strapi,
+  input: Readonly<Record<string, unknown>>,
+  known?: () => Promise<string | null>
+): Promise<Payload | { id: string }> => {
+  for (let attempt = 1; ; attempt += 1) {
+    const free = input.slug === undefined ? await freeSlug(strapi, String(input.name)) : undefined;
+    // A transaction that goes on reading what was there when it began finds the same slug free.
+    const made = free && attempt > 2 ? `${free}-${randomBytes(3).toString('hex')}` : free;
+    const data = made === undefined ? input : { ...input, slug: made };
+    try {
+      const create = () => crmRecords(strapi, 'tag').create(data);
+      return await (strapi.db.inTransaction() ? inSavepoint(strapi, create) : create());
+    } catch (error) {
+      if (!isSlugTaken(error) || free === undefined || attempt >= TRIES) throw error;
+      const id = (await known?.()) ?? null;
+      if (id !== null) return { id };
+    }
+  }
+};
