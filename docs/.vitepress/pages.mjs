@@ -40,6 +40,7 @@ export const sidebar = [
       page('Operations', 'operations'),
       page('Monitoring', 'monitoring'),
       page('Scaling', 'scaling'),
+      page('Reliability', 'reliability'),
       page('Performance', 'performance'),
       page('Docker and compose', 'docker'),
       page('Strapi Cloud', 'strapi-cloud'),
