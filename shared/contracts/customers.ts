@@ -23,11 +23,18 @@ export interface CustomersService {
     customer: SaleCustomer,
     options: { create: boolean; country: string | undefined }
   ): Promise<string | null>;
+  /** Has whoever else works on a contact's value wait until the transaction ends. */
+  lockValue(contact: string): Promise<void>;
   /**
-   * Adds to a contact's lifetime value, quietly: no event says so.
-   * @param change  in minor units of a currency of so many digits
+   * Has a locked contact's lifetime value follow its purchases, quietly: no event says so. Whatever else
+   * is in it, such as what was there before or what somebody typed, stays.
+   * @param change  by how much they come to more, in minor units of a currency of so many digits
+   * @param before  asked for what they came to, where the site's column cannot hold it exactly
    */
-  addValue(contact: string, change: bigint, digits: number): Promise<void>;
+  followPurchases(
+    contact: string,
+    purchases: { change: bigint; digits: number; before: () => Promise<bigint> }
+  ): Promise<void>;
 }
 
 /** The service `pos-purchases` of the tills. */

@@ -71,6 +71,30 @@ describeEach(oneDatabase(), 'customers of sales', (database) => {
   const purchasesOf = async (id: string, query = '') =>
     (await site.request('GET', `${CONTACTS}/${id}/purchases${query}`)).body;
 
+  it('add up exactly, beyond eight digits and in thousandths, and refunds take off what they added', async () => {
+    const till = await createTill(site);
+    const rich = await newContact({ email: 'rich@example.com', lifetime_value: 99_999_999.99 });
+    await sale(till, 9_000_000_000_001, { email: 'rich@example.com' }, { external_id: 'rich-1' });
+    await attached();
+    expect((await contactOf(rich.id)).lifetime_value).toBe(90_100_000_000);
+    await till.refund('rich-1', { line_items: [{ sku: 'MUG', quantity: 1 }] });
+    await till.refund('rich-1');
+    await attached();
+    expect((await contactOf(rich.id)).lifetime_value).toBe(99_999_999.99);
+
+    const third = await newContact({ email: 'third@example.com' });
+    for (let at = 0; at < 3; at += 1) {
+      await sale(till, 1, { email: 'third@example.com' }, { currency: 'KWD' });
+      await attached();
+    }
+    expect((await contactOf(third.id)).lifetime_value).toBe(0.003);
+    // A forint has two digits by ISO 4217, whatever people write.
+    const forint = await newContact({ email: 'forint@example.com' });
+    await sale(till, 199_000, { email: 'forint@example.com' }, { currency: 'HUF' });
+    await attached();
+    expect((await contactOf(forint.id)).lifetime_value).toBe(1990);
+  });
+
   it('attach a sale to the contact with that e-mail, quietly, and refunds reduce its value', async () => {
     const till = await createTill(site);
     const contact = await newContact({ email: 'Ada@example.com', lifetime_value: 10.5 });

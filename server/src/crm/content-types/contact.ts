@@ -32,7 +32,12 @@ export const contact = crmType({
     },
     address: { type: 'json' },
     score: { type: 'integer', default: 0 },
-    lifetime_value: { type: 'decimal', default: 0 },
+    // Wider than the host's decimals: sums of purchases are exact in every currency.
+    lifetime_value: {
+      type: 'decimal',
+      default: 0,
+      columnType: { type: 'decimal', args: [30, 4] },
+    },
     source: { type: 'string', maxLength: 255 },
     subscribed_at: { type: 'datetime' },
     unsubscribed_at: { type: 'datetime' },

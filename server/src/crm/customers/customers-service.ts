@@ -7,10 +7,17 @@ import { findByEmail } from '../resources/find-by-email';
 import { INPUTS } from '../resources/inputs';
 import { keptInput } from '../resources/kept-input';
 import { upsertContact } from '../resources/upsert-contact';
+import { currentExecutor, table } from '../../database/connection';
 import { e164, findByPhone } from './find-by-phone';
-
-/** What a contact's column holds: two decimals, eight digits before them. */
-const LARGEST = 99_999_999.99;
+import {
+  follow,
+  isExact,
+  isValueColumn,
+  readUnits,
+  toUnits,
+  unitsText,
+  type ValueColumn,
+} from './lifetime-value';
 
 /** Keeps what a contact can hold: a name that is too long must not cost it its sale. */
 const fitting = (customer: SaleCustomer): SaleCustomer =>
@@ -21,12 +28,31 @@ const fitting = (customer: SaleCustomer): SaleCustomer =>
     )
   );
 
-/** A value in units of so many decimals, as a whole number of its smallest part, and back. */
-const scaled = (value: unknown, places: number): bigint =>
-  BigInt(Math.round(Number(value ?? 0) * 10 ** places) || 0);
+interface ValueRow {
+  id: number;
+  value: unknown;
+}
 
-const unscaled = (value: bigint, places: number): number =>
-  Math.max(-LARGEST, Math.min(LARGEST, Number(value) / 10 ** places));
+interface ValueSource {
+  tableName: string;
+  column: string;
+  kind: ValueColumn;
+}
+
+/** Where this site keeps the lifetime values of contacts; null: nowhere. */
+const valueSource = (strapi: Core.Strapi): ValueSource | null => {
+  const { source, uid } = getInspected(strapi, 'contact');
+  const field = source.fields.find(({ path }) => path === 'lifetime_value');
+  if (!field?.attribute) return null;
+  const { tableName, attributes } = strapi.db.metadata.get(uid);
+  const { columnName } = attributes[field.attribute] as { columnName?: string };
+  const type = field.shape?.type ?? '';
+  return {
+    tableName,
+    column: columnName ?? field.attribute,
+    kind: source.own ? 'own' : isValueColumn(type) ? type : 'decimal',
+  };
+};
 
 /** The service `customers`, which the tills ask where the site has both. */
 export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): CustomersService => {
@@ -41,6 +67,13 @@ export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): Cus
     const { contact } = await upsertContact(strapi, { email }, { onlyNew, forKnown: () => ({}) });
     return contact.id;
   };
+
+  const rowsOf = async ({ tableName, column }: ValueSource, contact: string): Promise<ValueRow[]> =>
+    (await table(strapi, await currentExecutor(strapi), tableName)
+      .select('id', `${column} as value`)
+      .where({ document_id: contact })
+      .orderBy('id')
+      .forUpdate()) as ValueRow[];
 
   return {
     async attach(customer, { create: mayCreate, country }) {
@@ -59,31 +92,26 @@ export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): Cus
       return mayCreate ? create(input) : null;
     },
 
-    async addValue(contact, change, digits) {
-      const { source, uid } = getInspected(strapi, 'contact');
-      const field = source.fields.find(({ path }) => path === 'lifetime_value');
-      const attribute = field?.attribute;
-      if (!attribute || change === 0n) return;
-      const rows = (await strapi.db
-        .queryBuilder(uid)
-        .init({
-          select: ['id', attribute],
-          where: { documentId: contact },
-          orderBy: { id: 'asc' },
-        })
-        .forUpdate()
-        .execute()) as ({ id: number } & Record<string, unknown>)[];
-      const places = Math.max(2, digits);
-      const isWhole = ['integer', 'biginteger'].includes(field.shape?.type ?? '');
-      for (const row of rows) {
-        const sum = scaled(row[attribute], places) + change * 10n ** BigInt(places - digits);
-        const value = unscaled(sum, places);
+    async lockValue(contact) {
+      const source = valueSource(strapi);
+      if (source) await rowsOf(source, contact);
+    },
+
+    async followPurchases(contact, { change, digits, before }) {
+      const source = valueSource(strapi);
+      if (!source || change === 0n) return;
+      const executor = await currentExecutor(strapi);
+      const known = isExact(source.kind) ? 0n : toUnits(await before(), digits);
+      for (const row of await rowsOf(source, contact)) {
+        const value = follow(readUnits(row.value), {
+          before: known,
+          after: known + toUnits(change, digits),
+          column: source.kind,
+        });
         // Past the lifecycles: nobody is told of it.
-        await strapi.db
-          .queryBuilder(uid)
+        await table(strapi, executor, source.tableName)
           .where({ id: row.id })
-          .update({ [attribute]: isWhole ? Math.round(value) : value })
-          .execute();
+          .update({ [source.column]: unitsText(value) });
       }
     },
   };

@@ -3,6 +3,7 @@ import type { SaleCustomer } from '../../../../shared/contracts/customers';
 import { minorDigits } from '../../../../shared/currencies';
 import { getOptions } from '../../config';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
+import { readLatest } from '../../database/latest';
 import { createFaultLog } from '../../database/errors/fault-log';
 import { isInfrastructureFault } from '../../database/errors/faults';
 import { withTransientRetry } from '../../database/errors/retry';
@@ -137,13 +138,33 @@ const currencyOf = async (
   contact: string,
   otherwise: string
 ): Promise<string> => {
-  const first = (await purchases(strapi, trx)
-    .select('currency')
-    .where({ contact_id: contact })
-    .whereNotNull('applied')
-    .orderBy('id')
-    .first()) as Pick<PurchaseRow, 'currency'> | undefined;
+  const [first] = (await readLatest(
+    strapi,
+    purchases(strapi, trx)
+      .select('currency')
+      .where({ contact_id: contact })
+      .whereNotNull('applied')
+      .orderBy('id')
+      .limit(1)
+  )) as Pick<PurchaseRow, 'currency'>[];
   return first?.currency ?? otherwise;
+};
+
+/** What a contact's lifetime value has of its purchases. */
+const sumOf = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  contact: string,
+  currency: string
+): Promise<bigint> => {
+  const rows = (await readLatest(
+    strapi,
+    purchases(strapi, trx)
+      .select('applied')
+      .where({ contact_id: contact, currency })
+      .whereNotNull('applied')
+  )) as Pick<PurchaseRow, 'applied'>[];
+  return rows.reduce((sum, { applied }) => sum + BigInt(applied ?? '0'), 0n);
 };
 
 const attachOne = async (strapi: Core.Strapi, eventId: number): Promise<void> => {
@@ -170,11 +191,18 @@ const attachOne = async (strapi: Core.Strapi, eventId: number): Promise<void> =>
       return;
     }
     const { currency, net, refunds } = money;
+    // Whoever attaches another sale of the contact has committed, or waits here.
+    await customersOf(strapi)?.lockValue(contact);
     // What counts once goes on counting: its refunds come off the value that has it.
     const counts =
       row.applied !== null || (await currencyOf(strapi, trx, contact, currency)) === currency;
-    const change = counts ? net - BigInt(row.applied ?? '0') : 0n;
-    await customersOf(strapi)?.addValue(contact, change, minorDigits(currency));
+    if (counts) {
+      await customersOf(strapi)?.followPurchases(contact, {
+        change: net - BigInt(row.applied ?? '0'),
+        digits: minorDigits(currency),
+        before: () => sumOf(strapi, trx, contact, currency),
+      });
+    }
     await listRefunds(strapi, trx, eventId, contact, refunds);
     await done({ contact_id: contact, currency, applied: counts ? String(net) : null });
   });

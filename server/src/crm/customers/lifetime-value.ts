@@ -1,0 +1,65 @@
+/**
+ * Lifetime values are worked out in units of a ten thousandth, which every currency's minor unit is a
+ * multiple of, as whole numbers: nothing is rounded but what a site's own column cannot hold.
+ */
+const PLACES = 4;
+const ONE = 10n ** BigInt(PLACES);
+
+/** What a column can hold: places after the point, and the largest number in units. */
+const COLUMNS = {
+  /** That of the plugin's own contacts: thirty digits, four of them after the point. */
+  own: { places: 4, largest: 10n ** 30n - 1n },
+  /** The host's: ten digits, two of them after the point. */
+  decimal: { places: 2, largest: 9_999_999_999n * 100n },
+  float: { places: 4, largest: BigInt(Number.MAX_SAFE_INTEGER) },
+  integer: { places: 0, largest: (2n ** 31n - 1n) * ONE },
+  biginteger: { places: 0, largest: BigInt(Number.MAX_SAFE_INTEGER) * ONE },
+} as const;
+
+export type ValueColumn = keyof typeof COLUMNS;
+
+export const isValueColumn = (type: string): type is ValueColumn => Object.hasOwn(COLUMNS, type);
+
+/** Whether a column holds sums of any currency as they are. */
+export const isExact = (column: ValueColumn): boolean => column === 'own';
+
+/** An amount in minor units of a currency of so many digits, in units. */
+export const toUnits = (minor: bigint, digits: number): bigint =>
+  minor * 10n ** BigInt(PLACES - digits);
+
+const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
+
+/** A column's value in units, by its digits; 0 for none. */
+export const readUnits = (value: unknown): bigint => {
+  const [, sign, whole, fraction = ''] = DECIMAL.exec(String(value ?? '')) ?? [];
+  if (whole === undefined) return BigInt(Math.round(Number(value ?? 0) * 10 ** PLACES) || 0);
+  const digits = `${whole}${fraction.slice(0, PLACES).padEnd(PLACES, '0')}`;
+  return BigInt(`${sign ?? ''}${digits}`);
+};
+
+/** Units as a decimal number. */
+export const unitsText = (units: bigint): string => {
+  const size = units < 0n ? -units : units;
+  const text = `${size / ONE}.${String(size % ONE).padStart(PLACES, '0')}`;
+  return `${units < 0n ? '-' : ''}${text}`;
+};
+
+/** The nearest that a column can hold. */
+const held = (units: bigint, column: ValueColumn): bigint => {
+  const { places, largest } = COLUMNS[column];
+  const step = 10n ** BigInt(PLACES - places);
+  const half = units < 0n ? -step / 2n : step / 2n;
+  const rounded = ((units + half) / step) * step;
+  if (rounded > largest) return largest;
+  return rounded < -largest ? -largest : rounded;
+};
+
+/**
+ * A value after purchases that came to `before` come to `after`. What a column had to round or could not
+ * hold is taken back as it was given, so that no error adds up and no refund takes off more than its
+ * sale has added.
+ */
+export const follow = (
+  value: bigint,
+  { before, after, column }: { before: bigint; after: bigint; column: ValueColumn }
+): bigint => held(value - held(before, column) + after, column);
