@@ -26,7 +26,8 @@ const startProxy = async () => {
   return { asked, url, close: () => server.close() };
 };
 
-// It brings no types. The host has it of its own.
+// The host has it of its own.
+// eslint-disable-next-line @typescript-eslint/no-require-imports -- it brings no types
 const { bootstrap } = require('global-agent') as { bootstrap: () => unknown };
 
 /** As the host does with `server.proxy.global`; undone afterwards. */
