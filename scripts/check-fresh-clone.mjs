@@ -9,7 +9,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { freePort, start, waitFor } from './lib/newcomer/site.mjs';
+import { freePort, start, waitFor } from './lib/newcomer/programs.mjs';
 import { ROOT } from './lib/paths.mjs';
 
 const INSTALL_MS = 900_000;

@@ -12,6 +12,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { checkTypes } from './lib/check-types.mjs';
 import { pagesOf } from './lib/newcomer/blocks.mjs';
+import * as programs from './lib/newcomer/programs.mjs';
 import * as projects from './lib/newcomer/project.mjs';
 import * as sites from './lib/newcomer/site.mjs';
 import * as tasks from './lib/newcomer/tasks.mjs';
@@ -58,10 +59,10 @@ const settle = async (project, extension) => {
   projects.addEntries(project, pages.toAdd('README.md', extension));
   projects.addEntries(project, pages.toAdd('docs/install.md', extension));
   projects.shell(pages.toRun('README.md', 'make a key'), project);
-  const sitePort = await sites.freePort();
+  const sitePort = await programs.freePort();
   const url = `http://localhost:${sitePort}`;
   projects.setEnvironment(project, { PORT: sitePort, PUBLIC_URL: url });
-  return { project, extension, pages, sitePort, url, port: await sites.freePort() };
+  return { project, extension, pages, sitePort, url, port: await programs.freePort() };
 };
 
 const mustSay = (site, text, holds = true) => {
@@ -104,7 +105,7 @@ const everybody = async (newcomer, command, line, language) => {
   await step(`${language}: the plugin's author`, () =>
     asAuthor(person, site, command, webhook.isGenuine)
   );
-  await sites.stopAll();
+  await programs.stopAll();
 };
 
 /** Both lines of the README: what builds, and what starts. */
@@ -175,7 +176,7 @@ if (installed) {
       results.push(false);
       say(`FAILED: ${error.stack ?? error}`);
     } finally {
-      await sites.stopAll();
+      await programs.stopAll();
     }
   }
 }

@@ -3,19 +3,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { ROOT } from '../paths.mjs';
 import { addTo } from './add-to-config.mjs';
+import { environment } from './programs.mjs';
 
 const own = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
 /** The version of Strapi that the repository is tested with. */
 export const PINNED = own.devDependencies['@strapi/strapi'];
-
-/** A newcomer's environment: nothing of the npm or the test run that this may be part of. */
-export const environment = (more = {}) => ({
-  ...Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_ENV$|INIT_CWD$)/.test(name))
-  ),
-  STRAPI_TELEMETRY_DISABLED: 'true',
-  ...more,
-});
 
 export const run = (command, args, cwd, env = {}) =>
   execFileSync(command, args, {

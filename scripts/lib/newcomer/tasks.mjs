@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { addTo } from './add-to-config.mjs';
-import { editFile, environment, shell } from './project.mjs';
+import { environment, start, waitFor } from './programs.mjs';
+import { editFile, shell } from './project.mjs';
 import { startReceiver, verifierOf } from './receiver.mjs';
-import { ask, start, waitFor } from './site.mjs';
+import { ask } from './site.mjs';
 
 const expect = (what, holds, found) => {
   if (!holds) throw new Error(`${what}: ${JSON.stringify(found)}`);
