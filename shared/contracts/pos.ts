@@ -212,6 +212,8 @@ export interface PosEvent {
   /** Lines that a mapping says to ignore. */
   ignored: number[];
   error: string | null;
+  /** Why the customer of a sale could not be attached to a contact; it is tried again. */
+  customer_error: string | null;
   /** What a live sale or refund counts for in the figures, in minor units; else null. */
   money: { currency: string; total: number } | null;
   /** How a closing compares, without the ids; null for other kinds. */

@@ -282,9 +282,18 @@ describeEach(oneDatabase(), 'customers of sales', (database) => {
       'the next customer to be made'
     );
     expect(await byEmail('bad@example.com')).toEqual([]);
+    const listed = await admin(site, 'GET', '/pos-events?customer_error=true');
+    expect(listed).toMatchObject([
+      { kind: 'sale', state: 'applied', customer_error: expect.stringContaining('TypeError') },
+    ]);
     await refuse(null);
+    const path = `/pos-events/${listed[0].id}`;
+    expect((await admin(site, 'GET', path)).customer_error).toBe(listed[0].customer_error);
+    await admin(site, 'POST', `${path}/reprocess`, {}, 200);
     await attached();
     expect(await byEmail('bad@example.com')).toHaveLength(1);
+    expect((await admin(site, 'GET', path)).customer_error).toBeNull();
+    expect(await admin(site, 'GET', '/pos-events?customer_error=true')).toEqual([]);
   });
 
   it('keep the currency of the first sale they were given, whichever comes to them later', async () => {

@@ -15,6 +15,8 @@ import { api, everyPage, type One, queryString } from './api';
 export interface EventFilter {
   /** Any of these. */
   states?: readonly PosEventState[];
+  /** Sales alone whose customer could not be attached. */
+  unattached?: true | undefined;
   kind?: PosEventKind;
   connection?: number;
   externalId?: string;
@@ -86,11 +88,12 @@ const posApi = api.injectEndpoints({
       providesTags: ['SwitchboardConnection'],
     }),
     switchboardPosEvents: build.query<Page<PosEvent>, EventFilter>({
-      query: ({ states, externalId, perPage, ...filter }) =>
+      query: ({ states, externalId, perPage, unattached, ...filter }) =>
         `/switchboard/pos-events${queryString({
           ...filter,
           state: states?.join(','),
           external_id: externalId,
+          customer_error: unattached && 'true',
           per_page: perPage,
         })}`,
       providesTags: ['SwitchboardEvent'],

@@ -87,11 +87,15 @@ const shownMoney = (row: PosEventRow): PosEvent['money'] => {
   return money && { currency: money.currency, total: Number(money.amount) };
 };
 
-/** @param closing  how it compares, where it is a closing */
+/**
+ * @param closing  how it compares, where it is a closing
+ * @param customerError  why the customer of a sale could not be attached
+ */
 export const toPosEvent = (
   row: PosEventRow & { connection_name: string },
   graceMs: number,
-  closing: ClosingSummary | null = null
+  closing: ClosingSummary | null = null,
+  customerError: string | null = null
 ): PosEvent => ({
   id: Number(row.id),
   event_id: Number(row.id),
@@ -112,6 +116,7 @@ export const toPosEvent = (
   waiting: waitingOf(row),
   ignored: ignoredOf(row),
   error: row.error,
+  customer_error: customerError,
   money: shownMoney(row),
   closing_summary: closing,
 });

@@ -95,6 +95,12 @@ const Filters = () => {
         onChange={narrow('kind')}
       />
       <TillFilter />
+      <Filter
+        label="event.filter.customer"
+        value={query.customer}
+        options={[['unattached', text('event.customer.unattached')]]}
+        onChange={narrow('customer')}
+      />
     </Flex>
   );
 };
@@ -123,13 +129,16 @@ export const AcceptedList = () => {
       states: statesOf(query.state),
       kind: (query.kind || undefined) as PosEventKind | undefined,
       connection: query.connection ? Number(query.connection) : undefined,
+      unattached: query.customer === 'unattached' || undefined,
       q: search,
       page: Number(query.page ?? 1),
       perPage: Number(query.pageSize ?? 20),
     },
     { pollingInterval: REFRESH_MS }
   );
-  const filtered = Boolean(query.state || query.kind || query.connection || search);
+  const filtered = Boolean(
+    query.state || query.kind || query.connection || query.customer || search
+  );
   return (
     <>
       <Filters />

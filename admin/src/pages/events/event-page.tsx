@@ -56,6 +56,11 @@ const Facts = ({ event }: { event: PosEventDetail }) => {
         </Typography>
       )}
       {event.error && <Typography textColor="danger600">{event.error}</Typography>}
+      {event.customer_error && (
+        <Typography textColor="danger600">
+          {text('event.customer.error', { error: event.customer_error })}
+        </Typography>
+      )}
       {flags.map((flag) => {
         const key = keyFor('event.flag', flag);
         return (

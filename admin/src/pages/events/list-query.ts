@@ -7,6 +7,7 @@ export interface ListQuery {
   state?: string;
   kind?: string;
   connection?: string;
+  customer?: string;
   page?: string;
   pageSize?: string;
 }
@@ -14,7 +15,7 @@ export interface ListQuery {
 /** Narrows the log by the address, from its first page again; undefined takes the filter away. */
 export const useNarrow = () => {
   const [, setQuery] = useQueryParams<ListQuery>();
-  return (name: 'state' | 'kind' | 'connection') => (value: string | undefined) =>
+  return (name: 'state' | 'kind' | 'connection' | 'customer') => (value: string | undefined) =>
     value === undefined
       ? setQuery({ [name]: '' }, 'remove')
       : setQuery({ [name]: value, page: '1' });

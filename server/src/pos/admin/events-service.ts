@@ -22,6 +22,12 @@ import {
 import { externalDigest } from '../intake/submission';
 import { wokenLine } from '../debug-lines';
 import { compareClosingAgain } from '../closings/compare-again';
+import {
+  customerErrors,
+  retryAttaching,
+  unattachedSales,
+  wakeAttaching,
+} from '../customers/attach-purchases';
 import { handlingsOf, noteHandling } from './by-hand';
 import type { PosEventsQuery } from './inputs';
 import { closingsOf, relationsOf } from './record-relations';
@@ -91,16 +97,22 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
       executor,
       rows.flatMap(({ id, kind }) => (kind === 'closing' ? [Number(id)] : []))
     );
+    const unattached = await customerErrors(
+      strapi,
+      executor,
+      rows.flatMap(({ id, kind }) => (kind === 'sale' ? [Number(id)] : []))
+    );
     for (const row of rows) {
+      const customerError = unattached.get(Number(row.id));
       if (!mayWait(row)) {
-        events.push(toPosEvent(row, grace, closings.get(Number(row.id))?.summary));
+        events.push(toPosEvent(row, grace, closings.get(Number(row.id))?.summary, customerError));
         continue;
       }
       const whole = (await table(strapi, executor, POS_EVENTS_TABLE)
         .select('body')
         .where({ id: row.id })
         .first()) as Pick<PosEventRow, 'body'> | undefined;
-      events.push(toPosEvent({ ...row, body: whole?.body ?? '' }, grace));
+      events.push(toPosEvent({ ...row, body: whole?.body ?? '' }, grace, null, customerError));
       await nextTurn();
     }
     return events;
@@ -134,13 +146,20 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
 
   const filtered = (
     executor: Executor,
-    { state, kind, connection, external_id: externalId }: Omit<PosEventsQuery, 'page' | 'per_page'>
+    {
+      state,
+      kind,
+      connection,
+      external_id: externalId,
+      customer_error: unattached,
+    }: Omit<PosEventsQuery, 'page' | 'per_page'>
   ): Knex.QueryBuilder => {
     const query = table(strapi, executor, POS_EVENTS_TABLE);
     if (state !== undefined) query.whereIn('state', state);
     if (kind !== undefined) query.where({ kind });
     if (connection !== undefined) query.where({ connection_id: connection });
     if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
+    if (unattached) query.whereIn('id', unattachedSales(strapi, executor));
     if (kind === 'closing') {
       // Few among many: they are found by a table of their own.
       const closings = table(strapi, executor, POS_CLOSINGS_TABLE).select('event_id');
@@ -177,8 +196,9 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
     );
     const closings = await closingsOf(strapi, executor, row.kind === 'closing' ? [id] : []);
     const closing = closings.get(id);
+    const unattached = await customerErrors(strapi, executor, [id]);
     return {
-      ...toPosEvent(row, graceMs(), closing?.summary),
+      ...toPosEvent(row, graceMs(), closing?.summary, unattached.get(id)),
       body: row.body,
       movements: await movementsOf(executor, id),
       simulated: await simulatedOf(executor, row),
@@ -219,6 +239,8 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
       await inRetriedTransaction(strapi, async ({ trx }) => {
         const row = await lockedRow(trx, id);
         await noteHandling(strapi, trx, row, 'reprocessed', madeBy);
+        await retryAttaching(strapi, trx, id);
+        afterCommit(strapi, () => wakeAttaching(strapi));
         if (kind === 'closing') return;
         const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
         await getRecordStore(strapi).startAgain(trx, id, state);

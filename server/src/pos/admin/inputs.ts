@@ -119,6 +119,11 @@ export const posEventsQuery = z.object({
   kind: z.enum(EVENT_KINDS).optional(),
   connection: id.optional(),
   external_id: z.string().min(1).max(512).optional(),
+  /** Sales alone whose customer could not be attached to a contact. */
+  customer_error: z
+    .literal('true')
+    .transform(() => true as const)
+    .optional(),
   /** Part of an id, an SKU or a customer, or an amount; docs/tills.md#looking-into-the-log. */
   q: z.string().trim().min(1).max(200).optional(),
 });

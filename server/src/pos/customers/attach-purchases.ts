@@ -22,8 +22,8 @@ import { customersOf } from './note-purchases';
 import { PURCHASES_TABLE, type PurchaseRow } from './purchases-table';
 
 const AT_ONCE = 50;
-/** After so long a sale is tried again that could not be attached; then it is given up. */
-const RETRY_MS = [5_000, 60_000, 600_000];
+/** After so long a sale is tried again that could not be attached; the last one again and again. */
+const RETRY_MS = [5_000, 60_000, 600_000, 3_600_000];
 
 const purchases = (strapi: Core.Strapi, executor: Executor) =>
   table(strapi, executor, PURCHASES_TABLE);
@@ -179,7 +179,7 @@ const attachOne = async (strapi: Core.Strapi, eventId: number): Promise<void> =>
     const done = (columns: Partial<PurchaseRow> = {}) =>
       purchases(strapi, trx)
         .where({ id: row.id })
-        .update({ due_at: null, tries: 0, ...columns });
+        .update({ due_at: null, tries: 0, error: null, ...columns });
     if (!sale) {
       await done();
       return;
@@ -208,24 +208,24 @@ const attachOne = async (strapi: Core.Strapi, eventId: number): Promise<void> =>
   });
 };
 
-/** Has one that could not be attached wait, or gives it up; not over what was noted meanwhile. */
+/** Has one that could not be attached wait, and says why; not over what was noted meanwhile. */
 const putBack = async (
   strapi: Core.Strapi,
   { event_id: eventId, due_at: seen, tries: before }: DueRow,
   error: unknown
 ): Promise<void> => {
   const tries = Number(before ?? 0);
-  const delay = RETRY_MS[tries];
-  strapi.log.error(
-    `switchboard: the customer of the POS event ${eventId} was not attached: ${errorText(error)}`
-  );
+  const delay = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)] ?? 0;
+  const said = errorText(error);
+  // Once it is tried by the hour, the list of records says it.
+  if (tries < RETRY_MS.length) {
+    strapi.log.error(
+      `switchboard: the customer of the POS event ${eventId} was not attached: ${said}`
+    );
+  }
   await purchases(strapi, await currentExecutor(strapi))
     .where({ event_id: eventId, due_at: seen })
-    .update(
-      delay === undefined
-        ? { due_at: null, tries: 0 }
-        : { due_at: getRecordStore(strapi).now() + delay, tries: tries + 1 }
-    );
+    .update({ due_at: getRecordStore(strapi).now() + delay, tries: tries + 1, error: said });
 };
 
 /** One whose own fault it is must not stop the others, whatever it failed for. */
@@ -297,3 +297,33 @@ export const stopAttaching = async (strapi: Core.Strapi): Promise<void> => {
   attaching.stopped = true;
   await attaching.running;
 };
+
+/** Has the customer of a sale looked for now that could not be attached. Call it in a transaction. */
+export const retryAttaching = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  eventId: number
+): Promise<void> => {
+  await purchases(strapi, trx)
+    .where({ event_id: eventId })
+    .whereNotNull('error')
+    .update({ due_at: getRecordStore(strapi).now(), tries: 0 });
+};
+
+/** Why customers of sales could not be attached, by event. */
+export const customerErrors = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<Map<number, string>> => {
+  if (ids.length === 0) return new Map();
+  const rows = (await purchases(strapi, executor)
+    .select('event_id', 'error')
+    .whereIn('event_id', [...ids])
+    .whereNotNull('error')) as Pick<PurchaseRow, 'event_id' | 'error'>[];
+  return new Map(rows.map(({ event_id: id, error }) => [Number(id), error ?? '']));
+};
+
+/** The sales whose customer could not be attached. */
+export const unattachedSales = (strapi: Core.Strapi, executor: Executor) =>
+  purchases(strapi, executor).select('event_id').whereNotNull('error');

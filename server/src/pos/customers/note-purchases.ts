@@ -40,6 +40,7 @@ export const notePurchases = async (
     applied: null,
     due_at: dueAt,
     tries: 0,
+    error: null,
   }));
   for (let start = 0; start < rows.length; start += CHUNK) {
     await table(strapi, trx, PURCHASES_TABLE).insert(rows.slice(start, start + CHUNK));

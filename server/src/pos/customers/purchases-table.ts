@@ -9,7 +9,7 @@ export const PURCHASES_TABLE = 'switchboard_pos_purchases';
  * the sale, less its refunds, in minor units of `currency`; null: it has nothing of it, and what it has is
  * of another currency. `due_at` says that it is to be looked at
  * (epoch milliseconds); null: nothing has changed since. `tries` is how often in a row it could not be
- * attached.
+ * attached, and `error` why.
  */
 export const purchasesTable: PlainTable = {
   tableName: PURCHASES_TABLE,
@@ -22,6 +22,7 @@ export const purchasesTable: PlainTable = {
     applied: { type: 'text' },
     due_at: { type: 'biginteger' },
     tries: { type: 'integer' },
+    error: { type: 'text' },
   },
   indexes: [
     { name: 'sb_purchase_event', columns: ['event_id'], type: 'unique' },
@@ -40,4 +41,5 @@ export interface PurchaseRow {
   applied: string | null;
   due_at: Big | null;
   tries: number | null;
+  error: string | null;
 }
