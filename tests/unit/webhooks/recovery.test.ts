@@ -1,4 +1,4 @@
-import { firstOutcome, nextLook, roomOf } from '../../../server/src/webhooks/rules/recovery';
+import { firstOutcome, fullOf, nextLook, roomOf } from '../../../server/src/webhooks/rules/recovery';
 
 describe('how the first attempt after a recovery ended', () => {
   const waiting = { status: 'pending', isDue: true } as const;
@@ -72,6 +72,15 @@ describe('what a recovery has queued that cannot be sent now', () => {
       ])
     );
     expect(roomOf([1], new Map(), new Map([[1, 1000]]))).toEqual(new Map());
+  });
+
+  it('has no place among those that are served where nothing is added', () => {
+    const stuck = new Map([
+      [1, 1000],
+      [2, 999],
+      [3, 1001],
+    ]);
+    expect(fullOf(stuck)).toEqual([1, 3]);
   });
 });
 

@@ -5,7 +5,7 @@ import type { TransactionTools } from '../../database/connection';
 import { inRetriedTransaction } from '../../database/errors/retry';
 import { announceDeliveries } from '../delivering/announce';
 import { readAgain, readEnds } from '../delivering/store/again';
-import { firstOutcome, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
+import { firstOutcome, fullOf, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
 import {
   countItems,
   itemsIn,
@@ -122,7 +122,10 @@ export const createRecoveryJob = (
     for (const item of queued) {
       const delivery = Number(item.delivery_id);
       const found = again.get(delivery);
-      const outcome = firstOutcome(Number(item.tries), found, ends.get(delivery) ?? []);
+      const seen = ends.get(delivery);
+      // Another attempt may have ended since it was found: its ends go with its tries of then.
+      const now = found && seen ? { ...found, tries: seen.tries } : found;
+      const outcome = firstOutcome(Number(item.tries), now, seen?.ends ?? []);
       if (outcome) ended[outcome].push(Number(item.id));
       else untried.push({ webhook: Number(item.webhook_id), isHeld: found?.isHeld ?? false });
     }
@@ -211,9 +214,11 @@ export const createRecoveryJob = (
   ): Promise<{ woken: number[]; isWaiting: boolean }> => {
     const recovery = Number(row.id);
     const woken: number[] = [];
+    const { free, stuck } = await countUntried(trx, untried);
     const served = await servedWebhooks(strapi, trx, recovery, {
       now: now(),
       limit: SERVED_AT_MOST,
+      without: fullOf(stuck),
     });
     if (served.length === 0) {
       const waiting = await anyWaitingWebhook(strapi, trx, recovery);
@@ -223,7 +228,6 @@ export const createRecoveryJob = (
       }
       return { woken, isWaiting: waiting !== null };
     }
-    const { free, stuck } = await countUntried(trx, untried);
     for (const [webhook, limit] of roomOf(served, free, stuck)) {
       if (await queueOf(trx, row, webhook, limit, changes)) woken.push(webhook);
     }

@@ -37,14 +37,16 @@ const whereServed = (
       own.whereNull('w.site_instance').orWhere('w.site_instance', siteInstance(strapi));
     });
 
-/** Up to `limit` webhooks of which items of a recovery wait, and that are sent to now. */
+/** Up to `limit` webhooks of which items of a recovery wait, and that are sent to now, but for some. */
 export const servedWebhooks = async (
   strapi: Core.Strapi,
   executor: Executor,
   recovery: number,
-  { now, limit }: { now: number; limit: number }
+  { now, limit, without }: { now: number; limit: number; without: readonly number[] }
 ): Promise<number[]> => {
-  const waiting = waitingWebhooks(strapi, executor, recovery).limit(limit);
+  const waiting = waitingWebhooks(strapi, executor, recovery)
+    .whereNotIn('w.id', [...without])
+    .limit(limit);
   const ids = (await whereServed(strapi, waiting, now).pluck('w.id')) as number[];
   return ids.map(Number);
 };

@@ -67,6 +67,13 @@ export const roomOf = (
 };
 
 /**
+ * The webhooks of which so much is queued and cannot be sent that nothing is added. They must not be among
+ * the `served` ones, of which there is a limited number: they would keep the others waiting.
+ */
+export const fullOf = (stuck: ReadonlyMap<number, number>): number[] =>
+  [...stuck].filter(([, count]) => count >= STUCK_AT_MOST).map(([webhook]) => webhook);
+
+/**
  * When a recovery is to be looked at again, epoch milliseconds: soon while it moves, less and less often
  * while it does not.
  * @param movedAt when something of it was queued or had its attempt for the last time

@@ -3,8 +3,7 @@ import type { Knex } from 'knex';
 import { type Executor, table } from '../../../database/connection';
 import { isFromAnotherSite } from '../../../database/site-instance';
 import type { QueuedAgain } from '../../rules/recovery';
-import { DELIVERIES_TABLE, type DeliveryRow } from '../../tables';
-import { readAttemptEnds } from './attempts-table';
+import { ATTEMPTS_TABLE, DELIVERIES_TABLE, type DeliveryRow } from '../../tables';
 import { getDeliveryStore } from './delivery-store';
 import { ASIDE_UNTIL, HELD_UNTIL } from './far-times';
 
@@ -126,13 +125,30 @@ export const readAgain = async (
   );
 };
 
-/** Whether each attempt of some deliveries succeeded that the log has as a row, oldest first. */
+export interface SeveralEnds {
+  /** Attempts made so far, as of the same moment. */
+  tries: number;
+  /** Whether each attempt that the log has as a row succeeded, oldest first. */
+  ends: boolean[];
+}
+
+/** How the attempts of some deliveries ended, by the ids of their rows. One statement: nothing ends within it. */
 export const readEnds = async (
   strapi: Core.Strapi,
   executor: Executor,
   ids: readonly number[]
-): Promise<Map<number, boolean[]>> => {
-  if (ids.length === 0) return new Map();
-  const ends = await readAttemptEnds(strapi, executor, ids);
-  return new Map([...ends].map(([id, all]) => [id, all.map(({ ok }) => ok)]));
+): Promise<Map<number, SeveralEnds>> => {
+  const several = new Map<number, SeveralEnds>();
+  if (ids.length === 0) return several;
+  const found = (await table(strapi, executor, `${DELIVERIES_TABLE} as d`)
+    .join(`${ATTEMPTS_TABLE} as a`, 'a.delivery_id', 'd.id')
+    .select('d.id', 'd.tries', 'a.error')
+    .whereIn('d.id', [...ids])
+    .orderBy('a.id')) as { id: number; tries: number; error: string | null }[];
+  for (const { id, tries, error } of found) {
+    const one = several.get(Number(id)) ?? { tries: Number(tries), ends: [] };
+    one.ends.push(error === null);
+    several.set(Number(id), one);
+  }
+  return several;
 };
