@@ -34,7 +34,11 @@ let webhook: number;
 const ids: Record<string, number | string> = {};
 
 useSiteAndReceiver(
-  { webhooks: { journalDays: 5, retryScheduleSeconds: [3_000] }, answers: { status: 500 } },
+  {
+    database: 'sqlite',
+    webhooks: { journalDays: 5, retryScheduleSeconds: [3_000] },
+    answers: { status: 500 },
+  },
   (...started) => {
     [site, receiver] = started;
   }
