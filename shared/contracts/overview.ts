@@ -7,7 +7,7 @@ import type { DisabledBecause, Health, SubjectType, WebhookOrdering } from './we
  * bar of a chart the unfinished ones are those that were made in its time, else all of them.
  */
 export interface HealthCounts {
-  /** Not finished: never tried, or `failing`. */
+  /** Not finished: `waiting`, or `failing`. */
   pending: number;
   /** Of the pending ones, those whose tries failed so far; they will be tried again. */
   failing: number;

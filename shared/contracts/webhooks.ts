@@ -22,7 +22,7 @@ export const HEADER_LIMITS = { most: 20, name: 128, value: 4096, total: 8192 } a
 export const KEPT_VALUE = '***';
 
 /**
- * What has become of a delivery, more exactly than its status says: `waiting` was never tried, `failing`
+ * What has become of a delivery, more exactly than its status says: `waiting` has no attempt that counts, `failing`
  * was tried and will be again, `failed` was given up, `test` is one that a person asked for.
  */
 export const DELIVERY_STATES = ['waiting', 'failing', 'failed', 'sent', 'test'] as const;
@@ -96,7 +96,7 @@ export interface Health {
   failing_since: string | null;
   /** Until when its receiver asked to be left alone. */
   paused_until: string | null;
-  /** Deliveries that were never tried; counting stops at 10,000, in lists of many earlier. */
+  /** Deliveries of which no attempt counts yet; counting stops at 10,000, in lists of many earlier. */
   waiting: number;
   /** Deliveries that were tried in vain and will be tried again; counting stops likewise. */
   failing: number;

@@ -1,4 +1,9 @@
-import { firstOutcome, fullOf, nextLook, roomOf } from '../../../server/src/webhooks/rules/recovery';
+import {
+  firstOutcome,
+  fullOf,
+  nextLook,
+  roomOf,
+} from '../../../server/src/webhooks/rules/recovery';
 
 describe('how the first attempt after a recovery ended', () => {
   const waiting = { status: 'pending', isDue: true } as const;

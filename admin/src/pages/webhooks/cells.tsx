@@ -93,7 +93,7 @@ export const HealthBadge = ({ health, counts }: HealthBadgeProps) => {
   );
 };
 
-/** In the words of a state: pending tells two stories, never tried and tried in vain so far. */
+/** In the words of a state: pending tells two stories, no attempt that counts and some in vain so far. */
 const stateOfAnswer = ({ status, tries }: LastAnswer): DeliveryState => {
   if (status !== 'pending') return status;
   return tries > 0 ? 'failing' : 'waiting';

@@ -24,14 +24,18 @@ const metrics: readonly Metric[] = [
   {
     name: WAITING,
     type: 'gauge',
-    help: 'Deliveries that were never tried, at most 10000 a webhook',
+    help: 'Deliveries of which no attempt counts yet, at most 10000 a webhook',
   },
   {
     name: FAILING,
     type: 'gauge',
     help: 'Deliveries that were tried in vain and will be tried again, at most 10000 a webhook',
   },
-  { name: OLDEST, type: 'gauge', help: 'Age of the oldest delivery that was never tried' },
+  {
+    name: OLDEST,
+    type: 'gauge',
+    help: 'Age of the oldest delivery of which no attempt counts yet',
+  },
   { name: WEBHOOKS, type: 'gauge', help: 'Webhooks by their health' },
 ];
 
