@@ -269,10 +269,13 @@ const joined = (row: string): string => {
   return JSON.stringify(entries.filter(([name]) => name !== 'id' && !name.endsWith('_ord')));
 };
 
+/** What says which nodes run, and with which settings of the host. */
+const OF_RUNNING = ['switchboard_host_settings', 'switchboard_nodes'];
+
 const ownRows = async (site: Site): Promise<Everything> =>
   Object.fromEntries(
     Object.entries(await readEverything(site.database, site.databaseName))
-      .filter(([name]) => name.startsWith('switchboard_') && name !== 'switchboard_host_settings')
+      .filter(([name]) => name.startsWith('switchboard_') && !OF_RUNNING.includes(name))
       .map(([name, rows]) => [name, name.endsWith('_lnk') ? rows.map(joined).sort() : rows])
   );
 

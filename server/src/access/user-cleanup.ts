@@ -1,13 +1,12 @@
 import type { Core } from '@strapi/strapi';
-import { copyParamsOf } from '../database/own-params';
 import { type WriteEvent, writtenRows } from '../database/written-rows';
 import { getApplicationPasswords } from './application-passwords';
 
 /** Forgets the application passwords of admin users that are deleted, in the same transaction. */
 export const cleanUpDeletedUsers = (strapi: Core.Strapi): (() => void) => {
-  copyParamsOf(strapi, ['admin::user']);
   const forget = async (event: WriteEvent): Promise<void> => {
-    const users = await writtenRows(strapi, event);
+    // On a copy: what the caller gave stays as it is.
+    const users = await writtenRows(strapi, { ...event, params: { ...event.params } });
     await getApplicationPasswords(strapi).revokeAllOf(users.map(({ id }) => id));
   };
   return strapi.db.lifecycles.subscribe({

@@ -1,6 +1,5 @@
 import type { Core, UID } from '@strapi/strapi';
 import { currentExecutor, table } from '../connection';
-import { copyParamsOf } from '../own-params';
 import { siteInstance } from '../site-instance';
 
 type Attribute = Record<string, unknown>;
@@ -112,7 +111,6 @@ export const documentsOf = (strapi: Core.Strapi, uid: string): InternalDocuments
  * it on. An import runs without lifecycles: what it brings keeps what it had.
  */
 export const followInternalRows = (strapi: Core.Strapi, uid: string, tableName: string): void => {
-  copyParamsOf(strapi, [uid]);
   strapi.db.lifecycles.subscribe({
     models: [uid],
     async afterCreate({ result }) {
@@ -122,7 +120,8 @@ export const followInternalRows = (strapi: Core.Strapi, uid: string, tableName: 
     },
     beforeUpdate({ params }) {
       const data = params.data as Data | undefined;
-      if (data?.active === true) data.site_instance = siteInstance(strapi);
+      // A copy: what the caller gave stays as it is.
+      if (data?.active === true) params.data = { ...data, site_instance: siteInstance(strapi) };
     },
   });
 };
