@@ -2,7 +2,8 @@ import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, inTransaction, table } from '../database/connection';
 import { readLatest } from '../database/latest';
-import { documentIdsOf } from '../database/matching-documents';
+import { giveDocumentId } from '../database/matching-documents';
+import { writtenRows } from '../database/written-rows';
 import { fieldError } from '../http/validation';
 import { getPublisher } from '../webhooks/publishing/publisher';
 import { markChanged } from './catalogue/changes';
@@ -222,36 +223,16 @@ interface Params {
 }
 type Write = (uid: string, params?: Params) => Promise<unknown>;
 
-const isEmpty = (where: unknown): boolean =>
-  typeof where !== 'object' || where === null || Object.keys(where).length === 0;
-
-/** The documents that the host is going to change, by the condition that the host goes by. */
-const documentsOf = async (
+/** The documents of the rows that the host is going to change, locked; `asked` is bound to them. */
+const changedDocuments = async (
   strapi: Core.Strapi,
   uid: string,
   method: Method,
-  { where, filters, _q }: Params
+  asked: Params
 ): Promise<string[]> => {
-  if (method === 'update' || method === 'delete') {
-    if (isEmpty(where)) return [];
-    const row = (await strapi.db
-      .queryBuilder(uid)
-      .select(['id', 'documentId'])
-      .where(where as Record<string, unknown>)
-      .first()
-      .execute()) as { documentId: string } | null;
-    return row ? [row.documentId] : [];
-  }
-  const condition = method === 'updateMany' ? { where } : { where, filters, _q };
-  const documents: string[] = [];
-  for await (const ids of documentIdsOf(strapi, uid, condition)) documents.push(...ids);
-  return [...new Set(documents)];
-};
-
-/** The rows that are to be made, with the ids of their documents; the caller's own stay as they are. */
-const withDocumentIds = (strapi: Core.Strapi, uid: string, data: readonly Data[]): Data[] => {
-  const attribute = strapi.db.metadata.get(uid).attributes.documentId as { default?: () => string };
-  return data.map((one) => ({ ...one, documentId: one.documentId ?? attribute.default?.() }));
+  const action = `before${method[0]?.toUpperCase()}${method.slice(1)}`;
+  const rows = await writtenRows(strapi, { action, model: { uid }, params: asked });
+  return [...new Set(rows.map(({ documentId }) => documentId))];
 };
 
 /** Has stock, items and catalogue follow each write to the mapped products, in its transaction. */
@@ -278,16 +259,17 @@ export const watchProductWrites = (strapi: Core.Strapi): void => {
       return run(params);
     }
     return inTransaction(strapi, async ({ trx }) => {
-      const made = isMade
-        ? withDocumentIds(strapi, contentType, Array.isArray(data) ? data : [data as Data])
-        : [];
-      const asked = isMade ? { ...params, data: Array.isArray(data) ? made : made[0] } : params;
+      // What the caller gave stays as it is.
+      const made = isMade ? [data as Data | Data[]].flat().map((one) => ({ ...one })) : [];
+      const asked = { ...params, ...(isMade && { data: Array.isArray(data) ? made : made[0] }) };
       const documents = isMade
-        ? made.map(({ documentId }) => String(documentId))
-        : await documentsOf(strapi, contentType, method, params);
+        ? made.map((one) =>
+            one.documentId ? String(one.documentId) : giveDocumentId(strapi, contentType, one)
+          )
+        : await changedDocuments(strapi, contentType, method, asked);
       // Before the write: a sale that makes or moves their items locks them in the same order.
       const rows = await readProductRows(strapi, trx, documents, { lock: true });
-      const result = await run(asked as Params);
+      const result = await run(asked);
       const left = await readProductRows(strapi, trx, documents, { lock: true });
       const written: Written = {
         before: productsOf(rows),
