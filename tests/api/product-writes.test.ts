@@ -77,6 +77,26 @@ describeEach(databases(), 'what a site writes into its own products', (database)
     expect((await rebuild(site)).differences).toEqual([]);
   });
 
+  it('is an adjustment for each of two writes that one transaction makes side by side', async () => {
+    const sku = 'BESIDE';
+    const id = await published(sku, 10);
+    await sell(sku);
+    await site.evaluate(
+      async ({ strapi }, uid, documentId) => {
+        const write = (rank: number) =>
+          strapi.db.query(uid).update({ where: { documentId }, data: { rank } });
+        await strapi.db.transaction(() => Promise.all([write(7), write(4)]));
+      },
+      PRODUCT,
+      id
+    );
+    expect([await levelOf(site, sku), await numbersOf(id)]).toEqual([4, [4, 4]]);
+    expect((await productMovements(sku)).sort()).toEqual([
+      ['adjustment', -2, -2],
+      ['adjustment', -3, -3],
+    ]);
+  });
+
   it('goes by the host’s own condition, and follows a write that is rolled back in nothing', async () => {
     const [one, two] = [await published('COND-1', 5), await published('COND-2', 5)];
     await sell('COND-1');

@@ -3,6 +3,7 @@ import { getOptions } from '../config';
 import { type Executor, inTransaction, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { giveDocumentId } from '../database/matching-documents';
+import { inTurn } from '../database/transactions';
 import { writtenRows } from '../database/written-rows';
 import { fieldError } from '../http/validation';
 import { getPublisher } from '../webhooks/publishing/publisher';
@@ -258,7 +259,7 @@ export const watchProductWrites = (strapi: Core.Strapi): void => {
     ) {
       return run(params);
     }
-    return inTransaction(strapi, async ({ trx }) => {
+    const tracked = async (trx: Executor): Promise<unknown> => {
       // What the caller gave stays as it is.
       const made = isMade ? [data as Data | Data[]].flat().map((one) => ({ ...one })) : [];
       const asked = { ...params, ...(isMade && { data: Array.isArray(data) ? made : made[0] }) };
@@ -281,7 +282,9 @@ export const watchProductWrites = (strapi: Core.Strapi): void => {
       const names = namesLearnt(written);
       if (names.length > 0) await notifyItemsKnown(strapi, names);
       return result;
-    });
+    };
+    // Of writes that are begun side by side in one transaction each has its own before and after.
+    return inTransaction(strapi, ({ trx }) => inTurn(strapi, () => tracked(trx)));
   };
 
   const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
