@@ -21,12 +21,16 @@ const issue = (path: string[], message: string, code?: CodedRefusal): FieldIssue
 const MAX_NAMED = 20;
 
 const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
-  issues.slice(0, MAX_NAMED).flatMap((found) => {
-    const path = found.path.map(String);
-    const code = codeOfIssue(found);
-    if (found.code !== 'unrecognized_keys') return [issue(path, found.message, code)];
-    return found.keys.slice(0, MAX_NAMED).map((key) => issue([...path, key], 'is no field', code));
-  });
+  issues
+    .slice(0, MAX_NAMED)
+    .flatMap((found) => {
+      const path = found.path.map(String);
+      const code = codeOfIssue(found);
+      if (found.code !== 'unrecognized_keys') return [issue(path, found.message, code)];
+      const keys = found.keys.slice(0, MAX_NAMED);
+      return keys.map((key) => issue([...path, key], 'is no field', code));
+    })
+    .slice(0, MAX_NAMED);
 
 /** A missing field and a wrong one have the same code of zod; what was given tells them apart. */
 const PARSING = { reportInput: true } as const;

@@ -27,10 +27,9 @@ const switchOff = async (
   judged: string | null
 ): Promise<TurnedWebhook[]> =>
   inRetriedTransaction(strapi, async () => {
-    const reading = table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE).where({ id });
-    const [row] = (await (strapi.db.dialect.client === 'sqlite'
-      ? reading
-      : reading.forUpdate())) as WebhookRow[];
+    const [row] = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+      .where({ id })
+      .forUpdate()) as WebhookRow[];
     // Somebody may have changed or switched off what was judged.
     if (!row?.active || row.filter !== judged) return [];
     const reason = reasonFor(row);

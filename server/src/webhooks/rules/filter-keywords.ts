@@ -39,7 +39,8 @@ export const finder = (sought: string): ((text: string) => boolean) => {
   };
 };
 
-const isComposite = (value: unknown): boolean => typeof value === 'object' && value !== null;
+/** An object or a list, which is compared by all that is in it. */
+export const isComposite = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
 /** `enum` by a look-up: ajv compares with one entry after the other. */
 const oneOf = (entries: readonly unknown[]): ((data: unknown) => boolean) => {

@@ -1,6 +1,7 @@
 import type { RefusalCode, RefusalValues } from '../../../../shared/contracts/refusals';
 import { isRecord } from '../../runtime/is-record';
 import { type Refusal, refusal } from '../../runtime/refusal';
+import { isComposite } from './filter-keywords';
 
 /** What a filter's JSON Schema may say, and what holding data against it may cost. */
 
@@ -130,8 +131,6 @@ const namesAsked = (schema: Schema, keyword: string): number => {
   if (keyword === 'dependentRequired') return namesIn(schema[keyword]);
   return keyword === 'required' ? Math.min(LOOPED, lengthOf(schema[keyword])) : 0;
 };
-
-const isComposite = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
 const COMPARING_OBJECTS = 6;
 const KEYS_OF_OBJECT = 5;
