@@ -99,6 +99,15 @@ const stillValid = (jwt: string): string | undefined => {
   return exp * 1000 - Date.now() > SESSION_LEFT_MS ? jwt : undefined;
 };
 
+/** Who holds a lock; nobody where it was given back just now. */
+const ownerOf = (file: string): string => {
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
 /** Runs `work` while no other test process does; what a dead process locked is free. */
 const locked = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
   for (;;) {
@@ -106,8 +115,7 @@ const locked = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
       fs.writeFileSync(file, `${process.pid}`, { flag: 'wx' });
       break;
     } catch {
-      const owner = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
-      if (isOfDeadProcess(owner)) fs.rmSync(file, { force: true });
+      if (isOfDeadProcess(ownerOf(file))) fs.rmSync(file, { force: true });
       await sleep(100);
     }
   }

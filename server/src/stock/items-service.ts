@@ -5,6 +5,7 @@ import type { Item, Location } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { inUniqueTransaction } from '../database/errors/duplicate';
+import { firstOrNotFound } from '../database/errors/first-or-not-found';
 import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
 import { markChanged } from './catalogue/changes';
@@ -186,7 +187,8 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
 
     updateItem: (id, { sku, gtin, name, low_at, archived }) =>
       inUniqueTransaction(strapi, async ({ trx }) => {
-        const before = await find<ItemRow>(items, trx, id, 'Item');
+        // Locked: of two renames the second retires the SKU that the first one gave.
+        const before = await firstOrNotFound<ItemRow>(items(trx).where({ id }).forUpdate(), 'Item');
         await checkNames(trx, id, { sku, gtin });
         if (sku !== undefined && sku !== before.sku) {
           await retireSku(strapi, trx, before.sku);

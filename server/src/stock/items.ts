@@ -143,7 +143,7 @@ export const lookUpItems = async (
     const isAsked = ({ sku, gtin }: ItemName): boolean =>
       sku === product.sku ||
       (gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin));
-    const named = unknown.filter((name) => lookup(name) === null && isAsked(name));
+    const named = unknown.filter((name) => isAsked(name) && lookup(name) === null);
     if (named.length === 0) continue;
     const id = await adopt(strapi, executor, product);
     if (id === null) continue;

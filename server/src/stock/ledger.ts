@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
+import { inChunks } from '../database/matching-documents';
 import { markChanged } from './catalogue/changes';
 import { foldInDatabase, moving } from './fold-level';
 import {
@@ -330,20 +331,22 @@ export const openLevels = async (
   trx: Executor,
   openings: readonly LevelOpening[]
 ): Promise<void> => {
-  if (openings.length === 0) return;
   const updatedAt = Date.now();
-  await table(strapi, trx, LEVELS_TABLE)
-    .insert(
-      openings.map(({ item, location, opening }) => ({
-        item_id: item,
-        location_id: location,
-        opening,
-        quantity: opening,
-        updated_at: updatedAt,
-      }))
-    )
-    .onConflict(['item_id', 'location_id'])
-    .ignore();
+  // SQLite takes five hundred rows of one statement.
+  for (const some of inChunks(openings)) {
+    await table(strapi, trx, LEVELS_TABLE)
+      .insert(
+        some.map(({ item, location, opening }) => ({
+          item_id: item,
+          location_id: location,
+          opening,
+          quantity: opening,
+          updated_at: updatedAt,
+        }))
+      )
+      .onConflict(['item_id', 'location_id'])
+      .ignore();
+  }
 };
 
 /**

@@ -137,13 +137,11 @@ export const lockMappedItems = async (
   if (!mappingOf(strapi)?.quantity || items.length === 0) return [];
   const ids = [...new Set(items)].sort((a, b) => a - b);
   const before = await itemsOf(strapi, trx, ids, { lock: false });
-  await lockProducts(
-    strapi,
-    trx,
-    before.map(({ sku }) => sku)
-  );
+  const skus = new Set(before.map(({ sku }) => sku));
+  const first = await lockProducts(strapi, trx, [...skus]);
   const locked = await itemsOf(strapi, trx, ids, { lock: true });
-  const products = await lockProducts(strapi, trx, skusOf(before, locked));
+  const isRenamed = locked.some(({ sku }) => !skus.has(sku));
+  const products = isRenamed ? await lockProducts(strapi, trx, skusOf(before, locked)) : first;
   const asked = locked.filter(({ sku }) => products.has(sku)).map(({ id }) => Number(id));
   const totals = await totalsOf(strapi, trx, asked);
   const drifts = locked.flatMap(({ id, sku }) => {

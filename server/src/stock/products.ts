@@ -1,6 +1,7 @@
 import type { Core, UID } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
+import { inChunks } from '../database/matching-documents';
 
 /**
  * The site's own products, as the `stock` option maps them. A product is a document: its draft, its
@@ -14,6 +15,7 @@ export interface ProductMapping {
   quantity: string | undefined;
 }
 
+/** Where the site keeps its own products (`stock` in the options); null: it names none. */
 export const mappingOf = (strapi: Core.Strapi): ProductMapping | null => {
   const mapping = getOptions(strapi).stock;
   if (!mapping) return null;
@@ -121,15 +123,6 @@ const numberOrNull = (value: unknown): number | null => {
   return Number.isFinite(number) ? number : null;
 };
 
-const CHUNK = 200;
-
-const chunksOf = <T>(all: readonly T[]): T[][] => {
-  const chunks: T[][] = [];
-  for (let start = 0; start < all.length; start += CHUNK)
-    chunks.push(all.slice(start, start + CHUNK));
-  return chunks;
-};
-
 const hasDrafts = (strapi: Core.Strapi, uid: UID.ContentType): boolean =>
   strapi.contentTypes[uid]?.options?.draftAndPublish === true;
 
@@ -155,7 +148,7 @@ export const readProductRows = async (
   ] as const;
   const drafts = hasDrafts(strapi, mapping.contentType);
   const rows: ProductRow[] = [];
-  for (const some of chunksOf([...new Set(documents)])) {
+  for (const some of inChunks([...new Set(documents)])) {
     const query = table(strapi, executor, tableName).select('id', 'document_id').orderBy('id');
     if (lock) {
       const ids = (await table(strapi, executor, tableName)
@@ -216,7 +209,7 @@ const documentsNamed = async (
   const documents = new Set<string>();
   const collect = async (name: string, values: readonly string[]): Promise<void> => {
     const { column, type } = columnOf(strapi, mapping, name);
-    for (const some of chunksOf(heldBy(type, values))) {
+    for (const some of inChunks(heldBy(type, values))) {
       const rows = (await table(strapi, executor, tableName)
         .distinct('document_id')
         .whereIn(column, some)) as { document_id: string }[];

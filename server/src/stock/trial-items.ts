@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
+import { inChunks } from '../database/matching-documents';
 import { gtinDigest, type ItemLookup, type ItemName, lookUpItems, skuDigest } from './items';
 import { findProducts, isSameGtin, type Product } from './products';
 import { type ItemRow, ITEMS_TABLE } from './tables';
@@ -38,9 +39,14 @@ export const lookUpTrialItems = async (
     [...new Set(unknown.flatMap(({ gtin }) => gtin ?? []))]
   );
   const digests = found.map(({ sku }) => skuDigest(sku));
-  const rows = (await table(strapi, executor, ITEMS_TABLE)
-    .select('id', 'sku_digest', 'archived_at')
-    .whereIn('sku_digest', digests)) as Pick<ItemRow, 'id' | 'sku_digest' | 'archived_at'>[];
+  const rows: Pick<ItemRow, 'id' | 'sku_digest' | 'archived_at'>[] = [];
+  for (const some of inChunks(digests)) {
+    rows.push(
+      ...(await table(strapi, executor, ITEMS_TABLE)
+        .select('id', 'sku_digest', 'archived_at')
+        .whereIn('sku_digest', some))
+    );
+  }
   const items = new Map(rows.map((row) => [row.sku_digest, row]));
   const ids = new Map<string, number>();
   for (const product of found) {

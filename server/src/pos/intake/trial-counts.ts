@@ -1,11 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../../database/connection';
+import { inChunks } from '../../database/matching-documents';
 import { type AcceptedCount, withdrawTrialMarks } from '../../stock/ledger';
 import { type Place, placeKey } from '../../stock/levels';
 import type { Big } from '../../stock/tables';
 import { POS_TRIAL_COUNTS_TABLE } from '../tables';
-
-const CHUNK = 200;
 
 interface TrialCountRow {
   item_id: number;
@@ -25,8 +24,7 @@ export const readTrialCounts = async (
   places: readonly Place[]
 ): Promise<Map<string, number>> => {
   const times = new Map<string, number>();
-  for (let start = 0; start < places.length; start += CHUNK) {
-    const some = places.slice(start, start + CHUNK);
+  for (const some of inChunks(places)) {
     const rows = (await table(strapi, executor, POS_TRIAL_COUNTS_TABLE)
       .select('item_id', 'location_id', 'at')
       .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
@@ -44,11 +42,13 @@ export const saveTrialCounts = async (
   trx: Executor,
   counts: readonly AcceptedCount[]
 ): Promise<void> => {
-  if (counts.length === 0) return;
-  await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
-    .insert(counts.map(({ item, location, at }) => ({ item_id: item, location_id: location, at })))
-    .onConflict(['item_id', 'location_id'])
-    .merge(['at']);
+  // SQLite takes five hundred rows of one statement.
+  for (const some of inChunks(counts)) {
+    await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
+      .insert(some.map(({ item, location, at }) => ({ item_id: item, location_id: location, at })))
+      .onConflict(['item_id', 'location_id'])
+      .merge(['at']);
+  }
 };
 
 /** Counts of test mode turn out to be of something else; those of versions before are in levels. */

@@ -134,7 +134,9 @@ export const loadFoundItems = async (
           .whereNotNull('i.archived_at')
           .orWhere('m.made_item', true)
           .orWhere('m.revived_item', true);
-      })) as {
+      })
+      // Of several the newest: one made it, and another brought it back when it was archived.
+      .orderBy('m.id')) as {
       id: number;
       archived_at: unknown;
       mapping: number | null;

@@ -120,12 +120,13 @@ const notifyKnown = async (
   const names = batch.flatMap(unknownNames);
   if (names.length === 0) return;
   await inTransaction(strapi, async ({ trx }) => {
-    const live = batch.filter(({ row }) => row.mode === 'live').flatMap(unknownNames);
-    // First those of live records: test mode makes no items of products, and finds these.
-    await lookUpItems(strapi, trx, live, true);
-    const { lookup } = await lookUpTrialItems(strapi, trx, names);
+    const namesOf = (mode: string): ItemName[] =>
+      batch.filter(({ row }) => row.mode === mode).flatMap(unknownNames);
+    // Test mode makes no items of products, and finds those that live records have made.
+    const live = await lookUpItems(strapi, trx, namesOf('live'), true);
+    const { lookup: tried } = await lookUpTrialItems(strapi, trx, namesOf('test'));
     const mappings = await loadMappings(strapi, trx, names, []);
-    const isKnown = (name: ItemName): boolean => lookup(name) !== null;
+    const isKnown = (name: ItemName): boolean => live(name) !== null || tried(name) !== null;
     const isMapped = (name: ItemName): boolean => mappings.ofLine(name) !== null;
     const known = names.filter(isKnown);
     const mapped = names.filter((name) => !isKnown(name) && isMapped(name));
