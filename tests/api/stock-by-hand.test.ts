@@ -180,6 +180,18 @@ describeEach(databases(), 'stock that is moved and counted by hand', (database) 
     expect(asked.status).toBe(400);
   });
 
+  it('takes a test count of more lines than a database takes rows of one statement', async () => {
+    const skus = Array.from({ length: 501 }, (_one, index) => `LINE-${index}`);
+    await site.evaluate(async ({ strapi }, all) => {
+      const items = strapi.plugin('switchboard').service('stock-items');
+      for (const sku of all) await items.createItem({ sku, name: sku, opening: [] });
+    }, skus);
+    const trial = await createTill(site, { mode: 'test' });
+    const counted = await trial.count(skus.map((sku) => [sku, 1] as [string, number]));
+    expect(counted.status).toBe(202);
+    await settled(site, counted.body.event_id, 'simulated');
+  });
+
   it('tells its time to whoever may count, and to nobody else', async () => {
     const role = await createAdminRole(site, ['plugin::switchboard.stock.read']);
     const reader = await createAdminUser(site, { role });
