@@ -8,6 +8,7 @@ import {
   allProcessed,
   createItem,
   createTill,
+  eventOf,
   isoAgo,
   levelOf,
   rebuild,
@@ -106,6 +107,60 @@ describeEach(oneDatabase(), 'a site with products of its own', (database) => {
     await settled(site, sale.body.event_id, 'applied');
     expect(await stockOf('LAMP')).toBe(9);
     expect(await levelOf(site, 'LAMP')).toBe(9);
+    expect((await rebuild(site)).differences).toEqual([]);
+  });
+
+  it('an item follows the GTIN of its product, which may be another one’s afterwards', async () => {
+    const [one, two, three] = ['4012345000009', '4012345000016', '4012345000023'] as const;
+    const give = (articleNumber: string, barcode: string | null) =>
+      site.control('query', {
+        uid: PRODUCT,
+        method: 'update',
+        params: { where: { articleNumber }, data: { barcode } },
+      });
+    const sold = async (gtin: string): Promise<string> => {
+      const sale = await till.sale([], { line_items: [{ gtin, quantity: 1 }] });
+      const { state, movements } = await waitFor(
+        async () => {
+          const event = await eventOf(site, sale.body.event_id);
+          if (event.state === 'pending') throw new Error('it is pending');
+          return event;
+        },
+        30_000,
+        'the sale to be processed'
+      );
+      return movements[0]?.sku ?? state;
+    };
+    const gtinOf = async (sku: string) =>
+      (await admin(site, 'GET', `/items?search=${sku}`))[0].gtin;
+    await product({ title: 'A', articleNumber: 'CODE-A', barcode: one, stock: 10 });
+    await product({ title: 'B', articleNumber: 'CODE-B', barcode: two, stock: 10 });
+    expect([await sold(one), await sold(two)]).toEqual(['CODE-A', 'CODE-B']);
+    await give('CODE-A', two);
+    await give('CODE-B', one);
+    expect([await gtinOf('CODE-A'), await gtinOf('CODE-B')]).toEqual([two, one]);
+    expect([await sold(one), await sold(two)]).toEqual(['CODE-B', 'CODE-A']);
+    await give('CODE-A', three);
+    expect([await sold(three), await sold(two)]).toEqual(['CODE-A', 'needs_mapping']);
+
+    // The goods of a product that is gone are another product's now, and then its own again.
+    await site.control('query', {
+      uid: PRODUCT,
+      method: 'delete',
+      params: { where: { articleNumber: 'CODE-A' } },
+    });
+    expect(await sold(three)).toBe('CODE-A');
+    await product({ title: 'C', articleNumber: 'CODE-C', barcode: three, stock: 10 });
+    expect(await sold(three)).toBe('CODE-C');
+    await give('CODE-C', null);
+    await product({ title: 'A', articleNumber: 'CODE-A', barcode: three, stock: 10 });
+    expect(await sold(three)).toBe('CODE-A');
+
+    // One that somebody gave the item by hand is not the product's.
+    const { id } = (await admin(site, 'GET', '/items?search=CODE-B'))[0];
+    await admin(site, 'PUT', `/items/${id}`, { gtin: '4012345000030' });
+    await give('CODE-B', two);
+    expect(await gtinOf('CODE-B')).toBe('4012345000030');
     expect((await rebuild(site)).differences).toEqual([]);
   });
 

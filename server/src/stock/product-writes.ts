@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, inTransaction, table } from '../database/connection';
 import { readLatest } from '../database/latest';
-import { giveDocumentId } from '../database/matching-documents';
+import { giveDocumentId, inChunks } from '../database/matching-documents';
 import { inTurn } from '../database/transactions';
 import { writtenRows } from '../database/written-rows';
 import { fieldError } from '../http/validation';
@@ -10,7 +10,7 @@ import { getPublisher } from '../webhooks/publishing/publisher';
 import { markChanged } from './catalogue/changes';
 import { claimSkus, retireSku } from './catalogue/retired-skus';
 import { skuDigest } from './digest';
-import type { ItemName } from './items';
+import { gtinDigest, type ItemName } from './items';
 import { createLedger } from './ledger';
 import { defaultLocation } from './locations';
 import { notifyItemsKnown } from './newly-known';
@@ -90,6 +90,60 @@ const lostCodes = async (
   return lost;
 };
 
+const digestOrNull = (gtin: string | null): string | null =>
+  gtin === null ? null : gtinDigest(fullGtin(gtin));
+
+/** Whether an item has the GTIN of its product from now on. One that somebody gave it by hand stays. */
+const takesGtin = (item: ItemRow, { gtin }: Product, before: Product | undefined): boolean => {
+  if (item.product_gone) return gtin !== null;
+  if (!before) return gtin !== null && item.gtin === null;
+  return before.gtin !== gtin && (item.gtin_digest ?? null) === digestOrNull(before.gtin);
+};
+
+/** Takes GTINs that products have from the items of products that are gone: they are on other goods now. */
+const releaseGtins = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  products: readonly Product[]
+): Promise<number[]> => {
+  const owners = new Map(products.map(({ sku, gtin }) => [digestOrNull(gtin), sku]));
+  owners.delete(null);
+  const released: number[] = [];
+  for (const some of inChunks([...owners.keys()])) {
+    const rows = (await table(strapi, trx, ITEMS_TABLE)
+      .select('id', 'sku', 'gtin_digest')
+      .whereIn('gtin_digest', some)
+      .where({ product_gone: true })) as Pick<ItemRow, 'id' | 'sku' | 'gtin_digest'>[];
+    for (const { id, sku, gtin_digest: digest } of rows) {
+      if (owners.get(digest) !== sku) released.push(Number(id));
+    }
+  }
+  await updateItems(strapi, trx, released, { gtin: null, gtin_digest: null });
+  return released;
+};
+
+/** Has items follow the GTINs of their products. @returns further items that were changed */
+const followGtins = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  { before, after }: Written,
+  items: ReadonlyMap<string, ItemRow>
+): Promise<number[]> => {
+  if (!mappingOf(strapi)?.gtin) return [];
+  const learnt: Product[] = [];
+  for (const [document, product] of after) {
+    const known = before.get(document);
+    const item = items.get(product.sku);
+    if (item && takesGtin(item, product, known)) {
+      const gtin = product.gtin === null ? null : fullGtin(product.gtin);
+      const digest = digestOrNull(product.gtin);
+      await updateItems(strapi, trx, [Number(item.id)], { gtin, gtin_digest: digest });
+    }
+    if (known?.gtin !== product.gtin) learnt.push(product);
+  }
+  return releaseGtins(strapi, trx, learnt);
+};
+
 /**
  * Has items follow the codes of their products. One whose product is called otherwise is renamed, unless
  * the new code is another item's; one whose product is gone is not for sale any more.
@@ -112,6 +166,7 @@ const followCodes = async (strapi: Core.Strapi, trx: Executor, written: Written)
     items.set(to, { ...item, sku: to });
     lost.delete(from);
   }
+  const released = await followGtins(strapi, trx, written, items);
   const idsOf = (skus: Iterable<string>, isGone: boolean): number[] =>
     [...skus].flatMap((sku) => {
       const item = items.get(sku);
@@ -120,11 +175,7 @@ const followCodes = async (strapi: Core.Strapi, trx: Executor, written: Written)
   await updateItems(strapi, trx, idsOf(lost, true), { product_gone: true });
   const known = new Set([...after.values()].map(({ sku }) => sku));
   await updateItems(strapi, trx, idsOf(known, false), { product_gone: false });
-  await markChanged(
-    strapi,
-    trx,
-    [...items.values()].map(({ id }) => Number(id))
-  );
+  await markChanged(strapi, trx, [...[...items.values()].map(({ id }) => Number(id)), ...released]);
 };
 
 /** The number that a write has said of a product; null where it has said none. */
