@@ -16,11 +16,11 @@ const answer = (response, status, body) => {
  * Answers `GET /health` for whatever watches over a worker: 200 while it works, 503 before and after.
  * It says nothing of the database: a worker that is started anew because that is away would lose the
  * outcomes that it keeps until they can be recorded, and have receivers sent them a second time.
- * @param {number} port
+ * @param {{ host: string, port: number }} address
  * @param {() => { state: 'starting' | 'working' | 'stopping', serves: string[] }} status
  * @returns {Promise<http.Server>} once it listens
  */
-const startHealthServer = (port, status) =>
+const startHealthServer = ({ host, port }, status) =>
   new Promise((resolve, reject) => {
     const server = http.createServer((request, response) => {
       const isHealth = /^\/health\/?(\?|$)/.test(request.url);
@@ -30,7 +30,7 @@ const startHealthServer = (port, status) =>
       return answer(response, ok ? 200 : 503, { ok, ...status() });
     });
     server.once('error', reject);
-    server.listen(port, () => resolve(server));
+    server.listen(port, host, () => resolve(server));
   });
 
 module.exports = { startHealthServer };

@@ -4,7 +4,8 @@ const { startHealthServer } = require('./health-server');
 const { createWorkingSite } = require('./site');
 const { wholeNumber } = require('./whole-number');
 
-const usage = `Usage, in the folder of a Strapi site: switchboard worker [--only webhooks|pos] [--concurrency N] [--health-port N]
+const usage = `Usage, in the folder of a Strapi site: switchboard worker [--only webhooks|pos] [--concurrency N]
+       [--health-port N] [--health-host H]
 
 Loads the site without its HTTP server and does its work until it is stopped: sends what is due to
 webhooks and applies what tills have sent, whatever webhooks.dispatch and pos.process say.
@@ -13,6 +14,7 @@ webhooks and applies what tills have sent, whatever webhooks.dispatch and pos.pr
   --only pos        apply only
   --concurrency N   attempts under way at once, instead of webhooks.concurrency (1 to 1000)
   --health-port N   answer GET /health on this port: 200 while it works, 503 while it starts and stops
+  --health-host H   the address it listens on for that, instead of 127.0.0.1; 0.0.0.0 for all of them
   --json            print what it says to standard error, and { "serves", "started_at", "stopped_at" }
                     at its end
 
@@ -29,10 +31,18 @@ const kindsOf = (only) => {
   throw new Error(`switchboard worker: --only must be webhooks or pos, not "${only}"`);
 };
 
-const readSettings = ({ only, concurrency, 'health-port': healthPort, json = false }) => ({
+/** Where `/health` is answered: this machine alone unless somebody asks for more; undefined for nowhere. */
+const healthOf = ({ 'health-host': host, 'health-port': given }) => {
+  const port = wholeNumber('switchboard worker: --health-port', given, 1, 65_535);
+  if (host !== undefined && (host === '' || port === undefined))
+    throw new Error('switchboard worker: --health-host is an address, and goes with --health-port');
+  return port === undefined ? undefined : { host: host ?? '127.0.0.1', port };
+};
+
+const readSettings = ({ only, concurrency, json = false, ...others }) => ({
   wanted: kindsOf(only),
   concurrency: wholeNumber('switchboard worker: --concurrency', concurrency, 1, 1000),
-  healthPort: wholeNumber('switchboard worker: --health-port', healthPort, 1, 65_535),
+  health: healthOf(others),
   json,
 });
 
@@ -85,7 +95,7 @@ const load = async (strapi, { onStopping, onStopped }) => {
 const forEver = () => new Promise(() => {});
 
 const run = async (values, output) => {
-  const { wanted, concurrency, healthPort, json } = readSettings(values);
+  const { wanted, concurrency, health, json } = readSettings(values);
   const status = { state: 'starting', serves: wanted };
   const say = (line) => {
     const text = `switchboard worker: ${line}`;
@@ -95,9 +105,9 @@ const run = async (values, output) => {
   // Until there is a site that the host could stop, a signal has nothing to end but this process.
   const leave = () => process.exit(0);
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, leave);
-  if (healthPort !== undefined) {
-    await startHealthServer(healthPort, () => status);
-    say(`GET /health is answered on port ${healthPort}`);
+  if (health) {
+    await startHealthServer(health, () => status);
+    say(`GET /health is answered on ${health.host}, port ${health.port}`);
   }
   const strapi = await createWorkingSite({
     sends: wanted.includes('webhooks'),
@@ -138,6 +148,7 @@ module.exports = {
     only: { type: 'string' },
     concurrency: { type: 'string' },
     'health-port': { type: 'string' },
+    'health-host': { type: 'string' },
   },
   run,
 };

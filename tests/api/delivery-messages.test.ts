@@ -10,6 +10,7 @@ import {
   removeWebhook,
   send,
   sql,
+  updateWebhook,
   useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
@@ -114,6 +115,16 @@ describeEach(databases(), 'what several webhooks are sent', (database) => {
       disabled_reason: expect.stringMatching(/^Its filter may not be used: pattern may not/),
       disabled_because: { code: 'filter', values: {} },
     };
+    expect(await getWebhook(site, other!.id)).toMatchObject(off);
+    const on = await updateWebhook(site, other!.id, { active: true, waiting: 'discard' });
+    expect(on.status).toBe(400);
+    expect(on.body.error.details.errors).toEqual([
+      expect.objectContaining({
+        path: ['filter'],
+        code: 'filter_pattern',
+        message: expect.stringContaining('pattern may not be used'),
+      }),
+    ]);
     expect(await getWebhook(site, other!.id)).toMatchObject(off);
     // A node of 0.2 beside this one takes it still.
     await keep(later!.id, { dependencies: { note: { required: ['points'] } } });

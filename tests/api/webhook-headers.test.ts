@@ -236,7 +236,7 @@ describe('headers of a webhook’s own', () => {
     expect(answer.body.error.details.errors[0].path[0]).toBe('headers');
   });
 
-  it('are not sent to another host by who may not reveal them', async () => {
+  it('are not sent to another address, be it on the same host, by who may not reveal them', async () => {
     const { id } = await createWebhook(site, receiver.url, { headers: OWN });
     const actions = ['webhooks.read', 'webhooks.update'] as const;
     const editor = await createAdminUser(site, {
@@ -244,17 +244,40 @@ describe('headers of a webhook’s own', () => {
     });
     const put = (body: object) =>
       site.request('PUT', `/switchboard/webhooks/${id}`, { as: { token: editor.token }, body });
-    expect((await put({ url: `${receiver.url}path` })).status).toBe(200);
+    const same = receiver.url.replace('http://', 'HTTP://');
+    expect((await put({ url: same, name: 'renamed' })).status).toBe(200);
     const url = 'https://collector.example.com/';
-    for (const body of [{ url }, { url, headers: { Authorization: '***' } }]) {
-      const moved = await put(body);
-      expect(moved.status).toBe(400);
-      expect(moved.body.error.details.errors).toEqual([
-        expect.objectContaining({ path: ['headers'], code: 'headers_moved' }),
-      ]);
+    for (const moved of [url, `${receiver.url}path`, `${receiver.url}?to=other`]) {
+      for (const body of [{ url: moved }, { url: moved, headers: { Authorization: '***' } }]) {
+        const answer = await put({ ...body, active: true, waiting: 'discard' });
+        expect(answer.status).toBe(400);
+        expect(answer.body.error.details.errors).toEqual([
+          expect.objectContaining({ path: ['headers'], code: 'headers_moved' }),
+        ]);
+      }
     }
+    expect((await getWebhook(site, id)).url).toBe(same);
     expect((await put({ url, headers: { Authorization: 'new' } })).status).toBe(200);
     expect((await updateWebhook(site, id, { url: receiver.url })).status).toBe(200);
+  });
+
+  it('stay where they are, too, when they are given while the address is changed', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    const moved = await site.evaluate(
+      async ({ strapi }, webhook, url) => {
+        const webhooks = strapi.service('plugin::switchboard.webhooks');
+        // Both look at it before either writes, and the first one writes first.
+        const [, moving] = await Promise.allSettled([
+          webhooks.update(webhook, { headers: { 'X-Own': 'value' } }, { mayMoveHeaders: true }),
+          webhooks.update(webhook, { url }, { mayMoveHeaders: false }),
+        ]);
+        return moving.status === 'rejected' ? moving.reason.message : null;
+      },
+      id,
+      `${receiver.url}path`
+    );
+    expect(moved).toMatch(/headers: must be given anew/);
+    expect((await getWebhook(site, id)).url).toBe(receiver.url);
   });
 
   it('fail a delivery whose values can no longer be read, and are given anew', async () => {

@@ -24,8 +24,14 @@ const OPTIONS = {
   pos: { process: false },
 };
 
-const healthOf = async (port: number): Promise<{ status: number; body: unknown }> => {
-  const answer = await fetch(`http://127.0.0.1:${port}/health`);
+/** Another address of this machine alone; Linux has all of 127.0.0.0/8. */
+const ELSEWHERE = process.platform === 'linux' ? '127.0.0.2' : '::1';
+
+const healthOf = async (
+  port: number,
+  host = '127.0.0.1'
+): Promise<{ status: number; body: unknown }> => {
+  const answer = await fetch(`http://${host.includes(':') ? `[${host}]` : host}:${port}/health`);
   return { status: answer.status, body: await answer.json() };
 };
 
@@ -181,8 +187,10 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
 
   it('SIGTERM while it loads ends it, too, with 0', async () => {
     const port = await freePort();
-    const loading = spawnWorker(site.env(), ['--health-port', String(port)]);
-    await waitFor(async () => (await healthOf(port)).status === 503, 20_000);
+    const words = ['--health-port', String(port), '--health-host', ELSEWHERE];
+    const loading = spawnWorker(site.env(), words);
+    await waitFor(async () => (await healthOf(port, ELSEWHERE)).status === 503, 20_000);
+    await expect(healthOf(port)).rejects.toThrow();
     const { code, stdout, stderr } = await loading.stop();
     expect({ code, stderr: /^\s+at /m.test(stderr) }).toEqual({ code: 0, stderr: false });
     expect(stdout).toMatch(/worker: stopped/);
@@ -198,6 +206,7 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
       body: { ok: true, state: 'working', serves: ['webhooks', 'pos'] },
     });
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
+    await expect(healthOf(port, ELSEWHERE)).rejects.toThrow();
     const taken = await runCommand(['worker', '--health-port', String(port)], { env: site.env() });
     expect(taken).toMatchObject({ code: 2, stdout: '' });
     expect(taken.stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/EADDRINUSE/)]);

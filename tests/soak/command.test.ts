@@ -26,6 +26,7 @@ describe('switchboard', () => {
     [['worker', '--concurrency', '0'], /worker.*--concurrency.*"0"/],
     [['worker', '--concurrency', 'many'], /worker.*--concurrency.*"many"/],
     [['worker', '--health-port', '65536'], /worker.*--health-port.*65536/],
+    [['worker', '--health-host', '0.0.0.0'], /worker.*--health-host.*--health-port/],
   ])('refuses %j in one line that names it', async (words, expected) => {
     const { code, stdout, stderr } = await run(words as string[]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

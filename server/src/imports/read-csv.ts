@@ -129,7 +129,7 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
       const line = lines + 1 + lineEnds(raw.slice(0, raw.length - text.length), isLf);
       lines += lineEnds(raw, isLf);
       const isOverLines = record.some((cell) => cell.includes('\n'));
-      if (isOverLines && !isStrictlyQuoted(text.replace(/[\r\n]+$/, ''), delimiter)) {
+      if (isOverLines && !isStrictlyQuoted(text.replace(/(?<![\r\n])[\r\n]+$/, ''), delimiter)) {
         yield* lineByLine(text, line, { ...options, skip_records_with_error: false });
       } else yield { line, cells: record.map(withoutMark) };
     }

@@ -150,7 +150,7 @@ const LOCAL_NAMES =
  *   letters resolved
  */
 export function isLocalName(hostname: string): boolean {
-  return LOCAL_NAMES.test(hostname.replace(/\.+$/, ''));
+  return LOCAL_NAMES.test(hostname.replace(/(?<!\.)\.+$/, ''));
 }
 
 /**

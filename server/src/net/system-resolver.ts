@@ -84,7 +84,7 @@ const oneAtATime = (lookup: Ask) => {
 
 /** The names to ask about, in order: with the search list, as the system's resolver would. */
 export const candidates = (host: string, search: readonly string[]): string[] => {
-  if (host.endsWith('.')) return [host.replace(/\.+$/, '')];
+  if (host.endsWith('.')) return [host.replace(/(?<!\.)\.+$/, '')];
   const longer = search.map((domain) => `${host}.${domain}`);
   return host.includes('.') ? [host, ...longer] : [...longer, host];
 };

@@ -100,6 +100,15 @@ describe('readCsv', () => {
     }
   });
 
+  it('reads a cell of many empty lines in time linear to it', async () => {
+    const lines = '\n'.repeat(30_000);
+    const before = process.cpuUsage();
+    const [, row] = await records(`email,note\na@x.test,"${lines}x"\n`, 100_000);
+    const { user, system } = process.cpuUsage(before);
+    expect(row).toMatchObject({ cells: ['a@x.test', `${lines}x`] });
+    expect(user + system).toBeLessThan(1_000_000);
+  });
+
   it('takes every character of UTF-8, wherever it is cut', async () => {
     const text = 'sku,name\nA,ä€😀\u00a0x\n';
     for (const size of [1, 2, 3, 5]) {

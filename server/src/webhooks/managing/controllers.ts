@@ -6,7 +6,7 @@ import { forbidStoring } from '../../secrets/no-store';
 import type { ControllerFactory } from '../../http/controller';
 import type { CodedRefusal } from '../../../../shared/contracts/refusals';
 import type { Delivery } from '../../../../shared/contracts/webhooks';
-import { fieldError, idFromPath, parseInput, parseWithRules } from '../../http/validation';
+import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { moduleName } from '../../modules';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
 import { chooseableEvents } from '../subscriptions/catalogue';
@@ -29,7 +29,7 @@ import { previewFilter } from './filter-preview';
 import { replay } from './replay';
 import { isDeliveryId } from './log-query';
 import { createRecoveriesController } from './recoveries-controller';
-import { movesHeaders, webhookRules } from './webhook-rules';
+import { webhookRules } from './webhook-rules';
 import type { WebhooksService } from './webhooks-service';
 
 /** The host adds a method for each HTTP error to koa's context. */
@@ -62,10 +62,6 @@ const UNMOVED: Readonly<Record<Unmoved, Refusal>> = {
   finished: refusal('This delivery is finished: nothing waits for it.', 'finished'),
   held: UNDER_WAY,
 };
-const HEADERS_MOVED = refusal(
-  'must be given anew with an address on another host, by whoever may not reveal secrets',
-  'headers_moved'
-);
 const JOURNAL_NEEDED =
   'A replay sends what the journal holds, so it needs the action journal.find.';
 const NO_JOURNAL = refusal(
@@ -144,10 +140,8 @@ const webhooks =
         ctx.request.body,
         webhookRules(strapi, before)
       );
-      if (movesHeaders(before, input) && !(await mayRevealSecrets(strapi, ctx))) {
-        throw fieldError('headers', HEADERS_MOVED);
-      }
-      ctx.body = shape(await webhooksOf(strapi).update(before.id, input));
+      const mayMoveHeaders = await mayRevealSecrets(strapi, ctx);
+      ctx.body = shape(await webhooksOf(strapi).update(before.id, input, { mayMoveHeaders }));
     },
     async delete(ctx) {
       await webhooksOf(strapi).remove(webhookId(ctx));

@@ -1,9 +1,11 @@
 import type { Core } from '@strapi/strapi';
 import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
 import { getModules, moduleName } from '../../modules';
-import { judgeFilter } from '../rules/data-filter';
+import { fieldError, type FieldRules } from '../../http/validation';
+import { judgeFilter, storedFilter } from '../rules/data-filter';
 import { judgeKept, keptNames } from '../rules/own-headers';
-import type { FieldRules } from '../../http/validation';
+import { headerNames } from '../own-headers';
+import type { WebhookRow } from '../tables';
 import { declaredEvents, moduleOff } from '../subscriptions/catalogue';
 import type { CreateWebhook, UpdateWebhook } from './inputs';
 import { getSender } from '../delivering/running';
@@ -23,7 +25,10 @@ export const webhookRules = (
 
   headers: async (headers) => judgeKept(headers, before?.header_names ?? []),
 
-  /** A name that does not resolve yet is accepted: the receiver may not be up. */
+  /**
+   * A name that does not resolve yet is accepted: the receiver may not be up. Never within a transaction: a
+   * resolver may take seconds to answer, and SQLite has one connection.
+   */
   async url(url) {
     if (url === before?.url) return null;
     const judged = await getSender(strapi).guard.checkUrl(url);
@@ -56,17 +61,43 @@ export const webhookRules = (
   },
 });
 
-const originOf = (url: string): string | null => (URL.canParse(url) ? new URL(url).origin : null);
+const HEADERS_MOVED = refusal(
+  'must be given anew with another address, by whoever may not reveal secrets',
+  'headers_moved'
+);
+
+const addressOf = (url: string): string => (URL.canParse(url) ? new URL(url).href : url);
 
 /**
- * Whether a change would have headers sent to another host whose values it does not give: that is a way
- * of reading them, and so for who may reveal secrets.
+ * Whether a change would have headers sent to another address whose values it does not give: that is a way
+ * of reading them, and so for who may reveal secrets. Another path of one host may be somebody else's, too.
  */
-export const movesHeaders = (
-  before: Pick<ManagedWebhook, 'url' | 'header_names'>,
+const movesHeaders = (
+  before: Pick<WebhookRow, 'url' | 'headers'>,
   { url, headers }: Pick<UpdateWebhook, 'url' | 'headers'>
 ): boolean => {
-  if (url === undefined || originOf(url) === originOf(before.url)) return false;
-  const kept = headers === undefined ? before.header_names : keptNames(headers ?? {});
+  if (url === undefined || addressOf(url) === addressOf(before.url)) return false;
+  const kept = headers === undefined ? headerNames(before) : keptNames(headers ?? {});
   return kept.length > 0;
+};
+
+/**
+ * Judges a change by the webhook as it is in the transaction that writes it: what was read before may
+ * have been changed since.
+ * @param mayMoveHeaders whether who asks may reveal secrets
+ * @throws ValidationError (400) where it moves headers that are not given, keeps ones that there are not,
+ * or switches on what has a filter that may not be used
+ */
+export const judgeChange = (
+  before: WebhookRow,
+  change: Pick<UpdateWebhook, 'url' | 'headers' | 'active' | 'filter'>,
+  mayMoveHeaders: boolean
+): void => {
+  const unknown = judgeKept(change.headers ?? {}, headerNames(before));
+  if (unknown) throw fieldError('headers', unknown);
+  if (!mayMoveHeaders && movesHeaders(before, change)) throw fieldError('headers', HEADERS_MOVED);
+  if (!change.active || before.active || change.filter !== undefined) return;
+  const filter = storedFilter(before.filter);
+  const unfit = filter && judgeFilter(filter);
+  if (unfit) throw fieldError('filter', unfit);
 };

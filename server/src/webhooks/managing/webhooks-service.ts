@@ -25,6 +25,7 @@ import { readHealthOf, readWaiting } from '../health/webhook-health';
 import { removeRollupsOf } from '../health/rollups';
 import { openHeaders, sealHeaders } from '../own-headers';
 import { toManaged, toWebhookWithSecret } from '../serialize';
+import { judgeChange } from './webhook-rules';
 import { forgetSubscriptions } from '../subscriptions/current-subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 
@@ -45,8 +46,14 @@ export interface WebhooksService {
   /**
    * Where this switches it on, its health says what waited until now; with `waiting: 'discard'` that
    * ends before, and nothing of it is sent.
+   * @param allowed `mayMoveHeaders`: own headers may go to another address without being given anew
+   * @throws ValidationError (400) as `judgeChange` does
    */
-  update(id: number, input: UpdateWebhook): Promise<ManagedWebhook>;
+  update(
+    id: number,
+    input: UpdateWebhook,
+    allowed: { mayMoveHeaders: boolean }
+  ): Promise<ManagedWebhook>;
   /** Deletes the webhook, its log and its figures. */
   remove(id: number): Promise<void>;
   /**
@@ -145,11 +152,14 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
       return withSecrets(row, secret);
     },
 
-    async update(id, { active, waiting, headers, ...input }) {
+    async update(id, { active, waiting, headers, ...input }, { mayMoveHeaders }) {
       const known = await findSettled(id);
+      const change = { ...input, active, headers };
+      judgeChange(known, change, mayMoveHeaders);
       if (active && !known.active && waiting === 'discard') await discardWaiting(strapi, id);
       const { before, changed } = await inRetriedTransaction(strapi, async ({ onCommit }) => {
         const before = await findLocked(id);
+        judgeChange(before, change, mayMoveHeaders);
         const switchesOn = active === true && !before.active;
         const changes: Record<string, unknown> = {
           updated_at: Date.now(),
