@@ -18,10 +18,13 @@ const jobsOf = (text: string): string[] =>
     .slice(1);
 
 describe.each(workflows)('$name', ({ text }) => {
-  it('takes each action at a major version', () => {
-    const used = [...text.matchAll(/uses: (\S+)/g)].map(([, action]) => action);
+  it('takes each action by its commit, and says which version that is', () => {
+    const used = [...text.matchAll(/uses: (.+)/g)]
+      .map(([, action]) => action!)
+      .filter((action) => !action.startsWith('./'));
     expect(used.length).toBeGreaterThan(0);
-    expect(used.filter((action) => !/^actions\/[\w-]+@v\d+$/.test(action!))).toEqual([]);
+    const pinned = /^actions\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
+    expect(used.filter((action) => !pinned.test(action))).toEqual([]);
   });
 
   it('begins with the right to read the repository and no other', () => {
@@ -35,7 +38,9 @@ describe.each(workflows)('$name', ({ text }) => {
   it('has jobs that end', () => {
     const jobs = jobsOf(text);
     expect(jobs.length).toBeGreaterThan(0);
-    expect(jobs.filter((job) => !/^ {4}timeout-minutes: \d+$/m.test(job))).toEqual([]);
+    // A workflow that is called has its own.
+    const own = jobs.filter((job) => !/^ {4}uses: \.\//m.test(job));
+    expect(own.filter((job) => !/^ {4}timeout-minutes: \d+$/m.test(job))).toEqual([]);
   });
 
   it('runs scripts that package.json has', () => {
@@ -44,12 +49,27 @@ describe.each(workflows)('$name', ({ text }) => {
   });
 });
 
-it('who publishes runs no code of the repository or of a dependency', () => {
+describe('who publishes', () => {
   const release = workflows.find(({ name }) => name === 'release.yml')?.text ?? '';
   const publish = jobsOf(release).find((job) => job.includes('npm publish')) ?? '';
-  expect(publish).toContain('id-token: write');
-  expect(publish).toContain('--provenance --access public');
-  expect(publish).not.toMatch(/checkout|npm (?:ci|install|run)|npx|node /);
+
+  it('runs no code of the repository or of a dependency', () => {
+    expect(publish).toContain('id-token: write');
+    expect(publish).toContain('--provenance --access public');
+    expect(publish).not.toMatch(/checkout|npm (?:ci|install|run)|npx|node /);
+  });
+
+  it('proves who it is, and holds no token', () => {
+    expect(workflows.filter(({ text }) => /secrets\.|NODE_AUTH_TOKEN/.test(text))).toEqual([]);
+  });
+
+  it('waits for everything that CI runs', () => {
+    expect(publish).toMatch(/^ {4}needs: \[full, package\]$/m);
+    expect(release).toMatch(/^ {2}full:\n.*\n {4}uses: \.\/\.github\/workflows\/ci\.yml$/m);
+    const ci = workflows.find(({ name }) => name === 'ci.yml')?.text ?? '';
+    expect(ci).toMatch(/^ {2}workflow_call:$/m);
+    expect(ci).toMatch(/^ {6}- run: \.ci\/run$/m);
+  });
 });
 
 it.each(['README.md', 'CONTRIBUTING.md', '.changeset/README.md'])(
