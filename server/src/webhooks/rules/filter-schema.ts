@@ -48,11 +48,11 @@ const ONE_SCHEMA = [
 const LIST_OF_SCHEMAS = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
 const SCHEMAS_BY_NAME = ['properties', 'dependentSchemas'];
 const DEFINED = ['$defs', 'definitions'];
-const VALUES = [
-  ...['type', 'const', 'enum', 'required', 'dependentRequired'],
-  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
-  ...['minLength', 'maxLength', 'startsWith', 'endsWith', 'includes'],
-  ...['minItems', 'maxItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties'],
+const NUMBERS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
+const TEXTS = ['startsWith', 'endsWith', 'includes'];
+const COUNTS = [
+  ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minContains', 'maxContains'],
+  ...['minProperties', 'maxProperties'],
 ];
 /** For people: nothing is held against them. */
 const NOTES = [
@@ -67,11 +67,50 @@ const REFUSED = [
   ...['unevaluatedProperties', 'unevaluatedItems', 'contentSchema', 'nullable', 'discriminator'],
 ];
 
-const isNote: ReadonlySet<string> = new Set(NOTES);
-const isUsable: ReadonlySet<string> = new Set([
-  '$ref',
-  ...[ONE_SCHEMA, LIST_OF_SCHEMAS, SCHEMAS_BY_NAME, DEFINED, VALUES, NOTES].flat(),
+const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'];
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isNumber = (value: unknown): boolean => typeof value === 'number';
+const isList = (value: unknown): value is unknown[] => Array.isArray(value) && value.length > 0;
+const isListOf = (value: unknown, isOne: (one: unknown) => boolean): boolean =>
+  Array.isArray(value) && value.every(isOne) && new Set(value).size === value.length;
+const isNames = (value: unknown): boolean => isListOf(value, isText);
+const isType = (value: unknown): boolean => TYPES.includes(value as string);
+const isAnything = (): boolean => true;
+
+/** What the value of a keyword must be, and whether it is; what is in it is judged where it is looked at. */
+type Shape = readonly [words: string, is: (value: unknown) => boolean];
+
+const shapes = (keywords: readonly string[], ...shape: Shape): [string, Shape][] =>
+  keywords.map((keyword) => [keyword, shape]);
+
+/** The keywords that may be used. */
+const SHAPES: ReadonlyMap<string, Shape> = new Map([
+  ...shapes(['$ref', 'const', ...ONE_SCHEMA, ...NOTES], 'anything', isAnything),
+  ...shapes(LIST_OF_SCHEMAS, 'a list of schemas', isList),
+  ...shapes([...SCHEMAS_BY_NAME, ...DEFINED], 'an object of schemas', isRecord),
+  ...shapes(TEXTS, 'a text', isText),
+  ...shapes(NUMBERS, 'a number', isNumber),
+  ...shapes(
+    COUNTS,
+    'a whole number that is not negative',
+    (value) => Number.isInteger(value) && Number(value) >= 0
+  ),
+  ...shapes(['multipleOf'], 'a number above 0', (value) => isNumber(value) && Number(value) > 0),
+  ...shapes(['enum'], 'a list with at least one entry', isList),
+  ...shapes(['required'], 'a list of different names', isNames),
+  ...shapes(
+    ['dependentRequired'],
+    'an object of lists of different names',
+    (value) => isRecord(value) && Object.values(value).every(isNames)
+  ),
+  ...shapes(
+    ['type'],
+    `one of ${TYPES.join(', ')}, or a list of different ones`,
+    (value) => isType(value) || (isList(value) && isListOf(value, isType))
+  ),
 ]);
+const isNote: ReadonlySet<string> = new Set(NOTES);
 
 const at = (root: Schema, reference: unknown): unknown => {
   if (typeof reference !== 'string' || !/^#(?:\/|$)/.test(reference)) {
@@ -102,7 +141,12 @@ const judgeKeywords = (schema: Schema): void => {
       const reason = `$schema may only be ${DRAFT}`;
       unfit(reason, 'filter_schema', { reason });
     }
-    if (isUsable.has(keyword)) continue;
+    const [words, is] = SHAPES.get(keyword) ?? [];
+    if (is?.(value)) continue;
+    if (is) {
+      const reason = `${keyword} must be ${words}`;
+      unfit(reason, 'filter_schema', { reason });
+    }
     if (PATTERNS.includes(keyword)) {
       const written = JSON.stringify(isRecord(value) ? Object.keys(value) : value).slice(0, 200);
       unfit(
@@ -241,7 +285,11 @@ class Expansion {
       const reason = `schemas are nested more than ${DEEPEST} deep`;
       unfit(reason, 'filter_deep', { maximum: DEEPEST });
     }
-    if (!isRecord(schema)) return;
+    if (typeof schema === 'boolean') return;
+    if (!isRecord(schema)) {
+      const reason = 'a schema must be an object, true or false';
+      return unfit(reason, 'filter_schema', { reason });
+    }
     judgeKeywords(schema);
     const size = this.sizes.get(schema) ?? ownBytes(schema);
     this.sizes.set(schema, size);
@@ -287,10 +335,13 @@ class Expansion {
       if (keyword === '$ref' || isNote.has(keyword) || DEFINED.includes(keyword)) continue;
       const inside = WALKERS.has(keyword) ? { ...below, walked: true } : below;
       if (ONE_SCHEMA.includes(keyword)) expanded.push([keyword, this.of(value, inside)]);
-      else if (LIST_OF_SCHEMAS.includes(keyword) && Array.isArray(value)) {
-        expanded.push([keyword, value.map((one) => this.of(one, inside))]);
-      } else if (SCHEMAS_BY_NAME.includes(keyword) && isRecord(value)) {
-        const named = Object.entries(value).map(([name, one]) => [name, this.of(one, inside)]);
+      else if (LIST_OF_SCHEMAS.includes(keyword)) {
+        expanded.push([keyword, (value as unknown[]).map((one) => this.of(one, inside))]);
+      } else if (SCHEMAS_BY_NAME.includes(keyword)) {
+        const named = Object.entries(value as Schema).map(([name, one]) => [
+          name,
+          this.of(one, inside),
+        ]);
         expanded.push([keyword, Object.fromEntries(named)]);
       } else expanded.push([keyword, value]);
     }
