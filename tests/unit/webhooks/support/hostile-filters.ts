@@ -176,3 +176,61 @@ export const costlyData = (size: number): (readonly [string, Record<string, unkn
     ) as Record<string, unknown>,
   ]);
 };
+
+const byName = <T>(size: number, make: (at: number) => T): Record<string, T> =>
+  Object.fromEntries(Array.from({ length: size }, (_, at) => [`p${at}`, make(at)]));
+const times = <T>(size: number, make: (at: number) => T): T[] =>
+  Array.from({ length: size }, (_, at) => make(at));
+
+/** Filters that grow in one way until they are refused: what compiles to the most code, or does the most to data. */
+const GROWING: Readonly<Record<string, (size: number) => Schema>> = {
+  properties: (size) => ({ properties: byName(size, () => ({ minimum: 1, multipleOf: 3 })) }),
+  texts: (size) => ({ properties: byName(size, () => ({ startsWith: 'a', type: 'string' })) }),
+  'asked names': (size) => ({ allOf: times(size, (at) => ({ required: [`a${at}`, `b${at}`] })) }),
+  'dependent names': (size) => ({ dependentRequired: byName(size, () => ['a', 'b', 'c', 'd']) }),
+  'dependent schemas': (size) => ({ dependentSchemas: byName(size, () => ({ required: ['a'] })) }),
+  conditions: (size) => ({
+    allOf: times(size, (at) => ({ if: { minimum: at }, then: { maximum: 1 }, else: { const: 2 } })),
+  }),
+  'one of values': (size) => ({ oneOf: times(size, (at) => ({ const: at })) }),
+  'one of ranges': (size) => ({ oneOf: times(size, (at) => ({ type: 'number', minimum: at })) }),
+  'any of types': (size) => ({
+    anyOf: times(size, (at) => ({ type: ['string', 'integer', 'null'], minimum: at })),
+  }),
+  negations: (size) => ({ allOf: times(size, () => ({ not: { not: { type: 'null' } } })) }),
+  entries: (size) => ({
+    properties: { a: { items: { enum: times(size, (at) => at) } } },
+  }),
+  'texts in texts': (size) => ({
+    properties: { a: { allOf: times(size, () => ({ includes: `${'ab'.repeat(300)}c` })) } },
+  }),
+  'checks of items': (size) => ({
+    properties: { a: { items: { oneOf: times(size, (at) => ({ multipleOf: 0.1 + at })) } } },
+  }),
+  'contained items': (size) => ({
+    properties: {
+      a: { contains: { allOf: times(size, () => ({ minimum: 0 })) }, minContains: 50_000 },
+    },
+  }),
+  'checks of keys': (size) => ({
+    properties: { a: { propertyNames: { anyOf: times(size, () => ({ endsWith: 'x' })) } } },
+  }),
+  'lists in objects': (size) => ({
+    properties: { a: { items: { contains: { allOf: times(size, () => ({ required: ['a'] })) } } } },
+  }),
+  values: (size) => ({
+    properties: { a: { anyOf: times(size, () => ({ const: times(500, () => 1) })) } },
+  }),
+};
+
+/** The largest filter of each way of growing that is taken. */
+export const largestTaken = (isTaken: (filter: Schema) => boolean): (readonly [string, Schema])[] =>
+  Object.entries(GROWING).map(([name, grow]) => {
+    let [taken, refused] = [0, 2_048];
+    while (refused - taken > 1) {
+      const size = Math.floor((taken + refused) / 2);
+      if (isTaken(grow(size))) taken = size;
+      else refused = size;
+    }
+    return [name, grow(taken)] as const;
+  });
