@@ -1,3 +1,4 @@
+import type { MinorSum } from '../minor-sums';
 import type { LocationSummary, PlacedMovement } from './stock';
 import type { DisabledBecause } from './webhooks';
 
@@ -263,8 +264,8 @@ export interface PosEventDetail extends PosEvent {
 export interface ClosingDifference {
   currency: string;
   field: 'sales.count' | 'sales.total' | 'refunds.count' | 'refunds.total';
-  till: number;
-  site: number;
+  till: MinorSum;
+  site: MinorSum;
 }
 
 /** How a closing compares with the site's records; docs/tills.md#closing-a-shift. */
@@ -301,8 +302,8 @@ export interface ClosingAnswer extends ClosingComparison {
 /** Sums of one currency, in minor units; refunds are positive. */
 export interface SalesFigures {
   currency: string;
-  sales: { count: number; total: number };
-  refunds: { count: number; total: number };
+  sales: { count: number; total: MinorSum };
+  refunds: { count: number; total: MinorSum };
   /** Of all lines, whether their items are known or not; only where `pieces=true` asked for it. */
   pieces?: { sold: number; returned: number };
 }

@@ -102,6 +102,79 @@ describeEach(databases(), 'what was sold', (database) => {
     );
   });
 
+  it('is told exactly where sums are larger than a JSON number holds', async () => {
+    const till = await createTill(site, {
+      scopes: ['sale:write', 'refund:write', 'closing:write'],
+    });
+    const most = Number.MAX_SAFE_INTEGER;
+    const line = { sku: 'MUG', quantity: 3, unit_price: most };
+    for (const total of [most, most, 3]) {
+      await sale(till, '2026-05-01T12:00:00Z', total, {
+        ...(total === 3 && { external_id: 'large', line_items: [line] }),
+      });
+    }
+    // What a till takes back as a sale below nothing.
+    await sale(till, '2026-05-01T12:00:00Z', -most, { currency: 'EUR' });
+    await sale(till, '2026-05-01T12:00:00Z', -most, { currency: 'EUR' });
+    // Of sales that never come: one says its total, one what no amount of this API may be.
+    await till.refund('never', {
+      occurred_at: '2026-05-01T13:00:00Z',
+      currency: 'GBP',
+      total: most,
+    });
+    await till.refund('neither', {
+      occurred_at: '2026-05-01T13:00:00Z',
+      currency: 'GBP',
+      line_items: [{ sku: 'MUG', quantity: 1_000_000_000, unit_price: most }],
+    });
+    const range = `from=2026-05-01&to=2026-05-01&connection=${till.id}`;
+    const gbp = {
+      currency: 'GBP',
+      sales: { count: 3, total: '18014398509481985' },
+      refunds: { count: 2, total: most },
+    };
+    const eur = {
+      currency: 'EUR',
+      sales: { count: 2, total: '-18014398509481982' },
+      refunds: { count: 0, total: 0 },
+    };
+    await allProcessed(site);
+    const expected = [
+      { day: '2026-05-01', ...eur },
+      { day: '2026-05-01', ...gbp },
+    ];
+    expect(await days(range)).toEqual(expected);
+    const byItem = await days(`${range}&group=item`);
+    expect(byItem.map(({ sales }: { sales: object }) => sales)).toEqual([
+      { count: 2, total: 0 },
+      { count: 3, total: '27021597764222973' },
+    ]);
+    const csv = await site.request('GET', `/switchboard/sales-days?${range}&format=csv`);
+    expect(csv.text.split('\r\n').slice(1, 3)).toEqual([
+      '2026-05-01,EUR,2,-18014398509481982,0,0',
+      `2026-05-01,GBP,3,18014398509481985,2,${most}`,
+    ]);
+    const summary = await admin(site, 'GET', `/connections/${till.id}/summary?${range}`);
+    expect(summary.totals[1].sales.total).toBe('18014398509481985');
+    const sums = { sales: { count: 3, total: most }, refunds: { count: 2, total: most } };
+    const { body } = await till.send('closing', {
+      external_id: 'large-z',
+      occurred_at: '2026-05-02T00:00:00Z',
+      from: '2026-05-01T00:00:00Z',
+      to: '2026-05-02T00:00:00Z',
+      totals: [
+        { ...sums, currency: 'GBP' },
+        { currency: 'EUR', sales: { count: 2, total: -most }, refunds: { count: 0, total: 0 } },
+      ],
+    });
+    const differences = [
+      { currency: 'GBP', field: 'sales.total', till: most, site: '18014398509481985' },
+      { currency: 'EUR', field: 'sales.total', till: -most, site: '-18014398509481982' },
+    ];
+    expect(body).toMatchObject({ state: 'differs', differences });
+    expect((await eventOf(site, body.event_id)).closing).toEqual({ differences });
+  });
+
   it('does not hang on the order in which a sale and its refunds come', async () => {
     const lines = [
       { sku: 'MUG', quantity: 2, unit_price: 500 },

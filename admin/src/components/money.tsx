@@ -1,10 +1,10 @@
 import { useCallback } from 'react';
 import { useIntl } from 'react-intl';
-import { minorDigits } from '../../../shared/currencies';
-import { moneyFormat } from '../utils/money-format';
+import type { MinorSum } from '../../../shared/minor-sums';
+import { amountText, moneyFormat } from '../utils/money-format';
 
 export type FormatMoney = (
-  minor: number,
+  minor: MinorSum,
   currency: string,
   options?: { compact?: boolean }
 ) => string;
@@ -14,7 +14,11 @@ export const useMoney = (): FormatMoney => {
   const { formatNumber } = useIntl();
   return useCallback(
     (minor, currency, { compact = false } = {}) =>
-      formatNumber(minor / 10 ** minorDigits(currency), moneyFormat(currency, compact)),
+      // `Intl` takes digits as they are; the types of react-intl know numbers alone.
+      formatNumber(
+        amountText(minor, currency) as unknown as number,
+        moneyFormat(currency, compact)
+      ),
     [formatNumber]
   );
 };

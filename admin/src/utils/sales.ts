@@ -1,4 +1,5 @@
 import type { SalesFigures, SalesRow } from '../../../shared/contracts/pos';
+import { minorSum, type MinorSum } from '../../../shared/minor-sums';
 
 const DAY_MS = 86_400_000;
 
@@ -13,8 +14,8 @@ export const daysFromTo = (from: string, to: string): string[] => {
 };
 
 /** What sales brought less what refunds gave back, in minor units. */
-export const takingsOf = ({ sales, refunds }: Pick<SalesFigures, 'sales' | 'refunds'>): number =>
-  sales.total - refunds.total;
+export const takingsOf = ({ sales, refunds }: Pick<SalesFigures, 'sales' | 'refunds'>): MinorSum =>
+  minorSum(BigInt(sales.total) - BigInt(refunds.total));
 
 /** Figures of nothing. */
 export const noFigures = (currency: string): Required<SalesFigures> => ({
@@ -34,7 +35,7 @@ export const addedUp = (rows: readonly SalesFigures[]): Required<SalesFigures>[]
       [sum.refunds, refunds],
     ] as const) {
       to.count += from.count;
-      to.total += from.total;
+      to.total = minorSum(BigInt(to.total) + BigInt(from.total));
     }
     sum.pieces.sold += pieces?.sold ?? 0;
     sum.pieces.returned += pieces?.returned ?? 0;

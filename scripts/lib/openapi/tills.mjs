@@ -3,6 +3,11 @@
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
+const minorSum = {
+  type: ['integer', 'string'],
+  pattern: '^-?[0-9]+$',
+  description: 'Digits as a string where they are more than a JSON number holds exactly (2^53 − 1).',
+};
 const orNull = (schema) => ({ ...schema, type: [schema.type, 'null'] });
 const list = (items) => ({ type: 'array', items });
 const yes = { type: 'boolean', const: true };
@@ -153,7 +158,7 @@ export const tillSchemas = ({ EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNECTION
           ...integer,
           description: 'How many those are in all, where more are than are listed.',
         },
-        differences: list(object({ currency: text, field: text, till: integer, site: integer })),
+        differences: list(object({ currency: text, field: text, till: minorSum, site: minorSum })),
       },
       ['missing', 'unexpected', 'unexpected_count']
     ),

@@ -1,4 +1,5 @@
 import type { SalesRow } from '../../../shared/contracts/pos';
+import { amountText, moneyFormat } from '../../../admin/src/utils/money-format';
 import { readReceipt } from '../../../admin/src/pages/events/receipt';
 import {
   addedUp,
@@ -52,6 +53,27 @@ describe('figures of days', () => {
     ]);
     expect(JSON.stringify(rows)).toBe(before);
     expect(addedUp([])).toEqual([]);
+  });
+
+  test('are added up exactly where sums are too large for a number', () => {
+    const large = {
+      ...row('2026-03-01', 'GBP', 3, 1),
+      sales: { count: 2, total: '18014398509481983' },
+    };
+    const rowsOf = [large, row('2026-03-02', 'GBP', 3, 1)];
+    const [sum] = addedUp(rowsOf);
+    expect(sum?.sales).toEqual({ count: 3, total: '18014398509481986' });
+    expect(sum && takingsOf(sum)).toBe('18014398509481984');
+    expect(takingsOf({ ...large, refunds: large.sales })).toBe(0);
+    const [digits, format] = [amountText(large.sales.total, 'GBP'), moneyFormat('GBP', false)];
+    const shown = new Intl.NumberFormat('en', format).format(digits as unknown as number);
+    expect(shown).toBe('£180,143,985,094,819.83');
+    expect(amountText('-18014398509481983', 'KWD')).toBe('-18014398509481.983');
+    expect([amountText(-5, 'GBP'), amountText('5', 'JPY'), amountText(1234, 'GBP')]).toEqual([
+      '-0.05',
+      '5',
+      '12.34',
+    ]);
   });
 
   test('are nothing on days without any', () => {

@@ -75,7 +75,7 @@ export const TakingsChart = ({ days, currency }: TakingsChartProps) => {
   const money = useMoney();
   const dayLabel = useDayLabel();
   const unit = 10 ** minorDigits(currency);
-  const takings = days.map(takingsOf);
+  const takings = days.map((day) => Number(takingsOf(day)));
   const most = axisEnd(Math.max(1, ...takings.map((one) => one / unit))) * unit;
   const lowest = Math.min(0, ...takings);
   const least = lowest < 0 ? -axisEnd(-lowest / unit) * unit : 0;
@@ -95,7 +95,8 @@ export const TakingsChart = ({ days, currency }: TakingsChartProps) => {
           </text>
         </g>
       ))}
-      {days.map(({ day }, at) => {
+      {days.map((one, at) => {
+        const { day } = one;
         const value = takings[at] ?? 0;
         const x = LEFT + at * step;
         return (
@@ -111,7 +112,7 @@ export const TakingsChart = ({ days, currency }: TakingsChartProps) => {
               {dayLabel(day, true)}
             </text>
             <rect className="hit" x={x} width={step} y={TOP} height={PLOT}>
-              <title>{`${dayLabel(day)}: ${money(value, currency)}`}</title>
+              <title>{`${dayLabel(day)}: ${money(takingsOf(one), currency)}`}</title>
             </rect>
           </g>
         );

@@ -5,6 +5,7 @@ import type {
   ClosingSummary,
   PosEventDetail,
 } from '../../../../shared/contracts/pos';
+import type { MinorSum } from '../../../../shared/minor-sums';
 import { DefinitionList } from '../../components/definition-list';
 import { useMoney } from '../../components/money';
 import { Panel } from '../../components/panel';
@@ -17,8 +18,8 @@ export const useDifferenceText = () => {
   const money = useMoney();
   const { formatNumber } = useIntl();
   return ({ currency, field, till, site }: ClosingDifference): string => {
-    const shown = (value: number): string =>
-      field.endsWith('.total') ? money(value, currency) : formatNumber(value);
+    const shown = (value: MinorSum): string =>
+      field.endsWith('.total') ? money(value, currency) : formatNumber(Number(value));
     return text(`closing.difference.${field}`, { currency, till: shown(till), site: shown(site) });
   };
 };

@@ -43,9 +43,12 @@ const baseOf = ({ row, record }: MoneyMember): Base => ({
   at: Number(row.effective_at),
 });
 
-/** A sum of an item that no exact number holds is no figure; totals do not hang on it. */
-const LARGEST = BigInt(Number.MAX_SAFE_INTEGER);
-const isExact = (total: bigint): boolean => total <= LARGEST && total >= -LARGEST;
+/**
+ * A record's sum of an item that is larger is no figure, so that no number of them is more than the
+ * columns hold; totals do not hang on it.
+ */
+const LARGEST = 10n ** 18n;
+const isFigure = (total: bigint): boolean => total <= LARGEST && total >= -LARGEST;
 
 /** Some pieces for one price each; null: nobody knows of which item, or at which price. */
 interface PricedPieces {
@@ -62,7 +65,7 @@ const byItem = (lines: readonly PricedPieces[]): Map<number, ItemSum> => {
     const price = BigInt(quantity) * BigInt(unitPrice ?? 0);
     sums.set(item, { total: total + price, pieces: pieces + quantity });
   }
-  return new Map([...sums].filter(([, { total }]) => isExact(total)));
+  return new Map([...sums].filter(([, { total }]) => isFigure(total)));
 };
 
 const figuresOf = (lines: readonly PricedPieces[]): Pick<Counted, 'pieces' | 'items'> => ({

@@ -7,6 +7,7 @@ import type {
   SalesRow,
   ShopDay,
 } from '../../../../shared/contracts/pos';
+import { minorSum } from '../../../../shared/minor-sums';
 import { getOptions } from '../../config';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { ITEMS_TABLE } from '../../stock/tables';
@@ -120,8 +121,8 @@ const byDay = (sums: readonly Sums[], days: readonly ZonedDay[]): Sums[] => {
 
 const figuresOf = ({ currency, sales, refunds }: Sums, withPieces = false): SalesFigures => ({
   currency,
-  sales: { count: sales.count, total: Number(sales.total) },
-  refunds: { count: refunds.count, total: Number(refunds.total) },
+  sales: { count: sales.count, total: minorSum(sales.total) },
+  refunds: { count: refunds.count, total: minorSum(refunds.total) },
   ...(withPieces && { pieces: { sold: sales.pieces, returned: refunds.pieces } }),
 });
 

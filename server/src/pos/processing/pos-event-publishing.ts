@@ -56,6 +56,13 @@ const declaration = (kind: RecordKind): EventMap[string] => {
   };
 };
 
+/** docs/tills.md#what-was-sold */
+const MINOR_SUM = {
+  type: ['integer', 'string'],
+  pattern: '^-?[0-9]+$',
+  description: 'Digits as a string where they are more than a JSON number holds exactly.',
+};
+
 const CLOSING: EventMap[string] = {
   label: 'Closing of a till',
   description:
@@ -84,8 +91,8 @@ const CLOSING: EventMap[string] = {
               type: 'string',
               enum: ['sales.count', 'sales.total', 'refunds.count', 'refunds.total'],
             },
-            till: { type: 'integer' },
-            site: { type: 'integer' },
+            till: MINOR_SUM,
+            site: MINOR_SUM,
           },
         },
       },

@@ -1,4 +1,5 @@
 import type { ClosingComparison, ClosingDifference } from '../../../../shared/contracts/pos';
+import { minorSum } from '../../../../shared/minor-sums';
 import type { ClosingRecord, ClosingTotals } from './records';
 import { LIMITS } from './states';
 
@@ -63,7 +64,7 @@ const differencesOf = (
       const ours = site[what][which];
       if (BigInt(theirs) === BigInt(ours)) return [];
       const field = `${what}.${which}` as const;
-      return [{ currency, field, till: Number(theirs), site: Number(ours) }];
+      return [{ currency, field, till: minorSum(BigInt(theirs)), site: minorSum(BigInt(ours)) }];
     })
   );
 

@@ -64,9 +64,14 @@ const share = (total: bigint, part: bigint, whole: bigint): bigint =>
   (2n * total * part + whole) / (2n * whole);
 
 const positive = (amount: bigint): bigint => (amount < 0n ? 0n : amount);
+const payable = (amount: bigint): bigint =>
+  amount > BigInt(Number.MAX_SAFE_INTEGER) ? 0n : positive(amount);
 const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** A refund whose sale is not known costs what it says, or what its lines say. */
+/**
+ * A refund whose sale is not known costs what it says, or what its lines say: nothing, where these come
+ * to more than a `total` can be.
+ */
 const priceAlone = (refund: RefundToPrice): PricedRefund => {
   const lines = refund.lines ?? [];
   const known = lines.every(({ unitPrice }) => unitPrice !== null);
@@ -76,7 +81,7 @@ const priceAlone = (refund: RefundToPrice): PricedRefund => {
   return {
     id: refund.id,
     currency: refund.currency,
-    amount: refund.total === null ? positive(ofLines) : BigInt(refund.total),
+    amount: refund.total === null ? payable(ofLines) : BigInt(refund.total),
     sale: null,
     pieces: lines.map(({ quantity, unitPrice }, refundLine) => ({
       saleLine: null,

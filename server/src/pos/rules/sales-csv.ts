@@ -1,8 +1,11 @@
 import type { SalesGroup, SalesRow } from '../../../../shared/contracts/pos';
 import { csvLine, noFormula } from '../../runtime/csv';
 
+/** Digits of a sum below nothing are no formula. */
+const isSum = (value: string): boolean => /^-?\d+$/.test(value);
+
 const cell = (value: string | number): string | number =>
-  typeof value === 'number' ? value : noFormula(value);
+  typeof value === 'number' || isSum(value) ? value : noFormula(value);
 
 const nameOf = (row: SalesRow): string | number => {
   if ('day' in row) return row.day;
