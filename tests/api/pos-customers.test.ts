@@ -323,6 +323,60 @@ describeEach(oneDatabase(), 'customers of sales', (database) => {
     expect((await contactOf(contact.id)).lifetime_value).toBe(7);
   });
 
+  if (database !== 'sqlite') {
+    it('agree on the currency of the first where two come at once, on two nodes', async () => {
+      const contact = await newContact({ email: 'once@example.com' });
+      const till = await createTill(site);
+      await sale(till, 900, {}, { external_id: 'euros', currency: 'EUR' });
+      await allProcessed(site);
+      // Another node is at the sale in euros: it has the contact, and has not committed.
+      await site.evaluate(async ({ strapi, state }, documentId) => {
+        const opened = new Promise<void>((resolve) => {
+          state.otherDone = strapi.db.transaction(async () => {
+            const trx = (await strapi.db.transaction()).get();
+            const contacts = () => trx('switchboard_contacts').where({ document_id: documentId });
+            await contacts().forUpdate();
+            const [{ id: event }] = await trx('switchboard_pos_events').where({
+              external_id: 'euros',
+            });
+            await trx('switchboard_pos_purchases').insert({
+              ...{ event_id: event, sale_id: event, contact_id: documentId },
+              ...{ currency: 'EUR', applied: '900' },
+            });
+            resolve();
+            await new Promise<void>((go) => {
+              state.letOtherGo = go;
+            });
+            await contacts().update({ lifetime_value: '9.0000' });
+          });
+        });
+        await opened;
+      }, contact.id);
+      await sale(till, 1000, { email: 'once@example.com' }, { external_id: 'pounds' });
+      await allProcessed(site);
+      const pounds = () =>
+        site.evaluate(async ({ strapi }) => {
+          const [row] = await strapi.db
+            .connection('switchboard_pos_purchases as p')
+            .join('switchboard_pos_events as e', 'e.id', 'p.event_id')
+            .where('e.external_id', 'pounds')
+            .select('p.due_at', 'p.currency', 'p.applied');
+          return { ...row, due_at: row.due_at === null ? null : 'due' };
+        });
+      // Time enough to have it wrong, where it did not wait.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect(await pounds()).toMatchObject({ due_at: 'due' });
+      await site.evaluate(async ({ state }) => {
+        state.letOtherGo();
+        await state.otherDone;
+      });
+      await attached();
+      expect(await pounds()).toEqual({ due_at: null, currency: 'GBP', applied: null });
+      expect((await contactOf(contact.id)).lifetime_value).toBe(9);
+      expect((await purchasesOf(contact.id)).meta.pagination.total).toBe(2);
+    });
+  }
+
   it.each([
     [{ customers: 'sometimes' }, 'customers'],
     [{ country: 'Britain' }, 'country'],

@@ -160,6 +160,44 @@ describeEach(databases(), 'what a site writes into its own products', (database)
     expect([await levelOf(site, 'ARCHIVE'), await numbersOf(id)]).toEqual([2, [2, 2]]);
   });
 
+  it('goes by the one product that is changed where a condition matches several', async () => {
+    const ids = [await published('SEVERAL-1', 5), await published('SEVERAL-2', 5)];
+    for (const sku of ['SEVERAL-1', 'SEVERAL-2']) await sell(sku);
+    const where = { documentId: { $in: ids }, headline: { $startsWith: 'SEVERAL' } };
+    const state = async () => [
+      await levelOf(site, 'SEVERAL-1'),
+      await levelOf(site, 'SEVERAL-2'),
+      ...(await Promise.all(ids.map(numbersOf))),
+    ];
+    // The host changes the first row alone.
+    await query('update', { where, data: { rank: 2 } });
+    expect(await state()).toEqual([2, 4, [2, 2], [4, 4]]);
+    expect(await productMovements('SEVERAL-2')).toEqual([]);
+    await query('update', { where, data: { headline: 'SEVERAL-3' } });
+    const goneOf = async () =>
+      (await admin(site, 'GET', '/items?search=SEVERAL')).map(({ sku }: { sku: string }) => sku);
+    expect((await goneOf()).sort()).toEqual(['SEVERAL-1', 'SEVERAL-2']);
+    await query('delete', { where });
+    await query('delete', { where });
+    expect(await rowsOf(ids[0] ?? '')).toEqual([]);
+    const items = await site.evaluate(async ({ strapi }) =>
+      strapi.db
+        .connection('switchboard_items')
+        .where('sku', 'like', 'SEVERAL%')
+        .orderBy('sku')
+        .select('sku', 'product_gone')
+    );
+    expect(
+      items.map((one: { sku: string; product_gone: unknown }) => [
+        one.sku,
+        Boolean(one.product_gone),
+      ])
+    ).toEqual([
+      ['SEVERAL-1', true],
+      ['SEVERAL-2', false],
+    ]);
+  });
+
   it('beyond what its column can hold loses no movement', async () => {
     const id = await published('RANGE', 10);
     await sell('RANGE');
@@ -228,6 +266,51 @@ describeEach(databases(), 'what a site writes into its own products', (database)
   });
 
   if (database !== 'sqlite') {
+    it.each(['rename', 'mend'] as const)(
+      'is no victim of a %s under way: nobody has the item before its product',
+      async (way) => {
+        const sku = `ORDER-${way}`;
+        const id = await published(sku, 9);
+        await sell(sku);
+        const [level] = await admin(site, 'GET', `/levels?sku=${sku}`);
+        const taken = await site.evaluate(
+          async ({ strapi, state }, [uid, documentId, item, to]) => {
+            const { tableName } = strapi.db.metadata.get(uid as string);
+            const trx = await strapi.db.connection.transaction();
+            try {
+              if (to === null) {
+                await trx('switchboard_levels').where({ item_id: item }).increment('quantity', 1);
+              }
+              await trx.commit();
+              const editor = await strapi.db.connection.transaction();
+              try {
+                // An editor's save has the product, and goes on to its item and level.
+                await editor(tableName).where({ document_id: documentId }).forUpdate();
+                state.other =
+                  to === null
+                    ? strapi.service('plugin::switchboard.stock-rebuild').rebuild({ mend: true })
+                    : strapi
+                        .service('plugin::switchboard.stock-items')
+                        .updateItem(item, { sku: to });
+                await new Promise((resolve) => setTimeout(resolve, 700));
+                await editor('switchboard_items').where({ id: item }).forUpdate().noWait();
+                await editor('switchboard_levels').where({ item_id: item }).forUpdate().noWait();
+                return 'free';
+              } finally {
+                await editor.rollback();
+              }
+            } catch (error) {
+              return String(error);
+            } finally {
+              await state.other;
+            }
+          },
+          [PRODUCT, id, level.item_id, way === 'rename' ? `${sku}-2` : null] as const
+        );
+        expect(taken).toBe('free');
+      }
+    );
+
     it('is written by a movement whose transaction is older than a rename', async () => {
       const id = await published('RENAME-A', 9);
       await sell('RENAME-A');

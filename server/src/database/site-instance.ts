@@ -26,6 +26,13 @@ const INSTANCE = { name: 'instance' };
 export const CAME_FROM_ANOTHER_SITE =
   'It came from another site by an import or a transfer, and waits until its owner switches it on here.';
 
+/** The instance of this database; null where no site has started on it. For commands that change nothing. */
+export const readSiteInstance = async (strapi: Core.Strapi): Promise<string | null> => {
+  const rows = table(strapi, strapi.db.connection as Executor, SITE_TABLE);
+  const row = (await rows.where(INSTANCE).first()) as { value: string } | undefined;
+  return row?.value ?? null;
+};
+
 const instances = new WeakMap<Core.Strapi, string>();
 
 /** Reads this site's instance, and makes it at the first boot; nodes that boot at once agree. */

@@ -16,10 +16,13 @@ const SUPPORTED = { bullmq: [5, 6], ioredis: [5, 6], undici: [6] } as const sati
 export type OptionalPackage = keyof typeof SUPPORTED;
 
 /**
- * By a name that no bundler reads: the build would put a package into the plugin that is no dependency
- * of it.
+ * From the site's folder, where a site installs them: the plugin may stand elsewhere, as one that is
+ * linked, and find another version or none. No bundler reads such a name.
  */
-const importByName = (name: string): Promise<unknown> => import(/* @vite-ignore */ name);
+const fromSite = (): NodeJS.Require => createRequire(path.resolve('package.json'));
+
+/** The package as the site has it. @throws where it has none */
+export const loadInstalled = (name: OptionalPackage): unknown => fromSite()(name);
 
 const isMissing = (error: unknown): boolean =>
   ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes(
@@ -29,8 +32,7 @@ const isMissing = (error: unknown): boolean =>
 /** The version that the site has; null where it cannot be told. */
 const installedVersion = (name: OptionalPackage): string | null => {
   try {
-    const { resolve } = createRequire(path.resolve('package.json'));
-    const manifest = fs.readFileSync(resolve(`${name}/package.json`), 'utf8');
+    const manifest = fs.readFileSync(fromSite().resolve(`${name}/package.json`), 'utf8');
     return String((JSON.parse(manifest) as { version?: unknown }).version);
   } catch {
     return null;
@@ -41,7 +43,10 @@ const inWords = (majors: readonly number[]): string =>
   majors.length < 2 ? majors.join('') : `${majors.slice(0, -1).join(', ')} and ${majors.at(-1)}`;
 
 /** What is wrong with the version of a package; null: nothing, or it cannot be told. */
-const versionFault = (name: OptionalPackage, version: string | null): string | null => {
+export const versionFault = (
+  name: OptionalPackage,
+  version: string | null = installedVersion(name)
+): string | null => {
   const majors: readonly number[] = SUPPORTED[name];
   if (version === null || majors.includes(Number.parseInt(version, 10))) return null;
   return `${name} is ${version}, and supported are ${inWords(majors)}`;
@@ -50,8 +55,8 @@ const versionFault = (name: OptionalPackage, version: string | null): string | n
 /** Packages whose newest version is not supported. */
 const NEWER: ReadonlySet<OptionalPackage> = new Set(['undici']);
 
-/** @param exact by their versions: a plain `npm install` may keep the range that a site has. */
-const installCommand = (names: readonly OptionalPackage[], exact: boolean): string => {
+/** The command that installs packages. @param exact by their versions: a plain `npm install` may keep the range that a site has. */
+export const installCommand = (names: readonly OptionalPackage[], exact: boolean): string => {
   const wanted = names.map((name) =>
     exact || NEWER.has(name) ? `${name}@${SUPPORTED[name].at(-1)}` : name
   );
@@ -59,7 +64,7 @@ const installCommand = (names: readonly OptionalPackage[], exact: boolean): stri
 };
 
 interface Loading {
-  load: (name: OptionalPackage) => Promise<unknown>;
+  load: (name: OptionalPackage) => unknown;
   versionOf: (name: OptionalPackage) => string | null;
 }
 
@@ -72,7 +77,7 @@ interface Loading {
 export const loadOptional = async (
   option: string,
   names: readonly OptionalPackage[],
-  { load = importByName, versionOf = installedVersion }: Partial<Loading> = {}
+  { load = loadInstalled, versionOf = installedVersion }: Partial<Loading> = {}
 ): Promise<unknown[]> => {
   const refuse = (why: string, exact: boolean, cause?: unknown): Error =>
     new Error(
@@ -82,7 +87,7 @@ export const loadOptional = async (
   const faults = names.flatMap((name) => versionFault(name, versionOf(name)) ?? []);
   if (faults.length > 0) throw refuse(faults.join('; '), true);
   try {
-    return await Promise.all(names.map(load));
+    return await Promise.all(names.map(async (name) => load(name)));
   } catch (error) {
     const [them, are] = names.length === 1 ? ['its package', 'is'] : ['its packages', 'are'];
     const why = isMissing(error)

@@ -14,7 +14,7 @@ import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation
 import { gtinDigest, skuDigest } from './items';
 import { type LevelOpening, openLevels } from './ledger';
 import { notifyItemsKnown } from './newly-known';
-import { writeThrough } from './product-mapping';
+import { lockMappedNames, writeThrough } from './product-mapping';
 import { findProducts, mappingOf, wholePieces } from './products';
 import { defaultLocation, locationDigest, locationFromInput } from './locations';
 import { toItem, toLocation } from './serialize';
@@ -187,6 +187,11 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
 
     updateItem: (id, { sku, gtin, name, low_at, archived }) =>
       inUniqueTransaction(strapi, async ({ trx }) => {
+        if (sku !== undefined) {
+          // Products before items, as everybody locks them.
+          const known = await find<ItemRow>(items, trx, id, 'Item');
+          if (known.sku !== sku) await lockMappedNames(strapi, trx, [known.sku, sku]);
+        }
         // Locked: of two renames the second retires the SKU that the first one gave.
         const before = await firstOrNotFound<ItemRow>(items(trx).where({ id }).forUpdate(), 'Item');
         await checkNames(trx, id, { sku, gtin });

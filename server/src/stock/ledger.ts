@@ -483,6 +483,12 @@ export const withdrawCounts = async (
   accepted: () => Promise<readonly AcceptedCount[]>
 ): Promise<void> => {
   if (withdrawn.length === 0) return;
+  // Whoever moves them later in this transaction asks for their products.
+  await lockMappedItems(
+    strapi,
+    trx,
+    withdrawn.map(({ item }) => item)
+  );
   const levels = await lockLevels(strapi, trx, withdrawn);
   const others = await accepted();
   const isOf = (key: string) => (one: AcceptedCount) => placeKey(one) === key;

@@ -114,6 +114,15 @@ const totalsOf = async (
   return totals;
 };
 
+/** Locks the products of SKUs whose stock is written through: before their items are locked. */
+export const lockMappedNames = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  skus: readonly string[]
+): Promise<void> => {
+  if (mappingOf(strapi)?.quantity) await lockProducts(strapi, trx, skus);
+};
+
 /** What the site wrote into an item's product past the ledger. */
 export interface Drift {
   item: number;

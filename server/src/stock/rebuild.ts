@@ -5,6 +5,7 @@ import { withTransientRetry } from '../database/errors/retry';
 import { foldInDatabase } from './fold-level';
 import type { LevelState } from './rules/fold';
 import { mendLevels } from './ledger';
+import { lockMappedItems } from './product-mapping';
 import {
   type ItemRow,
   ITEMS_TABLE,
@@ -27,11 +28,17 @@ const compareBatch = async (
   mend: boolean
 ): Promise<{ rows: LevelRow[]; findings: Finding[] }> =>
   inTransaction(strapi, async ({ trx }) => {
-    const rows = (await table(strapi, trx, LEVELS_TABLE)
-      .where('id', '>', afterId)
-      .orderBy('id')
-      .limit(LEVELS_AT_ONCE)
-      .forUpdate()) as LevelRow[];
+    const some = () =>
+      table(strapi, trx, LEVELS_TABLE)
+        .where('id', '>', afterId)
+        .orderBy('id')
+        .limit(LEVELS_AT_ONCE);
+    if (mend) {
+      // Products and items before levels, as everybody locks them.
+      const items = (await some().pluck('item_id')) as number[];
+      await lockMappedItems(strapi, trx, items.map(Number));
+    }
+    const rows = (await some().forUpdate()) as LevelRow[];
     const findings: Finding[] = [];
     for (const level of rows) {
       const should = await foldInDatabase(strapi, trx, level);

@@ -1,8 +1,10 @@
 import {
   askRedis,
+  judgePackages,
   type RedisClient,
   type RedisConstructor,
 } from '../../../server/src/doctor/checks/redis';
+import { versionFault } from '../../../server/src/runtime/optional-package';
 
 /** A client whose Redis is what the test says; what it was made with is kept. */
 const clientOf = (redis: Partial<RedisClient>) => {
@@ -68,4 +70,13 @@ it('says what to install where the client is missing', async () => {
     state: 'fail',
     advice: 'npm install bullmq ioredis',
   });
+});
+
+it('names a package that the site would refuse to start with, and what installs another', () => {
+  const versions = { bullmq: '4.18.3', ioredis: '5.0.0', undici: null };
+  expect(judgePackages((name) => versionFault(name, versions[name]))).toMatchObject({
+    status: 'fail',
+    message: 'bullmq is 4.18.3, and supported are 5 and 6',
+  });
+  expect(judgePackages(() => null)).toBeNull();
 });

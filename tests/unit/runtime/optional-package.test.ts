@@ -1,3 +1,6 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { loadOptional, type OptionalPackage } from '../../../server/src/runtime/optional-package';
 
 const OPTION = 'scheduler.engine is "bullmq"';
@@ -40,5 +43,24 @@ describe('packages that an option needs', () => {
   it('are found in the folder of the site', async () => {
     const [undici] = await loadOptional('x', ['undici']);
     expect(undici).toHaveProperty('Client');
+  });
+
+  it('are judged and loaded from the one folder, wherever the plugin stands', async () => {
+    const site = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-site-'));
+    const own = path.join(site, 'node_modules', 'undici');
+    fs.mkdirSync(own, { recursive: true });
+    fs.writeFileSync(path.join(own, 'index.js'), "exports.from = 'the site';");
+    const install = (version: string) =>
+      fs.writeFileSync(path.join(own, 'package.json'), JSON.stringify({ name: 'undici', version }));
+    const cwd = jest.spyOn(process, 'cwd').mockReturnValue(site);
+    try {
+      install('6.99.0');
+      expect(await loadOptional('x', ['undici'])).toEqual([{ from: 'the site' }]);
+      install('7.0.0');
+      await expect(loadOptional('x', ['undici'])).rejects.toThrow(/undici is 7\.0\.0, .*6\./);
+    } finally {
+      cwd.mockRestore();
+      fs.rmSync(site, { recursive: true, force: true });
+    }
   });
 });

@@ -1,7 +1,6 @@
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import { getOptions } from '../../config';
 import { errorText } from '../../runtime/error-text';
+import { installCommand, loadInstalled, versionFault } from '../../runtime/optional-package';
 import { type Check, type CheckResult, fail, ok, warn } from '../types';
 
 const ANSWERS_WITHIN_MS = 5000;
@@ -16,10 +15,11 @@ export interface RedisClient {
 
 export type RedisConstructor = new (...settings: unknown[]) => RedisClient;
 
-/** From the site's folder, where a plugin's optional packages are installed. */
 const loadClient = (): RedisConstructor => {
-  const load = createRequire(path.resolve('package.json'));
-  const loaded = load('ioredis') as { Redis?: RedisConstructor; default?: RedisConstructor };
+  const loaded = loadInstalled('ioredis') as {
+    Redis?: RedisConstructor;
+    default?: RedisConstructor;
+  };
   return loaded.Redis ?? loaded.default ?? (loaded as unknown as RedisConstructor);
 };
 
@@ -39,6 +39,14 @@ const judgePolicy = (info: string): CheckResult => {
     `Redis answers; its eviction policy is ${policy ?? 'not told'}`,
     'set maxmemory-policy to noeviction, so that Redis throws no ticket away when its memory is full'
   );
+};
+
+const PACKAGES = ['bullmq', 'ioredis'] as const;
+
+/** Packages of the engine whose versions the site would refuse to start with; null: none. */
+export const judgePackages = (faultOf: typeof versionFault = versionFault): CheckResult | null => {
+  const faults = PACKAGES.flatMap((name) => faultOf(name) ?? []);
+  return faults.length === 0 ? null : fail(faults.join('; '), installCommand(PACKAGES, true));
 };
 
 /**
@@ -88,6 +96,7 @@ export const redis: Check = {
   name: 'redis',
   look(strapi) {
     const { scheduler } = getOptions(strapi) as { scheduler?: SchedulerOptions };
-    return scheduler?.engine === 'bullmq' ? askRedis(scheduler.redis) : null;
+    if (scheduler?.engine !== 'bullmq') return null;
+    return judgePackages() ?? askRedis(scheduler.redis);
   },
 };

@@ -36,7 +36,7 @@ export const readTrialCounts = async (
   return times;
 };
 
-/** Writes down counts that test mode accepted. */
+/** Writes down counts that test mode accepted; a newer one of the same place stays. */
 export const saveTrialCounts = async (
   strapi: Core.Strapi,
   trx: Executor,
@@ -47,7 +47,13 @@ export const saveTrialCounts = async (
     await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
       .insert(some.map(({ item, location, at }) => ({ item_id: item, location_id: location, at })))
       .onConflict(['item_id', 'location_id'])
-      .merge(['at']);
+      .ignore();
+    for (const { item, location, at } of some) {
+      await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
+        .where({ item_id: item, location_id: location })
+        .where('at', '<', at)
+        .update({ at });
+    }
   }
 };
 

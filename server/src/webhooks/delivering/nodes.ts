@@ -4,6 +4,7 @@ import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
 import { getClock } from '../../database/clock';
 import { type Executor, table } from '../../database/connection';
+import { readSiteInstance, siteInstance } from '../../database/site-instance';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { type GivenNodeEnv, givenNodeEnv } from '../../net/node-env';
 import { judgePrivateAddresses, type PrivateAddressPolicy } from '../../net/private-addresses';
@@ -26,6 +27,8 @@ export const nodesTable: PlainTable = {
     seen_at: { type: 'biginteger' },
     /** Null while it runs, and of one that was killed. */
     stopped_at: { type: 'biginteger' },
+    /** Of the site that it is a node of: in a copied database the original's nodes are not its own. */
+    site_instance: { type: 'string' },
   },
   indexes: [{ name: 'sb_node_name', columns: ['name'], type: 'unique' }],
 };
@@ -96,28 +99,34 @@ export const judgeNodes = (said: readonly SaidFacts[], now: number): FollowedFac
   return { ...strictest.facts, allowed, from: 'running' };
 };
 
+interface NodeRow {
+  facts: string;
+  seen_at: number | string;
+  stopped_at: number | string | null;
+  /** Null of a node of an earlier version. */
+  site_instance?: string | null;
+}
+
 const rowsOf = (strapi: Core.Strapi) =>
   table(strapi, strapi.db.connection as Executor, nodesTable.tableName);
 
 /** What the site says, for a command; its own facts where no node of the site ever said anything. */
 export const readFollowed = async (strapi: Core.Strapi): Promise<FollowedFacts> => {
-  const own: FollowedFacts = { ...ownFacts(strapi), from: 'command' };
+  const ofCommand: FollowedFacts = { ...ownFacts(strapi), from: 'command' };
   // `doctor` changes nothing, and may look at a database that no node of this version has started on.
   const tables = await strapi.db.dialect.schemaInspector.getTables();
-  if (!tables.includes(nodesTable.tableName)) return own;
-  const rows = (await rowsOf(strapi).select('facts', 'seen_at', 'stopped_at')) as {
-    facts: string;
-    seen_at: number | string;
-    stopped_at: number | string | null;
-  }[];
+  if (!tables.includes(nodesTable.tableName)) return ofCommand;
+  const rows = (await rowsOf(strapi)) as NodeRow[];
+  const site = await readSiteInstance(strapi);
   const clock = getClock(strapi);
   await clock.sync();
-  const said = rows.map(({ facts, seen_at: seenAt, stopped_at: stoppedAt }) => ({
+  const own = rows.filter(({ site_instance: of = null }) => of === null || of === site);
+  const said = own.map(({ facts, seen_at: seenAt, stopped_at: stoppedAt }) => ({
     facts: JSON.parse(facts) as AddressFacts,
     seenAt: Number(seenAt),
     stoppedAt: stoppedAt === null ? null : Number(stoppedAt),
   }));
-  return judgeNodes(said, clock.now()) ?? own;
+  return judgeNodes(said, clock.now()) ?? ofCommand;
 };
 
 const nameOf = (strapi: Core.Strapi): string =>
@@ -134,6 +143,7 @@ const say = async (strapi: Core.Strapi, stopped: boolean): Promise<void> => {
     facts: JSON.stringify(ownFacts(strapi)),
     seen_at: clock.now(),
     stopped_at: stopped ? clock.now() : null,
+    site_instance: siteInstance(strapi),
   };
   await rowsOf(strapi).insert(row).onConflict('name').merge();
 };

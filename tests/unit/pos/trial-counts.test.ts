@@ -1,0 +1,27 @@
+import type { Core } from '@strapi/strapi';
+import { knex } from 'knex';
+import { readTrialCounts, saveTrialCounts } from '../../../server/src/pos/intake/trial-counts';
+import { POS_TRIAL_COUNTS_TABLE } from '../../../server/src/pos/tables';
+
+it('an older count of test mode that commits later leaves the newer one', async () => {
+  const connection = knex({
+    client: 'better-sqlite3',
+    connection: { filename: ':memory:' },
+    useNullAsDefault: true,
+  });
+  try {
+    await connection.schema.createTable(POS_TRIAL_COUNTS_TABLE, (t) => {
+      t.increments('id');
+      t.integer('item_id');
+      t.integer('location_id');
+      t.bigInteger('at');
+      t.unique(['item_id', 'location_id']);
+    });
+    const strapi = { db: { getSchemaName: () => undefined } } as unknown as Core.Strapi;
+    const place = { item: 1, location: 2 };
+    for (const at of [50, 70, 60]) await saveTrialCounts(strapi, connection, [{ ...place, at }]);
+    expect([...(await readTrialCounts(strapi, connection, [place])).values()]).toEqual([70]);
+  } finally {
+    await connection.destroy();
+  }
+});
