@@ -52,14 +52,15 @@ describe('packages that an option needs', () => {
     fs.writeFileSync(path.join(own, 'index.js'), "exports.from = 'the site';");
     const install = (version: string) =>
       fs.writeFileSync(path.join(own, 'package.json'), JSON.stringify({ name: 'undici', version }));
-    const cwd = jest.spyOn(process, 'cwd').mockReturnValue(site);
+    const before = process.cwd();
+    process.chdir(site);
     try {
       install('6.99.0');
       expect(await loadOptional('x', ['undici'])).toEqual([{ from: 'the site' }]);
       install('7.0.0');
       await expect(loadOptional('x', ['undici'])).rejects.toThrow(/undici is 7\.0\.0, .*6\./);
     } finally {
-      cwd.mockRestore();
+      process.chdir(before);
       fs.rmSync(site, { recursive: true, force: true });
     }
   });

@@ -1,6 +1,7 @@
 import {
   type AddressFacts,
   judgeNodes,
+  saidBy,
   type SaidFacts,
 } from '../../../server/src/webhooks/delivering/nodes';
 
@@ -58,4 +59,14 @@ describe('what a command goes by', () => {
   ])('is %s', (_name, said, expected) => {
     expect(judgeNodes(said, NOW)).toEqual(expected);
   });
+});
+
+it('in a copied database nodes of the original say nothing', () => {
+  const row = (said: AddressFacts, site_instance?: string) => ({
+    ...{ facts: JSON.stringify(said), seen_at: String(NOW), stopped_at: null },
+    ...(site_instance !== undefined && { site_instance }),
+  });
+  const rows = [row(develop, 'original'), row(live, 'copy'), row(live)];
+  expect(saidBy(rows, 'copy')).toEqual([node(live), node(live)]);
+  expect(saidBy([row(develop, 'original')], 'copy')).toEqual([]);
 });

@@ -107,6 +107,16 @@ interface NodeRow {
   site_instance?: string | null;
 }
 
+/** What the nodes of a site said; nothing of those of the original, where its database is a copy. */
+export const saidBy = (rows: readonly NodeRow[], site: string | null): SaidFacts[] =>
+  rows
+    .filter(({ site_instance: own = null }) => own === null || own === site)
+    .map(({ facts, seen_at: seenAt, stopped_at: stoppedAt }) => ({
+      facts: JSON.parse(facts) as AddressFacts,
+      seenAt: Number(seenAt),
+      stoppedAt: stoppedAt === null ? null : Number(stoppedAt),
+    }));
+
 const rowsOf = (strapi: Core.Strapi) =>
   table(strapi, strapi.db.connection as Executor, nodesTable.tableName);
 
@@ -120,13 +130,7 @@ export const readFollowed = async (strapi: Core.Strapi): Promise<FollowedFacts> 
   const site = await readSiteInstance(strapi);
   const clock = getClock(strapi);
   await clock.sync();
-  const own = rows.filter(({ site_instance: of = null }) => of === null || of === site);
-  const said = own.map(({ facts, seen_at: seenAt, stopped_at: stoppedAt }) => ({
-    facts: JSON.parse(facts) as AddressFacts,
-    seenAt: Number(seenAt),
-    stoppedAt: stoppedAt === null ? null : Number(stoppedAt),
-  }));
-  return judgeNodes(said, clock.now()) ?? ofCommand;
+  return judgeNodes(saidBy(rows, site), clock.now()) ?? ofCommand;
 };
 
 const nameOf = (strapi: Core.Strapi): string =>
