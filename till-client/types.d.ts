@@ -57,6 +57,8 @@ export interface Accepted {
   state: string;
   duplicate: boolean;
   payload_mismatch?: true;
+  /** Of a repeat: the record was accepted in test mode, and moves no stock in any state. */
+  mode?: 'test';
   /** Lines of a count that were older than an accepted one. */
   stale?: { sku: string; quantity: number }[];
 }

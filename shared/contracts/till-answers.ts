@@ -10,6 +10,8 @@ export interface Accepted {
   duplicate: boolean;
   /** Another body came under an id that was accepted before; the first one counts. */
   payload_mismatch?: true;
+  /** Of a repeat: the record was accepted in test mode, and moves no stock in any state. */
+  mode?: 'test';
   stale?: { sku: string; quantity: number }[];
 }
 

@@ -165,6 +165,9 @@ it('takes no answer for acceptance that speaks of another record, or of a trial'
   const trial = record('trial');
   const sale = await createClient(credentials).send('sale', trial);
   await settled(site, sale.event_id, 'simulated');
+  const early = { external_id: 'early', sale_external_id: 'never', occurred_at: isoAgo(0) };
+  const held = await createClient(credentials).refund(early);
+  await settled(site, held.event_id, 'held');
   await admin(site, 'PUT', `/connections/${id}`, { mode: 'live' }, 200);
   const codes: string[] = [];
   const till = createOfflineTill({
@@ -174,11 +177,12 @@ it('takes no answer for acceptance that speaks of another record, or of a trial'
   });
   offline.push(till);
   await till.sale(trial);
+  await till.refund(early);
   await till.sale(record('mine'));
   await till.sale(record('mine', 2));
   expect(await till.flush()).toMatchObject({ remaining: 0, error: null });
-  expect(codes).toEqual(['simulated', 'accepted', 'payload_mismatch']);
-  expect(await till.refused()).toHaveLength(2);
+  expect(codes).toEqual(['simulated', 'simulated', 'accepted', 'payload_mismatch']);
+  expect(await till.refused()).toHaveLength(3);
 });
 
 it('keeps selling while the site is away, and puts aside what the site refuses', async () => {

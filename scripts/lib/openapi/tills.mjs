@@ -69,12 +69,17 @@ export const tillSchemas = ({ EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNECTION
           ...yes,
           description: 'The id came before with another body; the first one counts.',
         },
+        mode: {
+          ...text,
+          const: 'test',
+          description: 'Of a repeat: the record was accepted in test mode, and moves no stock.',
+        },
         stale: {
           ...staleLines,
           description: 'Lines of a count that are older than an accepted one.',
         },
       },
-      ['payload_mismatch', 'stale']
+      ['payload_mismatch', 'mode', 'stale']
     ),
     BatchAnswer: object({
       ok: yes,

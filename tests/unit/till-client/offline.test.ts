@@ -184,6 +184,7 @@ describe('the offline till', () => {
   it.each([
     ['payload_mismatch', { state: 'applied', payload_mismatch: true }],
     ['simulated', { state: 'simulated' }],
+    ['simulated', { state: 'held', duplicate: true, mode: 'test' }],
   ])('never takes %s for accepted on a live till', async (code, more) => {
     service.respond = ({ path: route }) => ({
       status: 200,

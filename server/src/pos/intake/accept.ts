@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { type Executor, inTransaction, table } from '../../database/connection';
 import { defaultLocation } from '../../stock/locations';
 import { getRecordStore } from '../processing/record-store';
-import type { EventState } from '../rules/states';
+import type { ConnectionMode, EventState } from '../rules/states';
 import type { BodyIssue } from '../rules/strict-json';
 import { checkLocationRef } from '../rules/validate';
 import { type PosEventRow, POS_EVENTS_TABLE } from '../tables';
@@ -22,6 +22,7 @@ export type Acceptance =
       eventId: number;
       state: EventState;
       mismatch: boolean;
+      mode: ConnectionMode;
       stale: StaleLine[];
     }
   | { outcome: 'invalid'; issue: BodyIssue }
@@ -37,6 +38,7 @@ const ANSWERED = [
   'connection_id',
   'external_digest',
   'state',
+  'mode',
   'body_digest',
   'payload_mismatch',
   'stale',
@@ -130,6 +132,7 @@ const answerOf = (
     eventId,
     state: row.state,
     mismatch: row.body_digest !== submission.bodyDigest,
+    mode: row.mode,
     stale: JSON.parse(row.stale || '[]') as StaleLine[],
   };
 };

@@ -78,13 +78,14 @@ export const answerOfAcceptance = (
       return { status: 202, body };
     }
     case 'duplicate': {
-      const { eventId, state, mismatch, stale } = acceptance;
+      const { eventId, state, mismatch, mode, stale } = acceptance;
       const body: Accepted = {
         ok: true,
         event_id: eventId,
         state,
         duplicate: true,
         ...(mismatch && { payload_mismatch: true as const }),
+        ...(mode === 'test' && { mode }),
         ...(stale.length > 0 && { stale }),
       };
       return { status: 200, body };

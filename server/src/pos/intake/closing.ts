@@ -36,7 +36,7 @@ const TRIES = 5;
 
 type StoredEvent = Pick<
   PosEventRow,
-  'id' | 'kind' | 'state' | 'body_digest' | 'payload_mismatch' | 'stale'
+  'id' | 'kind' | 'state' | 'mode' | 'body_digest' | 'payload_mismatch' | 'stale'
 >;
 
 const findStored = async (
@@ -45,7 +45,7 @@ const findStored = async (
   { connection, idDigest }: ClosingSubmission
 ): Promise<StoredEvent | undefined> =>
   (await table(strapi, trx, POS_EVENTS_TABLE)
-    .select('id', 'kind', 'state', 'body_digest', 'payload_mismatch', 'stale')
+    .select('id', 'kind', 'state', 'mode', 'body_digest', 'payload_mismatch', 'stale')
     .where({ connection_id: connection.id, external_digest: idDigest })
     .first()) as StoredEvent | undefined;
 
@@ -69,8 +69,8 @@ const answerAgain = async (
     .first()) as PosClosingRow | undefined;
   const compared = closing && (await compareAgain(strapi, trx, closing, connections));
   if (!compared) {
-    const { state, stale } = stored;
-    const told = { state, mismatch, stale: JSON.parse(stale || '[]') };
+    const { state, mode, stale } = stored;
+    const told = { state, mode, mismatch, stale: JSON.parse(stale || '[]') };
     return answerOfAcceptance('closing', { outcome: 'duplicate', eventId, ...told });
   }
   const body = closingAnswer(eventId, compared, true);
