@@ -51,6 +51,15 @@ describe('a file of items', () => {
     });
   });
 
+  it.each(['4.00638E+12', '4,00638e12', '0x10'])('refuses the barcode %s', (gtin) => {
+    const columns = columnsOf(['sku', 'gtin']);
+    expect(readItemRow(columns, ['A', gtin])).toEqual({
+      ok: false,
+      message: `gtin: ${gtin} must be given with all its digits`,
+    });
+    expect(readItemRow(columns, ['A', '4006381333931'])).toMatchObject({ ok: true });
+  });
+
   it('is written back with quotation marks where they are needed', () => {
     expect(csvLine([4, 'a,b', 'say "x"', 'two\nlines', 'plain'])).toBe(
       '4,"a,b","say ""x""","two\nlines",plain\r\n'

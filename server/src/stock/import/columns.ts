@@ -68,6 +68,9 @@ export interface ItemRowInput {
   opening: { location?: string; quantity: number }[];
 }
 
+/** What spreadsheets make of a long number: its last digits are lost. */
+const SHORTENED = /^(?:\d+(?:[.,]\d+)?e[+-]?\d+|0x[\da-f]+)$/i;
+
 export type ReadItemRow = { ok: true; input: ItemRowInput } | { ok: false; message: string };
 
 export const readItemRow = (
@@ -92,6 +95,9 @@ export const readItemRow = (
     }
   });
   if (input.sku === undefined) return { ok: false, message: 'sku: is missing' };
+  if (SHORTENED.test(String(input.gtin))) {
+    return { ok: false, message: `gtin: ${String(input.gtin)} must be given with all its digits` };
+  }
   const result = createItemInput.safeParse({ ...input, opening });
   if (result.success) return { ok: true, input: { ...input, opening } as ItemRowInput };
   const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
