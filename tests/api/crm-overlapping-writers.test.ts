@@ -214,20 +214,52 @@ describeEach(serverDatabases(), 'two writers of one record', (database) => {
     }
   );
 
-  it('loses what is deleted while it is linked to it, and says so', async () => {
-    const contact = await make(uidOf('contact'), { email: newEmail() });
-    const deal = await make(uidOf('deal'), { title: 'linked' });
-    const events = await overlap(
-      documents(uidOf('deal'), 'update', {
-        documentId: deal.documentId,
-        data: { contact: contact.documentId },
-      }),
-      query(uidOf('contact'), 'delete', { where: { id: contact.id } })
-    );
-    const linked = events.filter(({ event }) => event === 'deal.updated');
-    expect(linked.map(({ data }) => [data.changed, data.contact_id])).toEqual([
-      [['contact_id'], contact.documentId],
-      [['contact_id'], null],
-    ]);
+  describe.each([false, true])('in a transaction that is older: %s', (older) => {
+    it.each([
+      ['delete', (id: number) => ({ id })],
+      ['deleteMany', (id: number) => ({ id: { $in: [id] } })],
+    ])('loses what is deleted (%s) while it is linked to it, and says so', async (way, where) => {
+      const contact = await make(uidOf('contact'), { email: newEmail() });
+      const deal = await make(uidOf('deal'), { title: 'linked' });
+      const events = await overlap(
+        documents(uidOf('deal'), 'update', {
+          documentId: deal.documentId,
+          data: { contact: contact.documentId },
+        }),
+        query(uidOf('contact'), way, { where: where(contact.id) }),
+        older
+      );
+      const linked = events.filter(({ event }) => event === 'deal.updated');
+      expect(linked.map(({ data }) => [data.changed, data.contact_id])).toEqual([
+        [['contact_id'], contact.documentId],
+        [['contact_id'], null],
+      ]);
+    });
+
+    it('is untagged where the tag is deleted meanwhile', async () => {
+      const slug = `slug-${(serial += 1)}`;
+      const tag = await make(uidOf('tag'), { name: slug, slug });
+      const { documentId } = await make(uidOf('contact'), { email: newEmail() });
+      const events = await overlap(
+        documents(uidOf('contact'), 'update', {
+          documentId,
+          data: { tags: { connect: [tag.documentId] } },
+        }),
+        documents(uidOf('tag'), 'delete', { documentId: tag.documentId }),
+        older
+      );
+      expect(events.map(({ event }) => event)).toEqual(['contact.tagged', 'contact.untagged']);
+    });
+
+    it('is gone where its draft is deleted after the other one unpublished it', async () => {
+      const { documentId } = await make(STORY, { headline: 'gone' });
+      await site.control('documents', { uid: STORY, method: 'publish', params: { documentId } });
+      const events = await overlap(
+        documents(STORY, 'unpublish', { documentId }),
+        documents(STORY, 'delete', { documentId }),
+        older
+      );
+      expect(events.map(({ event }) => event)).toEqual(['entry.unpublished', 'company.deleted']);
+    });
   });
 });

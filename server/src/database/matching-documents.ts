@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { readNewest } from './transactions';
 
 export type Where = Record<string, unknown>;
 
@@ -14,7 +15,10 @@ export const inChunks = <T>(all: readonly T[]): T[][] => {
   return chunks;
 };
 
-/** The documents that a condition matches, in chunks: memory does not grow with a bulk write. */
+/**
+ * The documents that a condition matches as it is now, in chunks: memory does not grow with a bulk write.
+ * For those that are about to be written; see `readNewest`.
+ */
 export async function* documentIdsOf(
   strapi: Core.Strapi,
   uid: string,
@@ -23,16 +27,17 @@ export async function* documentIdsOf(
   let last = 0;
   for (;;) {
     const after = { id: { $gt: last } };
-    const rows = (await strapi.db
-      .queryBuilder(uid)
-      .init({
-        ...params,
-        select: ['id', 'documentId'],
-        where: params.where ? { $and: [params.where, after] } : after,
-        orderBy: { id: 'asc' },
-        limit: CHUNK,
-      })
-      .execute()) as { id: number; documentId: string }[];
+    const query = strapi.db.queryBuilder(uid).init({
+      ...params,
+      select: ['id', 'documentId'],
+      where: params.where ? { $and: [params.where, after] } : after,
+      orderBy: { id: 'asc' },
+      limit: CHUNK,
+    });
+    const rows = (await readNewest(strapi, () => query.execute())) as {
+      id: number;
+      documentId: string;
+    }[];
     const tail = rows.at(-1);
     if (!tail) return;
     yield [...new Set(rows.map(({ documentId }) => documentId))];

@@ -50,11 +50,11 @@ const withoutUnpublished = async (
   const unsettled = tracked.filter(([id, { before }]) => !before || !rows.has(id));
   if (unsettled.length === 0) return tracked;
   const ids = unsettled.map(([id]) => id);
-  const [remembered, existing] = [await memory.load(ids), await memory.existing(ids)];
+  const remembered = await memory.load(ids);
+  const existing = await memory.existing(ids.filter((id) => !rows.has(id)));
   const silent = new Set<string>();
   for (const [id, change] of unsettled) {
-    const isThere = existing.has(id);
-    if (!rows.has(id) && isThere) {
+    if (existing.has(id)) {
       silent.add(id);
       if (change.before) await memory.save(id, change.before);
       continue;

@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, table } from '../../../database/connection';
 import { existingOf } from '../../../database/written-rows';
+import { readNewest } from '../../../database/transactions';
 import type { PlainTable } from '../../../database/tables/plain-tables';
 import type { Before } from '../../rules';
 import type { WatchedSource } from '../mapping/watched-types';
@@ -44,7 +45,10 @@ export const unpublishedOf = async (
       .whereIn('document_id', [...documentIds]);
   return {
     async load(documentIds) {
-      const rows = (await rowsOf(documentIds)) as { document_id: string; state: string }[];
+      const rows = (await readNewest(strapi, async () => rowsOf(documentIds))) as {
+        document_id: string;
+        state: string;
+      }[];
       return new Map(rows.map((row) => [row.document_id, JSON.parse(row.state) as Before]));
     },
     async save(documentId, state) {
@@ -56,7 +60,9 @@ export const unpublishedOf = async (
       await rowsOf(documentIds).delete();
     },
     async existing(documentIds) {
-      return new Set(await existingOf(strapi, watched.uid, documentIds));
+      return new Set(
+        await readNewest(strapi, () => existingOf(strapi, watched.uid, documentIds))
+      );
     },
   };
 };
