@@ -169,6 +169,17 @@ describeEach(serverDatabases(), 'two writers of one record', (database) => {
     expect(events.map(({ event }) => event)).toEqual(['contact.deleted']);
   });
 
+  it('is told to be gone alone where a document is updated that was deleted meanwhile', async () => {
+    const CONTACT = uidOf('contact');
+    const { id, documentId } = await make(CONTACT, { email: newEmail() });
+    const events = await overlap(
+      query(CONTACT, 'delete', { where: { id } }),
+      documents(CONTACT, 'update', { documentId, data: { score: 3 } })
+    );
+    expect(events.map(({ event }) => event)).toEqual(['contact.deleted']);
+    expect((await site.request('GET', `${CRM}/contacts/${documentId}`)).status).toBe(404);
+  });
+
   it('published for the first time by both, is new once', async () => {
     const { documentId } = await make(STORY, { headline: 'first' });
     const publish = documents(STORY, 'publish', { documentId });

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
+import { errorText } from '../runtime/error-text';
 import { describeDatabaseError, isDatabaseError } from './errors/database-error';
 
 /** One transaction of the site, whoever opened it. */
@@ -255,8 +256,20 @@ const currentTransaction = (strapi: Core.Strapi): Transaction | null =>
 const isUndone = (unit: Unit | null): boolean =>
   unit !== null && (unit.isUndone || isUndone(unit.parent));
 
+/**
+ * Runs what was to follow a commit. Nobody waits for it, so that its rejection would end the process: the
+ * host's own does where a document is deleted while another request updates it.
+ */
+const follow = (strapi: Core.Strapi, callback: () => unknown): void => {
+  const following = callback();
+  if (!(following instanceof Promise)) return;
+  following.catch((error: unknown) => {
+    strapi.log.error(`switchboard: what was to follow a commit failed: ${errorText(error)}`);
+  });
+};
+
 /** What the host gives to the work of a transaction, for every part of it. */
-const toolsOf = ({ trx, onCommit, onRollback }: HostTools): HostTools => ({
+const toolsOf = (strapi: Core.Strapi, { trx, onCommit, onRollback }: HostTools): HostTools => ({
   trx,
   // A part does not end the whole.
   commit: async () => {},
@@ -264,7 +277,7 @@ const toolsOf = ({ trx, onCommit, onRollback }: HostTools): HostTools => ({
   onCommit: (callback) => {
     const unit = units.getStore() ?? null;
     onCommit(() => {
-      if (!isUndone(unit)) callback();
+      if (!isUndone(unit)) follow(strapi, callback);
     });
   },
   onRollback,
@@ -333,7 +346,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
     return open.call(host, (tools: HostTools) => {
       const transaction = watch(strapi, tools.trx, given);
       const { commit, rollback, ...shared } = tools;
-      const own = toolsOf(tools);
+      const own = toolsOf(strapi, tools);
       parts.set(transaction, own);
       const root = unitOf(transaction, null);
       return units.run(root, () =>

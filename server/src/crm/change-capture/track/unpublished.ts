@@ -60,9 +60,7 @@ export const unpublishedOf = async (
       await rowsOf(documentIds).delete();
     },
     async existing(documentIds) {
-      return new Set(
-        await readNewest(strapi, () => existingOf(strapi, watched.uid, documentIds))
-      );
+      return new Set(await readNewest(strapi, () => existingOf(strapi, watched.uid, documentIds)));
     },
   };
 };
