@@ -66,6 +66,8 @@ export interface HealthReport {
   webhooks: WebhookHealth[];
   /** There are more webhooks than are listed: the first thousand. */
   webhooks_capped: boolean;
+  /** Names of the plugin's queues on Redis that somebody paused; their work goes on from the database. */
+  paused_queues: string[];
 }
 
 /** One content type that the site's options map; a field's value is an attribute or `null` (computed). */

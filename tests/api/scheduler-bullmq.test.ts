@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Queue } from 'bullmq';
 import {
   type DatabaseKind,
   describeEach,
@@ -14,10 +15,14 @@ import { BootError } from '../support/site-process';
 import { sleep, waitFor } from '../support/wait';
 import { arrivals, countRows, createWebhook, insertDeliveries, send } from './delivery-support';
 import { createTill } from './pos-till';
+import type { HealthReport } from '../../shared/contracts/overview';
+import { runCommand } from '../support/command';
 
 const WITHOUT = pathToFileURL(path.join(ROOT, 'tests/support/without-bullmq.mjs')).href;
 const AWAY = /Redis at \S+ is away/g;
 const BACK = /Redis at \S+ is back/g;
+const LEFT_OVER = /switchboard deliveries: the ticket \S+ was left over/g;
+const PAUSED = /switchboard deliveries: the queue \S+ on Redis is paused/g;
 
 const timesIn = (site: Site, line: RegExp): number => [...site.log().matchAll(line)].length;
 
@@ -169,6 +174,111 @@ describeWithRedis('tickets on Redis', () => {
       const keys = [...(await redis.dump()).keys()];
       expect(keys.length).toBeLessThanOrEqual(100);
       expect(keys.filter((key) => !key.startsWith('switchboard:'))).toEqual([]);
+    }, 90_000);
+
+    const keyOfQueue = async (): Promise<string> => {
+      const keys = [...(await redis.dump()).keys()];
+      const meta = keys.find((key) => /^switchboard:switchboard-deliveries-.*:meta$/.test(key));
+      return String(meta).slice(0, -':meta'.length);
+    };
+
+    it('sends what tickets stand for that were left over, whatever they are, and removes them', async () => {
+      const queue = await keyOfQueue();
+      const job = ['name', 'turn', 'data', '{}', 'opts', '{}', 'timestamp', '1'];
+      const lists = (key: string, id: string): Record<string, string[][]> => ({
+        'alone, as if its list was evicted': [['HSET', key, ...job]],
+        'no job': [['SET', key, 'x']],
+        'in nobody’s hands': [
+          ['HSET', key, ...job, 'ats', '1', 'processedOn', '1'],
+          ['LPUSH', `${queue}:active`, id],
+        ],
+        'locked for ever': [
+          ['HSET', key, ...job, 'ats', '1'],
+          ['SET', `${key}:lock`, 'x'],
+          ['LPUSH', `${queue}:active`, id],
+        ],
+        completed: [
+          ['HSET', key, ...job, 'finishedOn', '1', 'returnvalue', 'null'],
+          ['ZADD', `${queue}:completed`, '1', id],
+        ],
+        failed: [
+          ['HSET', key, ...job, 'finishedOn', '1', 'failedReason', 'x'],
+          ['ZADD', `${queue}:failed`, '1', id],
+        ],
+        delayed: [
+          ['HSET', key, ...job, 'delay', '999999999'],
+          ['ZADD', `${queue}:delayed`, '99999999999999999', id],
+        ],
+        'gone, and its id is still in a list': [['LPUSH', `${queue}:wait`, id]],
+      });
+      const own = await startReceiver();
+      const left = new Map<string, string>();
+      for (const name of Object.keys(lists('', ''))) {
+        const { id: webhook } = await createWebhook(site, own.url, { name, events: ['deal.won'] });
+        const id = `switchboard-deliveries:${webhook}:0`;
+        left.set(name, `${queue}:${id}`);
+        for (const [command = '', ...args] of lists(`${queue}:${id}`, id)[name] ?? []) {
+          await redis.call(command, ...args);
+        }
+      }
+      const said = timesIn(site, LEFT_OVER);
+      await send(site, 'deal.won');
+      await own.waitFor(left.size, 20_000);
+      expect(timesIn(site, LEFT_OVER) - said).toBe(1);
+      await waitFor(async () => {
+        const keys = [...(await redis.dump()).keys()];
+        return ![...left.values()].some((key) => keys.some((one) => one.startsWith(key)));
+      });
+      // The next one needs nobody to look for it.
+      const at = Date.now();
+      await send(site, 'deal.won');
+      await own.waitFor(2 * left.size, 10_000);
+      expect(Date.now() - at).toBeLessThan(2500);
+      await expectEachOnce(own, 2 * left.size);
+      await own.close();
+      queued += 2;
+    }, 90_000);
+
+    const pausedQueues = async (): Promise<string[]> => {
+      const { body } = await site.request<{ data: HealthReport }>(
+        'GET',
+        '/switchboard/webhooks-health'
+      );
+      return body.data.paused_queues;
+    };
+
+    const queuesCheck = async (): Promise<{ state: string; message: string } | undefined> => {
+      const { stdout } = await runCommand(['doctor', '--json'], { env: site.env() });
+      return JSON.parse(stdout).checks.find(({ name }: { name: string }) => name === 'queues');
+    };
+
+    it('sends while its queue is paused, and says so', async () => {
+      const name = String((await keyOfQueue()).split(':')[1]);
+      const queue = new Queue(name, { connection: { url: redis.url }, prefix: 'switchboard' });
+      try {
+        await queue.pause();
+        for (let n = 0; n < 3; n += 1) {
+          await send(site, 'task.created', { n });
+          queued += 1;
+          await allSent(site, webhook.id, queued);
+        }
+        await flow(500);
+        await allSent(site, webhook.id, queued);
+        expect(timesIn(site, PAUSED)).toBe(1);
+        expect(await pausedQueues()).toEqual([name]);
+        expect(await queuesCheck()).toMatchObject({
+          state: 'warn',
+          message: expect.stringContaining(name),
+        });
+        await queue.resume();
+        await waitFor(async () => (await pausedQueues()).length === 0);
+        const before = await scriptsRun(redis);
+        await flow(50);
+        await allSent(site, webhook.id, queued);
+        expect(await scriptsRun(redis)).toBeGreaterThan(before + 2);
+      } finally {
+        await queue.close();
+      }
     }, 90_000);
 
     it('ends while Redis is away', async () => {

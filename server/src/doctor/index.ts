@@ -5,7 +5,7 @@ import type { Feature } from '../feature';
 import { isOn } from '../parts';
 import { errorText } from '../runtime/error-text';
 import { clocks, sqlite, tables } from './checks/database';
-import { redis } from './checks/redis';
+import { queues, redis } from './checks/redis';
 import { encryptionKey, environment, mcp, proxy } from './checks/site';
 import { deliveries, posEvents } from './checks/work';
 import { type Check, fail, type NamedResult } from './types';
@@ -56,7 +56,7 @@ export const doctorOf = (features: readonly Feature[]): Feature => {
       doctor: ({ strapi }: { strapi: Core.Strapi }): Doctor => ({
         examineSite: () => examine(strapi, [encryptionKey, environment, proxy, mcp, redis]),
         examineDatabase: () =>
-          examine(strapi, [clocks, tables(expected), sqlite, deliveries, posEvents]),
+          examine(strapi, [clocks, tables(expected), sqlite, deliveries, posEvents, queues]),
       }),
     },
   };

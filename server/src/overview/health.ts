@@ -10,6 +10,7 @@ import type {
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { createTimeSlice, nextTurn } from '../runtime/event-loop';
 import { isoTime } from '../runtime/iso-time';
+import { getScheduler } from '../scheduling';
 import { countPending, type Pending } from '../webhooks/delivering/store/pending';
 import { rollupsSince } from '../webhooks/health/fill-rollups';
 import { readEndedByHour, readRollups, type Rollup } from '../webhooks/health/rollups';
@@ -23,6 +24,7 @@ import {
   WEBHOOKS_TABLE,
 } from '../webhooks/tables';
 import { responseOf } from './response';
+import { WORK_KINDS } from './work-kinds';
 
 const HOURS = 24;
 const BUCKETS = 12;
@@ -204,5 +206,6 @@ export const readHealth = async (strapi: Core.Strapi, now: number): Promise<Heal
     buckets: all.buckets,
     webhooks,
     webhooks_capped: isCapped,
+    paused_queues: await getScheduler(strapi).pausedQueues(WORK_KINDS),
   };
 };

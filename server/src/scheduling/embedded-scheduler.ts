@@ -137,6 +137,7 @@ export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Sch
     serve(kind, handler) {
       loops.set(kind, createLoop(kind, handler, log, detached));
     },
+    pausedQueues: async () => [],
     async stop(kind) {
       const ending = kind === undefined ? [...loops.keys()] : [kind];
       await Promise.all(ending.map((one) => loops.get(one)?.stop()));

@@ -12,6 +12,8 @@ export interface Scheduler {
   announce(kind: string, group: number | null, at: number): void;
   /** Serves a kind of work from now on, on this node. */
   serve(kind: string, handler: GroupHandler): void;
+  /** Of the queues of these kinds, the names of those that somebody paused; a site without queues has none. */
+  pausedQueues(kinds: readonly string[]): Promise<string[]>;
   /** Takes no more work of a kind, or of any, and resolves when its handler has ended what it had begun. */
   stop(kind?: string): Promise<void>;
   /** Gives back what the engine itself holds open. For the end, after the last announcement. */

@@ -135,6 +135,16 @@ export const needsOfWebhooks = (webhooks: readonly WebhookHealth[]): Need[] =>
     )
     .map(({ harm: _harm, ...need }) => need);
 
+/** Queues on Redis that somebody paused: all is sent, but later, and not shared as it should be. */
+export const needsOfQueues = (paused: readonly string[]): Need[] =>
+  paused.map((name) => ({
+    id: `queue-${name}`,
+    tone: 'warning',
+    text: 'needs.queue.paused',
+    values: { name },
+    remedies: [],
+  }));
+
 /** Records that wait for somebody, by what they wait for. */
 export interface RecordCounts {
   needs_mapping: number;

@@ -2,7 +2,7 @@ import { useAccess } from '../../permissions';
 import { useConnections, usePosEvents } from '../../services/pos';
 import { useModules } from '../../services/settings';
 import { useHealth } from '../../services/webhooks';
-import { allowed, type Need, needsOfTills, needsOfWebhooks } from './needs';
+import { allowed, type Need, needsOfQueues, needsOfTills, needsOfWebhooks } from './needs';
 
 const REFRESH_MS = 10_000;
 
@@ -60,6 +60,7 @@ export const useNeeds = (): Needs => {
     needs: [
       ...off,
       ...needsOfWebhooks(health.data?.webhooks ?? []),
+      ...needsOfQueues(health.data?.paused_queues ?? []),
       ...needsOfTills(tills.data ?? [], {
         needs_mapping: unmapped.data?.meta.pagination.total ?? 0,
         failed: broken.data?.meta.pagination.total ?? 0,

@@ -1,6 +1,10 @@
+import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
+import { readSiteInstance } from '../../database/site-instance';
+import { WORK_KINDS } from '../../overview/work-kinds';
 import { errorText } from '../../runtime/error-text';
 import { installCommand, loadInstalled, versionFault } from '../../runtime/optional-package';
+import { pausedField, queueName } from '../../scheduling/bullmq/queue-keys';
 import { type Check, type CheckResult, fail, ok, warn } from '../types';
 
 const ANSWERS_WITHIN_MS = 5000;
@@ -10,6 +14,7 @@ export interface RedisClient {
   on(event: 'error', listener: (error: Error) => void): unknown;
   connect(): Promise<unknown>;
   info(section: string): Promise<string>;
+  hexists(key: string, field: string): Promise<number>;
   disconnect(): void;
 }
 
@@ -50,12 +55,13 @@ export const judgePackages = (faultOf: typeof versionFault = versionFault): Chec
 };
 
 /**
- * Asks a Redis for its eviction policy.
+ * Asks a Redis that may be away.
  * @param settings a URL or connection options
  */
-export const askRedis = async (
+const ask = async (
   settings: unknown,
-  load: () => RedisConstructor = loadClient
+  load: () => RedisConstructor,
+  question: (client: RedisClient) => Promise<CheckResult>
 ): Promise<CheckResult> => {
   let Redis: RedisConstructor;
   try {
@@ -76,7 +82,7 @@ export const askRedis = async (
   });
   try {
     await client.connect();
-    return judgePolicy(await client.info('memory'));
+    return await question(client);
   } catch (error) {
     return fail(
       `Redis does not answer: ${errorText(cause ?? error)}`,
@@ -87,16 +93,52 @@ export const askRedis = async (
   }
 };
 
+/**
+ * Asks a Redis for its eviction policy.
+ * @param settings a URL or connection options
+ */
+export const askRedis = (
+  settings: unknown,
+  load: () => RedisConstructor = loadClient
+): Promise<CheckResult> =>
+  ask(settings, load, async (client) => judgePolicy(await client.info('memory')));
+
+/**
+ * Asks a Redis which of these queues somebody paused.
+ * @param settings a URL or connection options
+ */
+export const askForPaused = (
+  settings: unknown,
+  prefix: string,
+  queues: readonly string[],
+  load: () => RedisConstructor = loadClient
+): Promise<CheckResult> =>
+  ask(settings, load, async (client) => {
+    const paused: string[] = [];
+    for (const name of queues) {
+      if ((await client.hexists(...pausedField(prefix, name))) === 1) paused.push(name);
+    }
+    if (paused.length === 0) return ok('no queue on Redis is paused');
+    return warn(
+      `paused on Redis: ${paused.join(', ')}; each process works on without them, from the database`,
+      'resume them where they were paused, for example in a dashboard'
+    );
+  });
+
 interface SchedulerOptions {
   engine?: string;
   redis?: unknown;
+  prefix?: string;
 }
+
+const schedulerOf = (strapi: Core.Strapi): SchedulerOptions =>
+  (getOptions(strapi) as { scheduler?: SchedulerOptions }).scheduler ?? {};
 
 export const redis: Check = {
   name: 'redis',
   look(strapi) {
-    const { scheduler } = getOptions(strapi) as { scheduler?: SchedulerOptions };
-    if (scheduler?.engine !== 'bullmq') return null;
-    return judgePackages() ?? askRedis(scheduler.redis);
+    const { engine, redis: settings } = schedulerOf(strapi);
+    if (engine !== 'bullmq') return null;
+    return judgePackages() ?? askRedis(settings);
   },
 };

@@ -7,8 +7,10 @@ import { STOP_MARGIN_MS, stopWithin } from '../stop-within';
 import type { GroupHandler, Scheduler, WorkerLog } from '../types';
 import { createGroupTurns, type GroupTurns } from './group-turns';
 import type { BullmqPackages } from './packages';
+import { createLeftOverTickets, LEFT_OVER_MS, type LeftOverTickets } from './left-over-tickets';
+import { queueName } from './queue-keys';
 import { connectRedis, type LinkLog } from './redis-link';
-import { ANY_GROUP, asPart, createTickets, readTicketId, type Tickets } from './tickets';
+import { ANY_GROUP, createTickets, readTicketId, type Ticket, type Tickets } from './tickets';
 
 export interface BullmqSchedulerOptions {
   packages: BullmqPackages;
@@ -30,6 +32,8 @@ const RETRY_MS = 500;
 const EVENTS_KEPT = 100;
 /** Tickets that are handed on again and again are no failure of anybody's. */
 const NEVER_TOO_OFTEN = 1_000_000;
+/** How often it is said that a queue is paused, or that a ticket was left over. */
+const WARN_EVERY_MS = 600_000;
 /** A lock that was lost, or a ticket that is gone, is what a flushed Redis looks like: nothing is lost. */
 const LOST_TICKET = /lock|missing key/i;
 
@@ -39,6 +43,12 @@ interface Served {
   loop: Loop;
   turns: GroupTurns;
   worker?: Worker;
+}
+
+interface KnownQueue {
+  queue: Queue;
+  tickets: Tickets;
+  leftOver: LeftOverTickets;
 }
 
 /**
@@ -58,14 +68,22 @@ export const createBullmqScheduler = ({
   const link = connectRedis(packages, { redis, prefix }, log);
   const logFault = createFaultLog(log, Date.now);
   const served = new Map<string, Served>();
-  const queues = new Map<string, { queue: Queue; tickets: Tickets }>();
+  const queues = new Map<string, KnownQueue>();
 
-  const queueName = (kind: string): string => `${asPart(kind)}-${site()}`;
+  /** When each thing was said last, on a clock that only goes forward. */
+  const saidAt = new Map<string, number>();
 
-  const ticketsOf = (kind: string): Tickets => {
+  const warn = (what: string, message: string): void => {
+    const now = performance.now();
+    if (now - (saidAt.get(what) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
+    saidAt.set(what, now);
+    log.warn(message);
+  };
+
+  const queueOf = (kind: string): KnownQueue => {
     let known = queues.get(kind);
     if (!known) {
-      const queue = new packages.Queue(queueName(kind), {
+      const queue = new packages.Queue(queueName(kind, site()), {
         connection: link.commands,
         prefix,
         skipWaitingForReady: true,
@@ -73,15 +91,28 @@ export const createBullmqScheduler = ({
         streams: { events: { maxLen: EVENTS_KEPT } },
       });
       queue.on('error', () => {});
-      known = { queue, tickets: createTickets(kind, queue, link.refused) };
+      known = {
+        queue,
+        tickets: createTickets(kind, queue, link.refused),
+        leftOver: createLeftOverTickets(kind, queue, link.commands),
+      };
       queues.set(kind, known);
     }
-    return known.tickets;
+    return known;
+  };
+
+  const isPaused = async (kind: string): Promise<boolean> => {
+    const { queue } = queueOf(kind);
+    try {
+      return link.isThere() && (await queue.isPaused());
+    } catch {
+      return false;
+    }
   };
 
   const createWorker = (name: string, { handler, loop, turns }: Served): Worker => {
     const worker = new packages.Worker(
-      queueName(name),
+      queueName(name, site()),
       async ({ id }) => {
         const ticket = readTicketId(id);
         if (ticket?.group === ANY_GROUP) loop.announce(handler.now());
@@ -116,15 +147,32 @@ export const createBullmqScheduler = ({
   };
 
   const open = (kind: string, handler: GroupHandler): void => {
-    const tickets = ticketsOf(kind);
+    const { queue, tickets, leftOver } = queueOf(kind);
     const look = (afterMs: number) => loop.announce(handler.now() + afterMs);
+    let paused = false;
     const turns = createGroupTurns({
       name: kind,
       handler,
-      ask: tickets.ask,
+      // A paused queue gives no ticket to anybody.
+      ask: (ticket: Ticket) => (paused ? turns.begin(ticket.group) : tickets.ask(ticket)),
       look,
       logFault,
     });
+    const workOnLeftOver = async (due: readonly number[]): Promise<void> => {
+      try {
+        for (const group of await leftOver.among(due)) {
+          const key = await leftOver.remove(group);
+          warn(
+            `${kind} left over`,
+            `${kind}: the ticket ${key} was left over on Redis, so nobody was told of the work that it stands for. It was removed, and this process does that work now. Delete no single keys in a dashboard, and set maxmemory-policy to noeviction, so that Redis deletes none.`
+          );
+          turns.begin(group);
+        }
+        if (leftOver.isWatching()) look(LEFT_OVER_MS);
+      } catch (error) {
+        link.refused(error);
+      }
+    };
     const loop = createLoop(
       kind,
       {
@@ -132,7 +180,15 @@ export const createBullmqScheduler = ({
         async work(groups) {
           await link.known;
           if (!link.isThere()) return handler.work(groups);
-          for (const group of groups) turns.found(group);
+          paused = await isPaused(kind);
+          if (paused) {
+            warn(
+              `${kind} paused`,
+              `${kind}: the queue ${queue.name} on Redis is paused. This process works on without it, from the database. Resume the queue where it was paused, for example in a dashboard.`
+            );
+          }
+          const ticketed = groups.filter((group) => turns.found(group));
+          if (!paused) await workOnLeftOver(ticketed);
           return null;
         },
       },
@@ -171,9 +227,16 @@ export const createBullmqScheduler = ({
     announce(kind, group, at) {
       const { handler, loop, turns } = served.get(kind) ?? {};
       if (!handler || !loop || !turns) {
-        if (link.isThere()) ticketsOf(kind).ask({ group: group ?? ANY_GROUP, slot: 0 });
-      } else if (group !== null && link.isThere() && at <= handler.now()) turns.announce(group);
-      else loop.announce(at);
+        if (link.isThere()) queueOf(kind).tickets.ask({ group: group ?? ANY_GROUP, slot: 0 });
+      } else if (group !== null && link.isThere() && at <= handler.now()) {
+        turns.announce(group);
+        // Whether somebody was given the ticket.
+        loop.announce(at + LEFT_OVER_MS);
+      } else loop.announce(at);
+    },
+    async pausedQueues(kinds) {
+      const paused = await Promise.all(kinds.map(isPaused));
+      return kinds.filter((_kind, at) => paused[at]).map((kind) => queueOf(kind).queue.name);
     },
     serve: open,
     async stop(kind) {

@@ -15,10 +15,15 @@ export interface GroupTurnsOptions {
 export interface GroupTurns {
   /** More of a group may be due now. */
   announce(group: number): void;
-  /** A look has found that a group is due. */
-  found(group: number): void;
+  /**
+   * A look has found that a group is due.
+   * @returns whether it depends on its ticket: it has no turn here, and waits for none
+   */
+  found(group: number): boolean;
   /** Gives a group its turn; resolves when the ticket may be given back. */
   take(ticket: Ticket): Promise<void>;
+  /** Gives a group its turn without a ticket, once fewer groups have one than may: nobody gives tickets out. */
+  begin(group: number): void;
   /** The ticket is gone from Redis: only now can another one of its id be written. */
   gone(ticket: Ticket): void;
   /** As `gone`, for every turn that has ended: Redis has forgotten their tickets, or was away. */
@@ -75,6 +80,8 @@ export const createGroupTurns = ({
   const running = new Set<Promise<void>>();
   /** When a look asked for groups that have had no turn here since, on a clock that only goes forward. */
   const asked = new Map<number, number>();
+  /** Groups that wait for a turn without a ticket, the first one first. */
+  const line = new Set<number>();
   let forgotAt = Number.NEGATIVE_INFINITY;
   let stopping = false;
 
@@ -144,6 +151,30 @@ export const createGroupTurns = ({
     }
   };
 
+  /** @param ended hears of its end, before another group begins in its place */
+  const start = (ticket: Ticket, state: GroupState, ended = () => {}): Promise<void> => {
+    if (state.rest) clearTimeout(state.rest.timer);
+    state.rest = undefined;
+    state.turn = { slot: ticket.slot };
+    asked.delete(ticket.group);
+    const done: Promise<void> = work(ticket, state.turn).finally(() => {
+      running.delete(done);
+      ended();
+      startNext();
+    });
+    running.add(done);
+    return done;
+  };
+
+  const startNext = (): void => {
+    for (const group of line) {
+      if (stopping || running.size >= handler.turns.groups) return;
+      line.delete(group);
+      const state = stateOf(group);
+      if (!state.turn) void start({ group, slot: 0 }, state, () => endTurn(group, state));
+    }
+  };
+
   return {
     announce(group) {
       const state = groups.get(group);
@@ -154,7 +185,7 @@ export const createGroupTurns = ({
 
     found(group) {
       const state = groups.get(group);
-      if (state?.turn || state?.rest) return;
+      if (state?.turn || state?.rest) return false;
       const now = performance.now();
       const quiet = state ? state.endedAt + QUIET_MS - now : 0;
       if (state && quiet > 0) restFor(group, state, 0, quiet);
@@ -164,6 +195,12 @@ export const createGroupTurns = ({
         ask({ group, slot: 0 });
       }
       forget();
+      return true;
+    },
+
+    begin(group) {
+      line.add(group);
+      startNext();
     },
 
     async take(ticket) {
@@ -173,13 +210,7 @@ export const createGroupTurns = ({
         state.again ||= ticket.slot === 0;
         return;
       }
-      if (state.rest) clearTimeout(state.rest.timer);
-      state.rest = undefined;
-      state.turn = { slot: ticket.slot };
-      asked.delete(ticket.group);
-      const done: Promise<void> = work(ticket, state.turn).finally(() => running.delete(done));
-      running.add(done);
-      await done;
+      await start(ticket, state);
     },
 
     gone({ group, slot }) {

@@ -1,4 +1,5 @@
 import type { Queue } from 'bullmq';
+import { asPart } from './queue-keys';
 
 /**
  * A ticket says that a group should have a turn, and no more: no row, no payload, nothing that would
@@ -14,9 +15,6 @@ export interface Ticket {
 export const ANY_GROUP = 0;
 
 const ADD_AT_ONCE = 500;
-
-/** A kind of work, as it may stand in keys of Redis. */
-export const asPart = (kind: string): string => kind.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 
 /** Three parts without a colon in any: BullMQ takes no other id with colons. */
 export const ticketId = (kind: string, { group, slot }: Ticket): string =>
