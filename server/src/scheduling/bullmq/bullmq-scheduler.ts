@@ -177,10 +177,13 @@ export const createBullmqScheduler = ({
       kind,
       {
         ...handler,
+        async dueTimes() {
+          paused = await isPaused(kind);
+          return handler.dueTimes();
+        },
         async work(groups) {
           await link.known;
           if (!link.isThere()) return handler.work(groups);
-          paused = await isPaused(kind);
           if (paused) {
             warn(
               `${kind} paused`,
