@@ -47,13 +47,6 @@ export const loadSiteInstance = async (strapi: Core.Strapi): Promise<string> => 
   return instance;
 };
 
-/** As the database has it, for a process that boots no site; null before the first boot. */
-export const readSiteInstance = async (strapi: Core.Strapi): Promise<string | null> => {
-  if (!(await strapi.db.getSchemaConnection().hasTable(SITE_TABLE))) return null;
-  const rows = table(strapi, strapi.db.connection as Executor, SITE_TABLE).where(INSTANCE);
-  return ((await rows.first()) as { value: string } | undefined)?.value ?? null;
-};
-
 /** The instance of the site that runs, once it has been read at boot. */
 export const siteInstance = (strapi: Core.Strapi): string => {
   const instance = instances.get(strapi);

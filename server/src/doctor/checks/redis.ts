@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
-import { readSiteInstance } from '../../database/site-instance';
+import { readSiteInstance, SITE_TABLE } from '../../database/site-instance';
 import { WORK_KINDS } from '../../overview/work-kinds';
 import { errorText } from '../../runtime/error-text';
 import { installCommand, loadInstalled, versionFault } from '../../runtime/optional-package';
@@ -140,5 +140,17 @@ export const redis: Check = {
     const { engine, redis: settings } = schedulerOf(strapi);
     if (engine !== 'bullmq') return null;
     return judgePackages() ?? askRedis(settings);
+  },
+};
+
+export const queues: Check = {
+  name: 'queues',
+  async look(strapi) {
+    const { engine, redis: settings, prefix } = schedulerOf(strapi);
+    const isThere = await strapi.db.getSchemaConnection().hasTable(SITE_TABLE);
+    const site = engine === 'bullmq' && isThere ? await readSiteInstance(strapi) : null;
+    if (site === null || prefix === undefined) return null;
+    const names = WORK_KINDS.map((kind) => queueName(kind, site));
+    return askForPaused(settings, prefix, names);
   },
 };
