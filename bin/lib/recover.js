@@ -103,6 +103,17 @@ const waitForEnd = async (call, started, output) => {
   }
 };
 
+/** A number that was mistyped finds nothing, which is no answer. */
+const requireWebhook = async (strapi, id) => {
+  if (id === undefined) return;
+  try {
+    await strapi.service('plugin::switchboard.webhooks').get(Number(id));
+  } catch (error) {
+    if (error?.name !== 'NotFoundError') throw error;
+    throw new Error(`${COMMAND}: there is no webhook ${id}; see switchboard webhooks`);
+  }
+};
+
 const run = (values, output) => {
   const filter = readFilter(COMMAND, values);
   if (values.id) filter.ids = readIds(values.id);
@@ -110,6 +121,7 @@ const run = (values, output) => {
   if (detach && !yes) throw new Error(`${COMMAND}: --detach goes with --yes`);
   const work = async (strapi) => {
     const call = createManagement(strapi, COMMAND);
+    await requireWebhook(strapi, values.webhook);
     if (!yes) {
       const preview = await call('recoveries', 'preview', { body: { filter } });
       if (json) output.json(preview);

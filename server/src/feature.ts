@@ -9,7 +9,12 @@ export interface RouteConfig {
   path: string;
   handler: string;
   info?: { type?: string; apiName?: string };
-  request?: Record<string, unknown>;
+  /** zod types by their names; a parameter that `query` does not name is refused. */
+  request?: {
+    params?: Record<string, unknown>;
+    query?: Record<string, unknown>;
+    body?: Record<string, unknown>;
+  };
   response?: unknown;
   config?: Record<string, unknown>;
 }

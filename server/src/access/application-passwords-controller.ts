@@ -7,6 +7,7 @@ import type {
   RevokedApplicationPassword,
 } from '../../../shared/contracts/access';
 import type { RouteConfig } from '../feature';
+import { jsonBody } from '../http/guarded-route';
 import { forbidStoring } from '../secrets/no-store';
 import { idFromPath, labelText, parseInput } from '../http/validation';
 import { adminPolicies } from './admin-policies';
@@ -56,6 +57,7 @@ export const applicationPasswordRoutes: RouteConfig[] = [
     method: 'POST',
     path: '/application-passwords',
     handler: 'application-passwords.create',
+    request: jsonBody(inputSchema),
     config,
   },
   {

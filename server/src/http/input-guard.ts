@@ -1,10 +1,10 @@
 import { errors } from '@strapi/utils';
 import type { Context, Next } from 'koa';
+import { fieldErrors, LARGEST_ID } from './validation';
 
 /** MariaDB refuses JSON that is nested deeper than 32, and a value may lie in a field of its own. */
 export const MAX_DEPTH = 28;
 const MAX_NAMED = 20;
-const LARGEST_ID = 2_147_483_647;
 
 export interface InputIssue {
   path: string[];
@@ -86,4 +86,22 @@ export const guardInput = async (ctx: Context, next: Next): Promise<void> => {
   if (!ids.every((id) => isPossibleId(String(id)))) throw new errors.NotFoundError('Not found');
   refuse([...findInputIssues(ctx.query), ...findInputIssues(ctx.request.body)]);
   await next();
+};
+
+/**
+ * Refuses every query parameter that a route does not document: a filter that is misspelt would
+ * otherwise answer everything. A 400 that names each of them.
+ * @param known  the parameters of the route
+ */
+export const refuseUnknownParameters = (known: readonly string[]) => {
+  const takes = known.length > 0 ? `; it takes ${known.join(', ')}` : ', which takes none';
+  const message = `is not a parameter of this route${takes}`;
+  return async (ctx: Context, next: Next): Promise<void> => {
+    const unknown = Object.keys(ctx.query).filter((name) => !known.includes(name));
+    if (unknown.length > 0) {
+      const named = unknown.slice(0, MAX_NAMED).map(printable);
+      throw fieldErrors(named.map((path) => ({ path, message, code: 'unknown_field' })));
+    }
+    await next();
+  };
 };

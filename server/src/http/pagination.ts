@@ -8,14 +8,18 @@ export const PER_PAGE_MAX = 100;
 /** Counting stops here, so that a page of a log with a million rows costs what a page costs. */
 export const COUNT_LIMIT = 10_000;
 
-const wholeNumber = (maximum: number, fallback: number) =>
-  z
-    .string()
-    .regex(/^[1-9]\d{0,8}$/, { message: `must be a whole number from 1 to ${maximum}` })
-    .transform(Number)
-    // A type after the transform, so that the OpenAPI document can name it.
-    .pipe(z.number().int().min(1).max(maximum))
-    .default(fallback);
+const wholeNumber = (maximum: number, fallback: number) => {
+  const message = { message: `must be a whole number from 1 to ${maximum}` };
+  return (
+    z
+      .string()
+      .regex(/^[1-9]\d{0,8}$/, message)
+      .transform(Number)
+      // A type after the transform, so that the OpenAPI document can name it.
+      .pipe(z.number().int().min(1).max(maximum, message))
+      .default(fallback)
+  );
+};
 
 /** `page` and `per_page` of a query string. */
 export const pageQuery = {

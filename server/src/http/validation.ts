@@ -2,6 +2,7 @@ import { errors, z } from '@strapi/utils';
 import type { CodedRefusal } from '../../../shared/contracts/refusals';
 import { codeOf, type Refusal } from '../runtime/refusal';
 import { coded, codeOfIssue } from './issue-codes';
+import { plainWords } from './plain-words';
 
 /** What is wrong with one field, as the host's error format has it, coded where it can be. */
 interface FieldIssue extends Partial<CodedRefusal> {
@@ -28,12 +29,12 @@ const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
       const code = codeOfIssue(found);
       if (found.code !== 'unrecognized_keys') return [issue(path, found.message, code)];
       const keys = found.keys.slice(0, MAX_NAMED);
-      return keys.map((key) => issue([...path, key], 'is no field', code));
+      return keys.map((key) => issue([...path, key], 'is not a known field', code));
     })
     .slice(0, MAX_NAMED);
 
 /** A missing field and a wrong one have the same code of zod; what was given tells them apart. */
-const PARSING = { reportInput: true } as const;
+const PARSING = { reportInput: true, error: plainWords } as const;
 
 const refused = (issues: readonly FieldIssue[]): errors.ValidationError => {
   const message = issues
@@ -124,6 +125,38 @@ export const fieldErrors = (found: readonly FieldProblem[]): errors.ValidationEr
 export const fieldError = (path: string, wrong: string | Refusal): errors.ValidationError =>
   fieldErrors([{ path, ...(typeof wrong === 'string' ? { message: wrong } : wrong) }]);
 
+/**
+ * A key of an answer that its holder may send back and that nothing writes: what is given for it is
+ * left out of the input.
+ */
+export const readOnly = z
+  .unknown()
+  .transform(() => undefined)
+  .optional()
+  .meta({ readOnly: true });
+
+/** Several of them, as a part of the shape of `z.strictObject`. */
+export const readOnlyKeys = <const K extends string>(
+  ...keys: readonly K[]
+): Record<K, typeof readOnly> =>
+  Object.fromEntries(keys.map((key) => [key, readOnly])) as Record<K, typeof readOnly>;
+
+/** Of tables whose ids are of 32 bits. */
+export const LARGEST_ID = 2_147_483_647;
+
+/** The id of a row as a query has it. @param what  it is the id of, such as `a webhook` */
+export const idText = (what: string) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,9}$/, { message: `must be the id of ${what}` })
+    .transform(Number)
+    .pipe(
+      z
+        .number()
+        .int()
+        .max(LARGEST_ID, { message: `must be the id of ${what}` })
+    );
+
 /** Whatever ends a line, or means something to a terminal instead of to a reader. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 
@@ -143,7 +176,7 @@ export const labelText = (maximum = 255) =>
 /** A positive integer id from a path; anything else cannot name a row. */
 export const idFromPath = (value: unknown, what: string): number => {
   const id = /^[1-9]\d{0,9}$/.test(String(value)) ? Number(value) : Number.NaN;
-  if (!Number.isSafeInteger(id) || id > 2_147_483_647) {
+  if (!Number.isSafeInteger(id) || id > LARGEST_ID) {
     throw new errors.NotFoundError(`${what} not found`);
   }
   return id;

@@ -22,7 +22,8 @@ const flag = (fallback: boolean) =>
     .transform((text) => text === 'true')
     .default(fallback);
 
-const uploadQuery = z.object({ dry_run: flag(false), wait: flag(true) });
+/** The query of a route that takes a file. */
+export const uploadQuery = z.object({ dry_run: flag(false), wait: flag(true) });
 
 /**
  * Comes before the host's body parser, which would read the whole file into memory, or refuse it:

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
 import type { DeliveryFigure, DeliveryFigures } from '../../../shared/contracts/overview';
 import { getClock } from '../database/clock';
-import { fieldError } from '../http/validation';
+import { fieldError, idText } from '../http/validation';
 import { isoTime } from '../runtime/iso-time';
 import { rollupsSince } from '../webhooks/health/fill-rollups';
 import { readHours, type Rollup } from '../webhooks/health/rollups';
@@ -19,11 +19,7 @@ const time = z.iso
 
 /** The query of `GET /switchboard/delivery-figures`; without times, the last 24 hours. */
 export const figuresQuery = z.object({
-  webhook: z
-    .string()
-    .regex(/^[1-9]\d{0,8}$/, { message: 'must be the id of a webhook' })
-    .transform(Number)
-    .optional(),
+  webhook: idText('a webhook').optional(),
   from: time.optional(),
   to: time.optional(),
 });

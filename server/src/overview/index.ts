@@ -6,6 +6,7 @@ import { getOptions } from '../config';
 import { getClock } from '../database/clock';
 import { requireModule } from '../modules';
 import type { Feature } from '../feature';
+import { queryOf } from '../http/guarded-route';
 import { parseInput } from '../http/validation';
 import { figuresQuery, readFigures } from './figures';
 import { readHealth } from './health';
@@ -64,6 +65,7 @@ export const overview: Feature = {
         method: 'GET',
         path: '/delivery-figures',
         handler: 'overview.figures',
+        request: queryOf(figuresQuery),
         config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
       },
       {

@@ -3,10 +3,10 @@ import type { Knex } from 'knex';
 import type { StockGridRow } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor } from '../database/connection';
+import { whereContains } from '../database/contains';
 import { isoTimeOrNull } from '../runtime/iso-time';
 import { readPage } from '../http/pagination';
 import type { GridQuery } from './inputs';
-import { matchItems } from './items-service';
 import { summaryOf } from './serialize';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE, LOCATIONS_TABLE } from './tables';
 
@@ -85,7 +85,7 @@ export const createStockGridService = ({ strapi }: { strapi: Core.Strapi }): Sto
       const query: Knex.QueryBuilder = (executor as Knex)(`${named(ITEMS_TABLE)} as i`)
         .select('i.id', 'i.sku', 'i.gtin', 'i.name', 'i.low_at')
         .whereNull('i.archived_at');
-      matchItems(query, search, ['i.sku', 'i.gtin', 'i.name']);
+      if (search) whereContains(strapi, query, ['i.sku', 'i.gtin', 'i.name'], search);
       const holding = (is: boolean, rule: (level: Knex.QueryBuilder) => Knex.QueryBuilder) => {
         const levels = rule(
           (executor as Knex)(`${named(LEVELS_TABLE)} as w`).select('w.item_id')

@@ -3,7 +3,7 @@ import { pageQuery } from '../http/pagination';
 import { parseOccurredAt } from './rules/occurred-at';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
 import { coded } from '../http/issue-codes';
-import { labelText } from '../http/validation';
+import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../http/validation';
 
 /** zod schemas of the stock's admin routes. */
 
@@ -32,30 +32,38 @@ const name = labelText();
 const LARGEST = 1_000_000_000;
 const quantity = z.number().int().min(-LARGEST).max(LARGEST);
 
+const rowId = z.number().int().min(1).max(LARGEST_ID);
+
 /** A location's id, or its code. */
-export const locationName = z.union([z.number().int().min(1).max(2_147_483_647), identifier]);
+export const locationName = z.union([rowId, identifier], {
+  error: 'must be the id or the code of a location',
+});
 
 /** An item's id, or its SKU. */
-export const itemName = z.union([z.number().int().min(1).max(2_147_483_647), identifier]);
+export const itemName = z.union([rowId, identifier], {
+  error: 'must be the id or the SKU of an item',
+});
 
-export const createLocationInput = z.object({ name, code: identifier });
-export const updateLocationInput = z.object({
+export const createLocationInput = z.strictObject({ name, code: identifier });
+export const updateLocationInput = z.strictObject({
+  ...readOnlyKeys('id', 'is_default', 'created_at', 'updated_at'),
   name: name.optional(),
   code: identifier.optional(),
 });
 
-export const createItemInput = z.object({
+export const createItemInput = z.strictObject({
   sku: identifier,
   gtin: identifier.nullish(),
   name: name.nullish(),
   low_at: quantity.default(0),
   opening: z
-    .array(z.object({ location: locationName.optional(), quantity }))
+    .array(z.strictObject({ location: locationName.optional(), quantity }))
     .max(1000)
     .default([]),
 });
 
-export const updateItemInput = z.object({
+export const updateItemInput = z.strictObject({
+  ...readOnlyKeys('id', 'archived_at', 'product', 'created_at', 'updated_at'),
   sku: identifier.optional(),
   gtin: identifier.nullable().optional(),
   name: name.nullable().optional(),
@@ -83,7 +91,7 @@ const moment = z.string().transform((text, context) => {
 const counted = z.number().int().min(0).max(LARGEST);
 
 export const adjustInput = z
-  .object({
+  .strictObject({
     location: locationName.optional(),
     quantity: quantity.refine((value) => value !== 0, coded('must not be 0', 'zero')).optional(),
     counted: counted.optional(),
@@ -102,14 +110,14 @@ export const adjustInput = z
     }
   });
 
-export const transferInput = z.object({
+export const transferInput = z.strictObject({
   external_id: identifier.optional(),
   from: locationName,
   to: locationName,
   occurred_at: moment.optional(),
   lines: z
     .array(
-      z.object({
+      z.strictObject({
         item: itemName,
         quantity: z.number().int().min(1).max(LARGEST),
         reason: reason.optional(),
@@ -119,18 +127,22 @@ export const transferInput = z.object({
     .max(1000),
 });
 
-export const stocktakeInput = z.object({
+export const stocktakeInput = z.strictObject({
   location: locationName,
   occurred_at: moment.optional(),
   counts: z
-    .array(z.object({ item: itemName, quantity: counted, reason: reason.optional() }))
+    .array(z.strictObject({ item: itemName, quantity: counted, reason: reason.optional() }))
     .min(1)
     .max(1000),
   preview: z.boolean().default(false),
 });
 
 /** null: the level goes by its item's low mark again. */
-export const updateLevelInput = z.object({ low_at: quantity.nullable() });
+export const updateLevelInput = z.strictObject({
+  ...readOnlyKeys('id', 'item_id', 'sku', 'gtin', 'name', 'location', 'quantity', 'opening'),
+  ...readOnlyKeys('last_counted_at'),
+  low_at: quantity.nullable(),
+});
 
 export const listQuery = z.object({ ...pageQuery, search: z.string().max(256).optional() });
 
@@ -160,17 +172,10 @@ export const itemsQuery = listQuery.extend({
 export const levelsQuery = z.object({
   ...pageQuery,
   sku: z.string().max(256).optional(),
-  item: z
-    .string()
-    .regex(/^[1-9]\d{0,9}$/)
-    .transform(Number)
-    .optional(),
+  item: idText('an item').optional(),
   location: z.string().min(1).max(256).optional(),
   search: z.string().max(256).optional(),
 });
-
-/** Of a route that is asked nothing. */
-export const noQuery = z.strictObject({});
 
 export const movementsQuery = z.object({ ...pageQuery });
 
@@ -181,7 +186,7 @@ export const levelMovementsQuery = movementsQuery.extend({
   rest: flag.optional(),
 });
 
-export const rebuildInput = z.object({ mend: z.boolean().default(false) });
+export const rebuildInput = z.strictObject({ mend: z.boolean().default(false) });
 
 export type CreateItem = z.infer<typeof createItemInput>;
 export type UpdateItem = z.infer<typeof updateItemInput>;
@@ -190,7 +195,7 @@ export type UpdateLocation = z.infer<typeof updateLocationInput>;
 export type Adjust = z.infer<typeof adjustInput>;
 export type TransferInput = z.infer<typeof transferInput>;
 export type StocktakeInput = z.infer<typeof stocktakeInput>;
-export type UpdateLevel = z.infer<typeof updateLevelInput>;
+export type UpdateLevel = Pick<z.infer<typeof updateLevelInput>, 'low_at'>;
 export type GridQuery = z.infer<typeof gridQuery>;
 export type LevelMovementsQuery = z.infer<typeof levelMovementsQuery>;
 export type LevelsQuery = z.infer<typeof levelsQuery>;

@@ -4,6 +4,7 @@ import type { Knex } from 'knex';
 import type { Item, Location } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../database/connection';
+import { whereContains } from '../database/contains';
 import { inUniqueTransaction } from '../database/errors/duplicate';
 import { firstOrNotFound } from '../database/errors/first-or-not-found';
 import { type PageRequest, readPage } from '../http/pagination';
@@ -38,24 +39,7 @@ export interface ItemsService {
   updateLocation(id: number, input: UpdateLocation): Promise<Location>;
 }
 
-/** `%` and `_` of a search mean themselves. */
-const likePattern = (search: string): string => `%${search.replace(/[!%_]/g, '!$&')}%`;
-
 const TAKEN = refusal('is taken already', 'taken');
-
-/** Keeps the rows of a query that hold the search in one of these columns; without one, all. */
-export const matchItems = (
-  query: Knex.QueryBuilder,
-  search: string | undefined,
-  columns: readonly string[]
-): void => {
-  if (!search) return;
-  const like = likePattern(search);
-  query.where((any) => {
-    for (const column of columns)
-      any.orWhereRaw("LOWER(??) LIKE LOWER(?) ESCAPE '!'", [column, like]);
-  });
-};
 
 export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsService => {
   const items = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, ITEMS_TABLE);
@@ -126,7 +110,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
       const query = archived
         ? items(executor).whereNotNull('archived_at')
         : items(executor).whereNull('archived_at');
-      matchItems(query, search, ['sku', 'gtin', 'name']);
+      if (search) whereContains(strapi, query, ['sku', 'gtin', 'name'], search);
       return page<ItemRow, Item>(query, executor, request, toItem);
     },
 

@@ -4,13 +4,13 @@ import type { Knex } from 'knex';
 import type { Level, Movement } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
+import { whereContains } from '../database/contains';
 import { firstOrNotFound } from '../database/errors/first-or-not-found';
 import { withTransientRetry } from '../database/errors/retry';
 import { readPage } from '../http/pagination';
 import { timeOf } from './by-hand/documents';
 import type { Adjust, LevelMovementsQuery, LevelsQuery, UpdateLevel } from './inputs';
 import { movementsOfTerm } from './explained-movements';
-import { matchItems } from './items-service';
 import { skuDigest } from './items';
 import { getPublisher } from '../webhooks/publishing/publisher';
 import { createLedger } from './ledger';
@@ -79,7 +79,7 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
           if (/^[1-9]\d{0,8}$/.test(location)) any.orWhere({ 'p.id': Number(location) });
         });
       }
-      matchItems(query, search, ['i.sku', 'i.gtin', 'i.name']);
+      if (search) whereContains(strapi, query, ['i.sku', 'i.gtin', 'i.name'], search);
       query.select(COLUMNS).orderBy(['l.item_id', 'l.location_id']);
       const { rows, meta } = await readPage<JoinedLevel>(executor, query, request);
       return { data: rows.map(toLevel), meta };

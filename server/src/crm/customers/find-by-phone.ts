@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { currentExecutor, table } from '../../database/connection';
+import { writtenDigits } from '../../database/contains';
 import { getInspected } from '../change-capture/mapping/registry';
 import { inChunks } from '../../database/matching-documents';
 import { binWhere, readRows } from '../change-capture/mapping/rows';
@@ -13,9 +14,6 @@ export const e164 = (phone: string, country: string | undefined): string | null 
   return parsed?.isValid() ? parsed.number : null;
 };
 
-/** What people write between digits. */
-const BETWEEN = [' ', '-', '(', ')', '.', '/', '\u00a0'];
-
 /** The contacts whose phone may end like this: those of the index, and those that it has not reached. */
 const candidates = async (
   strapi: Core.Strapi,
@@ -27,12 +25,12 @@ const candidates = async (
   const indexed = (await table(strapi, executor, PHONES_TABLE)
     .select('document_id')
     .where({ digits })) as { document_id: string }[];
-  const written = BETWEEN.reduce((text) => `REPLACE(${text}, ?, '')`, '??');
+  const written = writtenDigits(column);
   const others = (await table(strapi, executor, tableName)
     .distinct('document_id')
     .where('id', '>', await indexedUpTo(strapi, source))
     .whereNotNull(column)
-    .whereRaw(`${written} LIKE ?`, [column, ...BETWEEN, `%${digits}`])) as typeof indexed;
+    .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as typeof indexed;
   return [...new Set([...indexed, ...others].map(({ document_id: id }) => id))].sort();
 };
 

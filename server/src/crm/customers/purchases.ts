@@ -3,6 +3,7 @@ import { z } from '@strapi/utils';
 import type { PurchasesService } from '../../../../shared/contracts/customers';
 import { adminPolicies } from '../../access/admin-policies';
 import type { RouteConfig } from '../../feature';
+import { queryOf } from '../../http/guarded-route';
 import type { ControllerFactory } from '../../http/controller';
 import { pageQuery, paginationMeta } from '../../http/pagination';
 import { parseInput } from '../../http/validation';
@@ -51,6 +52,7 @@ export const adminPurchaseRoutes: RouteConfig[] = [
     method: 'GET',
     path: '/contacts/:id/purchases',
     handler: 'contact-purchases.find',
+    request: queryOf(query),
     config: { policies: adminPolicies('crm.read') },
   },
 ];

@@ -2,7 +2,8 @@ import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import { adminPolicies } from '../../access/admin-policies';
 import type { RouteConfig } from '../../feature';
-import { answerUpload } from '../../imports/upload';
+import { queryOf } from '../../http/guarded-route';
+import { answerUpload, uploadQuery } from '../../imports/upload';
 import type { ContactImport } from './import-service';
 
 export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => ({
@@ -19,6 +20,7 @@ export const importRoutes: RouteConfig[] = [
     method: 'POST',
     path: '/contacts/import',
     handler: 'contact-imports.import',
+    request: queryOf(uploadQuery),
     config: { policies: adminPolicies('crm.import') },
   },
 ];

@@ -17,6 +17,7 @@ import { inWriteContext } from '../change-capture/track/write-context';
 import { emailKey } from '../contact-integrity/email-key';
 import { withEmailLock } from '../contact-integrity/email-lock';
 import { EmailTakenError } from '../contact-integrity/unique-emails';
+import { contactWhere } from './find-contacts';
 import { toData } from './to-data';
 import { DOCUMENT_ID } from './values';
 
@@ -46,7 +47,7 @@ const LABELS: Readonly<Record<Kind, string>> = {
 
 const EVERYTHING = { keys: null, tags: false };
 
-const PAGING = new Set(['page', 'per_page', 'trashed', 'tag_id']);
+const PAGING = new Set(['page', 'per_page', 'trashed', 'tag_id', 'q']);
 
 const filterOf = (watched: WatchedSource, key: string, value: unknown): Where => {
   const { source } = watched;
@@ -126,6 +127,7 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
           await countedWhere(strapi, watched),
           ...trashWhere(watched, query.trashed),
           ...filters.map(([key, value]) => filterOf(watched, key, value)),
+          ...(typeof query.q === 'string' ? [contactWhere(strapi, watched, query.q)] : []),
           ...(query.tag_id && source.tags ? [{ [source.tags]: { documentId: query.tag_id } }] : []),
         ],
       };

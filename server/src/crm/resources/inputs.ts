@@ -7,6 +7,7 @@ import {
   TASK_TYPES,
 } from '../../../../shared/contracts/crm';
 import { pageQuery } from '../../http/pagination';
+import { readOnly } from '../../http/validation';
 import type { Kind } from '../rules/kind-names';
 import {
   bag,
@@ -16,7 +17,6 @@ import {
   email,
   integer,
   ownerId,
-  readOnly,
   reference,
   requiredText,
   text,
@@ -155,6 +155,8 @@ export const INPUTS: Readonly<Record<Kind, KindInputs>> = {
     create: contact.refine(isSomebody, somebody),
     update: contact.partial(),
     query: query({
+      /** Words of a name, part of an e-mail address or of a phone number; docs/management-api.md#finding-contacts. */
+      q: z.string().trim().min(1).max(255).optional(),
       email: filterText,
       status: filterText,
       company_id: filterId,

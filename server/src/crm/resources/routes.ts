@@ -2,13 +2,13 @@ import { z } from '@strapi/utils';
 import type { ModuleId } from '../../../../shared/contracts/modules';
 import { requireModule } from '../../modules';
 import type { RouteConfig } from '../../feature';
+import { jsonBody, queryOf } from '../../http/guarded-route';
 import { pageOf } from '../../webhooks/managing/outputs';
 import { SHAPES } from '../catalogue/shapes';
 import type { Kind } from '../rules/kind-names';
 import { INPUTS } from './inputs';
 
 const id = z.string();
-const json = (schema: z.ZodType) => ({ body: { 'application/json': schema } });
 
 const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] => {
   // One object a route: the host writes each route's scope into it.
@@ -21,7 +21,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       method: 'GET',
       path: `/${name}`,
       handler: `${name}.find`,
-      request: { query: query.shape },
+      request: queryOf(query),
       response: pageOf(response),
       config: config(),
     },
@@ -29,7 +29,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       method: 'POST',
       path: `/${name}`,
       handler: `${name}.create`,
-      request: json(create),
+      request: jsonBody(create),
       response,
       config: config(),
     },
@@ -45,7 +45,7 @@ const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] =>
       method,
       path: `/${name}/:id`,
       handler: `${name}.update`,
-      request: { ...one, ...json(update) },
+      request: { ...one, ...jsonBody(update) },
       response,
       config: config(),
     })),

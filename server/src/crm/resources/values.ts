@@ -60,6 +60,3 @@ export const reference = z
   .optional();
 
 export const ownerId = integer(1);
-
-/** In an object that was read, changed and sent back: not an error, and not written. */
-export const readOnly = z.unknown().optional();

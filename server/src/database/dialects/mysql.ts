@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsWith } from './add-rows';
+import { likePattern } from './text-pattern';
 import { sparseColumn } from '../tables/sparse-index';
 import { insertOfValues } from './insert';
 import { countOf, leasedWithin } from './leased-within';
@@ -145,6 +146,8 @@ export const mysql: Dialect = {
       return held;
     });
   },
+
+  contains: (text) => ({ sql: "LOWER(??) LIKE LOWER(?) ESCAPE '!'", binding: likePattern(text) }),
 
   addRows: addRowsWith({
     alias: '',

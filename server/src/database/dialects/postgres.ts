@@ -10,6 +10,7 @@ import type {
 import { allowedBeside, isFullWith, qualified } from './types';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsOnConflict } from './add-rows';
+import { likePattern } from './text-pattern';
 import { columnTypesOf, insertOfArrays, insertOfValues } from './insert';
 import { updateFromValues } from './update-from-values';
 
@@ -192,6 +193,8 @@ export const postgres: Dialect = {
     const result = (await rawStatement(executor, sql, bindings as Knex.RawBinding[])) as Result;
     return new Set(result.rows.map((row) => Number(row.id)));
   },
+
+  contains: (text) => ({ sql: "LOWER(??) LIKE LOWER(?) ESCAPE '!'", binding: likePattern(text) }),
 
   addRows: addRowsOnConflict,
 };

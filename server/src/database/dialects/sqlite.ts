@@ -4,6 +4,7 @@ import { padded, runForEach, runPrepared } from '../prepared';
 import { addOnConflict, addRowsOnConflict, sumsOf } from './add-rows';
 import { insertOfValues, valuesOf } from './insert';
 import { countOf, leasedWithin } from './leased-within';
+import { globPattern } from './text-pattern';
 import type { ClaimTable, Dialect, InsertTarget, OwnedUpdate } from './types';
 import { qualified } from './types';
 import { updateFromValues } from './update-from-values';
@@ -138,6 +139,8 @@ export const sqlite: Dialect = {
     }[];
     return new Set(updated.map((row) => Number(row.id)));
   },
+
+  contains: (text) => ({ sql: '?? GLOB ?', binding: globPattern(text) }),
 
   async addRows(executor, table, keys, rows) {
     const [first] = rows;

@@ -157,6 +157,12 @@ export interface Dialect {
   ): Promise<Set<number>>;
 
   /**
+   * The condition that a column, bound as `??`, has a text in it: in any case, where the database's
+   * language settings know it, and without wildcards.
+   */
+  contains(text: string): { sql: string; binding: string };
+
+  /**
    * Inserts rows of numbers, and of words among their keys, all of the same columns and in the order given. Where a row with the same
    * `keys`, which have a unique index, is there already, the other columns are added to its own. Uses
    * up no ids: MySQL and PostgreSQL would, with each row, in a table that counts them.

@@ -19,6 +19,14 @@ export const clocks: Check = {
   },
 };
 
+/** So many are named; of a site that was never started there are some fifty. */
+const NAMED = 5;
+
+const namedOf = (missing: readonly string[]): string => {
+  const others = missing.length - NAMED;
+  return `${missing.slice(0, NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
+};
+
 /** @param expected the plain tables of the features that the site has */
 export const tables = (expected: (strapi: Core.Strapi) => readonly string[]): Check => ({
   name: 'tables',
@@ -31,8 +39,10 @@ export const tables = (expected: (strapi: Core.Strapi) => readonly string[]): Ch
     const missing = names.filter((name) => !present.has(name)).sort();
     if (missing.length === 0) return ok(`all ${names.length} tables are there`);
     return warn(
-      `${missing.length} of ${names.length} tables are missing: ${missing.join(', ')}`,
-      'start the site once with this version: it makes them'
+      missing.length === names.length
+        ? `none of the ${names.length} tables exists yet`
+        : `${missing.length} of ${names.length} tables are missing: ${namedOf(missing)}`,
+      'start the site once with this version: it creates them'
     );
   },
 });

@@ -9,7 +9,7 @@ import {
 } from '../../../../shared/contracts/pos';
 import { pageQuery } from '../../http/pagination';
 import { identifier, locationName } from '../../stock/inputs';
-import { labelText } from '../../http/validation';
+import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { daysBetween, isDay } from '../rules/days';
 import { BEGINNING, END } from '../rules/open-hours';
 import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/states';
@@ -21,8 +21,20 @@ const name = labelText();
 
 const scopes = z.array(z.enum(SCOPES)).transform((list) => [...new Set(list)]);
 
+/** As an answer has a location, too, so that it may be sent back. */
+const locationOrAnswered = z.union(
+  [
+    locationName,
+    z
+      .object({ id: z.number().int().min(1).max(LARGEST_ID) })
+      .transform(({ id }) => id)
+      .pipe(z.number()),
+  ],
+  { error: 'must be the id or the code of a location' }
+);
+
 const locations = z
-  .array(z.object({ ref: identifier, location: locationName }))
+  .array(z.strictObject({ ref: identifier, location: locationOrAnswered }))
   .max(500)
   .refine(
     (list) => new Set(list.map(({ ref }) => ref)).size === list.length,
@@ -74,7 +86,7 @@ const openHours = z
   .max(SILENCE_LIMITS.openHours)
   .nullable();
 
-export const createConnectionInput = z.object({
+export const createConnectionInput = z.strictObject({
   name,
   type: type.default('Generic webhook'),
   scopes,
@@ -87,7 +99,10 @@ export const createConnectionInput = z.object({
   open_hours: openHours.default(null),
 });
 
-export const updateConnectionInput = z.object({
+export const updateConnectionInput = z.strictObject({
+  ...readOnlyKeys('id', 'key', 'silent_since', 'disabled_reason', 'disabled_because'),
+  ...readOnlyKeys('revoked_at', 'last_seen_at', 'clock_skew_seconds', 'last_error'),
+  ...readOnlyKeys('last_error_at', 'created_at', 'updated_at'),
   name: name.optional(),
   type: type.optional(),
   scopes: scopes.optional(),
@@ -103,10 +118,7 @@ export const updateConnectionInput = z.object({
 
 export const connectionsQuery = z.object({ ...pageQuery });
 
-const id = z
-  .string()
-  .regex(/^[1-9]\d{0,8}$/)
-  .transform(Number);
+const connection = idText('a connection').optional();
 
 export const posEventsQuery = z.object({
   ...pageQuery,
@@ -117,7 +129,7 @@ export const posEventsQuery = z.object({
     .pipe(z.array(z.enum(EVENT_STATES)).max(EVENT_STATES.length))
     .optional(),
   kind: z.enum(EVENT_KINDS).optional(),
-  connection: id.optional(),
+  connection,
   external_id: z.string().min(1).max(512).optional(),
   /** Sales alone whose customer could not be attached to a contact. */
   customer_error: z
@@ -128,7 +140,7 @@ export const posEventsQuery = z.object({
   q: z.string().trim().min(1).max(200).optional(),
 });
 
-export const refusalsQuery = z.object({ ...pageQuery, connection: id.optional() });
+export const refusalsQuery = z.object({ ...pageQuery, connection });
 
 const day = z
   .string()
@@ -154,8 +166,8 @@ export const salesSummaryQuery = z.object(range).refine(inOrder, ORDER).refine(n
 export const salesDaysQuery = z
   .object({
     ...range,
-    connection: id.optional(),
-    item: id.optional(),
+    connection,
+    item: idText('an item').optional(),
     group: z.enum(SALES_GROUPS).default('day'),
     format: z.enum(['json', 'csv']).default('json'),
     pieces: z

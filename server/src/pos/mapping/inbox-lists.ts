@@ -4,9 +4,9 @@ import { RECORD_KINDS, type RecordKind } from '../../../../shared/contracts/pos'
 import type { Mapping, UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../../database/connection';
+import { whereContains } from '../../database/contains';
 import { type PageRequest, readPage } from '../../http/pagination';
 import { isoTime } from '../../runtime/iso-time';
-import { matchItems } from '../../stock/items-service';
 import { type Big, ITEMS_TABLE, LOCATIONS_TABLE } from '../../stock/tables';
 import {
   type ConnectionRow,
@@ -117,7 +117,7 @@ export const listUnknown = async (
       { column: 'inbox_digest', order: 'asc' },
     ]);
   if (kind !== undefined) query.where({ kind });
-  matchItems(query, search, ['value']);
+  if (search) whereContains(strapi, query, ['value'], search);
   const { rows, meta } = await readPage<InboxRow>(executor, query, request);
   const names = await namesOf(
     strapi,

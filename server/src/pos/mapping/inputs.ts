@@ -1,6 +1,7 @@
 import { z } from '@strapi/utils';
 import { MAPPING_KINDS } from '../../../../shared/contracts/pos-mapping';
 import { pageQuery } from '../../http/pagination';
+import { LARGEST_ID } from '../../http/validation';
 import { createItemInput, identifier, itemName, locationName } from '../../stock/inputs';
 
 /** zod schemas of the routes of the mapping inbox. */
@@ -13,7 +14,7 @@ export const inboxQuery = z.object({
 
 export const mappingsQuery = z.object({ ...pageQuery });
 
-const id = z.number().int().min(1).max(2_147_483_647);
+const id = z.number().int().min(1).max(LARGEST_ID);
 
 const create = createItemInput.omit({ opening: true }).partial();
 
@@ -29,7 +30,7 @@ const target = z
   });
 
 export const resolveInput = z
-  .object({
+  .strictObject({
     kind: z.enum(MAPPING_KINDS),
     value: identifier,
     connection: id.optional(),
@@ -49,7 +50,7 @@ export const resolveInput = z
     if (to.location !== undefined) wrong(['to', 'location'], `is nothing a ${kind} is mapped to`);
   });
 
-export const undoInput = z.object({ id });
+export const undoInput = z.strictObject({ id });
 
 export type InboxQuery = z.infer<typeof inboxQuery>;
 export type Resolve = z.infer<typeof resolveInput>;

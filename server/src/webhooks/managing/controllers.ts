@@ -25,7 +25,7 @@ import {
   webhooksQuery,
 } from './inputs';
 import { hasJournal, readJournal } from '../journal/journal';
-import { previewFilter } from './filter-preview';
+import { judgeTriedEvent, previewFilter } from './filter-preview';
 import { replay } from './replay';
 import { isDeliveryId } from './log-query';
 import { createRecoveriesController } from './recoveries-controller';
@@ -160,11 +160,13 @@ const webhooks =
       ctx.body = shape(await webhooksOf(strapi).rotateSecret(id, overlap));
     },
     async previewFilter(ctx) {
+      const webhook = await webhooksOf(strapi).get(webhookId(ctx));
+      const mayRead = await mayReadDeliveries(strapi, ctx);
       const input = await parseWithRules(filterPreviewInput, ctx.request.body, {
         filter: webhookRules(strapi).filter,
+        event: (name) => judgeTriedEvent(strapi, webhook, name, mayRead),
       });
-      const mayRead = await mayReadDeliveries(strapi, ctx);
-      ctx.body = shape(await previewFilter(strapi, webhookId(ctx), input, mayRead));
+      ctx.body = shape(await previewFilter(strapi, webhook, input, mayRead));
     },
     async replay(ctx) {
       if (!(await mayReadJournal(strapi, ctx))) throw new errors.ForbiddenError(JOURNAL_NEEDED);

@@ -1,9 +1,12 @@
 import type { Core } from '@strapi/strapi';
-import type { FilterPreview, FilterSample } from '../../../../shared/contracts/webhooks';
-import { webhookRow } from '../delivering/by-hand/send-now';
+import type {
+  FilterPreview,
+  FilterSample,
+  ManagedWebhook,
+} from '../../../../shared/contracts/webhooks';
 import { latestBodies } from '../delivering/store/delivery-log';
 import { matches } from '../rules/data-filter';
-import { chosenEvents } from '../rules/chosen-events';
+import { type Refusal, refusal } from '../../runtime/refusal';
 import { declaredEvents, PING } from '../subscriptions/catalogue';
 import type { FilterPreviewQuery } from './inputs';
 
@@ -40,23 +43,38 @@ const examples = async (
 };
 
 /**
+ * What is wrong with an event that a filter is to be tried with; null: it is declared, the webhook
+ * asked for it by name, or was sent it, as one for every event is sent undeclared ones.
+ * @param mayRead whether deliveries are looked at
+ */
+export const judgeTriedEvent = async (
+  strapi: Core.Strapi,
+  { id, events }: Pick<ManagedWebhook, 'id' | 'events'>,
+  event: string,
+  mayRead: boolean
+): Promise<Refusal | null> => {
+  if (Object.hasOwn(await declaredEvents(strapi), event)) return null;
+  if (event !== '*' && events.includes(event)) return null;
+  if (mayRead && (await latestBodies(strapi, { webhook: id, event }, 1)).length > 0) return null;
+  return refusal(`unknown event ${event}`, 'events_unknown', { events: event });
+};
+
+/**
  * What a filter would have made of a webhook's latest deliveries and of the examples of its events.
  * Tests are left out. docs/management-api.md#filters.
  * @param input its filter was judged before
  * @param mayRead whether deliveries are looked at: even how many match says what is in them
- * @throws NotFoundError (404) where there is no such webhook
  */
 export const previewFilter = async (
   strapi: Core.Strapi,
-  webhookId: number,
+  { id, events, payload }: Pick<ManagedWebhook, 'id' | 'events' | 'payload'>,
   { filter, event }: FilterPreviewQuery,
   mayRead: boolean
 ): Promise<FilterPreview> => {
-  const { events, payload } = await webhookRow(strapi, webhookId);
   const candidates = [
     // A filter judges the whole data, of which a thin delivery has only ids.
-    ...(payload === 'thin' || !mayRead ? [] : await sent(strapi, webhookId, event)),
-    ...(await examples(strapi, chosenEvents(events), event)),
+    ...(payload === 'thin' || !mayRead ? [] : await sent(strapi, id, event)),
+    ...(await examples(strapi, events, event)),
   ];
   const judged = candidates.map((one) => ({ ...one, matched: matches(filter, one.data) }));
   return {

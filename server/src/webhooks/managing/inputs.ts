@@ -11,7 +11,7 @@ import {
   WEBHOOK_PAYLOADS,
 } from '../../../../shared/contracts/webhooks';
 import { limitQuery, pageQuery } from '../../http/pagination';
-import { labelText } from '../../http/validation';
+import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { parseCursor } from '../rules/log-cursor';
 import { judgeHeaders } from '../rules/own-headers';
 import { EVENT_NAME_MAX } from '../subscriptions/catalogue';
@@ -57,7 +57,7 @@ const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
   }
 });
 
-export const createWebhookInput = z.object({
+export const createWebhookInput = z.strictObject({
   name,
   url,
   events,
@@ -70,7 +70,12 @@ export const createWebhookInput = z.object({
   headers: headers.nullable().default(null),
 });
 
-export const updateWebhookInput = z.object({
+export const updateWebhookInput = z.strictObject({
+  ...readOnlyKeys(
+    ...(['id', 'secret', 'health', 'header_names', 'created_at', 'updated_at'] as const),
+    ...(['disabled_reason', 'disabled_because', 'disabled_at', 'consecutive_failures'] as const),
+    ...(['previous_secret_until', 'answered_since_rotation'] as const)
+  ),
   /** What becomes of the deliveries that wait, where this switches the webhook on. */
   waiting: z.enum(WAITING_CHOICES).optional(),
   name: name.optional(),
@@ -85,16 +90,16 @@ export const updateWebhookInput = z.object({
   headers: headers.nullable().optional(),
 });
 
-export const rotateInput = z.object({
+export const rotateInput = z.strictObject({
   overlap_hours: z.number().min(0).max(LONGEST_OVERLAP).default(0),
 });
 
-export const filterPreviewInput = z.object({
+export const filterPreviewInput = z.strictObject({
   filter,
   event: z.string().min(1).max(EVENT_NAME_MAX).optional(),
 });
 
-export const testInput = z.object({
+export const testInput = z.strictObject({
   /** Sends this event's example instead of a ping. */
   event: z.string().min(1).max(EVENT_NAME_MAX).optional(),
 });
@@ -106,7 +111,7 @@ const SORTED_BY = ['id', 'name', 'url', 'active', 'created_at'] as const;
 
 export const webhooksQuery = z.object({
   ...pageQuery,
-  /** Part of a name or an address, in any case (on SQLite of ASCII letters only). */
+  /** Part of a name or an address, in any case. */
   q: z.string().trim().min(1).max(255).optional(),
   sort: z
     .enum(SORTED_BY.flatMap((column) => [`${column}:asc`, `${column}:desc`] as const))
@@ -157,17 +162,7 @@ const logFilters = {
   q: z.string().trim().min(1).max(255).optional(),
 };
 
-const LARGEST_ID = 2_147_483_647;
-
-/** The id of a row as a query has it; `what` it is of, for the message. */
-const idText = (what: string) =>
-  z
-    .string()
-    .regex(/^[1-9]\d{0,9}$/, { message: `must be the id of ${what}` })
-    .transform(Number)
-    .pipe(z.number().int().max(LARGEST_ID));
-
-/** The same in a body, where it may be a number. */
+/** The id of a row in a body, where it may be a number. */
 const idValue = (what: string) =>
   z
     .union([z.number(), z.string()], { error: `must be the id of ${what}` })
@@ -227,10 +222,13 @@ const recoveryFilter = z.strictObject({
     .optional(),
 });
 
-export const recoveryPreviewInput = z.object({ filter: recoveryFilter });
+export const recoveryPreviewInput = z.strictObject({ filter: recoveryFilter });
 
 export const recoveryInput = z
-  .object({ filter: recoveryFilter.optional(), preview_id: z.string().min(1).max(255).optional() })
+  .strictObject({
+    filter: recoveryFilter.optional(),
+    preview_id: z.string().min(1).max(255).optional(),
+  })
   .superRefine(({ filter: given, preview_id: preview }, ctx) => {
     if ((given === undefined) !== (preview === undefined)) return;
     const message =
@@ -241,7 +239,12 @@ export const recoveryInput = z
   });
 
 export const replayInput = z
-  .object({ from: time, to: time, events: events.optional(), dry_run: z.boolean().default(false) })
+  .strictObject({
+    from: time,
+    to: time,
+    events: events.optional(),
+    dry_run: z.boolean().default(false),
+  })
   .superRefine(({ from, to }, ctx) => {
     if (Date.parse(from) < Date.parse(to)) return;
     ctx.addIssue({

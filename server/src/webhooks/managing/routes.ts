@@ -3,6 +3,7 @@ import type { AdminAction } from '../../../../shared/contracts/permissions';
 import { adminPolicies } from '../../access/admin-policies';
 import { requireModule } from '../../modules';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
+import { jsonBody, queryOf } from '../../http/guarded-route';
 import {
   causesQuery,
   createWebhookInput,
@@ -38,7 +39,6 @@ import {
 } from './outputs';
 
 const idParam = { id: z.string().regex(/^[1-9]\d*$/) };
-const json = (schema: z.ZodType) => ({ body: { 'application/json': schema } });
 
 /** The table of docs/contract-webhooks.md#management-routes; each route's `request` and `response` document it. */
 const table: Omit<RouteConfig, 'config'>[] = [
@@ -46,14 +46,14 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'GET',
     path: '/webhooks',
     handler: 'webhooks.find',
-    request: { query: webhooksQuery.shape },
+    request: queryOf(webhooksQuery),
     response: pageOf(webhookOutput),
   },
   {
     method: 'POST',
     path: '/webhooks',
     handler: 'webhooks.create',
-    request: json(createWebhookInput),
+    request: jsonBody(createWebhookInput),
     response: webhookWithSecretOutput,
   },
   // These before `/webhooks/:id`, which would take "events" for an id.
@@ -67,7 +67,7 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'GET',
     path: '/webhooks/journal',
     handler: 'journal.find',
-    request: { query: journalQuery.shape },
+    request: queryOf(journalQuery),
     response: journalOutput,
   },
   {
@@ -81,7 +81,7 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method,
     path: '/webhooks/:id',
     handler: 'webhooks.update',
-    request: { params: idParam, ...json(updateWebhookInput) },
+    request: { params: idParam, ...jsonBody(updateWebhookInput) },
     response: webhookOutput,
   })),
   {
@@ -95,7 +95,7 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'POST',
     path: '/webhooks/:id/test',
     handler: 'webhooks.test',
-    request: { params: idParam, ...json(testInput) },
+    request: { params: idParam, ...jsonBody(testInput) },
     response: testOutput,
   },
   {
@@ -109,21 +109,21 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'POST',
     path: '/webhooks/:id/secret',
     handler: 'webhooks.rotateSecret',
-    request: { params: idParam, ...json(rotateInput) },
+    request: { params: idParam, ...jsonBody(rotateInput) },
     response: secretOutput,
   },
   {
     method: 'POST',
     path: '/webhooks/:id/filter/preview',
     handler: 'webhooks.previewFilter',
-    request: { params: idParam, ...json(filterPreviewInput) },
+    request: { params: idParam, ...jsonBody(filterPreviewInput) },
     response: filterPreviewOutput,
   },
   {
     method: 'POST',
     path: '/webhooks/:id/replay',
     handler: 'webhooks.replay',
-    request: { params: idParam, ...json(replayInput) },
+    request: { params: idParam, ...jsonBody(replayInput) },
     response: replayOutput,
   },
   {
@@ -137,7 +137,7 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'GET',
     path: '/webhook-deliveries',
     handler: 'deliveries.find',
-    request: { query: logQuery.shape },
+    request: queryOf(logQuery),
     response: logOutput,
   },
   // Before `/webhook-deliveries/:id`, which would take "causes" for an id.
@@ -145,7 +145,7 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'GET',
     path: '/webhook-deliveries/causes',
     handler: 'delivery-causes.find',
-    request: { query: causesQuery.shape },
+    request: queryOf(causesQuery),
     response: causesOutput,
   },
   {
@@ -173,21 +173,21 @@ const table: Omit<RouteConfig, 'config'>[] = [
     method: 'GET',
     path: '/webhook-recoveries',
     handler: 'recoveries.find',
-    request: { query: listQuery.shape },
+    request: queryOf(listQuery),
     response: pageOf(recoveryOutput),
   },
   {
     method: 'POST',
     path: '/webhook-recoveries',
     handler: 'recoveries.create',
-    request: json(recoveryInput),
+    request: jsonBody(recoveryInput),
     response: recoveryOutput,
   },
   {
     method: 'POST',
     path: '/webhook-recoveries/preview',
     handler: 'recoveries.preview',
-    request: json(recoveryPreviewInput),
+    request: jsonBody(recoveryPreviewInput),
     response: recoveryPreviewOutput,
   },
   {
@@ -230,6 +230,7 @@ const forAdmin = (route: Omit<RouteConfig, 'config'>): RouteConfig => ({
   method: route.method,
   path: route.path,
   handler: route.handler.replace(/^(webhooks|deliveries|recoveries)\./, '$1-admin.'),
+  request: route.request,
   config: {
     policies: [...adminPolicies(...adminActionsOf(route)), requireModule('webhooks')],
   },

@@ -7,6 +7,7 @@ import type {
   WebhookWithSecret,
 } from '../../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../../database/connection';
+import { whereContains } from '../../database/contains';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
 import { documentsOf } from '../../database/tables/internal-types';
 import { inRetriedTransaction, withTransientRetry } from '../../database/errors/retry';
@@ -63,16 +64,6 @@ export interface WebhooksService {
   rotateSecret(id: number, overlap: RotateSecret): Promise<{ secret: string }>;
 }
 
-/** Those with a text in their name or address, in any case and without wildcards. */
-const found = (query: Knex.QueryBuilder, text: string | undefined): Knex.QueryBuilder => {
-  if (text === undefined) return query;
-  const like = `%${text.replace(/[!%_]/g, '!$&')}%`;
-  return query.where((any) => {
-    for (const column of ['name', 'url'])
-      any.orWhereRaw("LOWER(??) LIKE LOWER(?) ESCAPE '!'", [column, like]);
-  });
-};
-
 /** Without what nobody said. */
 const definedOf = (input: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
@@ -116,7 +107,8 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
       await settleArrivedWebhooks(strapi);
       const executor = await currentExecutor(strapi);
       const [column = 'id', direction] = sort.split(':');
-      const query = found(rows(executor).select('*'), q).orderBy(column, direction);
+      const query = rows(executor).select('*').orderBy(column, direction);
+      if (q !== undefined) whereContains(strapi, query, ['name', 'url'], q);
       if (column !== 'id') query.orderBy('id');
       const { rows: listed, meta } = await readPage<WebhookRow>(executor, query, page);
       const health = await readHealthOf(strapi, listed);

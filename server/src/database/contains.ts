@@ -1,0 +1,29 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { getDialect } from './dialects';
+
+/**
+ * Keeps the rows of a query that have a text in one of these columns, in any case; nothing in the text
+ * is a wildcard. No index serves it: every row that the other conditions leave is looked at.
+ * @param columns  of text
+ */
+export const whereContains = (
+  strapi: Core.Strapi,
+  query: Knex.QueryBuilder,
+  columns: readonly string[],
+  text: string
+): Knex.QueryBuilder => {
+  const { sql, binding } = getDialect(strapi).contains(text);
+  return query.where((any) => {
+    for (const column of columns) any.orWhereRaw(sql, [column, binding]);
+  });
+};
+
+/** What people write between the digits of a phone number. */
+const BETWEEN = [' ', '-', '(', ')', '.', '/', '\u00a0'];
+
+/** A column of phone numbers without what is written between digits: an expression and its bindings. */
+export const writtenDigits = (column: string): { sql: string; bindings: string[] } => ({
+  sql: BETWEEN.reduce((text) => `REPLACE(${text}, ?, '')`, 'CAST(?? AS CHAR(64))'),
+  bindings: [column, ...BETWEEN],
+});
