@@ -137,6 +137,7 @@ describeEach(oneDatabase(), 'the commands webhooks, deliveries and recover', (da
     [['deliveries', '--subject-type', 'car'], /--subject-type /],
     [['recover', '--id', '7', '--id', 'x'], /--id must be the id of a delivery, not "x"$/],
     [['recover', '--detach'], /--detach goes with --yes$/],
+    [['recover', '--webhook', '99'], /there is no webhook 99; see switchboard webhooks$/],
     [['recover', '--unknown'], /--unknown/],
     [['webhooks', 'extra'], /extra/],
   ])(

@@ -58,11 +58,23 @@ const readRoutes = (site: Site): Promise<Route[]> =>
     );
   }) as Promise<Route[]>;
 
-/** Beyond a column of 32 bits, beyond what JavaScript counts, beyond 64 bits, and no ids at all. */
-const NUMBERS = ['2147483648', '9007199254740993', '99999999999999999999', '-1', '1.5'];
-const IDS = [...NUMBERS, 'abc'];
+/** Beyond a column of 32 bits. */
+const BEYOND = '2147483648';
+/** Beyond what JavaScript counts, beyond 64 bits, and no ids at all. */
+const IDS = ['9007199254740993', '99999999999999999999', '-1', '1.5', 'abc'];
 /** As JSON. */
-const BODY_IDS = [...NUMBERS, '"2147483648"', '"abc"', '""', '0'];
+const BODY_IDS = [...IDS.slice(0, -1), `"${BEYOND}"`, '"abc"', '""', '0'];
+
+/** One of these, each in its turn: every place is tried with two, and every one in many places. */
+const inTurn = <T>(values: readonly T[]): (() => T) => {
+  let turn = 0;
+  return () => {
+    turn += 1;
+    return values[turn % values.length] as T;
+  };
+};
+const nextId = inTurn(IDS);
+const nextBodyId = inTurn(BODY_IDS);
 
 /** Numbers of a query that are no ids of rows. */
 const PLACES = new Set(['page', 'per_page', 'limit', 'after']);
@@ -146,27 +158,26 @@ const jsonOf = (route: Route): string | undefined =>
     : JSON.stringify(bodyOf(route) ?? {});
 
 const probesOf = (route: Route): Probe[] => {
+  const body = jsonOf(route);
   const inPath = route.path.includes(':')
     ? [
-        ...IDS.map((id) => ({ id, expected: [400, 404] })),
+        ...[BEYOND, nextId()].map((id) => ({ id, expected: [400, 404] })),
         // Another route may be there.
         { id: '', expected: undefined },
-      ].map(({ id, expected }) => ({
-        ...{ route, path: fill(route, id), body: jsonOf(route), expected },
-      }))
+      ].map(({ id, expected }) => ({ route, path: fill(route, id), body, expected }))
     : [];
   const inQuery = route.query.flatMap(({ name, isNumber }) => {
     const isId = isNumber && !PLACES.has(name) && !route.path.includes(':');
     // A text may be anything; of a place in a list what matters is that it is bounded.
-    return (isNumber ? [...IDS, ''] : ['2147483648', '']).map((id) => ({
-      ...{ route, path: `${fill(route, '1')}?${name}=${id}`, body: jsonOf(route) },
+    return [BEYOND, ...(isNumber ? [nextId(), ''] : [])].map((id) => ({
+      ...{ route, path: `${fill(route, '1')}?${name}=${id}`, body },
       ...(isId && { expected: [400] }),
     }));
   });
   const inBody = route.body
     ? uniquePaths(idFieldsOf(route.body)).flatMap((path) => {
         const text = JSON.stringify(withId(bodyOf(route), path));
-        return BODY_IDS.map((id) => ({
+        return [BEYOND, nextBodyId(), nextBodyId()].map((id) => ({
           ...{ route, path: fill(route, '1'), expected: [400, 404] },
           body: text.replace(`"${PLACEHOLDER}"`, id),
         }));
@@ -239,7 +250,7 @@ describeEach(databases(), 'every route', (database) => {
     // A new one needs a body above.
     expect(unlisted.map(({ handler }) => handler)).toEqual([]);
     const probes = routes.filter(({ isOpen }) => !isOpen).flatMap(probesOf);
-    expect(probes.length).toBeGreaterThan(1000);
+    expect(probes.length).toBeGreaterThan(500);
     expect(await sendAll(site, probes)).toEqual([]);
     expect(site.log()).not.toMatch(/\berror\b:/);
   });
@@ -392,7 +403,7 @@ describeEach(databases(), 'every route', (database) => {
         nobody === '%' || nobody === '_' ? ['Ärmel'] : [],
       ]);
     }
-    for (const phone of ['+44 20 7946 0958', '+442079460958', '7946-0958', '020 7946']) {
+    for (const phone of ['+44 20 7946 0958', '0044-20-79460958', '7946-0958', '020 7946']) {
       expect([phone, await found(phone)]).toEqual([phone, ['ADALBERT']]);
     }
     expect(await found('2345 678')).toEqual(['Ärmel']);

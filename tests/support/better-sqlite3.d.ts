@@ -3,7 +3,7 @@ declare module 'better-sqlite3' {
   export default class Database {
     constructor(file: string, options?: { readonly?: boolean });
     prepare(statement: string): {
-      all(): Record<string, unknown>[];
+      all(...values: unknown[]): Record<string, unknown>[];
       run(...values: unknown[]): { changes: number };
     };
     exec(statements: string): void;

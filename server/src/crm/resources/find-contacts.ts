@@ -18,7 +18,8 @@ const LEAST_DIGITS = 3;
 /** What a phone number has in it however it begins; null for what is none. */
 const phoneDigits = (text: string, country: string | undefined): string | null => {
   if (!PHONE.test(text)) return null;
-  const parsed = parsePhoneNumberFromString(text, country as CountryCode | undefined);
+  const international = text.replace(/^00/, '+');
+  const parsed = parsePhoneNumberFromString(international, country as CountryCode | undefined);
   const digits = parsed?.isValid()
     ? parsed.nationalNumber
     : text.replace(/\D/g, '').replace(/^0+/, '');
