@@ -132,6 +132,8 @@ export const fieldError = (path: string, wrong: string | Refusal): errors.Valida
 export const readOnly = z
   .unknown()
   .transform(() => undefined)
+  // A type after the transform, so that the host's OpenAPI document can name it.
+  .pipe(z.unknown() as unknown as z.ZodType<undefined, undefined>)
   .optional()
   .meta({ readOnly: true });
 
