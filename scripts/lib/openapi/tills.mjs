@@ -6,7 +6,8 @@ const integer = { type: 'integer' };
 const minorSum = {
   type: ['integer', 'string'],
   pattern: '^-?[0-9]+$',
-  description: 'Digits as a string where they are more than a JSON number holds exactly (2^53 − 1).',
+  description:
+    'Digits as a string where they are more than a JSON number holds exactly (2^53 − 1).',
 };
 const orNull = (schema) => ({ ...schema, type: [schema.type, 'null'] });
 const list = (items) => ({ type: 'array', items });
