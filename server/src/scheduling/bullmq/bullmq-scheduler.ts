@@ -73,11 +73,12 @@ export const createBullmqScheduler = ({
   /** When each thing was said last, on a clock that only goes forward. */
   const saidAt = new Map<string, number>();
 
-  const warn = (what: string, message: string): void => {
+  const warn = (name: string, what: 'left over' | 'paused', message: string): void => {
     const now = performance.now();
-    if (now - (saidAt.get(what) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
-    saidAt.set(what, now);
-    log.warn(message);
+    const said = `${name} ${what}`;
+    if (now - (saidAt.get(said) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
+    saidAt.set(said, now);
+    log.warn(`${name}: ${message}`);
   };
 
   const queueOf = (kind: string): KnownQueue => {
@@ -163,8 +164,9 @@ export const createBullmqScheduler = ({
         for (const group of await leftOver.among(due)) {
           const key = await leftOver.remove(group);
           warn(
-            `${kind} left over`,
-            `${kind}: the ticket ${key} was left over on Redis, so nobody was told of the work that it stands for. It was removed, and this process does that work now. Delete no single keys in a dashboard, and set maxmemory-policy to noeviction, so that Redis deletes none.`
+            kind,
+            'left over',
+            `the ticket ${key} was left over on Redis, so nobody was told of the work that it stands for. It was removed, and this process does that work now. Delete no single keys in a dashboard, and set maxmemory-policy to noeviction, so that Redis deletes none.`
           );
           turns.begin(group);
         }
@@ -186,8 +188,9 @@ export const createBullmqScheduler = ({
           if (!link.isThere()) return handler.work(groups);
           if (paused) {
             warn(
-              `${kind} paused`,
-              `${kind}: the queue ${queue.name} on Redis is paused. This process works on without it, from the database. Resume the queue where it was paused, for example in a dashboard.`
+              kind,
+              'paused',
+              `the queue ${queue.name} on Redis is paused. This process works on without it, from the database. Resume the queue where it was paused, for example in a dashboard.`
             );
           }
           const ticketed = groups.filter((group) => turns.found(group));
