@@ -9,6 +9,9 @@ const EVERY_MS = 1000;
 /** Tickets that are looked at together: those of the groups that wait longest. */
 const LOOKED_AT_ONCE = 200;
 
+/** States of a ticket that is given to a node in its turn. */
+const IN_LINE: ReadonlySet<string> = new Set(['waiting', 'prioritized']);
+
 interface Seen {
   /** When this very ticket was first seen in nobody's hands, on a clock that only goes forward. */
   since: number;
@@ -18,7 +21,8 @@ interface Seen {
 export interface LeftOverTickets {
   /**
    * Of groups that are due and have no turn here, those whose ticket nobody gets: BullMQ writes no second
-   * one while its key is there. A node that dies leaves its tickets for a shorter time than that.
+   * one while its key is there. A node that dies leaves its tickets for a shorter time than that. One that
+   * waits in its queue is given to whoever is free next, be that in a minute.
    */
   among(groups: readonly number[]): Promise<number[]>;
   /** Whether there are tickets that nobody has, and that may turn out to be left over. */
@@ -30,7 +34,7 @@ export interface LeftOverTickets {
 /** Finds tickets that are neither given to anybody nor gone, whatever left them there. */
 export const createLeftOverTickets = (
   kind: string,
-  queue: Pick<Queue, 'toKey' | 'remove'>,
+  queue: Pick<Queue, 'toKey' | 'remove' | 'getJobState'>,
   redis: Pick<Redis, 'pipeline' | 'del'>
 ): LeftOverTickets => {
   let seen = new Map<number, Seen>();
@@ -64,7 +68,7 @@ export const createLeftOverTickets = (
       const tickets = some.length > 0 ? await look(some) : [];
       const before = seen;
       seen = new Map();
-      return some.filter((group, at) => {
+      const idle = some.filter((group, at) => {
         const ticket = tickets[at];
         if (ticket === null || ticket === undefined) return false;
         const known = before.get(group);
@@ -72,6 +76,8 @@ export const createLeftOverTickets = (
         seen.set(group, { since, ticket });
         return now - since >= LEFT_OVER_MS;
       });
+      const states = await Promise.all(idle.map((group) => queue.getJobState(idOf(group))));
+      return idle.filter((_group, at) => !IN_LINE.has(String(states[at])));
     },
 
     isWatching: () => seen.size > 0,
