@@ -293,6 +293,15 @@ describeEach(databases(), 'every route', (database) => {
       expect(await refusedFields('PUT', one, { ...answered, no_such: 1 })).toEqual(['no_such']);
       const back = await site.request('PUT', one, { body: answered });
       expect([list, back.status]).toEqual([list, 200]);
+      if (list.endsWith('/webhooks')) {
+        const copy = await site.request('POST', list, { body: answered });
+        const { id, secret } = copy.body.data ?? copy.body;
+        expect([copy.status, id === answered.id, secret === answered.secret]).toEqual([
+          201,
+          false,
+          false,
+        ]);
+      }
       const { updated_at: _at, dates: _dates, ...same } = answered;
       const after = (await site.request('GET', one)).body;
       expect(after.data ?? after).toMatchObject(same);

@@ -57,7 +57,15 @@ const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
   }
 });
 
+/** What an answer says of a webhook beside what may be written: it may be sent back, or copied. */
+const ofAnswers = readOnlyKeys(
+  ...(['id', 'secret', 'health', 'header_names', 'created_at', 'updated_at'] as const),
+  ...(['disabled_reason', 'disabled_because', 'disabled_at', 'consecutive_failures'] as const),
+  ...(['previous_secret_until', 'answered_since_rotation'] as const)
+);
+
 export const createWebhookInput = z.strictObject({
+  ...ofAnswers,
   name,
   url,
   events,
@@ -71,11 +79,7 @@ export const createWebhookInput = z.strictObject({
 });
 
 export const updateWebhookInput = z.strictObject({
-  ...readOnlyKeys(
-    ...(['id', 'secret', 'health', 'header_names', 'created_at', 'updated_at'] as const),
-    ...(['disabled_reason', 'disabled_because', 'disabled_at', 'consecutive_failures'] as const),
-    ...(['previous_secret_until', 'answered_since_rotation'] as const)
-  ),
+  ...ofAnswers,
   /** What becomes of the deliveries that wait, where this switches the webhook on. */
   waiting: z.enum(WAITING_CHOICES).optional(),
   name: name.optional(),
