@@ -24,6 +24,25 @@ export const countsFor = (webhook: Known, attempted: Known): boolean =>
   webhook.url === attempted.url &&
   Number(webhook.activation ?? 0) === Number(attempted.activation ?? 0);
 
+/** Those of some attempts that count no more: their webhooks have another address, or were switched on since. */
+export const outdatedOf = async <T extends { webhook: WebhookRow }>(
+  strapi: Core.Strapi,
+  attempts: readonly T[]
+): Promise<ReadonlySet<T>> => {
+  if (attempts.length === 0) return new Set();
+  const ids = [...new Set(attempts.map(({ webhook }) => Number(webhook.id)))];
+  const rows = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+    .select('id', 'url', 'activation')
+    .whereIn('id', ids)) as Pick<WebhookRow, 'id' | 'url' | 'activation'>[];
+  const current = new Map(rows.map((row) => [Number(row.id), row]));
+  return new Set(
+    attempts.filter(({ webhook }) => {
+      const now = current.get(Number(webhook.id));
+      return now !== undefined && !countsFor(now, webhook);
+    })
+  );
+};
+
 /**
  * Locks the webhooks that attempts change, until the transaction ends: those that are named in any case,
  * and those whose attempts all succeeded only where that is news. So nobody changes their addresses or

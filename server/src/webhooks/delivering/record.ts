@@ -24,7 +24,7 @@ import { pauseUntil } from '../rules/retry-after';
 import { afterAttempt, afterPause, type NextState } from '../rules/transition';
 import type { AttemptResult } from './sender';
 import { toWebhook } from '../serialize';
-import { countsFor, lockWebhooks } from './activation';
+import { countsFor, lockWebhooks, outdatedOf } from './activation';
 import { announceDeliveries } from './announce';
 import { pauseWebhooks } from './pauses';
 import { isUnnoted, noteAnsweredRotations } from './rotations';
@@ -52,17 +52,19 @@ const askedUntil = ({ attempt: { answer }, endedAt }: AttemptResult): number | n
 
 const isGone = ({ attempt: { answer } }: AttemptResult): boolean => answer?.status === 410;
 
+/** @param isOutdated what the receiver asks for is nothing that the webhook's address has said */
 const nextState = (
   { lease: { delivery, dueAt: broughtTo }, result }: MadeAttempt,
-  schedule: readonly number[]
+  schedule: readonly number[],
+  isOutdated: boolean
 ): NextState => {
   const { ok, endedAt } = result;
   // A test is never retried, and counts for nothing.
   if (delivery.isTest) return { ...afterAttempt(delivery, ok, [], endedAt), counts: null };
-  const until = askedUntil(result);
+  const until = isOutdated ? null : askedUntil(result);
   const paused = until === null ? null : afterPause(delivery, until, endedAt);
   if (paused) return paused;
-  if (isGone(result)) return afterAttempt(delivery, ok, [], endedAt);
+  if (isGone(result) && !isOutdated) return afterAttempt(delivery, ok, [], endedAt);
   // Somebody made it due before its time: what it has of its schedule stays.
   const isAhead = result.attempt.manual || broughtTo < (delivery.nextAttemptAt ?? 0);
   const dueAt = isAhead ? delivery.nextAttemptAt : null;
@@ -279,13 +281,15 @@ export const recordAttempts = async (
 ): Promise<void> => {
   const { retryScheduleSeconds } = getOptions(strapi).webhooks;
   const { batch, largest } = await statementSize(strapi, await currentExecutor(strapi));
+  const asking = made.filter(({ result }) => isGone(result) || askedUntil(result) !== null);
+  const outdated = await outdatedOf(strapi, asking);
   const slice = createTimeSlice();
   let part: Outcome[] = [];
   let bytes = 0;
   for (const one of made) {
     let outcome: Outcome = {
       made: one,
-      next: nextState(one, retryScheduleSeconds),
+      next: nextState(one, retryScheduleSeconds, outdated.has(one)),
       attempt: one.result.attempt,
     };
     let size = bytesOfAttempt(outcome.attempt);
