@@ -272,11 +272,11 @@ describeEach(oneDatabase(), 'what a receiver asks for', (database) => {
       answer();
       const [delivery] = await waitFor(async () => {
         const listed = await listDeliveries(site, id);
-        return listed[0]?.attempts.length === 1 ? listed : undefined;
+        return listed[0]?.tries === 1 && listed[0].attempts.length === 1 ? listed : undefined;
       });
       expect(delivery?.attempts[0]?.answer?.status).toBe(script.status);
       // It goes on by its schedule, whose first pause is shorter than what the old address asked for.
-      expect(delivery).toMatchObject({ status: 'pending', tries: 1 });
+      expect(delivery?.status).toBe('pending');
       expect(Date.parse(String(delivery?.next_attempt_at))).toBeLessThan(Date.now() + 2 * HOUR_MS);
       expect(await getWebhook(site, id)).toMatchObject({
         ...{ active: true, disabled_reason: null, consecutive_failures: 0 },
