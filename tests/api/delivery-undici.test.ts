@@ -8,7 +8,7 @@ import { BootError } from '../support/site-process';
 import { waitFor } from '../support/wait';
 import { arrivals, countRows, createWebhook, insertDeliveries } from './delivery-support';
 
-const WITHOUT = pathToFileURL(path.join(ROOT, 'tests/support/without-undici.mjs')).href;
+const WITHOUT = pathToFileURL(path.join(ROOT, 'tests/support/without-packages.mjs')).href;
 const COUNT = 300;
 
 describe('a site without the package undici', () => {
@@ -16,7 +16,7 @@ describe('a site without the package undici', () => {
     const boot = startSite({
       accounts: false,
       options: { webhooks: { client: 'undici' } },
-      env: { NODE_OPTIONS: `--import ${WITHOUT}` },
+      env: { NODE_OPTIONS: `--import ${WITHOUT}`, WITHOUT_PACKAGES: 'undici' },
     });
     const error: unknown = await boot.then(
       (site) => site.stop(),
@@ -29,7 +29,7 @@ describe('a site without the package undici', () => {
   it('boots with got', async () => {
     const site = await startSite({
       accounts: false,
-      env: { NODE_OPTIONS: `--import ${WITHOUT}` },
+      env: { NODE_OPTIONS: `--import ${WITHOUT}`, WITHOUT_PACKAGES: 'undici' },
     });
     await site.stop();
   }, 90_000);

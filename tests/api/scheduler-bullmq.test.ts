@@ -18,7 +18,7 @@ import { createTill } from './pos-till';
 import type { HealthReport } from '../../shared/contracts/overview';
 import { runCommand } from '../support/command';
 
-const WITHOUT = pathToFileURL(path.join(ROOT, 'tests/support/without-bullmq.mjs')).href;
+const WITHOUT = pathToFileURL(path.join(ROOT, 'tests/support/without-packages.mjs')).href;
 const AWAY = /Redis at \S+ is away/g;
 const BACK = /Redis at \S+ is back/g;
 const LEFT_OVER = /switchboard deliveries: the ticket \S+ was left over/g;
@@ -58,7 +58,7 @@ describe('a site without the packages', () => {
     const boot = startSite({
       accounts: false,
       options: { scheduler: { engine: 'bullmq' } },
-      env: { NODE_OPTIONS: `--import ${WITHOUT}` },
+      env: { NODE_OPTIONS: `--import ${WITHOUT}`, WITHOUT_PACKAGES: 'bullmq,ioredis' },
     });
     const error: unknown = await boot.then(
       (site) => site.stop(),
@@ -71,7 +71,7 @@ describe('a site without the packages', () => {
   it('boots with the database as its engine', async () => {
     const site = await startSite({
       accounts: false,
-      env: { NODE_OPTIONS: `--import ${WITHOUT}` },
+      env: { NODE_OPTIONS: `--import ${WITHOUT}`, WITHOUT_PACKAGES: 'bullmq,ioredis' },
     });
     await site.stop();
   }, 90_000);
