@@ -127,7 +127,8 @@ describeEach(databases(), 'what was sold', (database) => {
       currency: 'GBP',
       line_items: [{ sku: 'MUG', quantity: 1_000_000_000, unit_price: most }],
     });
-    const range = `from=2026-05-01&to=2026-05-01&connection=${till.id}`;
+    const day = 'from=2026-05-01&to=2026-05-01';
+    const range = `${day}&connection=${till.id}`;
     const gbp = {
       currency: 'GBP',
       sales: { count: 3, total: '18014398509481985' },
@@ -154,7 +155,7 @@ describeEach(databases(), 'what was sold', (database) => {
       '2026-05-01,EUR,2,-18014398509481982,0,0',
       `2026-05-01,GBP,3,18014398509481985,2,${most}`,
     ]);
-    const summary = await admin(site, 'GET', `/connections/${till.id}/summary?${range}`);
+    const summary = await admin(site, 'GET', `/connections/${till.id}/summary?${day}`);
     expect(summary.totals[1].sales.total).toBe('18014398509481985');
     const sums = { sales: { count: 3, total: most }, refunds: { count: 2, total: most } };
     const { body } = await till.send('closing', {

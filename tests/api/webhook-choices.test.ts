@@ -147,9 +147,14 @@ describeEach(oneDatabase(), 'what a webhook’s owner chooses', (database) => {
       ]);
       const made = await request('POST', '/contacts', { email: 'broken-filter@example.test' });
       expect(made.status).toBe(201);
-      await receiver.waitFor(1);
+      // It is switched off, which the other one is told.
+      await receiver.waitFor(2);
       await receiver.settle(300);
-      expect(receiver.requests.map(({ path }) => path)).toEqual(['/fine']);
+      expect(receiver.requests.map(({ path, json }) => [path, json?.event])).toEqual([
+        ['/fine', 'contact.created'],
+        ['/fine', 'webhook.disabled'],
+      ]);
+      expect((await getWebhook(site, id)).active).toBe(false);
     });
   });
 

@@ -58,8 +58,7 @@ const declaration = (kind: RecordKind): EventMap[string] => {
 
 /** docs/tills.md#what-was-sold */
 const MINOR_SUM = {
-  type: ['integer', 'string'],
-  pattern: '^-?[0-9]+$',
+  anyOf: [{ type: 'integer' }, { type: 'string', pattern: '^-?[0-9]+$' }],
   description: 'Digits as a string where they are more than a JSON number holds exactly.',
 };
 
