@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsWith } from './add-rows';
-import { likePattern } from './text-pattern';
+import { containsByLike } from './text-pattern';
 import { sparseColumn } from '../tables/sparse-index';
 import { insertOfValues } from './insert';
 import { countOf, leasedWithin } from './leased-within';
@@ -147,7 +147,7 @@ export const mysql: Dialect = {
     });
   },
 
-  contains: (text) => ({ sql: "LOWER(??) LIKE LOWER(?) ESCAPE '!'", binding: likePattern(text) }),
+  contains: containsByLike,
 
   addRows: addRowsWith({
     alias: '',

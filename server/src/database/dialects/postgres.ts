@@ -10,7 +10,7 @@ import type {
 import { allowedBeside, isFullWith, qualified } from './types';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsOnConflict } from './add-rows';
-import { likePattern } from './text-pattern';
+import { containsByLike } from './text-pattern';
 import { columnTypesOf, insertOfArrays, insertOfValues } from './insert';
 import { updateFromValues } from './update-from-values';
 
@@ -194,7 +194,7 @@ export const postgres: Dialect = {
     return new Set(result.rows.map((row) => Number(row.id)));
   },
 
-  contains: (text) => ({ sql: "LOWER(??) LIKE LOWER(?) ESCAPE '!'", binding: likePattern(text) }),
+  contains: containsByLike,
 
   addRows: addRowsOnConflict,
 };

@@ -1,6 +1,12 @@
 /** For `LIKE … ESCAPE '!'`: `%` and `_` of a text mean themselves. */
 export const likePattern = (text: string): string => `%${text.replace(/[!%_]/g, '!$&')}%`;
 
+/** `contains` of a dialect whose `LOWER` knows the cases of every language. */
+export const containsByLike = (text: string): { sql: string; binding: string } => ({
+  sql: "LOWER(??) LIKE LOWER(?) ESCAPE '!'",
+  binding: likePattern(text),
+});
+
 const isOneCharacter = (text: string): boolean => [...text].length === 1;
 
 /** One character in either case, or one that means something to GLOB, as itself. */
