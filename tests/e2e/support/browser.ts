@@ -26,7 +26,9 @@ export const expectText = (locator: Locator, text: string | RegExp, timeout = PA
   waitFor(
     async () => {
       const found = (await locator.allTextContents()).join('\n');
-      return typeof text === 'string' ? found.includes(text) : text.test(found);
+      const isThere = typeof text === 'string' ? found.includes(text) : text.test(found);
+      if (!isThere) throw new Error(found);
+      return true;
     },
     timeout,
     `the text ${String(text)}`
