@@ -60,12 +60,20 @@ const idsWhere = async (condition: string): Promise<string[]> =>
     )
   ).map(({ document_id: id }) => String(id));
 
+/** Keeps answers back from now on, so that what goes on is still going on when it is looked at. */
+const holdAnswers = (): (() => void) => {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  receiver.respond(() => released.then(() => ({})));
+  return release;
+};
+
 const main = () => page.getByRole('main');
 const progress = () => main().getByRole('group', { name: /^Sending again, number \d+$/ });
 
 beforeAll(async () => {
   receiver = await startReceiver();
-  site = await startPlayground({ timeoutMs: 1000 });
+  site = await startPlayground({ timeoutMs: 60_000 });
   browser = await launchBrowser();
   for (const name of NAMES) webhooks.push(await createWebhook(name));
   await insertFailed(MANY, 'http_503');
@@ -100,8 +108,10 @@ test('10,000 failed deliveries are found, looked at and recovered, though the si
 
   await page.goto(`${PLUGIN}/connections`);
   await receiver.waitFor(2000, 180_000);
+  let release = holdAnswers();
   await page.goto(`${PLUGIN}/deliveries`);
   await expectText(progress(), UNDER_WAY);
+  release();
 
   const seen = receiver.requests.length;
   await receiver.waitFor(seen + 500, 180_000);
@@ -113,9 +123,11 @@ test('10,000 failed deliveries are found, looked at and recovered, though the si
   const underWay = new Set(arrivedBefore.filter((id) => !recorded.has(id)));
   expect(underWay.size).toBeLessThanOrEqual(UNTRIED_AT_MOST);
 
+  release = holdAnswers();
   await site.again();
   await page.goto(`${PLUGIN}/deliveries`);
   await expectText(progress(), UNDER_WAY);
+  release();
   await page.goto(`${PLUGIN}/connections`);
   await receiver.waitFor(MANY, 300_000);
   await page.goto(`${PLUGIN}/deliveries`);
