@@ -1,5 +1,6 @@
 import { describeEach, oneDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
+import { waitFor } from '../support/wait';
 import {
   admin,
   createItem,
@@ -357,6 +358,39 @@ describeEach(oneDatabase(), 'the catalogue of items', (database) => {
       });
       const after = await download(till, meanwhile.cursor);
       expect(after.items).toMatchObject([{ sku: 'SLOW', stock: [{ quantity: 6 }] }]);
+    });
+
+    it('does not miss what is changed and renamed while a page is put together', async () => {
+      const till = await reader(site);
+      const changed = await createItem(site, 'CHANGED', 1);
+      const renamed = await createItem(site, 'NAME-1', 1);
+      const before = await download(till);
+      await site.evaluate(async ({ strapi, state }) => {
+        const { client } = strapi.db.connection;
+        const original = client._query;
+        client._query = async function query(this: unknown, ...args: unknown[]) {
+          const answer = await original.apply(this, args);
+          if (!/switchboard_catalogue\W.*order by/.test((args[1] as { sql: string }).sql))
+            return answer;
+          client._query = original;
+          await new Promise<void>((go) => {
+            state.letPageGo = go;
+            state.pageWaits = true;
+          });
+          return answer;
+        };
+      });
+      const asked = page(till, { cursor: before.cursor });
+      await waitFor(() => site.control('state', { key: 'pageWaits' }));
+      // Each is given its number by another reader.
+      await adjust(changed.id, 1);
+      await download(till, before.cursor);
+      await admin(site, 'PUT', `/items/${renamed.id}`, { sku: 'NAME-2' });
+      await download(till, before.cursor);
+      await site.evaluate(async ({ state }) => state.letPageGo());
+      const first = await asked;
+      const rest = await download(till, first.cursor);
+      expect(skusOf([...first.items, ...rest.items])).toEqual(['CHANGED', 'NAME-1', 'NAME-2']);
     });
   }
 

@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { findProductFacts, type ProductFacts } from '../product-facts';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from '../tables';
@@ -95,16 +96,15 @@ export const readCatalogue = async (
     after.number <= numbered.last &&
     (await wasGiven(strapi, after.number, after.epoch));
   const from = isOurs ? after.number : 0;
-  const found = (await table(strapi, executor, CATALOGUE_TABLE)
-    .select('item_id', 'number')
-    .where('number', '>', from)
-    .orderBy('number')
-    .limit(limit + 1)) as CatalogueRow[];
-  const retired = (await table(strapi, executor, RETIRED_SKUS_TABLE)
-    .select('id', 'sku', 'number')
-    .where('number', '>', from)
-    .orderBy('number')
-    .limit(limit + 1)) as RetiredRow[];
+  // Up to what was given before both are read: else one of them would be ahead of the other.
+  const numbers = (tableName: string): Knex.QueryBuilder =>
+    table(strapi, executor, tableName)
+      .where('number', '>', from)
+      .where('number', '<=', numbered.last)
+      .orderBy('number')
+      .limit(limit + 1);
+  const found = (await numbers(CATALOGUE_TABLE).select('item_id', 'number')) as CatalogueRow[];
+  const retired = (await numbers(RETIRED_SKUS_TABLE).select('id', 'sku', 'number')) as RetiredRow[];
   const changes = [...found, ...retired].sort((a, b) => Number(a.number) - Number(b.number));
   const page = changes.slice(0, limit);
   // Read after the numbers: an item is never older than what its number stands for.
