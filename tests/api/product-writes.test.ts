@@ -212,6 +212,25 @@ describeEach(databases(), 'what a site writes into its own products', (database)
     expect(await productMovements('HAND-2')).toEqual([]);
   });
 
+  it('stays for sale where a mapping is undone that made its item', async () => {
+    const sku = 'MADE-BY-MAPPING';
+    const id = await published(sku, 10);
+    const wrong = await till.sale([[`NOT-${sku}`, 2]]);
+    await settled(site, wrong.body.event_id, 'needs_mapping');
+    const asked = { kind: 'sku', value: `NOT-${sku}`, to: { create: { sku } } };
+    const mapping = await admin(site, 'POST', '/mapping-inbox/resolve', asked, 200);
+    await settled(site, wrong.body.event_id, 'applied');
+    const own = await till.sale([[sku, 1]]);
+    await settled(site, own.body.event_id, 'applied');
+    expect([await levelOf(site, sku), await numbersOf(id)]).toEqual([7, [7, 7]]);
+    await admin(site, 'POST', '/mapping-inbox/undo', { id: mapping.id }, 200);
+    await settled(site, wrong.body.event_id, 'needs_mapping');
+    await settled(site, own.body.event_id, 'applied');
+    await sell(sku);
+    expect([await levelOf(site, sku), await numbersOf(id)]).toEqual([8, [8, 8]]);
+    expect((await rebuild(site)).differences).toEqual([]);
+  });
+
   it('while tills sell for the first time comes to the same, whoever is first', async () => {
     const names = Array.from({ length: 12 }, (_one, at) => `RUSH-${at}`);
     const ids = await Promise.all(names.map((name) => published(name, 100)));

@@ -2,6 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { afterCommit, type Executor, inTransaction, table } from '../../database/connection';
 import { withTransientRetry } from '../../database/errors/retry';
 import { insertRows } from '../../database/insert-rows';
+import { findProducts } from '../../stock/products';
 import { LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
 import { getRecordStore } from '../processing/record-store';
 import {
@@ -43,9 +44,15 @@ const claimRecords = async (
   );
 };
 
+/** Whether the site has a product of its own by an item's SKU: it is for sale without any mapping. */
+const isOfProduct = async (strapi: Core.Strapi, trx: Executor, item: number): Promise<boolean> => {
+  const { sku } = await itemsService(strapi).getItem(item);
+  return (await findProducts(strapi, trx, [sku], [])).length > 0;
+};
+
 /**
  * The mapping holds no more; its records are worked on again. The item that it made or brought back is
- * archived. One that was there before has a history of its own, which stays: of that item only those
+ * archived, unless it is a product's that it made. One that was there before has a history of its own, which stays: of that item only those
  * lines are taken back that the mapping decided.
  * @returns the records that are worked on again
  */
@@ -59,7 +66,7 @@ export const endMapping = async (
     .where({ id })
     .update({ active_digest: null, undone_at: Date.now() });
   const made = row.item_id !== null && row.made_item ? Number(row.item_id) : null;
-  if (row.item_id !== null && (row.made_item || row.revived_item)) {
+  if (row.revived_item || (made !== null && !(await isOfProduct(strapi, trx, made)))) {
     await itemsService(strapi).archiveItem(Number(row.item_id));
   }
   if (made !== null) await claimRecords(strapi, trx, id, made);
