@@ -66,7 +66,7 @@ describe('the bodies in docs/tills.md', () => {
     .filter(({ language, code }) => language === 'json' && code.includes('"external_id"'))
     .map(({ code }) => code);
   const [sale] = codeBlocks(readDocument('docs/tills.md')).flatMap(
-    ({ code }) => /^BODY='(.*)'$/m.exec(code)?.[1] ?? []
+    ({ code }) => /^send sale '(.*)'$/m.exec(code)?.[1] ?? []
   );
   const bodyWith = (part: string): string => {
     const found = samples.filter((code) => code.includes(part) && !code.includes('"event_id"'));

@@ -30,20 +30,19 @@ interface Language {
   name: string;
   probe: [string, ...string[]];
   /** Program and arguments that send `record` as a sale to `url`. */
-  command(url: string, record: string): [string, ...string[]];
+  command(url: string): [string, ...string[]];
 }
 
 const LANGUAGES: Language[] = [
   {
     name: 'curl and openssl',
-    probe: ['bash', '-c', 'curl --version && openssl version'],
-    command: (url, record) => [
-      'bash',
+    probe: ['sh', '-c', 'curl --version && openssl version'],
+    command: (url) => [
+      'sh',
       '-c',
       snippet('sh', 'openssl')
         .replace(/^URL=.*$/m, () => `URL=${url}`)
-        .replace(/^BODY=.*$/m, () => `BODY=$RECORD`),
-      record,
+        .replace(/^send sale .*$/m, () => `send sale "$RECORD"`),
     ],
   },
   {
@@ -136,7 +135,7 @@ describe.each(LANGUAGES)('the $name of docs/tills.md', (language) => {
     async (name) => {
       const record = vectors.vectors.find((vector) => vector.name === name)?.body ?? '';
       expect(record).not.toBe('');
-      const command = language.command(service.url, record);
+      const command = language.command(service.url);
       const result = await run(command, { POS_KEY: KEY, POS_SECRET: SECRET, RECORD: record });
       expect(result).toMatchObject({ code: 0 });
       const sent = service.received.at(-1);
@@ -165,10 +164,7 @@ describe.each(LANGUAGES)('the $name of docs/tills.md', (language) => {
         RECORD: record,
         ...(secret !== undefined && { POS_SECRET: secret }),
       };
-      const result = await run(
-        language.command(service.url, record),
-        given as Record<string, string>
-      );
+      const result = await run(language.command(service.url), given as Record<string, string>);
       expect(result.code).toEqual(expect.any(Number));
       expect(result.code).not.toBe(0);
       expect(service.received).toHaveLength(before);
