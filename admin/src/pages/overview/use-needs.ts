@@ -60,11 +60,12 @@ export const useNeeds = (): Needs => {
     needs: [
       ...off,
       ...needsOfWebhooks(health.data?.webhooks ?? []),
-      ...needsOfQueues(health.data?.paused_queues ?? []),
       ...needsOfTills(tills.data ?? [], {
         needs_mapping: unmapped.data?.meta.pagination.total ?? 0,
         failed: broken.data?.meta.pagination.total ?? 0,
       }),
+      // Last: nothing is lost by them.
+      ...needsOfQueues(health.data?.paused_queues ?? []),
     ].map((need) => allowed(need, can)),
   };
 };

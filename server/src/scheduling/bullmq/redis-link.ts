@@ -29,6 +29,8 @@ const COMMAND_TIMEOUT_MS = 2000;
 const PROBE_EVERY_MS = 1000;
 /** Who has not said by then whether Redis is there does without it for now. */
 const KNOWN_AFTER_MS = 3000;
+/** The wait is counted in steps: a process that is busy while it boots hears late what Redis answered. */
+const STEP_MS = 100;
 
 /**
  * Connects to Redis and watches it. Says once that it is away and once that it is back, however long
@@ -99,7 +101,12 @@ export const connectRedis = (
   };
 
   // One that wants a password, for instance, neither becomes ready nor closes the connection.
-  const waiting = setTimeout(() => state === 'unknown' && change('away'), KNOWN_AFTER_MS);
+  let stepsLeft = KNOWN_AFTER_MS / STEP_MS;
+  const waiting = setInterval(() => {
+    stepsLeft -= 1;
+    if (state === 'unknown' && stepsLeft <= 0) change('away');
+    if (state !== 'unknown') clearInterval(waiting);
+  }, STEP_MS);
   waiting.unref();
 
   commands.on('ready', () => {
@@ -129,7 +136,7 @@ export const connectRedis = (
     close() {
       closed = true;
       clearTimeout(probe);
-      clearTimeout(waiting);
+      clearInterval(waiting);
       commands.disconnect();
       workers.disconnect();
     },
