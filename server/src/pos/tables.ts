@@ -223,7 +223,10 @@ export const posMappingTable: PlainTable = {
 
 /**
  * Which lines a mapping decided, so that it can be undone. `line` is `WHOLE_RECORD` where it decided
- * the record's location, or where it is every line of the item that the mapping made.
+ * the record's location, or where it is every line of the item that the mapping made. Lines of such an
+ * item stay here as its movements stay in the ledger, which do not stand for them: a trial or a record
+ * without a place has none, and one that is applied beside the undoing is found, after a crash too, by
+ * what was written here with it.
  */
 export const posMappedLineTable: PlainTable = {
   tableName: POS_MAPPED_LINES_TABLE,

@@ -9,7 +9,7 @@ import { Pill } from '../../components/pill';
 import { RecordLink } from '../../components/record-link';
 import { RowLink } from '../../components/row-link';
 import { useText } from '../../utils/text';
-import { type Receipt, type ReceiptLine, readReceipt } from './receipt';
+import { comesTo, type Receipt, type ReceiptLine, readReceipt } from './receipt';
 
 interface NumberedLine extends ReceiptLine {
   index: number;
@@ -32,7 +32,7 @@ const LineMark = ({ event, index }: { event: PosEventDetail; index: number }) =>
 const useLineColumns = ({ event, receipt }: LinesProps): Column<NumberedLine>[] => {
   const text = useText();
   const money = useMoney();
-  const currency = receipt.currency ?? event.money?.currency ?? null;
+  const { currency } = comesTo(receipt, event.money);
   const isCount = event.kind === 'inventory';
   const shown = (amount: number | null): string =>
     amount === null || currency === null ? '–' : money(amount, currency);
@@ -134,12 +134,10 @@ const useFacts = ({ event, receipt }: LinesProps): (readonly [string, ReactNode]
   return facts.filter((fact) => fact !== false);
 };
 
-/** What the record comes to: as its till said, else as it counts in the figures. */
 const Total = ({ event, receipt }: LinesProps) => {
   const text = useText();
   const money = useMoney();
-  const currency = receipt.currency ?? event.money?.currency ?? null;
-  const total = receipt.total ?? event.money?.total ?? null;
+  const { currency, total } = comesTo(receipt, event.money);
   if (currency === null || total === null) return null;
   return (
     <Flex justifyContent="flex-end" gap={4}>

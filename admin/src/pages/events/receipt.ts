@@ -1,4 +1,4 @@
-import type { PosEventKind } from '../../../../shared/contracts/pos';
+import type { PosEvent, PosEventKind } from '../../../../shared/contracts/pos';
 
 /** One line of a record, as its till sent it. Money is in minor units. */
 export interface ReceiptLine {
@@ -103,3 +103,12 @@ export const readReceipt = (kind: PosEventKind, body: string): Receipt | null =>
         : [],
   };
 };
+
+/**
+ * What a record comes to: as it counts, else as its till said. A refund counts in the currency of its sale,
+ * whatever its till calls it, and for no sum below nothing.
+ */
+export const comesTo = (
+  receipt: Pick<Receipt, 'currency' | 'total'>,
+  counted: PosEvent['money']
+): Pick<Receipt, 'currency' | 'total'> => counted ?? receipt;

@@ -22,7 +22,8 @@ const endAll = async (
 
 /**
  * Ends what waits for webhooks that are gone: a write that was open when its webhook was deleted queues for
- * it all the same, for its row is not locked by writes. To be called before somebody looks at what waits.
+ * it all the same, for its row is not locked by writes. To be called before somebody looks at what waits. A
+ * clock would leave them waiting in the log until its next turn, for webhooks that nobody can look up.
  */
 export const endLostDeliveries = async (strapi: Core.Strapi): Promise<void> => {
   await endAll(strapi, await getDeliveryStore(strapi).lostWebhooks());
