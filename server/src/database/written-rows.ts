@@ -198,17 +198,26 @@ export const writtenRows = async (
   (await lockWritten(strapi, event)) ??
   lockIds(strapi, event.model.uid, [idNamed(event.params.where) as number]);
 
-/** Locks every row of documents: drafts, published ones, all languages. */
+/**
+ * Locks every row of documents: drafts, published ones, all languages. PostgreSQL locks none that was
+ * inserted while the statement waited, such as the one by which publishing replaces the published one.
+ */
 export const lockVersions = async (
   strapi: Core.Strapi,
   uid: string,
   documentIds: readonly string[]
 ): Promise<void> => {
   if (!locksRows(strapi)) return;
+  const isBlind = strapi.db.dialect.client === 'postgres';
   for (const ids of inChunks(documentIds)) {
-    await inOrder(strapi, uid, { where: { documentId: { $in: ids } } })
-      .forUpdate()
-      .execute();
+    const versions = () => inOrder(strapi, uid, { where: { documentId: { $in: ids } } });
+    for (let attempt = 0; attempt < TRIES; attempt += 1) {
+      const locked = (await versions().forUpdate().execute()) as WrittenRow[];
+      if (!isBlind) break;
+      const known = new Set(locked.map(({ id }) => id));
+      const there = (await versions().execute()) as WrittenRow[];
+      if (there.every(({ id }) => known.has(id))) break;
+    }
   }
 };
 
