@@ -4,13 +4,18 @@ import { readSiteInstance, SITE_TABLE } from '../../database/site-instance';
 import { WORK_KINDS } from '../../overview/work-kinds';
 import { errorText } from '../../runtime/error-text';
 import { installCommand, loadInstalled, versionFault } from '../../runtime/optional-package';
+import {
+  describeMistyped,
+  findMistyped,
+  type KeyScanner,
+} from '../../scheduling/bullmq/mistyped-keys';
 import { pausedField, queueName } from '../../scheduling/bullmq/queue-keys';
 import { type Check, type CheckResult, fail, ok, warn } from '../types';
 
 const ANSWERS_WITHIN_MS = 5000;
 
 /** What is used of the Redis client, which a site installs only where it uses Redis. */
-export interface RedisClient {
+export interface RedisClient extends KeyScanner {
   on(event: 'error', listener: (error: Error) => void): unknown;
   connect(): Promise<unknown>;
   info(section: string): Promise<string>;
@@ -104,21 +109,29 @@ export const askRedis = (
   ask(settings, load, async (client) => judgePolicy(await client.info('memory')));
 
 /**
- * Asks a Redis which of these queues somebody paused.
+ * Asks a Redis which of these queues somebody paused, or wrote something else into.
  * @param settings a URL or connection options
  */
-export const askForPaused = (
+export const askForQueues = (
   settings: unknown,
   prefix: string,
   queues: readonly string[],
   load: () => RedisConstructor = loadClient
 ): Promise<CheckResult> =>
   ask(settings, load, async (client) => {
+    const mistyped = await findMistyped(client, prefix, queues);
+    if (mistyped.length > 0) {
+      return warn(
+        `on Redis something else was written to ${describeMistyped(mistyped)}: no ticket of such a queue can be written, and each process works from the database`,
+        `delete these keys, or let a node that works on them remove them; let no other program write keys that begin with "${prefix}:"`
+      );
+    }
     const paused: string[] = [];
     for (const name of queues) {
       if ((await client.hexists(...pausedField(prefix, name))) === 1) paused.push(name);
     }
-    if (paused.length === 0) return ok('no queue on Redis is paused');
+    if (paused.length === 0)
+      return ok('no queue on Redis is paused, and nobody wrote into their keys');
     return warn(
       `paused on Redis: ${paused.join(', ')}; each process works on without them, from the database`,
       'resume them where they were paused, for example in a dashboard'
@@ -151,6 +164,6 @@ export const queues: Check = {
     const site = engine === 'bullmq' && isThere ? await readSiteInstance(strapi) : null;
     if (site === null || prefix === undefined) return null;
     const names = WORK_KINDS.map((kind) => queueName(kind, site));
-    return askForPaused(settings, prefix, names);
+    return askForQueues(settings, prefix, names);
   },
 };

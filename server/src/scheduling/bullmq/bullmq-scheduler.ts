@@ -8,6 +8,7 @@ import type { GroupHandler, Scheduler, WorkerLog } from '../types';
 import { createGroupTurns, type GroupTurns } from './group-turns';
 import type { BullmqPackages } from './packages';
 import { createLeftOverTickets, LEFT_OVER_MS, type LeftOverTickets } from './left-over-tickets';
+import { describeMistyped, isWrongType, removeMistyped } from './mistyped-keys';
 import { queueName } from './queue-keys';
 import { connectRedis, type LinkLog } from './redis-link';
 import { ANY_GROUP, createTickets, readTicketId, type Ticket, type Tickets } from './tickets';
@@ -32,8 +33,10 @@ const RETRY_MS = 500;
 const EVENTS_KEPT = 100;
 /** Tickets that are handed on again and again are no failure of anybody's. */
 const NEVER_TOO_OFTEN = 1_000_000;
-/** How often it is said that a queue is paused, or that a ticket was left over. */
+/** How often it is said that a queue is paused, that a ticket was left over, or that a key was misused. */
 const WARN_EVERY_MS = 600_000;
+/** Keys that hold something else are looked for no more often than this. */
+const MEND_EVERY_MS = 1000;
 /** A lock that was lost, or a ticket that is gone, is what a flushed Redis looks like: nothing is lost. */
 const LOST_TICKET = /lock|missing key/i;
 
@@ -49,6 +52,10 @@ interface KnownQueue {
   queue: Queue;
   tickets: Tickets;
   leftOver: LeftOverTickets;
+  /** When its keys were looked at last, on a clock that only goes forward. */
+  mendedAt: number;
+  /** Whether there was nothing to remove then. */
+  isUnmended: boolean;
 }
 
 /**
@@ -73,7 +80,7 @@ export const createBullmqScheduler = ({
   /** When each thing was said last, on a clock that only goes forward. */
   const saidAt = new Map<string, number>();
 
-  const warn = (name: string, what: 'left over' | 'paused', message: string): void => {
+  const warn = (name: string, what: 'left over' | 'paused' | 'mistyped', message: string): void => {
     const now = performance.now();
     const said = `${name} ${what}`;
     if (now - (saidAt.get(said) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
@@ -94,12 +101,64 @@ export const createBullmqScheduler = ({
       queue.on('error', () => {});
       known = {
         queue,
-        tickets: createTickets(kind, queue, link.refused),
+        tickets: createTickets(kind, queue, (error, asked) => void refused(kind, error, asked)),
         leftOver: createLeftOverTickets(kind, queue, link.commands),
+        mendedAt: Number.NEGATIVE_INFINITY,
+        isUnmended: false,
       };
       queues.set(kind, known);
     }
     return known;
+  };
+
+  /**
+   * Removes from a queue's keys what somebody else wrote there, which keeps tickets from being written.
+   * @returns whether there was anything
+   */
+  const mend = async (kind: string, cause: unknown): Promise<boolean> => {
+    const known = queueOf(kind);
+    const now = performance.now();
+    if (now - known.mendedAt < MEND_EVERY_MS) return false;
+    known.mendedAt = now;
+    try {
+      const removed = await removeMistyped(link.commands, prefix, known.queue.name);
+      if (removed.length === 0) {
+        // Another node may have removed it; one that stays says so again.
+        if (known.isUnmended)
+          logFault(`${kind}: a ticket could not be written or given out`, cause);
+        known.isUnmended = true;
+        return false;
+      }
+      known.isUnmended = false;
+      warn(
+        kind,
+        'mistyped',
+        `on Redis something else was written to ${describeMistyped(removed)}, so no ticket of this queue could be written or given out. It was removed, and this process did the work from the database meanwhile. Let no other program, and nobody by hand, write keys that begin with "${prefix}:".`
+      );
+      const { turns, loop, handler } = served.get(kind) ?? {};
+      turns?.allGone();
+      if (handler) loop?.announce(handler.now());
+      return true;
+    } catch (error) {
+      link.refused(error);
+      return false;
+    }
+  };
+
+  /** Redis may not have taken tickets: a node that works on their groups does so now, another one asks again. */
+  const refused = async (
+    kind: string,
+    error: unknown,
+    asked: readonly Ticket[] = []
+  ): Promise<void> => {
+    if (!isWrongType(error)) {
+      link.refused(error);
+      return;
+    }
+    const { turns } = served.get(kind) ?? {};
+    if (turns) for (const { group, slot } of asked) if (slot === 0) turns.begin(group);
+    if ((await mend(kind, error)) && !turns)
+      for (const ticket of asked) queueOf(kind).tickets.ask(ticket);
   };
 
   const isPaused = async (kind: string): Promise<boolean> => {
@@ -140,7 +199,8 @@ export const createBullmqScheduler = ({
     worker.on('failed', (job) => gone(job?.id));
     worker.on('error', (error) => {
       turns.allGone();
-      if (link.isThere() && !LOST_TICKET.test(error.message)) {
+      if (isWrongType(error)) void mend(name, error);
+      else if (link.isThere() && !LOST_TICKET.test(error.message)) {
         logFault(`${name}: a ticket could not be worked on`, error);
       }
     });
@@ -172,7 +232,7 @@ export const createBullmqScheduler = ({
         }
         if (leftOver.isWatching()) look(LEFT_OVER_MS);
       } catch (error) {
-        link.refused(error);
+        await refused(kind, error);
       }
     };
     const loop = createLoop(

@@ -35,17 +35,19 @@ export interface Tickets {
 /**
  * Writes tickets of one kind, those that were asked for at the same moment together. A ticket that is
  * there already, waiting or in somebody's hands, stays the only one.
- * @param refused hears why Redis did not take them; what they stand for is in the database
+ * @param refused hears of tickets that Redis may not have taken, and why; what they stand for is in the
+ * database
  */
 export const createTickets = (
   kind: string,
   queue: Pick<Queue, 'addBulk'>,
-  refused: (error: unknown) => void
+  refused: (error: unknown, tickets: readonly Ticket[]) => void
 ): Tickets => {
   let wanted = new Map<string, Ticket>();
 
   const flush = async (): Promise<void> => {
-    const ids = [...wanted.keys()];
+    const asked = wanted;
+    const ids = [...asked.keys()];
     wanted = new Map();
     try {
       for (let start = 0; start < ids.length; start += ADD_AT_ONCE) {
@@ -58,7 +60,7 @@ export const createTickets = (
         );
       }
     } catch (error) {
-      refused(error);
+      refused(error, [...asked.values()]);
     }
   };
 

@@ -1,0 +1,101 @@
+import type { Redis } from 'ioredis';
+import { errorText } from '../../runtime/error-text';
+
+/** What BullMQ keeps a queue in, by the last part of each key. */
+const TYPES: ReadonlyMap<string, string> = new Map([
+  ['meta', 'hash'],
+  ['id', 'string'],
+  ['pc', 'string'],
+  ['limiter', 'string'],
+  ['stalled-check', 'string'],
+  ['wait', 'list'],
+  ['active', 'list'],
+  ['paused', 'list'],
+  ['stalled', 'set'],
+  ['delayed', 'zset'],
+  ['prioritized', 'zset'],
+  ['completed', 'zset'],
+  ['failed', 'zset'],
+  ['waiting-children', 'zset'],
+  ['marker', 'zset'],
+  ['events', 'stream'],
+]);
+
+const TICKET = /^[^:]+:\d+:\d+$/;
+const LOCK = /^[^:]+:\d+:\d+:lock$/;
+
+const expectedType = (part: string): string | undefined => {
+  if (TICKET.test(part)) return 'hash';
+  return LOCK.test(part) ? 'string' : TYPES.get(part);
+};
+
+/** Deletes a key that still has the type that it was found with. */
+const DELETE_AS =
+  "if redis.call('TYPE', KEYS[1]).ok == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+
+const SCANNED_AT_ONCE = '1000';
+
+/** Whether Redis refused something because a key holds a value of another type than it is for. */
+export const isWrongType = (error: unknown): boolean => /\bWRONGTYPE\b/.test(errorText(error));
+
+export interface MistypedKey {
+  key: string;
+  /** What it holds, in Redis's words. */
+  type: string;
+}
+
+/** What is used of a Redis client to find them. */
+export interface KeyScanner {
+  scan(
+    cursor: string,
+    match: 'MATCH',
+    pattern: string,
+    count: 'COUNT',
+    keys: string
+  ): Promise<[cursor: string, keys: string[]]>;
+  type(key: string): Promise<string>;
+}
+
+/**
+ * Keys of queues that hold something of another type than BullMQ keeps there: somebody else wrote them.
+ * Redis refuses each ticket that touches one.
+ * @param queues their names on Redis
+ */
+export const findMistyped = async (
+  redis: KeyScanner,
+  prefix: string,
+  queues: readonly string[]
+): Promise<MistypedKey[]> => {
+  const found: MistypedKey[] = [];
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', `${prefix}:*`, 'COUNT', SCANNED_AT_ONCE);
+    cursor = next;
+    for (const key of new Set(keys)) {
+      const queue = queues.find((name) => key.startsWith(`${prefix}:${name}:`));
+      const expected = queue && expectedType(key.slice(`${prefix}:${queue}:`.length));
+      if (!expected) continue;
+      const type = await redis.type(key);
+      if (type !== expected && type !== 'none') found.push({ key, type });
+    }
+  } while (cursor !== '0');
+  return found;
+};
+
+/** Removes keys of a queue that hold something of another type. @returns those that were removed */
+export const removeMistyped = async (
+  redis: KeyScanner & Pick<Redis, 'eval'>,
+  prefix: string,
+  queue: string
+): Promise<MistypedKey[]> => {
+  const removed: MistypedKey[] = [];
+  for (const mistyped of await findMistyped(redis, prefix, [queue])) {
+    const { key, type } = mistyped;
+    if ((await redis.eval(DELETE_AS, 1, key, type)) === 1) removed.push(mistyped);
+  }
+  return removed;
+};
+
+/** Such keys for a person, each with what it holds. */
+export const describeMistyped = (keys: readonly MistypedKey[]): string =>
+  keys.map(({ key, type }) => `${key} (${type})`).join(', ');
