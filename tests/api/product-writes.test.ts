@@ -97,6 +97,31 @@ describeEach(databases(), 'what a site writes into its own products', (database)
     ]);
   });
 
+  it.each(['publish', 'discardDraft'])(
+    'is kept up in the row that somebody’s %s replaces while a sale waits for it',
+    async (method) => {
+      const sku = `REPLACED-${method}`;
+      const id = await published(sku, 10);
+      await sell(sku);
+      const replacing = site.evaluate(
+        async ({ strapi }, uid, documentId, how) =>
+          strapi.db.transaction(async () => {
+            await strapi.documents(uid)[how]({ documentId });
+            await new Promise((resolve) => setTimeout(resolve, 700));
+          }),
+        PRODUCT,
+        id,
+        method
+      );
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await Promise.all([sell(sku), replacing]);
+      expect([await levelOf(site, sku), await numbersOf(id)]).toEqual([8, [8, 8]]);
+      await sell(sku);
+      expect([await levelOf(site, sku), await numbersOf(id)]).toEqual([7, [7, 7]]);
+      expect(await productMovements(sku)).toEqual([]);
+    }
+  );
+
   it('goes by the host’s own condition, and follows a write that is rolled back in nothing', async () => {
     const [one, two] = [await published('COND-1', 5), await published('COND-2', 5)];
     await sell('COND-1');
