@@ -89,6 +89,8 @@ export const createLoop = (
         if (lookAgain && took > LONG_LOOK_MS) await sleep(Math.min(took, LONGEST_REST_MS));
       } while (lookAgain && !stopped);
     } catch (error) {
+      // The host may have closed the database by then.
+      if (stopped) return;
       logFault(`${name}: looking for work failed`, error);
       sleepUntil(handler.now() + RETRY_AFTER_ERROR_MS);
     } finally {

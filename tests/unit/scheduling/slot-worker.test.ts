@@ -132,6 +132,19 @@ describe('waking', () => {
     expect(queue.calls.dueTimes).toBe(1);
   });
 
+  it('fails without a word once the worker is to stop', async () => {
+    const queue = createMemoryStore();
+    const { worker, errors } = start(queue);
+    let fail = (_error: Error): void => {};
+    queue.dueTimes = () => new Promise((_resolve, reject) => (fail = reject));
+    worker.wake();
+    await sleep(20);
+    await worker.stop();
+    fail(new Error('Unable to acquire a connection'));
+    await sleep(20);
+    expect(errors).toEqual([]);
+  });
+
   it('while it looks makes it look again, so that nothing committed meanwhile is missed', async () => {
     const queue = createMemoryStore();
     const { worker } = start(queue);
