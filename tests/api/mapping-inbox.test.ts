@@ -396,6 +396,23 @@ describeEach(databases(), 'the mapping inbox', (database) => {
     expect((await rebuild(site)).differences).toEqual([]);
   });
 
+  it('maps the location of a connection that was deleted since: its records are there', async () => {
+    await createItem(site, 'GLOBE', 9);
+    const { id: cellar } = await admin(site, 'POST', '/locations', {
+      name: 'Cellar',
+      code: 'cellar',
+    });
+    const gone = await createTill(site, { locations: [{ ref: 'shop', location: 'main' }] });
+    const { body } = await gone.sale([['GLOBE', 2]], { location_ref: 'under' });
+    await settled(site, body.event_id, 'needs_mapping');
+    await admin(site, 'DELETE', `/connections/${gone.id}`, undefined, 204);
+    expect(await rowOf('under')).toMatchObject({ connection: { id: gone.id }, records: 1 });
+    const named = { kind: 'location_ref', value: 'under', connection: gone.id };
+    await resolve({ ...named, to: { location: cellar } });
+    await settled(site, body.event_id, 'applied');
+    expect(await levelOf(site, 'GLOBE', 'cellar')).toBe(-2);
+  });
+
   it('judges counts by the location that a reference is mapped to', async () => {
     const yard = await admin(site, 'POST', '/locations', { name: 'Yard', code: 'yard' });
     for (const sku of ['VASE', 'BOWL']) await createItem(site, sku, 9);

@@ -6,7 +6,7 @@ jest.setTimeout(240_000);
 
 /** Stands for products with drafts and languages: `headline` is the SKU, `rank` the stock. */
 const PRODUCT = 'api::story.story';
-const STOCK = { contentType: PRODUCT, sku: 'headline', quantity: 'rank' };
+const STOCK = { contentType: PRODUCT, sku: 'headline', quantity: 'rank', name: 'teaser' };
 const OPTIONS = { pos: { ratePerMinute: 1_000_000 }, stock: STOCK };
 
 interface Row {
@@ -172,6 +172,31 @@ describeEach(databases(), 'what a site writes into its own products', (database)
     await documents('update', { documentId: id, data: { teaser: 'Not of the stock' } });
     await query('update', { where: { documentId: id }, data: { rank: null } });
     expect([await levelOf(site, 'WORDS'), await numbersOf(id)]).toEqual([3, [3, 3]]);
+  });
+
+  it('is called what its version in the default language is called, whichever is published last', async () => {
+    await site.evaluate(({ strapi }) =>
+      strapi.plugin('i18n').service('locales').create({ code: 'fr', name: 'French' })
+    );
+    const reader = await createTill(site, { scopes: ['stock:read'] });
+    const told = async () =>
+      (await reader.send('catalogue', {})).body.items
+        .filter(({ sku }: { sku: string }) => sku.startsWith('SPEECH'))
+        .map(({ sku, name, deleted }: Record<string, unknown>) => [sku, name, deleted]);
+    const id = await published('SPEECH', 4);
+    const write = (locale: string, data: object) =>
+      documents('update', { documentId: id, locale, data, status: 'published' });
+    await write('en', { teaser: 'Lamp' });
+    await sell('SPEECH');
+    await write('fr', { headline: 'SPEECH-FR', teaser: 'Lampe', rank: 3 });
+    await write('en', { teaser: 'Big lamp' });
+    expect(await told()).toEqual([['SPEECH', 'Big lamp', false]]);
+    await sell('SPEECH');
+    await write('fr', { headline: 'SPEECH', teaser: 'Grande lampe' });
+    await write('en', { teaser: 'Large lamp' });
+    expect(await told()).toEqual([['SPEECH', 'Large lamp', false]]);
+    await sell('SPEECH');
+    expect([await levelOf(site, 'SPEECH'), await numbersOf(id)]).toEqual([1, [1, 1, 1, 1]]);
   });
 
   it('of an archived item is there when it is brought back', async () => {

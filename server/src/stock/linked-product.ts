@@ -16,10 +16,12 @@ export const linkedProduct = async (
   if (!mapping) return null;
   if (possibleSkus(strapi, [sku]).length === 0) return null;
   const { contentType, sku: field, name } = mapping;
+  const uid = contentType as UID.ContentType;
   const entries = (await strapi.db
-    .query(contentType as UID.ContentType)
+    .query(uid)
     .findMany({ where: { [field]: sku } })) as ProductEntry[];
-  const [product] = entries.filter((entry) => String(entry[field]) === sku).sort(byWeight);
+  const named = entries.filter((entry) => String(entry[field]) === sku);
+  const [product] = await byWeight(strapi, uid, named);
   if (!product) return null;
   const label = name === undefined ? null : product[name];
   return {

@@ -1,6 +1,7 @@
 import type { Core, UID } from '@strapi/strapi';
 import { minorDigits } from '../../../shared/currencies';
 import { getOptions } from '../config';
+import { defaultLocale, isLocalized } from '../database/default-locale';
 import { possibleSkus } from './products';
 
 /** What the site's own product type says of an item. */
@@ -40,9 +41,20 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
   return Number.isSafeInteger(minor) ? minor : null;
 };
 
-/** One product has an entry for each draft and locale: the published one counts, then the oldest. */
-export const byWeight = (a: ProductEntry, b: ProductEntry): number =>
-  Number(Boolean(b.publishedAt)) - Number(Boolean(a.publishedAt)) || Number(a.id) - Number(b.id);
+/**
+ * Puts those first that count: one product has an entry for each draft and language. That in the default
+ * language counts, the published one of it, then the oldest.
+ */
+export const byWeight = async (
+  strapi: Core.Strapi,
+  uid: UID.ContentType,
+  entries: readonly ProductEntry[]
+): Promise<ProductEntry[]> => {
+  const locale = isLocalized(strapi, uid) ? await defaultLocale(strapi) : null;
+  const weightOf = (entry: ProductEntry): number =>
+    2 * Number(entry.locale === locale) + Number(Boolean(entry.publishedAt));
+  return [...entries].sort((a, b) => weightOf(b) - weightOf(a) || Number(a.id) - Number(b.id));
+};
 
 const CHUNK = 500;
 
@@ -55,7 +67,8 @@ export const findProductFacts = async (
   const mapping = getOptions(strapi).stock;
   if (!mapping || (mapping.name === undefined && mapping.price === undefined)) return facts;
   const { contentType, sku: skuField, name, price, currency } = mapping;
-  const { attributes } = strapi.contentTypes[contentType as UID.ContentType] ?? { attributes: {} };
+  const uid = contentType as UID.ContentType;
+  const { attributes } = strapi.contentTypes[uid] ?? { attributes: {} };
   const currencyOf = (entry: ProductEntry): string | null => {
     if (currency === undefined) return null;
     const value = currency in attributes ? entry[currency] : currency;
@@ -73,10 +86,10 @@ export const findProductFacts = async (
   };
   const held = possibleSkus(strapi, skus);
   for (let start = 0; start < held.length; start += CHUNK) {
-    const entries = (await strapi.db.query(contentType as UID.ContentType).findMany({
+    const entries = (await strapi.db.query(uid).findMany({
       where: { [skuField]: { $in: held.slice(start, start + CHUNK) } },
     })) as ProductEntry[];
-    for (const entry of entries.sort(byWeight)) {
+    for (const entry of await byWeight(strapi, uid, entries)) {
       const sku = String(entry[skuField]);
       if (!facts.has(sku)) facts.set(sku, factsOf(entry));
     }

@@ -1,11 +1,13 @@
 import type { Core, UID } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
+import { defaultLocale, isLocalized } from '../database/default-locale';
 import { inChunks } from '../database/matching-documents';
 
 /**
  * The site's own products, as the `stock` option maps them. A product is a document: its draft, its
- * published version and its languages are rows of one, and count as what the published one says.
+ * published version and its languages are rows of one, and count as what the published one in
+ * the default language says.
  */
 
 export interface ProductMapping {
@@ -28,6 +30,8 @@ export interface ProductRow {
   id: number;
   document: string;
   isPublished: boolean;
+  /** In the site's default language, or its type has none. */
+  isDefault: boolean;
   sku: string | null;
   gtin: string | null;
   /** null where it says none, or the option names no attribute. */
@@ -147,6 +151,7 @@ export const readProductRows = async (
     named(mapping.quantity),
   ] as const;
   const drafts = hasDrafts(strapi, mapping.contentType);
+  const locale = isLocalized(strapi, mapping.contentType) ? await defaultLocale(strapi) : null;
   const rows: ProductRow[] = [];
   for (const some of inChunks([...new Set(documents)])) {
     const query = table(strapi, executor, tableName).select('id', 'document_id').orderBy('id');
@@ -163,12 +168,14 @@ export const readProductRows = async (
     } else query.whereIn('document_id', some);
     for (const column of [sku, gtin, quantity]) if (column !== null) query.select(column);
     if (drafts) query.select('published_at');
+    if (locale !== null) query.select('locale');
     const found = (await (lock ? query.forUpdate() : query)) as Record<string, unknown>[];
     for (const row of found) {
       rows.push({
         id: Number(row.id),
         document: String(row.document_id),
         isPublished: !drafts || (row.published_at ?? null) !== null,
+        isDefault: locale === null || row.locale === locale,
         sku: sku === null ? null : text(row[sku]),
         gtin: gtin === null ? null : text(row[gtin]),
         quantity: quantity === null ? null : numberOrNull(row[quantity]),
@@ -178,7 +185,10 @@ export const readProductRows = async (
   return rows;
 };
 
-/** Products of rows: the published row says what a document is, then the oldest. */
+/**
+ * Products of rows: the row in the default language says what a document is, the published one of it, then
+ * the oldest.
+ */
 export const productsOf = (rows: readonly ProductRow[]): Map<string, Product> => {
   const documents = new Map<string, ProductRow[]>();
   for (const row of rows) {
@@ -186,7 +196,12 @@ export const productsOf = (rows: readonly ProductRow[]): Map<string, Product> =>
   }
   const products = new Map<string, Product>();
   for (const [document, own] of documents) {
-    own.sort((a, b) => Number(b.isPublished) - Number(a.isPublished) || a.id - b.id);
+    own.sort(
+      (a, b) =>
+        Number(b.isDefault) - Number(a.isDefault) ||
+        Number(b.isPublished) - Number(a.isPublished) ||
+        a.id - b.id
+    );
     const [head] = own;
     if (!head?.sku) continue;
     const { sku, gtin } = head;

@@ -62,10 +62,10 @@ export const createMappingInboxService = ({
     return { records: Number(row?.records ?? 0), pieces: Number(row?.pieces ?? 0) };
   };
 
+  /** One that was deleted, too: its records still wait. */
   const connectionOf = async (executor: Executor, id: number): Promise<void> => {
     const row = (await table(strapi, executor, CONNECTIONS_TABLE)
       .where({ id })
-      .whereNull('deleted_at')
       .forUpdate()
       .first()) as ConnectionRow | undefined;
     if (!row)

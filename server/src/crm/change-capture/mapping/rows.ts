@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { defaultLocale } from '../../../database/default-locale';
 import type { Where } from '../../../database/matching-documents';
 import { readNewest } from '../../../database/transactions';
 import type { Entry } from './mapping';
@@ -49,13 +50,6 @@ const populateFor = (strapi: Core.Strapi, watched: WatchedSource, reading: Readi
     populate[tags] = { select: ['id', 'documentId', ...attributes] };
   }
   return populate;
-};
-
-const defaultLocale = async (strapi: Core.Strapi): Promise<string> => {
-  const locales = strapi.plugin('i18n').service('locales') as {
-    getDefaultLocale(): Promise<string>;
-  };
-  return locales.getDefaultLocale();
 };
 
 /** The row that counts of a document: the published one, in the site's default language. */

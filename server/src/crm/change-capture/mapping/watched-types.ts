@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { isLocalized } from '../../../database/default-locale';
 import { eventsOfKind, KIND_RULES } from '../../rules';
 import type { Form } from '../../forms/resolve-form';
 import type { AttributeShape, MappedField, Source } from './mapping';
@@ -61,7 +62,6 @@ interface RelationShape extends AttributeShape {
 interface TypeSchema {
   attributes: Record<string, RelationShape>;
   options?: { draftAndPublish?: boolean };
-  pluginOptions?: { i18n?: { localized?: boolean } };
 }
 
 const schemaOf = (strapi: Core.Strapi, uid: string): TypeSchema =>
@@ -72,10 +72,9 @@ const rowFeatures = (
   strapi: Core.Strapi,
   uid: string
 ): Pick<WatchedSource, 'draftAndPublish' | 'localized'> => {
-  const { options, pluginOptions } = schemaOf(strapi, uid);
   return {
-    draftAndPublish: options?.draftAndPublish === true,
-    localized: pluginOptions?.i18n?.localized === true && Boolean(strapi.plugins.i18n),
+    draftAndPublish: schemaOf(strapi, uid).options?.draftAndPublish === true,
+    localized: isLocalized(strapi, uid),
   };
 };
 
