@@ -52,8 +52,8 @@ const isOfProduct = async (strapi: Core.Strapi, trx: Executor, item: number): Pr
 
 /**
  * The mapping holds no more; its records are worked on again. The item that it made or brought back is
- * archived, unless it is a product's that it made. One that was there before has a history of its own, which stays: of that item only those
- * lines are taken back that the mapping decided.
+ * archived, unless it is a product's that it made. One that was there before has a history of its own,
+ * which stays: of that item only those lines are taken back that the mapping decided.
  * @returns the records that are worked on again
  */
 export const endMapping = async (

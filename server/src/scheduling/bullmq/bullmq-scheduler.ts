@@ -115,8 +115,8 @@ export const createBullmqScheduler = ({
    * Removes from a queue's keys what somebody else wrote there, which keeps tickets from being written.
    * @returns whether there was anything
    */
-  const mend = async (kind: string, cause: unknown): Promise<boolean> => {
-    const known = queueOf(kind);
+  const mend = async (name: string, cause: unknown): Promise<boolean> => {
+    const known = queueOf(name);
     const now = performance.now();
     if (now - known.mendedAt < MEND_EVERY_MS) return false;
     known.mendedAt = now;
@@ -125,17 +125,17 @@ export const createBullmqScheduler = ({
       if (removed.length === 0) {
         // Another node may have removed it; one that stays says so again.
         if (known.isUnmended)
-          logFault(`${kind}: a ticket could not be written or given out`, cause);
+          logFault(`${name}: a ticket could not be written or given out`, cause);
         known.isUnmended = true;
         return false;
       }
       known.isUnmended = false;
       warn(
-        kind,
+        name,
         'mistyped',
         `on Redis something else was written to ${describeMistyped(removed)}, so no ticket of this queue could be written or given out. It was removed, and this process did the work from the database meanwhile. Let no other program, and nobody by hand, write keys that begin with "${prefix}:".`
       );
-      const { turns, loop, handler } = served.get(kind) ?? {};
+      const { turns, loop, handler } = served.get(name) ?? {};
       turns?.allGone();
       if (handler) loop?.announce(handler.now());
       return true;
