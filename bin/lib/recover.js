@@ -7,8 +7,8 @@ const { withSite } = require('./site');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard recover [filters] [--yes] [--detach] [--json]
 
-Sends failed deliveries again: those that are failing or failed and that the filters leave, the oldest
-first, with the same ids and bytes. Without --yes it only says which those are.
+Sends failing and failed deliveries again, those that match the filters, the oldest first, with the same
+ids and bytes. Without --yes it only lists them.
 
 ${logUsage}
   --id ID              this delivery, by either of its ids; may be given up to 500 times
@@ -16,11 +16,10 @@ ${logUsage}
   --detach             with --yes: do not wait; the site's processes do it
   --json               print the preview, or with --yes the recovery, as the routes answer them
 
-While it waits it sends, too, so that it ends on a site that does not run. A recovery that is
-interrupted goes on in the site's processes. At the end it says why what failed did; with --json on
-standard error.
+While it waits, it also sends, so it works on a site that does not run. If you interrupt it, the site's
+processes continue. At the end it says why deliveries failed (with --json, on standard error).
 
-Ends with 0; with 1 where not all were sent; with 2 where it could not run.
+Exit code: 0 if all were sent, 1 if some were not, 2 if it could not run.
 `;
 
 const COMMAND = 'switchboard recover';
@@ -58,7 +57,7 @@ const describePreview = ({ matching, by_webhook: byWebhook, oldest_at: oldest, s
     columns(webhooks),
     'The newest of them:',
     columns(some),
-    'Nothing was sent. With --yes they are.',
+    'Nothing was sent. Run again with --yes to send them.',
   ].join('\n');
 };
 

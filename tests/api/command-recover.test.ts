@@ -77,7 +77,11 @@ describeEach(oneDatabase(), 'the commands webhooks, deliveries and recover', (da
       matching: 120,
       by_webhook: [{ webhook_id: webhook, count: 120 }],
     });
-    expect((await run(...words)).stdout).toMatch(/^120 to send again, the oldest made at /);
+    const text = (await run(...words)).stdout;
+    expect(text).toMatch(/^120 to send again, the oldest made at /);
+    // Ten of them, so that whoever sends them sees what they are.
+    expect(text.match(/^ {2}\S+ +load\.test +- +http_500 +[0-9a-f-]{36}$/gm)).toHaveLength(10);
+    expect(text).toMatch(/\nNothing was sent\. Run again with --yes to send them\.\n$/);
     expect(receiver.requests).toEqual([]);
     const sent = await run(...words, '--yes', '--json');
     expect([sent.code, json<Recovery>(sent.stdout)]).toEqual([
