@@ -61,7 +61,7 @@ describeEach(oneDatabase(), 'switchboard doctor', (database) => {
     expect(checks.deliveries).toMatchObject({
       state: 'warn',
       message: expect.stringContaining('3 waiting, 2 failing'),
-      advice: expect.stringMatching(/mend the receivers/),
+      advice: expect.stringMatching(/fix the receivers/),
     });
     expect(checks.pos_events).toMatchObject({ state: 'ok' });
     expect(checks.clocks).toMatchObject({ state: 'ok', message: expect.stringMatching(/\d+ ms/) });
@@ -127,6 +127,20 @@ describe('switchboard doctor', () => {
     ]);
     expect(complaint).not.toMatch(/^\s+at /m);
   });
+
+  it('tells webhooks of a copied database from those that were switched off', async () => {
+    const body = { name: 'copied', url: 'https://receiver.example', events: ['*'] };
+    await site.request('POST', '/api/fw-crm/v1/webhooks', { body });
+    await site.control('sql', { statement: 'DELETE FROM switchboard_site' });
+    await site.restart({ options: QUIET });
+    const { checks } = await ask(site.env());
+    expect(checks.deliveries).toMatchObject({
+      state: 'warn',
+      message:
+        'deliveries: 0 waiting, 0 failing; 0 webhooks were switched off, 1 more came from another site',
+      advice: 'switch on those that are to send from here',
+    });
+  }, 120_000);
 
   it('ends with 1 without an encryption key', async () => {
     const { code, answer, checks } = await ask({ ...site.env(), ENCRYPTION_KEY: '' });

@@ -218,8 +218,8 @@ test('a test that succeeds while deliveries fail offers to send those now, after
   const received = await sendTest();
   await expectText(received, /3 deliveries that failed wait/);
   await received.getByRole('button', { name: 'Send 3 now' }).click();
-  await expectText(page.getByRole('dialog'), /3 deliveries failed and are sent again/);
-  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click();
+  await expectText(page.getByRole('dialog'), /3 failed deliveries will be sent again/);
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
 });
 
 test('all that failed are sent again after a look at them, and the page tells how far it is', async () => {
@@ -229,7 +229,7 @@ test('all that failed are sent again after a look at them, and the page tells ho
   await open(`deliveries?webhook=${ids.broken}`);
   await page.getByRole('button', { name: 'Send all 3 matching again' }).click();
   const dialog = page.getByRole('dialog');
-  await expectText(dialog, /3 deliveries failed and are sent again[\s\S]*Alan Turing/);
+  await expectText(dialog, /3 failed deliveries will be sent again[\s\S]*Alan Turing/);
   await dialog.getByRole('button', { name: 'Send 3 again' }).click();
   await open('webhooks');
   await open('deliveries');

@@ -97,7 +97,7 @@ test('10,000 failed deliveries are found, looked at and recovered, though the si
   await expectText(main(), '10,000 deliveries');
   await page.getByRole('button', { name: 'Send all 10,000 matching again' }).click();
   const dialog = page.getByRole('dialog');
-  await expectText(dialog, '10,000 deliveries failed and are sent again');
+  await expectText(dialog, '10,000 failed deliveries will be sent again');
   await expectText(
     dialog,
     /First\s*3,334 deliveries[\s\S]*Second\s*3,333 deliveries[\s\S]*Third\s*3,333 deliveries/

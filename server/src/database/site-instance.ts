@@ -24,7 +24,7 @@ const INSTANCE = { name: 'instance' };
 
 /** Why a row that belongs to another instance is off. */
 export const CAME_FROM_ANOTHER_SITE =
-  'It came from another site by an import or a transfer, and waits until its owner switches it on here.';
+  'It came from another site by an import, a transfer or a copied database, and waits until its owner switches it on here.';
 
 /** The instance of this database; null where no site has started on it. For commands that change nothing. */
 export const readSiteInstance = async (strapi: Core.Strapi): Promise<string | null> => {

@@ -88,7 +88,7 @@ export const useLookedAtRecovery = (onStarted?: () => void): LookedAtRecovery =>
           <Modal.Body>{preview && <Preview preview={preview} />}</Modal.Body>
           <Modal.Footer>
             <Button variant="tertiary" onClick={() => setPreview(undefined)}>
-              {text('action.close')}
+              {text('action.cancel')}
             </Button>
             {preview && (
               <Button

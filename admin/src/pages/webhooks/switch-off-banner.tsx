@@ -25,7 +25,7 @@ export const SwitchOffBanner = ({ webhook }: { webhook: ManagedWebhook }) => {
     outcome(done, waiting === 'discard' ? 'banner.discarded' : 'banner.on');
   };
   const { disabled_at: at, disabled_reason: reason } = webhook;
-  const hasFailed = webhook.disabled_because?.code === 'failed_deliveries';
+  const code = webhook.disabled_because?.code;
   const why = say(webhook);
   return (
     <Flex
@@ -44,7 +44,8 @@ export const SwitchOffBanner = ({ webhook }: { webhook: ManagedWebhook }) => {
         </Typography>
         <Typography textColor="neutral800">
           {reason && (at ? text('banner.why', { reason: why, at: absolute(at) }) : `${why}.`)}{' '}
-          {hasFailed && text('banner.mend')} {text('banner.inactive.hint')}
+          {code === 'failed_deliveries' && text('banner.mend')}{' '}
+          {text(code === 'other_site' ? 'banner.elsewhere.hint' : 'banner.inactive.hint')}
         </Typography>
       </Flex>
       {can('webhooks.update') && (

@@ -4,6 +4,7 @@ import { getOptions } from '../../config';
 import { getClock } from '../../database/clock';
 import { currentExecutor, table } from '../../database/connection';
 import { POS_EVENTS_TABLE } from '../../pos/tables';
+import { FROM_ELSEWHERE } from '../../webhooks/rules/disabled-because';
 import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../../webhooks/tables';
 import { type Check, ok, warn } from '../types';
 
@@ -42,21 +43,25 @@ export const deliveries: Check = {
     const pending = () => rows().where({ status: 'pending' }).whereIn('webhook_id', known);
     const waiting = await count(pending().where({ tries: 0 }));
     const failing = await count(pending().where('tries', '>', 0));
-    const off = await count(
+    const off = () =>
       table(strapi, executor, WEBHOOKS_TABLE)
         .where({ active: false })
-        .whereNotNull('disabled_reason')
-    );
+        .whereNotNull('disabled_reason');
+    const elsewhere = await count(off().where('disabled_reason', 'like', `${FROM_ELSEWHERE}%`));
+    const broken = (await count(off())) - elsewhere;
     const late = await lateness(pending().whereIn('webhook_id', served), getClock(strapi).now());
-    const message = `deliveries: ${waiting} waiting, ${failing} failing; ${off} webhooks were switched off${lateText(late)}`;
+    const message = `deliveries: ${waiting} waiting, ${failing} failing; ${broken} webhooks were switched off${elsewhere > 0 ? `, ${elsewhere} more came from another site` : ''}${lateText(late)}`;
     if (late > LATE_MS) {
       return warn(
         message,
         'see to it that a process sends: a node with webhooks.dispatch, or switchboard worker'
       );
     }
-    if (failing > 0 || off > 0) {
-      return warn(message, 'look at the causes in the log of deliveries, and mend the receivers');
+    if (failing > 0 || broken > 0) {
+      return warn(message, 'look at the causes in the log of deliveries, and fix the receivers');
+    }
+    if (elsewhere > 0) {
+      return warn(message, 'switch on those that are to send from here');
     }
     return ok(message);
   },

@@ -32,7 +32,7 @@ const TEXTS: Readonly<Record<FailureCause | OtherCause, string>> = {
   secret_unavailable:
     'The secret or a header of its own can no longer be decrypted because the encryption key of the site has changed. Rotate the secret and give the headers anew.',
   body_missing: 'What was to be sent is gone from the database: somebody has deleted it.',
-  imported: 'An import brought it, and the site that it came from sends it.',
+  imported: 'It came with an import or a copied database. The site that it came from sends it.',
   discarded: 'Whoever switched the webhook on did not want it to be sent any more.',
   skipped: 'Somebody skipped it, so that later ones of its record could be sent.',
   webhook_deleted: 'Its webhook was deleted while the event was written.',

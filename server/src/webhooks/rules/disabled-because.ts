@@ -3,6 +3,9 @@ import type { DisabledBecause } from '../../../../shared/contracts/webhooks';
 /** How the reason begins where a filter may not be used; what is wrong with it follows. */
 export const UNFIT_FILTER = 'Its filter may not be used:';
 
+/** How the reason begins where a webhook or a connection came from another site. */
+export const FROM_ELSEWHERE = 'It came from another site';
+
 /** The sentences that are stored as reasons, those of earlier versions too. */
 const SENTENCES: readonly (readonly [RegExp, (number: number) => DisabledBecause])[] = [
   [
@@ -15,7 +18,7 @@ const SENTENCES: readonly (readonly [RegExp, (number: number) => DisabledBecause
   ],
   [/answered 410/, () => ({ code: 'gone', values: {} })],
   [new RegExp(`^${UNFIT_FILTER}`), () => ({ code: 'filter', values: {} })],
-  [/^It came from another site/, () => ({ code: 'other_site', values: {} })],
+  [new RegExp(`^${FROM_ELSEWHERE}`), () => ({ code: 'other_site', values: {} })],
 ];
 
 /**
