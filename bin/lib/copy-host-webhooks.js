@@ -17,7 +17,8 @@ is true. A webhook none of whose events has one is skipped.
 
   --json   print { "copied", "present", "skipped", "refused", "changes" }
 
-Ends with 0; with 1 where one could not be copied, such as to an address that is refused; with 2 where it could not run.
+Exit code: 0, 1 if one could not be copied, for example because its address is refused, 2 if it could
+not run.
 `;
 
 const described = ({ name, url }) => `${JSON.stringify(name)} ${url}`;

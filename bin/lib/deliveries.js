@@ -16,7 +16,7 @@ ${logUsage}
   --cursor CURSOR      those after a page before
   --json               print { "data", "meta": { "next_cursor", … } }, as GET /webhook-deliveries answers
 
-Ends with 0, or with 2 where it could not run.
+Exit code: 0, or 2 if it could not run.
 `;
 
 const COMMAND = 'switchboard deliveries';

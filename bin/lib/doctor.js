@@ -4,16 +4,16 @@ const { createSilentSite } = require('./site');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard doctor [--json]
 
-Looks at what the plugin needs, and says in one line each what there is and what to do about it:
-the database, the encryption key, NODE_ENV and private addresses, proxies, clocks, tables, waiting and
-failing work, the write-ahead log of SQLite, Redis where it is used, the host's MCP switch. It
-changes nothing.
+Checks what the plugin needs and prints a line for each, with what to do about it: the database, the
+encryption key, NODE_ENV and private addresses, proxies, clocks, tables, waiting and failing work, the
+write-ahead log of SQLite, Redis and its queues if they are used, the host's MCP switch. It changes
+nothing.
 
   --json   print { "ok", "checks": [{ "name", "state", "message", "advice" }] };
            a state is "ok", "warn" or "fail"
 
-Ends with 0 where nothing must be mended (warnings do not count), 1 where something must, 2 where it
-could not run.
+Exit code: 0 if everything is in order (warnings ignored), 1 if something needs fixing, 2 if it could
+not run.
 `;
 
 /** A driver may wait for minutes for a server that does not answer at all. */
@@ -90,7 +90,7 @@ const run = async ({ json = false }, output) => {
 };
 
 module.exports = {
-  summary: 'say whether everything that the plugin needs is in order, and what to do',
+  summary: 'check the installation, and say what to fix',
   usage,
   options: {},
   run,

@@ -6,11 +6,11 @@ const { columns } = require('./columns');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard webhooks [--json]
 
-Lists the webhooks and how they do: id, health, deliveries that wait and that fail, name, address.
+Lists the webhooks and their health: id, health, waiting and failing deliveries, name, address.
 
   --json   print { "data": [webhooks] }, as GET /webhooks answers
 
-Ends with 0, or with 2 where it could not run.
+Exit code: 0, or 2 if it could not run.
 `;
 
 const PER_PAGE = 100;
@@ -44,7 +44,7 @@ const run = ({ json = false }, output) =>
   });
 
 module.exports = {
-  summary: 'list the webhooks and how they do',
+  summary: 'list the webhooks and their health',
   usage,
   options: {},
   run,

@@ -100,7 +100,7 @@ const Content = ({ connection }: { connection: Connection }) => {
                   text('connection.key'),
                   <Flex key="key" gap={1}>
                     <Typography>{key}</Typography>
-                    <Typography textColor="neutral600">
+                    <Typography textColor="neutral600" style={{ whiteSpace: 'nowrap' }}>
                       {text(`connection.mode.${connection.mode}`)}
                     </Typography>
                     <CopyButton

@@ -91,5 +91,5 @@ export const CHANGES: readonly string[] = [
   'Entries are those of the types in sources.entries; drafts are sent where the option says drafts: true.',
   'The header X-Service-Event is in place of X-Strapi-Event; X-Service-Delivery, X-Service-Timestamp, X-Service-Signature, webhook-id, webhook-timestamp and webhook-signature are new.',
   'Each post is signed with the secret of its webhook, which the receiver should verify.',
-  'What is not answered 2xx within 10 seconds comes again, with the same id: what is seen twice is to be done once.',
+  'A delivery not answered with 2xx within 10 seconds is retried with the same id. Ignore ids you have already handled.',
 ];
