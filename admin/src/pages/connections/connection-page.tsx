@@ -98,7 +98,7 @@ const Content = ({ connection }: { connection: Connection }) => {
                 ],
                 [
                   text('connection.key'),
-                  <Flex key="key" gap={1}>
+                  <Flex key="key" gap={1} wrap="wrap">
                     <Typography>{key}</Typography>
                     <Typography textColor="neutral600" style={{ whiteSpace: 'nowrap' }}>
                       {text(`connection.mode.${connection.mode}`)}
