@@ -268,6 +268,27 @@ const follow = (strapi: Core.Strapi, callback: () => unknown): void => {
   });
 };
 
+/** Why no statement of a transaction can succeed any more; null: nothing is known to be wrong. */
+const lossOf = (strapi: Core.Strapi, { lost, fault }: Transaction): Error | null => {
+  if (lost) return lost;
+  // PostgreSQL takes no statement before the transaction goes back to before the error.
+  const isFailed = strapi.db.dialect.client === 'postgres' && isDatabaseError(fault);
+  return isFailed ? new LostTransactionError(fault) : null;
+};
+
+/**
+ * Fails a call of the document service in a transaction that is lost, before the host validates its data:
+ * there yup waits for ever for a look into the database that fails, whose rejection ends the process.
+ */
+const refuseLost = (strapi: Core.Strapi): void => {
+  strapi.documents.use(async (_context, next) => {
+    const transaction = currentTransaction(strapi);
+    const loss = transaction && lossOf(strapi, transaction);
+    if (loss) throw loss;
+    return next();
+  });
+};
+
 /** What the host gives to the work of a transaction, for every part of it. */
 const toolsOf = (strapi: Core.Strapi, { trx, onCommit, onRollback }: HostTools): HostTools => ({
   trx,
@@ -315,6 +336,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
   };
   if (watched.has(db)) return;
   watched.add(db);
+  refuseLost(strapi);
   const open = db.transaction;
   const parts = new WeakMap<Transaction, HostTools>();
   /** The host's own method opens it, with another isolation. */
