@@ -39,7 +39,6 @@ const tracing = (file) => (context) => {
     const { parent } = node;
     if (!parent || !ts.isFunctionLike(parent) || parent.body !== node) return next;
     const name = nameOf(parent);
-    // Before `super()` there is no `this`, but a list that is global can be written to.
     if (name === null) return next;
     const statements = ts.isBlock(next)
       ? next.statements
@@ -48,12 +47,6 @@ const tracing = (file) => (context) => {
   };
   return (sourceFile) => ts.visitNode(sourceFile, visit);
 };
-
-const filesBelow = (folder) =>
-  fs.readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const full = path.join(folder, entry.name);
-    return entry.isDirectory() ? filesBelow(full) : [full];
-  });
 
 const MANIFEST = {
   version: '0.0.0',
@@ -69,9 +62,10 @@ const MANIFEST = {
  */
 export const compileTraced = (source, target) => {
   for (const folder of ['server/src', 'shared']) {
-    for (const full of filesBelow(path.join(source, folder))) {
-      const name = path.relative(source, full);
+    for (const below of fs.readdirSync(path.join(source, folder), { recursive: true })) {
+      const name = path.join(folder, String(below));
       if (!name.endsWith('.ts')) continue;
+      const full = path.join(source, name);
       const { outputText } = ts.transpileModule(fs.readFileSync(full, 'utf8'), {
         fileName: full,
         compilerOptions: {
