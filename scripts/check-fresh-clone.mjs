@@ -62,9 +62,13 @@ const isAnswered = async (url, holds) => {
   return answer?.ok === true && holds(await answer.text());
 };
 
+/** Those that install by themselves, or need nothing that is installed. */
+const WORKS_WITHOUT = /^(start|test(:.+)?|demo:events|prepublishOnly)$/;
+
 /** The commands that install nothing say in one line what to run. */
 const namesTheInstall = () => {
-  for (const name of ['lint', 'typecheck', 'build', 'verify', 'bench', 'docs:build', 'format']) {
+  const { scripts } = JSON.parse(fs.readFileSync(path.join(clone, 'package.json'), 'utf8'));
+  for (const name of Object.keys(scripts).filter((one) => !WORKS_WITHOUT.test(one))) {
     const { status, stderr } = spawnSync('npm', ['run', '--silent', name], {
       cwd: clone,
       encoding: 'utf8',

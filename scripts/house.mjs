@@ -1,8 +1,10 @@
 // npm run house [-- folder]: how large the server is and how it hangs together, beside what it is to be.
-// `folder` is another checkout to look at; `--no-ways` leaves out the two ways, which start a site.
+// `folder` is another checkout to look at; `--no-ways` leaves out the two ways, which start a site;
+// `--list` names the circles and the interfaces. Durations are those of the last whole runs here.
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { EVERYTHING, ON_SQLITE, readDurations } from './lib/durations.mjs';
 import { ROOT } from './lib/paths.mjs';
 import { measureWays, sumOf } from './ways.mjs';
 
@@ -134,6 +136,10 @@ if (!given.includes('--no-ways')) {
     ['the ground of both: files', ground.size, '<= 16']
   );
 }
+const durations = readDurations();
+/** Of this checkout: it is the one whose tests run here. */
+const minutesOf = (run) =>
+  run in durations && source === ROOT ? (durations[run] / 60).toFixed(1) : 'not run here';
 const circles = pairsInCircles();
 const alone = withOneMaker();
 rows.push(
@@ -150,10 +156,12 @@ rows.push(
     'CONTRIBUTING.md, kB',
     (fs.statSync(path.join(source, 'CONTRIBUTING.md')).size / 1000).toFixed(1),
     '<= 10',
-  ]
+  ],
+  [`${ON_SQLITE}, minutes`, minutesOf(ON_SQLITE), '<= 6'],
+  [`${EVERYTHING}, minutes`, minutesOf(EVERYTHING), '<= 25']
 );
 const width = Math.max(...rows.map(([what]) => what.length));
 for (const [what, now, goal] of rows)
-  process.stdout.write(`${what.padEnd(width)}  ${String(now).padStart(7)}  ${goal}\n`);
+  process.stdout.write(`${what.padEnd(width)}  ${String(now).padStart(12)}  ${goal}\n`);
 if (given.includes('--list'))
   process.stdout.write(`\n${circles.join('\n')}\n\n${alone.join('\n')}\n`);

@@ -8,6 +8,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { buildPlaygroundWhenStale } from './lib/admin-build.mjs';
+import { ON_SQLITE, recordDuration } from './lib/durations.mjs';
 import { writeMissingSecrets } from './lib/playground-secrets.mjs';
 import { buildPluginWhenStale, findChromium, installWhatIsMissing } from './lib/prepare.mjs';
 import { ROOT, SCRATCH } from './lib/paths.mjs';
@@ -148,6 +149,7 @@ const countByDatabase = (results) => {
 const duration = (from) => `${Math.round((Date.now() - from) / 1000)} s`;
 
 const main = async () => {
+  const began = Date.now();
   await installWhatIsMissing();
   const needsBuild =
     forwarded.length === 0 ? suites.some((s) => s !== 'unit') : suites.includes('e2e');
@@ -159,6 +161,7 @@ const main = async () => {
 
   const total = { passed: 0, failed: 0 };
   const summary = [];
+  let onServers = 0;
   for (const suite of suites) {
     if (!hasTests(suite)) {
       summary.push(`${suite}: there are no tests in tests/${suite}`);
@@ -186,6 +189,7 @@ const main = async () => {
     );
     if (suite === 'api') {
       const counts = countByDatabase(outcome.results);
+      onServers = counts.postgres + counts.mysql;
       for (const kind of KINDS) {
         const ran = counts[kind] > 0 ? `${counts[kind]} passed` : whyNot(kind);
         summary.push(`  on ${kind}: ${ran}`);
@@ -198,6 +202,8 @@ const main = async () => {
   }
   if (total.failed > 0) process.exitCode = 1;
   fs.writeFileSync(path.join(RESULTS, 'summary.json'), JSON.stringify(total));
+  if (suites === SUITES && forwarded.length === 0 && onServers === 0 && total.failed === 0)
+    recordDuration(ON_SQLITE, (Date.now() - began) / 1000);
   console.log(`\n${summary.join('\n')}\n${total.passed} passed, ${total.failed} failed`);
 };
 
