@@ -34,15 +34,15 @@ const fakeHost = () => {
 const readCatalogue = () =>
   withSources(async (load) => {
     const { strapi, handlers } = fakeHost();
-    const { CRM_EVENTS } = load('./server/src/crm/catalogue/index.js');
+    const { CRM_EVENTS } = load('./server/src/crm/catalogue.js');
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
-    load('./server/src/stock/stock-events.js').declareStockEvents(strapi);
-    load('./server/src/pos/processing/pos-event-publishing.js').declarePosEvents(strapi);
+    load('./server/src/stock/events.js').declareStockEvents(strapi);
+    load('./server/src/pos/processing/events.js').declarePosEvents(strapi);
     const { sampleEvents } = load('./server/src/entries/catalogue/sample.js');
     handlers.push((map) => ({ ...map, ...sampleEvents() }));
-    const { ping, ...events } = await load(
-      './server/src/webhooks/subscriptions/catalogue.js'
-    ).declaredEvents(strapi);
+    const { ping, ...events } = await load('./server/src/webhooks/catalogue.js').declaredEvents(
+      strapi
+    );
     return { ...events, ping };
   });
 

@@ -3,7 +3,7 @@ import type { ContentEvents } from '../../shared/contracts/entries';
 import { access } from './access';
 import { config, getOptions } from './config';
 import { ineffective } from './config/ineffective';
-import { misplaced } from './config/misplaced';
+import { misplaced } from './config/warnings';
 import { keepInternalTables } from './database/tables/internal-tables';
 import { keepColumns } from './database/tables/kept-columns';
 import { crm } from './crm';
@@ -28,7 +28,7 @@ import type { Feature } from './feature';
 import { closeScheduler, prepareScheduler } from './scheduling';
 import { stock } from './stock';
 import { webhooks } from './webhooks';
-import type { EventsService } from './webhooks/publishing/events-service';
+import type { EventsService } from './webhooks/events-service';
 
 const kept: readonly Feature[] = [
   modules,

@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Core } from '@strapi/strapi';
 import { inTransaction, rowsOf } from '../../server/src/database/connection';
 import { getDialect } from '../../server/src/database/dialects';
-import { inRetriedTransaction } from '../../server/src/database/errors/retry';
+import { inRetriedTransaction } from '../../server/src/database/retry';
 import { getRecordStore } from '../../server/src/pos/processing/record-store';
 import { createEmbeddedScheduler } from '../../server/src/scheduling/embedded-scheduler';
-import { createBullmqScheduler } from '../../server/src/scheduling/bullmq/bullmq-scheduler';
+import { createBullmqScheduler } from '../../server/src/scheduling/bullmq/scheduler';
 import { type BullmqPackages, loadBullmq } from '../../server/src/scheduling/bullmq/packages';
 import { createBatchWorker } from '../../server/src/scheduling/batch-worker';
 import { createSlotWorker } from '../../server/src/scheduling/slot-worker';
@@ -18,7 +18,7 @@ import type {
   WorkerLog,
   WorkStore,
 } from '../../server/src/scheduling/types';
-import { getDeliveryStore } from '../../server/src/webhooks/delivering/store/delivery-store';
+import { getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
 import { uuidV7 } from '../../server/src/webhooks/rules/uuid-v7';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
 import { SCRATCH } from '../support/paths';

@@ -9,7 +9,7 @@ import { ensureTables, type PlainTable } from '../../server/src/database/tables/
 import { loadSiteInstance } from '../../server/src/database/site-instance';
 import { registerHooks } from '../../server/src/hooks';
 import { purchasesTable } from '../../server/src/pos/customers/purchases-table';
-import { itemSalesTable, salesTable } from '../../server/src/pos/money/counted';
+import { itemSalesTable, salesTable } from '../../server/src/pos/money/rollups';
 import {
   connectionType,
   posClosingTable,
@@ -32,7 +32,7 @@ import {
   locationTable,
   movementTable,
 } from '../../server/src/stock/tables';
-import { createPublisher } from '../../server/src/webhooks/publishing/publisher';
+import { createPublisher } from '../../server/src/webhooks/publish';
 import {
   attemptsTable,
   deliveryTable,
@@ -43,10 +43,10 @@ import {
   webhookTable,
   webhookType,
 } from '../../server/src/webhooks/tables';
-import { rollupsTable, totalsTable } from '../../server/src/webhooks/health/rollups';
+import { rollupsTable, totalsTable } from '../../server/src/webhooks/figures/rollups';
 import { journalTable, replaysTable } from '../../server/src/webhooks/journal/tables';
 import { recoveriesTable, recoveryItemsTable } from '../../server/src/webhooks/recovering/tables';
-import { subscriptionsTable } from '../../server/src/webhooks/subscriptions/subscription-index';
+import { subscriptionsTable } from '../../server/src/webhooks/subscription-index';
 
 /** What of the host a delivery and a till's record need, in this process: no HTTP, no admin. */
 export interface SmallSite {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { dropStatement, isDatabaseError } from '../../server/src/database/errors/database-error';
+import { dropStatement, isDatabaseError } from '../../server/src/database/errors';
 import { isInfrastructureFault } from '../../server/src/database/errors/faults';
 import { generateSecret as generateTillSecret } from '../../server/src/pos/rules/credentials';
 import { generateSecret as generateWebhookSecret } from '../../server/src/webhooks/rules/signature';
-import { errorText } from '../../server/src/runtime/error-text';
+import { errorText } from '../../server/src/runtime/text';
 import { redactText } from '../../server/src/secrets/redact';
 
 const CANARY = 'canary-payload';

@@ -47,7 +47,7 @@ const nameSchemas = ({ load, z }) => {
     for (const [name, schema] of Object.entries(load(file)))
       add(schema, pascal(name.replace(/Output$/, '')));
   }
-  const { SHAPES } = load('./server/src/crm/catalogue/shapes.js');
+  const { SHAPES } = load('./server/src/crm/shapes.js');
   const { INPUTS } = load('./server/src/crm/resources/inputs.js');
   for (const [kind, shape] of Object.entries(SHAPES)) add(shape, pascal(kind));
   for (const [kind, { create, update }] of Object.entries(INPUTS)) {
@@ -268,7 +268,7 @@ export const openapi = ({ load, version }) => {
   const { z } = load('@strapi/utils');
   const plugin = load('./server/src/index.js').default;
   const words = load('./server/src/pos/rules/states.js');
-  const { PUBLISHED_SCHEMAS } = load('./server/src/pos/rules/schemas/index.js');
+  const { PUBLISHED_SCHEMAS } = load('./server/src/pos/rules/schemas.js');
 
   const schemas = { HostError: HOST_ERROR, ...tillSchemas(words), ...tillBodies(words) };
   for (const [kind, schema] of Object.entries(PUBLISHED_SCHEMAS)) {

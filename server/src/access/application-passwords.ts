@@ -3,7 +3,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { ApplicationPassword } from '../../../shared/contracts/access';
 import { currentExecutor, type Executor, table } from '../database/connection';
-import { inRetriedTransaction } from '../database/errors/retry';
+import { inRetriedTransaction } from '../database/retry';
 import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
 import {
   APPLICATION_PASSWORDS_TABLE,

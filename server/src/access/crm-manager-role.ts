@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { errorText } from '../runtime/error-text';
+import { errorText } from '../runtime/text';
 import { adminActionId } from '../../../shared/contracts/permissions';
 import { inTransaction } from '../database/connection';
 import { offeredActions } from './admin-actions';

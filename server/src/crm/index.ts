@@ -20,7 +20,7 @@ import { createContactImport } from './import/import-service';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
 import { createSources, sourcesOf } from './change-capture/track/capture';
-import { unpublishedTable } from './change-capture/track/unpublished';
+import { unpublishedTable } from './capture/unpublished';
 import { emailLockTable, prepareEmailLocks } from './contact-integrity/email-lock';
 import {
   keepDerivedColumns,

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { dropStatement } from './errors/database-error';
+import { dropStatement } from './errors';
 import { openingOurs } from './transactions';
 
 /** A knex instance or an open transaction: whatever statements run on. */

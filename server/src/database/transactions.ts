@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { errorText } from '../runtime/error-text';
-import { describeDatabaseError, isDatabaseError } from './errors/database-error';
+import { errorText } from '../runtime/text';
+import { describeDatabaseError, isDatabaseError } from './errors';
 
 /** One transaction of the site, whoever opened it. */
 interface Transaction {

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { inTransaction } from './connection';
-import { isDatabaseError } from './errors/database-error';
+import { isDatabaseError } from './errors';
 import { doom, inTurn } from './transactions';
 
 /**

@@ -3,7 +3,7 @@ import { getOptions } from '../config';
 import { SITE_TABLE } from '../database/site-instance';
 import type { Feature } from '../feature';
 import { isOn } from '../parts';
-import { errorText } from '../runtime/error-text';
+import { errorText } from '../runtime/text';
 import { clocks, sqlite, tables } from './checks/database';
 import { queues, redis } from './checks/redis';
 import { encryptionKey, environment, mcp, proxy } from './checks/site';

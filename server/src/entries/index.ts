@@ -1,15 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import type { Feature } from '../feature';
 import { type EventMap, getHook } from '../hooks';
-import { captureWrites, wrapDocuments } from './capture/capture';
-import { declareEntries, declareMedia } from './catalogue/events';
-import { FILE } from './rules/events';
-import {
-  checkEntryTypes,
-  type EntryTypes,
-  getEntryTypes,
-  namesEntryTypes,
-} from './types/entry-types';
+import { captureWrites, wrapDocuments } from './capture';
+import { declareEntries, declareMedia } from './catalogue';
+import { FILE } from './rules';
+import { checkEntryTypes, type EntryTypes, getEntryTypes, namesEntryTypes } from './types';
 
 const NONE: EntryTypes = new Map();
 

@@ -3,7 +3,7 @@
  * that throws or hangs is logged by name and left out: it harms no other handler, no write and no
  * delivery.
  */
-import { errorText } from '../runtime/error-text';
+import { errorText } from '../runtime/text';
 
 /** A handler of any of the plugin's hooks; each hook's own types are in `types.ts`. */
 export type HookHandler<In = never, Out = unknown> = (value: In) => Out | Promise<Out>;

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
-import { errorText } from '../runtime/error-text';
+import { errorText } from '../runtime/text';
 
 /** Whether texts are shown that others wrote: an assistant may take what they say for an order. */
 export const foreignInput = z

@@ -1,7 +1,7 @@
 import { errors } from '@strapi/utils';
 import type { Context, Next } from 'koa';
-import { framesOf } from '../database/errors/database-error';
-import { errorText } from '../runtime/error-text';
+import { framesOf } from '../database/errors';
+import { errorText } from '../runtime/text';
 
 /** Errors that are answers: the host tells the client what they say, and logs nothing. */
 const isAnswer = (error: unknown): boolean =>

@@ -6,7 +6,7 @@ import { getClock } from '../database/clock';
 import { currentExecutor, inTransaction, table } from '../database/connection';
 import { insertRows } from '../database/insert-rows';
 import { firstOrNotFound } from '../database/errors/first-or-not-found';
-import { errorText } from '../runtime/error-text';
+import { errorText } from '../runtime/text';
 import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
 import {
   IMPORT_REJECTS_TABLE,

@@ -8,7 +8,7 @@ import { withSpooled } from '../http/spool';
 import { withoutTrailingSlashes } from '../http/trailing-slashes';
 import { leaveUnparsed, typeOfUnparsed } from '../http/unparsed';
 import { fieldError, parseInput } from '../http/validation';
-import { errorText } from '../runtime/error-text';
+import { errorText } from '../runtime/text';
 import { readJob, trackImport } from './jobs';
 import { requireUtf8 } from './utf8';
 import type { ImportRun } from './watch';

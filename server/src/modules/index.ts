@@ -11,7 +11,7 @@ import { adminPolicies } from '../access/admin-policies';
 import { getOptions } from '../config';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../database/connection';
-import { inRetriedTransaction } from '../database/errors/retry';
+import { inRetriedTransaction } from '../database/retry';
 import type { Feature } from '../feature';
 import { parseInput } from '../http/validation';
 import { codeOf } from '../runtime/refusal';

@@ -1,5 +1,5 @@
 import type { ResolvedAddress, ResolveHost } from './resolved-address';
-import { createSystemResolver } from './system-resolver';
+import { createSystemResolver } from './resolver';
 
 /** The name has no address now. */
 export class UnresolvableError extends Error {

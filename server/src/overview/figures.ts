@@ -4,8 +4,8 @@ import type { DeliveryFigure, DeliveryFigures } from '../../../shared/contracts/
 import { getClock } from '../database/clock';
 import { fieldError, idText } from '../http/validation';
 import { isoTime } from '../runtime/iso-time';
-import { rollupsSince } from '../webhooks/health/fill-rollups';
-import { readHours, type Rollup } from '../webhooks/health/rollups';
+import { rollupsSince } from '../webhooks/figures/fill-rollups';
+import { readHours, type Rollup } from '../webhooks/figures/rollups';
 import { HOUR_MS, hourOf } from '../webhooks/rules/hours';
 import { responseOf } from './response';
 

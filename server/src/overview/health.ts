@@ -11,10 +11,10 @@ import { currentExecutor, type Executor, table } from '../database/connection';
 import { createTimeSlice, nextTurn } from '../runtime/event-loop';
 import { isoTime } from '../runtime/iso-time';
 import { getScheduler } from '../scheduling';
-import { countPending, type Pending } from '../webhooks/delivering/store/pending';
-import { rollupsSince } from '../webhooks/health/fill-rollups';
-import { readEndedByHour, readRollups, type Rollup } from '../webhooks/health/rollups';
-import { toHealth } from '../webhooks/health/webhook-health';
+import { countPending, type Pending } from '../webhooks/deliveries/pending';
+import { rollupsSince } from '../webhooks/figures/fill-rollups';
+import { readEndedByHour, readRollups, type Rollup } from '../webhooks/figures/rollups';
+import { toHealth } from '../webhooks/figures/health';
 import { disabledBecause } from '../webhooks/rules/disabled-because';
 import { HOUR_MS } from '../webhooks/rules/hours';
 import {

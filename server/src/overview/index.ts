@@ -10,7 +10,7 @@ import { queryOf } from '../http/guarded-route';
 import { parseInput } from '../http/validation';
 import { figuresQuery, readFigures } from './figures';
 import { readHealth } from './health';
-import { getEntryTypes } from '../entries/types/entry-types';
+import { getEntryTypes } from '../entries/types';
 import { mappedTypes, recordTypes } from './mapped-types';
 
 /** Several screens and widgets ask at once; they may share an answer for this long, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { MappedType, RecordTypes } from '../../../shared/contracts/overview';
 import { type Options, SOURCE_KINDS } from '../config/schema';
-import type { ContentTypeUid } from '../entries/rules/events';
+import type { ContentTypeUid } from '../entries/rules';
 
 const fieldsOf = (fields: Readonly<Record<string, unknown>>): MappedType['fields'] =>
   Object.entries(fields).map(([name, source]) => ({

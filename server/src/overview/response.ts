@@ -1,5 +1,5 @@
 import type { ResponseTimes } from '../../../shared/contracts/overview';
-import type { Rollup } from '../webhooks/health/rollups';
+import type { Rollup } from '../webhooks/figures/rollups';
 import { quantile } from '../webhooks/rules/response-times';
 
 /** How long receivers took in some hours together; null where nothing was answered. */

@@ -5,13 +5,13 @@ import { onItemsKnown } from '../stock/newly-known';
 import { settleArrivedConnections } from './processing/arrivals';
 import { createConnectionsService } from './admin/connections-service';
 import { controllers, openGate } from './admin/controllers';
-import { createMappingInboxService } from './mapping/inbox-service';
+import { createMappingInboxService } from './mapping/inbox';
 import { createPosEventsService } from './admin/events-service';
-import { declarePosEvents } from './processing/pos-event-publishing';
+import { declarePosEvents } from './processing/events';
 import { recordMetrics } from './processing/metrics';
 import { createPurchasesService } from './customers/purchases-service';
 import { purchasesTable } from './customers/purchases-table';
-import { startProcessing, stopProcessing } from './processing/processor';
+import { startProcessing, stopProcessing } from './processing/process';
 import { getRecordStore } from './processing/record-store';
 import { createRawBodyMiddleware } from './intake/raw-body';
 import { getRefusals } from './intake/refusals';
@@ -29,7 +29,7 @@ import {
   posWaitTable,
   trialCountTable,
 } from './tables';
-import { itemSalesTable, salesTable } from './money/counted';
+import { itemSalesTable, salesTable } from './money/rollups';
 import { renewOldWaits, wakeForItems } from './processing/waits';
 
 export const pos: Feature = {

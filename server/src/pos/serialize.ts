@@ -3,7 +3,7 @@ import type { LocationSummary } from '../../../shared/contracts/stock';
 import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
 import type { LedgerLine } from '../stock/ledger';
 import type { ItemRow, LocationRow } from '../stock/tables';
-import { readCounted } from './money/counted';
+import { readCounted } from './money/rollups';
 import { lineNames } from './rules/record-lines';
 import type { EventState } from './rules/states';
 import { readRecord } from './rules/validate';

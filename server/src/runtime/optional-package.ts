@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { errorText } from './error-text';
+import { errorText } from './text';
 
 /**
  * Packages that a site installs only for some of its options. They are no peer dependencies, not even

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { createDetached } from '../database/connection';
 import { siteInstance } from '../database/site-instance';
-import { createBullmqScheduler } from './bullmq/bullmq-scheduler';
+import { createBullmqScheduler } from './bullmq/scheduler';
 import { loadBullmq } from './bullmq/packages';
 import { createEmbeddedScheduler } from './embedded-scheduler';
 import type { Scheduler } from './types';

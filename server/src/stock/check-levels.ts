@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import type { LevelCheck, RebuildDifference } from '../../../shared/contracts/stock';
 import { currentExecutor, table } from '../database/connection';
-import { giveWay } from '../imports/give-way';
+import { giveWay } from '../imports/rows';
 import { readJob, trackImport } from '../imports/jobs';
 import type { ImportWatch } from '../imports/watch';
-import { errorText } from '../runtime/error-text';
+import { errorText } from '../runtime/text';
 import type { RebuildService } from './rebuild';
 import { LEVELS_TABLE } from './tables';
 

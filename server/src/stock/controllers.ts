@@ -23,12 +23,12 @@ import {
 import { isoTime } from '../runtime/iso-time';
 import { timeOf } from './by-hand/documents';
 import { startLevelCheck } from './check-levels';
-import type { StocktakesService } from './by-hand/stocktakes-service';
+import type { StocktakesService } from './by-hand';
 import type { StockTransfersService } from './by-hand/transfers-service';
-import type { StockExplanationService } from './explanation-service';
+import type { StockExplanationService } from './explanation';
 import type { StockGridService } from './grid';
 import { answerUpload } from '../imports/upload';
-import type { ItemImport } from './import/item-import';
+import type { ItemImport } from './import';
 import type { ItemsService } from './items-service';
 import { linkedProduct } from './linked-product';
 import type { LevelsService } from './levels-service';

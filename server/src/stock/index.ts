@@ -1,9 +1,9 @@
 import type { Feature } from '../feature';
 import { offerStockTools } from './assistant-tools';
 import { controllers } from './controllers';
-import { createStocktakesService } from './by-hand/stocktakes-service';
+import { createStocktakesService } from './by-hand';
 import { createStockTransfersService } from './by-hand/transfers-service';
-import { createStockExplanationService } from './explanation-service';
+import { createStockExplanationService } from './explanation';
 import { createStockGridService } from './grid';
 import { keepNumbering } from './catalogue/keep-numbering';
 import { markUnnumbered } from './catalogue/numbering';
@@ -14,7 +14,7 @@ import {
   epochsTable,
   retiredSkusTable,
 } from './catalogue/tables';
-import { createItemImport } from './import/item-import';
+import { createItemImport } from './import';
 import { createItemsService } from './items-service';
 import { createLevelsService } from './levels-service';
 import { ensureDefaultLocation } from './locations';
@@ -22,7 +22,7 @@ import { checkProductMapping } from './product-mapping';
 import { watchProductWrites } from './product-writes';
 import { createRebuildService } from './rebuild';
 import { routes } from './routes';
-import { declareStockEvents } from './stock-events';
+import { declareStockEvents } from './events';
 import { documentTable, itemTable, levelTable, locationTable, movementTable } from './tables';
 
 export const stock: Feature = {

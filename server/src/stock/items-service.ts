@@ -9,7 +9,7 @@ import { inUniqueTransaction } from '../database/errors/duplicate';
 import { firstOrNotFound } from '../database/errors/first-or-not-found';
 import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
-import { markChanged } from './catalogue/changes';
+import { markChanged } from './catalogue-changes';
 import { claimSkus, retireSku } from './catalogue/retired-skus';
 import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation } from './inputs';
 import { gtinDigest, skuDigest } from './items';

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { fieldError } from '../http/validation';
-import { markChanged } from './catalogue/changes';
+import { markChanged } from './catalogue-changes';
 import { claimSkus } from './catalogue/retired-skus';
 import { digestOf, skuDigest } from './digest';
 import { openLevels } from './ledger';

@@ -4,7 +4,7 @@ import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { inChunks } from '../database/matching-documents';
-import { markChanged } from './catalogue/changes';
+import { markChanged } from './catalogue-changes';
 import { foldInDatabase, moving } from './fold-level';
 import {
   type LevelChange,

@@ -6,15 +6,15 @@ import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { whereContains } from '../database/contains';
 import { firstOrNotFound } from '../database/errors/first-or-not-found';
-import { withTransientRetry } from '../database/errors/retry';
+import { withTransientRetry } from '../database/retry';
 import { readPage } from '../http/pagination';
 import { timeOf } from './by-hand/documents';
 import type { Adjust, LevelMovementsQuery, LevelsQuery, UpdateLevel } from './inputs';
 import { movementsOfTerm } from './explained-movements';
 import { skuDigest } from './items';
-import { getPublisher } from '../webhooks/publishing/publisher';
+import { getPublisher } from '../webhooks/publish';
 import { createLedger } from './ledger';
-import { stockChangeEvents } from './stock-events';
+import { stockChangeEvents } from './events';
 import { locationDigest, locationFromInput } from './locations';
 import { type JoinedLevel, toLevel, toMovement } from './serialize';
 import {

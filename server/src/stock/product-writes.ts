@@ -6,8 +6,8 @@ import { giveDocumentId, inChunks } from '../database/matching-documents';
 import { inTurn } from '../database/transactions';
 import { writtenRows } from '../database/written-rows';
 import { fieldError } from '../http/validation';
-import { getPublisher } from '../webhooks/publishing/publisher';
-import { markChanged } from './catalogue/changes';
+import { getPublisher } from '../webhooks/publish';
+import { markChanged } from './catalogue-changes';
 import { claimSkus, retireSku } from './catalogue/retired-skus';
 import { skuDigest } from './digest';
 import { gtinDigest, type ItemName } from './items';
@@ -24,7 +24,7 @@ import {
   productsOf,
   readProductRows,
 } from './products';
-import { stockChangeEvents } from './stock-events';
+import { stockChangeEvents } from './events';
 import { type ItemRow, ITEMS_TABLE } from './tables';
 
 /**

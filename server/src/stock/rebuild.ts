@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
 import { inTransaction, table } from '../database/connection';
-import { withTransientRetry } from '../database/errors/retry';
+import { withTransientRetry } from '../database/retry';
 import { foldInDatabase } from './fold-level';
 import type { LevelState } from './rules/fold';
 import { mendLevels } from './ledger';

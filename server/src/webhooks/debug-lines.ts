@@ -1,5 +1,5 @@
 import { isoTime } from '../runtime/iso-time';
-import type { LeasedDelivery, NewDelivery } from './delivering/store/delivery-store';
+import type { LeasedDelivery, NewDelivery } from './deliveries/store';
 import type { AttemptOutcome } from '../net/attempt-outcome';
 import type { NextState } from './rules/transition';
 import type { WebhookRow } from './tables';

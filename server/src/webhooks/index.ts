@@ -6,11 +6,11 @@ import type { Feature } from '../feature';
 import { loadUndici } from '../net/undici-package';
 import { offerMetrics } from '../observability/metric-sources';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
-import { settleArrivedWebhooks } from './delivering/arrivals';
-import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './delivering/unfit-filters';
-import { prepareRollups } from './health/fill-rollups';
+import { settleArrivedWebhooks } from './sending/arrivals';
+import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './sending/unfit-filters';
+import { prepareRollups } from './figures/fill-rollups';
 import { webhookMetrics } from './health/metrics';
-import { rollupsTable, totalsTable } from './health/rollups';
+import { rollupsTable, totalsTable } from './figures/rollups';
 import { prepareNumbering } from './journal/numbering';
 import { journalTable, replaysTable } from './journal/tables';
 import { manualRequestsTable } from './delivering/by-hand/requests-table';
@@ -19,13 +19,13 @@ import { controllers } from './managing/controllers';
 import { createDeliveriesService } from './managing/deliveries-service';
 import { createRecoveriesService } from './managing/recoveries-service';
 import { recoveriesTable, recoveryItemsTable } from './recovering/tables';
-import { createEventsService, sendForPlugin } from './publishing/events-service';
-import { createPublisher, onUnfitFilter, prepareTelling } from './publishing/publisher';
+import { createEventsService, sendForPlugin } from './events-service';
+import { createPublisher, onUnfitFilter, prepareTelling } from './publish';
 import { routes } from './managing/routes';
-import { createHostWebhooksService } from './managing/host-webhooks-service';
-import { leaveNodes, nodesTable, prepareNodes } from './delivering/nodes';
+import { createHostWebhooksService } from './managing/host-webhooks';
+import { leaveNodes, nodesTable, prepareNodes } from './sending/nodes';
 import { announcePrivateAddresses } from './delivering/site-guard';
-import { closeSender, startSending, stopSending } from './delivering/running';
+import { closeSender, startSending, stopSending } from './lifecycle';
 import {
   attemptsTable,
   deliveryTable,
@@ -38,7 +38,7 @@ import {
   WEBHOOKS_TABLE,
   webhookType,
 } from './tables';
-import { keepSubscriptionIndex, subscriptionsTable } from './subscriptions/subscription-index';
+import { keepSubscriptionIndex, subscriptionsTable } from './subscription-index';
 import { createWebhooksService } from './managing/webhooks-service';
 
 let giveUpAnnouncing: (() => void) | undefined;

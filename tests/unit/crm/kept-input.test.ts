@@ -1,8 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import type {
-  AttributeShape,
-  Source,
-} from '../../../server/src/crm/change-capture/mapping/mapping';
+import type { AttributeShape, Source } from '../../../server/src/crm/mapping/mapping';
 import { keptInput } from '../../../server/src/crm/resources/kept-input';
 
 const sourceOf = (attributes: Record<string, AttributeShape & { enum?: string[] }>): Source => ({

@@ -1,11 +1,7 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import { createMailgun } from '../../../server/src/crm/email/providers/mailgun';
-import { createSendgrid, sendgridKey } from '../../../server/src/crm/email/providers/sendgrid';
-import type {
-  Provider,
-  ProviderEvent,
-  ProviderPost,
-} from '../../../server/src/crm/email/providers/types';
+import { createMailgun } from '../../../server/src/crm/email/mailgun';
+import { createSendgrid, sendgridKey } from '../../../server/src/crm/email/sendgrid';
+import type { Provider, ProviderEvent, ProviderPost } from '../../../server/src/crm/email/provider';
 import { addressOf } from '../../../server/src/crm/email/providers/values';
 
 const post = (

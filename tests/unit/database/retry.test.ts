@@ -1,4 +1,4 @@
-import { withTransientRetry } from '../../../server/src/database/errors/retry';
+import { withTransientRetry } from '../../../server/src/database/retry';
 
 const failing = (code: string, times: number) => {
   let calls = 0;

@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getScheduler } from '../../../server/src/scheduling';
 import { announceDeliveries, DELIVERIES } from '../../../server/src/webhooks/delivering/announce';
-import { createDeliveryHandler } from '../../../server/src/webhooks/delivering/delivery-handler';
-import type { HeldBack } from '../../../server/src/webhooks/delivering/held-back';
-import { getDeliveryStore } from '../../../server/src/webhooks/delivering/store/delivery-store';
-import { getPublisher } from '../../../server/src/webhooks/publishing/publisher';
+import { createDeliveryHandler } from '../../../server/src/webhooks/sending/deliver';
+import type { HeldBack } from '../../../server/src/webhooks/sending/modules-off';
+import { getDeliveryStore } from '../../../server/src/webhooks/deliveries/store';
+import { getPublisher } from '../../../server/src/webhooks/publish';
 import { generateSecret } from '../../../server/src/webhooks/rules/signature';
-import { createSender, type Sender } from '../../../server/src/webhooks/delivering/sender';
+import { createSender, type Sender } from '../../../server/src/webhooks/sending/send';
 import { type SmallSite, startSmallSite } from '../../support/small-site';
 
 const CANARY = 'canary-4711';

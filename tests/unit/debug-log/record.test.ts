@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createIngestion, type Ingestion } from '../../../server/src/pos/intake/ingestion';
 import { type Submission, submissionOf } from '../../../server/src/pos/intake/submission';
-import { createProcessor } from '../../../server/src/pos/processing/processor';
+import { createProcessor } from '../../../server/src/pos/processing/process';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import type { RecordKind } from '../../../server/src/pos/rules/states';
 import type { ConnectionRow } from '../../../server/src/pos/tables';

@@ -1,6 +1,6 @@
 import Ajv2020 from 'ajv/dist/2020';
-import { declareEntries, declareMedia } from '../../../server/src/entries/catalogue/events';
-import { ENTRY_EVENTS, MEDIA_EVENTS } from '../../../server/src/entries/rules/events';
+import { declareEntries, declareMedia } from '../../../server/src/entries/catalogue';
+import { ENTRY_EVENTS, MEDIA_EVENTS } from '../../../server/src/entries/rules';
 import { createDescriber, type ModelShape } from '../../../server/src/entries/types/describe';
 import { populateOf } from '../../../server/src/entries/types/populate';
 import { thinEvent } from '../../../server/src/webhooks/rules/thin';

@@ -1,6 +1,6 @@
 import { changedFields } from '../../../server/src/entries/rules/changed';
 import { derive, type DocumentChange } from '../../../server/src/entries/rules/derive';
-import { eventOf } from '../../../server/src/entries/rules/events';
+import { eventOf } from '../../../server/src/entries/rules';
 import { serialize } from '../../../server/src/entries/rules/serialize';
 import type { Shape, Version } from '../../../server/src/entries/rules/shape';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import { ensureTables } from '../../../server/src/database/tables/plain-tables';
-import { type Checks, createChecks } from '../../../server/src/pos/intake/checks';
+import { type Checks, createChecks } from '../../../server/src/pos/intake/requests';
 import { keyDigest } from '../../../server/src/pos/intake/connection-lookup';
 import { createRawBodyMiddleware } from '../../../server/src/pos/intake/raw-body';
 import { signBody } from '../../../server/src/pos/rules/signature';

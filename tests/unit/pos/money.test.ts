@@ -4,7 +4,7 @@ import { acceptBatch } from '../../../server/src/pos/intake/accept';
 import { compareDueClosings } from '../../../server/src/pos/closings/due-closings';
 import { answerClosing } from '../../../server/src/pos/intake/closing';
 import { submissionOf } from '../../../server/src/pos/intake/submission';
-import { joined } from '../../../server/src/pos/money/counted';
+import { joined } from '../../../server/src/pos/money/rollups';
 import { applyBatch } from '../../../server/src/pos/processing/apply';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
 import type { RecordLine } from '../../../server/src/pos/rules/records';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { createLevelsService } from '../../../server/src/stock/levels-service';
-import { createStocktakesService } from '../../../server/src/stock/by-hand/stocktakes-service';
+import { createStocktakesService } from '../../../server/src/stock/by-hand';
 import { createStockTransfersService } from '../../../server/src/stock/by-hand/transfers-service';
-import { createStockExplanationService } from '../../../server/src/stock/explanation-service';
+import { createStockExplanationService } from '../../../server/src/stock/explanation';
 import { skuDigest } from '../../../server/src/stock/items';
 import { locationDigest } from '../../../server/src/stock/locations';
 import { createRebuildService } from '../../../server/src/stock/rebuild';

@@ -1,9 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../shared/contracts/webhooks';
-import {
-  createKnownManners,
-  type Manners,
-} from '../../../server/src/webhooks/delivering/store/manners';
+import { createKnownManners, type Manners } from '../../../server/src/webhooks/deliveries/limits';
 
 // The database is not asked by what is tested here.
 const create = () => createKnownManners({} as Core.Strapi);

@@ -3,7 +3,7 @@ import {
   judgeNodes,
   saidBy,
   type SaidFacts,
-} from '../../../server/src/webhooks/delivering/nodes';
+} from '../../../server/src/webhooks/sending/nodes';
 
 const MINUTE = 60_000;
 const NOW = 100 * MINUTE;

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Core } from '@strapi/strapi';
 import { knex, type Knex } from 'knex';
-import { readAgain, readEnds } from '../../../server/src/webhooks/delivering/store/again';
+import { readAgain, readEnds } from '../../../server/src/webhooks/deliveries/again';
 import { firstOutcome } from '../../../server/src/webhooks/rules/recovery';
 import { ATTEMPTS_TABLE, DELIVERIES_TABLE } from '../../../server/src/webhooks/tables';
 

@@ -2,7 +2,7 @@ import { z } from '@strapi/utils';
 import { CHANGE_SOURCES } from '../../../../shared/contracts/crm';
 import { defineGroup } from './define';
 import { contactExample, tagExample } from './examples';
-import { contactShape, tagShape } from './shapes';
+import { contactShape, tagShape } from '../shapes';
 
 const source = z.enum(CHANGE_SOURCES);
 const tagging = z.object({ contact: contactShape, tag: tagShape, source });

@@ -1,7 +1,7 @@
 import { z } from '@strapi/utils';
 import { defineGroup } from './define';
 import { CAMPAIGN_ID, contactExample, dealExample } from './examples';
-import { contactShape } from './shapes';
+import { contactShape } from '../shapes';
 
 const about = z.object({ campaign_id: z.string().nullable(), contact: contactShape });
 const aboutExample = { campaign_id: CAMPAIGN_ID, contact: contactExample };

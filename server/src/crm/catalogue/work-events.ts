@@ -7,7 +7,7 @@ import {
   doneTaskExample,
   taskExample,
 } from './examples';
-import { companyShape, dealShape, taskShape } from './shapes';
+import { companyShape, dealShape, taskShape } from '../shapes';
 
 export const taskEvents = defineGroup('Tasks', undefined, {
   'task.created': {

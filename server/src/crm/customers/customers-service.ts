@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { CustomersService, SaleCustomer } from '../../../../shared/contracts/customers';
-import { getInspected } from '../change-capture/mapping/registry';
+import { getInspected } from '../mapping/registry';
 import { lockEmail } from '../contact-integrity/email-lock';
 import { crmRecords } from '../resources/crm-records';
 import { findByEmail } from '../resources/find-by-email';

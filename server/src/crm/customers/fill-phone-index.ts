@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { createDetached, currentExecutor, type Executor, table } from '../../database/connection';
 import { createFaultLog } from '../../database/errors/fault-log';
-import { inRetriedTransaction } from '../../database/errors/retry';
+import { inRetriedTransaction } from '../../database/retry';
 import { SITE_TABLE } from '../../database/site-instance';
 import { createBackgroundWork } from '../../runtime/background-work';
 import { whenLoaded } from '../../runtime/when-loaded';

@@ -2,9 +2,9 @@ import type { Core } from '@strapi/strapi';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { currentExecutor, table } from '../../database/connection';
 import { writtenDigits } from '../../database/contains';
-import { getInspected } from '../change-capture/mapping/registry';
+import { getInspected } from '../mapping/registry';
 import { inChunks } from '../../database/matching-documents';
-import { binWhere, readRows } from '../change-capture/mapping/rows';
+import { binWhere, readRows } from '../mapping/records';
 import { indexedUpTo } from './fill-phone-index';
 import { lastDigits, PHONES_TABLE, type PhoneSource, phoneSourceOf } from './phone-index';
 

@@ -1,9 +1,9 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import { runPrepared } from '../../database/prepared';
+import { runPrepared } from '../../database/statements';
 import type { PlainTable } from '../../database/tables/plain-tables';
-import { getInspected } from '../change-capture/mapping/registry';
-import { copyParamsOf } from '../../database/own-params';
+import { getInspected } from '../mapping/registry';
+import { copyParamsOf } from '../../database/host-writes';
 import { type WriteEvent, writtenRows } from '../../database/written-rows';
 import { inChunks } from '../../database/matching-documents';
 

@@ -1,11 +1,11 @@
 import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
-import { inRetriedTransaction } from '../../database/errors/retry';
+import { inRetriedTransaction } from '../../database/retry';
 import { parseInput } from '../../http/validation';
-import { getPublisher } from '../../webhooks/publishing/publisher';
+import { getPublisher } from '../../webhooks/publish';
 import { crmRecords } from '../resources/crm-records';
 import { keptInput } from '../resources/kept-input';
-import { getSource } from '../change-capture/mapping/registry';
+import { getSource } from '../mapping/registry';
 import type { Payload } from '../rules/payload';
 import { withSubject } from '../rules/subject';
 import { machineReason } from './machine-traffic';

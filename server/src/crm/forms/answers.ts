@@ -1,4 +1,4 @@
-import type { AttributeShape } from '../change-capture/mapping/mapping';
+import type { AttributeShape } from '../mapping/mapping';
 
 /** One answer of `form.submitted`; docs/contract-webhooks.md#events. */
 export interface Answer {

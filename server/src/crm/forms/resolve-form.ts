@@ -1,4 +1,4 @@
-import { KIND_DEFINITIONS } from '../change-capture/mapping/kinds';
+import { KIND_DEFINITIONS } from '../mapping/kinds';
 import {
   type AttributeShape,
   type AttributesOf,
@@ -6,7 +6,7 @@ import {
   type MappedField,
   MappingError,
   type Source,
-} from '../change-capture/mapping/mapping';
+} from '../mapping/mapping';
 import { isAnswer } from './answers';
 
 export interface FormOption {

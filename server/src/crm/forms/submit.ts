@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { errorText } from '../../runtime/error-text';
-import { getPublisher } from '../../webhooks/publishing/publisher';
+import { errorText } from '../../runtime/text';
+import { getPublisher } from '../../webhooks/publish';
 import { INPUTS } from '../resources/inputs';
 import { completion, upsertContact } from '../resources/upsert-contact';
 import { withOrigin } from '../change-capture/track/origin';

@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import { inRolledBack } from '../../database/rolled-back';
-import { withTransientRetry } from '../../database/errors/retry';
+import { withTransientRetry } from '../../database/retry';
 import { requireRowFault, throughFaults } from '../../imports/faults';
 import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
 import { importBatch } from './import-batch';
 import { type BatchResult, reasonOf } from './import-each';
-import { createImportTags } from './import-tags';
+import { createImportTags } from './tags';
 
 const tryRows = (strapi: Core.Strapi, rows: readonly ImportRow[]): Promise<BatchResult> =>
   withTransientRetry(() =>

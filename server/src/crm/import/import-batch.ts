@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import { requireRowFault, throughFaults } from '../../imports/faults';
-import { getInspected } from '../change-capture/mapping/registry';
+import { getInspected } from '../mapping/registry';
 import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
 import { type BatchResult, importEach, reasonOf } from './import-each';
-import type { ImportTags } from './import-tags';
+import type { ImportTags } from './tags';
 import { inImportTransaction } from './import-transaction';
 import { insertContacts } from './insert-contacts';
 import { changeOf, isInBin, type KnownContact, readKnown } from './known-contacts';

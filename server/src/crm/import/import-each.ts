@@ -1,13 +1,13 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { fieldError } from '../../http/validation';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import { tagsOfContact } from '../resources/crm-records';
 import { upsertContact } from '../resources/upsert-contact';
 import type { ImportRow } from './columns';
 import { requireRowFault, throughFaults } from '../../imports/faults';
-import { giveWay } from '../../imports/give-way';
-import type { ImportTags } from './import-tags';
+import { giveWay } from '../../imports/rows';
+import type { ImportTags } from './tags';
 import { inImportTransaction } from './import-transaction';
 import { inputForKnown, isInBin } from './known-contacts';
 

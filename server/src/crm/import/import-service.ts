@@ -3,15 +3,15 @@ import { errors } from '@strapi/utils';
 import type { Readable } from 'node:stream';
 import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
 import { withOrigin } from '../change-capture/track/origin';
-import { giveWay } from '../../imports/give-way';
+import { giveWay } from '../../imports/rows';
 import { type CsvRecord, readCsv } from '../../imports/read-csv';
 import type { ImportRun, ImportWatch } from '../../imports/watch';
 import { tryBatch } from './dry-run';
-import { getSource } from '../change-capture/mapping/registry';
+import { getSource } from '../mapping/registry';
 import { keptInput } from '../resources/kept-input';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
 import { importBatch } from './import-batch';
-import { createImportTags, type ImportTags } from './import-tags';
+import { createImportTags, type ImportTags } from './tags';
 
 /** Rows a transaction. On SQLite the whole site waits for one: its driver is synchronous. */
 const BATCH = 200;

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { setTimeout as pause } from 'node:timers/promises';
 import { inTransaction } from '../../database/connection';
-import { withTransientRetry } from '../../database/errors/retry';
+import { withTransientRetry } from '../../database/retry';
 import { inSavepoint } from '../../database/errors/savepoint';
 import { AddressesHeldError } from './insert-contacts';
 

@@ -1,12 +1,12 @@
 import type { Core, UID } from '@strapi/strapi';
 import { keptInput } from '../resources/kept-input';
 import { toData } from '../resources/to-data';
-import { getInspected } from '../change-capture/mapping/registry';
-import { inUnitOfWork } from '../change-capture/track/wrap-writes';
+import { getInspected } from '../mapping/registry';
+import { inUnitOfWork } from '../capture/capture';
 import { emailKey } from '../contact-integrity/email-key';
 import { tryLockEmails } from '../contact-integrity/email-lock';
 import type { ImportRow } from './columns';
-import type { ImportTags } from './import-tags';
+import type { ImportTags } from './tags';
 import { linkTags, type TagLink } from './link-tags';
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;

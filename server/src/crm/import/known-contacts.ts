@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import { differences } from '../resources/upsert-contact';
-import { getInspected } from '../change-capture/mapping/registry';
-import { readRows } from '../change-capture/mapping/rows';
+import { getInspected } from '../mapping/registry';
+import { readRows } from '../mapping/records';
 import { serialize, tagsOf } from '../change-capture/mapping/serialize';
 import type { Payload } from '../rules/payload';
 import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
-import type { ImportTags } from './import-tags';
+import type { ImportTags } from './tags';
 
 /** A contact that an address of the file belongs to. */
 export interface KnownContact {

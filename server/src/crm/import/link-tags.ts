@@ -1,10 +1,10 @@
 import type { UID } from '@strapi/strapi';
 import { currentExecutor, table } from '../../database/connection';
-import { getInspected } from '../change-capture/mapping/registry';
+import { getInspected } from '../mapping/registry';
 import { inChunks } from '../../database/matching-documents';
-import { impactOf, isSubscribed, trackDocuments } from '../change-capture/track/tracked-changes';
-import type { WriteContext } from '../change-capture/track/write-context';
-import type { ImportTags } from './import-tags';
+import { impactOf, isSubscribed, trackDocuments } from '../capture/tracked-changes';
+import type { WriteContext } from '../capture/write-context';
+import type { ImportTags } from './tags';
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
 

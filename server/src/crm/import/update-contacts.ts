@@ -1,10 +1,10 @@
 import type { Core, UID } from '@strapi/strapi';
 import { toData } from '../resources/to-data';
-import { getInspected } from '../change-capture/mapping/registry';
-import { inUnitOfWork } from '../change-capture/track/wrap-writes';
+import { getInspected } from '../mapping/registry';
+import { inUnitOfWork } from '../capture/capture';
 import { emailKey } from '../contact-integrity/email-key';
 import type { ImportRow } from './columns';
-import type { ImportTags } from './import-tags';
+import type { ImportTags } from './tags';
 import { changeOf, isInBin, type KnownContact, readKnown, type RowChange } from './known-contacts';
 import { linkTags } from './link-tags';
 

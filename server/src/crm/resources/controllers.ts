@@ -4,7 +4,7 @@ import type { ControllerFactory } from '../../http/controller';
 import { offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { parseInput } from '../../http/validation';
 import type { Kind } from '../rules/kind-names';
-import { getSource } from '../change-capture/mapping/registry';
+import { getSource } from '../mapping/registry';
 import { changeTag, crmRecords, tagsOfContact } from './crm-records';
 import { createTag } from './create-tag';
 import { INPUTS } from './inputs';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import { inSavepoint } from '../../database/errors/savepoint';
-import { isSlugTaken } from '../contact-integrity/tag-slugs';
+import { isSlugTaken } from '../tag-slugs';
 import type { Payload } from '../rules/payload';
 import { crmRecords } from './crm-records';
 import { freeSlug } from './free-slug';

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { getInspected } from '../change-capture/mapping/registry';
+import { getInspected } from '../mapping/registry';
 import type { Where } from '../../database/matching-documents';
 import { emailKey, normalizeEmail } from '../contact-integrity/email-key';
 

@@ -4,7 +4,7 @@ import { getOptions } from '../../config';
 import { table } from '../../database/connection';
 import { whereContains, writtenDigits } from '../../database/contains';
 import type { Where } from '../../database/matching-documents';
-import type { WatchedSource } from '../change-capture/mapping/watched-types';
+import type { WatchedSource } from '../mapping/watched-types';
 
 const SEARCHED: ReadonlySet<string> = new Set([
   ...['first_name', 'last_name', 'name', 'email', 'phone'],

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { fieldError } from '../../http/validation';
-import { getSource } from '../change-capture/mapping/registry';
+import { getSource } from '../mapping/registry';
 
 interface UidService {
   generateUIDField(options: {

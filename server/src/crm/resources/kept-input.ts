@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import type { MappedField, Source } from '../change-capture/mapping/mapping';
+import type { MappedField, Source } from '../mapping/mapping';
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -4,7 +4,7 @@ import { requireModule } from '../../modules';
 import type { RouteConfig } from '../../feature';
 import { jsonBody, queryOf } from '../../http/guarded-route';
 import { pageOf } from '../../webhooks/managing/outputs';
-import { SHAPES } from '../catalogue/shapes';
+import { SHAPES } from '../shapes';
 import type { Kind } from '../rules/kind-names';
 import { INPUTS } from './inputs';
 

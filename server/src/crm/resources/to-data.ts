@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { fieldErrors } from '../../http/validation';
-import type { MappedField, Source } from '../change-capture/mapping/mapping';
+import type { MappedField, Source } from '../mapping/mapping';
 
 type Data = Record<string, unknown>;
 

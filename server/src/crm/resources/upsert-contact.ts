@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { isDeepStrictEqual } from 'node:util';
 import { inTransaction } from '../../database/connection';
-import { getInspected } from '../change-capture/mapping/registry';
+import { getInspected } from '../mapping/registry';
 import type { Payload } from '../rules/payload';
 import { lockEmail } from '../contact-integrity/email-lock';
 import { inSavepoint } from '../../database/errors/savepoint';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Executor } from '../connection';
-import { dropStatement } from '../errors/database-error';
+import { dropStatement } from '../errors';
 import { type ClaimTable, type LeasedSpan, qualified } from './types';
 
 /** Counts rows of a group that somebody holds, as `leased`: one range of the index is looked at. */

@@ -3,7 +3,7 @@ import { type Executor, rawStatement } from '../connection';
 import { addRowsWith } from './add-rows';
 import { containsByLike } from './text-pattern';
 import { sparseColumn } from '../tables/sparse-index';
-import { insertOfValues } from './insert';
+import { insertOfValues } from './sql';
 import { countOf, leasedWithin } from './leased-within';
 import type { ClaimTable, Dialect, GroupsClaim, OwnedUpdate, SqlValue } from './types';
 import { allowedBeside, isFullWith, qualified } from './types';

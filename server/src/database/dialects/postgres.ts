@@ -11,7 +11,7 @@ import { allowedBeside, isFullWith, qualified } from './types';
 import { type Executor, rawStatement } from '../connection';
 import { addRowsOnConflict } from './add-rows';
 import { containsByLike } from './text-pattern';
-import { columnTypesOf, insertOfArrays, insertOfValues } from './insert';
+import { columnTypesOf, insertOfArrays, insertOfValues } from './sql';
 import { updateFromValues } from './update-from-values';
 
 type Result = { rows: Record<string, unknown>[] };

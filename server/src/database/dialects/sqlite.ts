@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement, rowsOf } from '../connection';
-import { padded, runForEach, runPrepared } from '../prepared';
+import { padded, runForEach, runPrepared } from '../statements';
 import { addOnConflict, addRowsOnConflict, sumsOf } from './add-rows';
-import { insertOfValues, valuesOf } from './insert';
+import { insertOfValues, valuesOf } from './sql';
 import { countOf, leasedWithin } from './leased-within';
 import { globPattern } from './text-pattern';
 import type { ClaimTable, Dialect, InsertTarget, OwnedUpdate } from './types';

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { TransactionTools } from '../connection';
-import { inRetriedTransaction } from './retry';
+import { inRetriedTransaction } from '../retry';
 
 const CODES = new Set(['23505', 'ER_DUP_ENTRY', 'SQLITE_CONSTRAINT_UNIQUE']);
 

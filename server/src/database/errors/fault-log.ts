@@ -1,4 +1,4 @@
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import { isInfrastructureFault } from './faults';
 
 const EVERY_MS = 60_000;

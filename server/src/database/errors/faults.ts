@@ -1,4 +1,4 @@
-import { isTransient } from './retry';
+import { isTransient } from '../retry';
 
 /** PostgreSQL: connection, authorization, resources, operator intervention, system; read-only; locks. */
 const POSTGRES = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$|^25006$|^25P03$|^55P03$/;

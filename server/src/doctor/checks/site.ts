@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { type FollowedFacts, ownFacts, readFollowed } from '../../webhooks/delivering/nodes';
+import { type FollowedFacts, ownFacts, readFollowed } from '../../webhooks/sending/nodes';
 import { proxyWarning } from '../../net/client-address';
 import type { GivenNodeEnv } from '../../net/node-env';
 import { describePrivateAddresses } from '../../net/private-addresses';

@@ -1,11 +1,11 @@
 import { inChunks } from '../../database/matching-documents';
-import { getPublisher } from '../../webhooks/publishing/publisher';
+import { getPublisher } from '../../webhooks/publish';
 import { derive } from '../rules/derive';
-import { type EventAboutEntry, eventOf } from '../rules/events';
+import { type EventAboutEntry, eventOf } from '../rules';
 import type { Version } from '../rules/shape';
-import type { EntryType } from '../types/entry-types';
+import type { EntryType } from '../types';
 import { readDraftLocales, readVersions, type Versions } from './versions';
-import type { EntryWrite, TrackedDocument } from './write';
+import type { EntryWrite, TrackedDocument } from '../write';
 
 type Chunk = readonly (readonly [id: string, tracked: TrackedDocument])[];
 

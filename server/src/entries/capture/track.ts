@@ -5,10 +5,10 @@ import {
   type Where,
 } from '../../database/matching-documents';
 import { existingOf, idNamed, lockWritten, type WriteEvent } from '../../database/written-rows';
-import { FILE } from '../rules/events';
-import type { EntryType } from '../types/entry-types';
+import { FILE } from '../rules';
+import type { EntryType } from '../types';
 import { readVersions, seesDrafts } from './versions';
-import type { EntryWrite } from './write';
+import type { EntryWrite } from '../write';
 
 type Data = Record<string, unknown>;
 

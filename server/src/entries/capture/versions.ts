@@ -4,7 +4,7 @@ import { readNewest } from '../../database/transactions';
 import { lockVersions } from '../../database/written-rows';
 import { serialize } from '../rules/serialize';
 import type { EntryStatus, Version } from '../rules/shape';
-import type { EntryType } from '../types/entry-types';
+import type { EntryType } from '../types';
 
 interface Row extends Record<string, unknown> {
   id: number;

@@ -1,7 +1,7 @@
 import type { EventMap } from '../../hooks';
-import { ENTRY_EVENTS } from '../rules/events';
+import { ENTRY_EVENTS } from '../rules';
 import { type AttributeShape, createDescriber } from '../types/describe';
-import { declareEntries, declareMedia } from './events';
+import { declareEntries, declareMedia } from '../catalogue';
 
 const ARTICLE = 'api::article.article';
 

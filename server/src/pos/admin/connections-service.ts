@@ -9,7 +9,7 @@ import type {
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { getClock } from '../../database/clock';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/errors/retry';
+import { inRetriedTransaction } from '../../database/retry';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
 import { documentsOf } from '../../database/tables/internal-types';
 import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';

@@ -5,7 +5,7 @@ import type { ControllerFactory } from '../../http/controller';
 import { idFromPath, parseInput } from '../../http/validation';
 import type { ConnectionsService } from './connections-service';
 import type { PosEventsService } from './events-service';
-import { createChecks, type Checks } from '../intake/checks';
+import { createChecks, type Checks } from '../intake/requests';
 import {
   connectionsQuery,
   createConnectionInput,
@@ -20,7 +20,7 @@ import { salesCsv } from '../rules/sales-csv';
 import { nameOfAdminUser } from '../../access/current-admin-user';
 import { mayReadPosEvents } from '../../access/may-reveal';
 import type { PosEventDetail } from '../../../../shared/contracts/pos';
-import type { MappingInboxService } from '../mapping/inbox-service';
+import type { MappingInboxService } from '../mapping/inbox';
 import { inboxQuery, mappingsQuery, resolveInput, undoInput } from '../mapping/inputs';
 import { getRefusals } from '../intake/refusals';
 import { PUBLISHED_SCHEMAS } from '../rules/schemas';

@@ -5,7 +5,7 @@ import type { PlacedMovement } from '../../../../shared/contracts/stock';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
 import { afterCommit, currentExecutor, type Executor, table } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/errors/retry';
+import { inRetriedTransaction } from '../../database/retry';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
 import { debugLog } from '../../runtime/debug-log';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
@@ -22,12 +22,7 @@ import {
 import { externalDigest } from '../intake/submission';
 import { wokenLine } from '../debug-lines';
 import { compareClosingAgain } from '../closings/compare-again';
-import {
-  customerErrors,
-  retryAttaching,
-  unattachedSales,
-  wakeAttaching,
-} from '../customers/attach-purchases';
+import { customerErrors, retryAttaching, unattachedSales, wakeAttaching } from '../customers';
 import { handlingsOf, noteHandling } from './by-hand';
 import type { PosEventsQuery } from './inputs';
 import { closingsOf, relationsOf } from './record-relations';

@@ -8,7 +8,7 @@ import type {
 import { type Executor, table } from '../../database/connection';
 import { isoTime } from '../../runtime/iso-time';
 import { PURCHASES_TABLE, type PurchaseRow } from '../customers/purchases-table';
-import { readCounted } from '../money/counted';
+import { readCounted } from '../money/rollups';
 import {
   type PosClosingRow,
   type PosEventRow,

@@ -1,9 +1,9 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, inTransaction, table } from '../../database/connection';
-import { withTransientRetry } from '../../database/errors/retry';
-import { connectionsOf, groupsOf } from '../processing/connection-groups';
+import { withTransientRetry } from '../../database/retry';
+import { connectionsOf, groupsOf } from '../connections';
 import { type PosClosingRow, POS_CLOSINGS_TABLE } from '../tables';
-import { compareAgain } from './closings';
+import { compareAgain } from '../closings';
 
 /** Compares the closing of an event with the records as they are now. */
 export const compareClosingAgain = (strapi: Core.Strapi, eventId: number): Promise<void> =>

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { PurchasesService } from '../../../../shared/contracts/customers';
 import { currentExecutor } from '../../database/connection';
 import { readPage } from '../../http/pagination';
-import { readCounted } from '../money/counted';
+import { readCounted } from '../money/rollups';
 import { type PosEventRow, POS_EVENTS_TABLE } from '../tables';
 import { PURCHASES_TABLE } from './purchases-table';
 

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { BatchResult } from '../../../../shared/contracts/till-answers';
 import { isInfrastructureFault } from '../../database/errors/faults';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import { createTimeSlice } from '../../runtime/event-loop';
 import type { Enclosed } from '../rules/envelopes';
 import { ERROR_STATUS, LIMITS, type RecordKind } from '../rules/states';

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { CatalogueAnswer } from '../../../../shared/contracts/till-answers';
 import { currentExecutor } from '../../database/connection';
-import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue/catalogue';
+import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue';
 import { digestOf } from '../../stock/digest';
 import { defaultLocation } from '../../stock/locations';
 import { productFieldsText } from '../../stock/product-facts';

@@ -3,16 +3,16 @@ import type { ClosingAnswer } from '../../../../shared/contracts/pos';
 import type { Accepted } from '../../../../shared/contracts/till-answers';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { isDuplicate } from '../../database/errors/duplicate';
-import { withTransientRetry } from '../../database/errors/retry';
-import { getPublisher } from '../../webhooks/publishing/publisher';
+import { withTransientRetry } from '../../database/retry';
+import { getPublisher } from '../../webhooks/publish';
 import {
   closingAnswer,
   closingEvent,
   compareAgain,
   type ComparedClosing,
   compareWithRecords,
-} from '../closings/closings';
-import { connectionsOf, groupsOf } from '../processing/connection-groups';
+} from '../closings';
+import { connectionsOf, groupsOf } from '../connections';
 import type { ClosingRecord } from '../rules/records';
 import {
   type ConnectionRow,

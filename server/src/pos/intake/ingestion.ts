@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Detached } from '../../database/connection';
 import { isDuplicate } from '../../database/errors/duplicate';
 import { isInfrastructureFault } from '../../database/errors/faults';
-import { withTransientRetry } from '../../database/errors/retry';
+import { withTransientRetry } from '../../database/retry';
 import { measures } from '../../observability/measures';
 import { inSpan } from '../../observability/spans';
 import { debugEach } from '../../runtime/debug-log';

@@ -1,4 +1,4 @@
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, type Detached, table } from '../../database/connection';
 import { type ConnectionRow, CONNECTIONS_TABLE } from '../tables';

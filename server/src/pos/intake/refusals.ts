@@ -7,7 +7,7 @@ import {
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { createDetached, currentExecutor, table } from '../../database/connection';
 import { type PageRequest, readPage } from '../../http/pagination';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import { isoTime } from '../../runtime/iso-time';
 import type { Refusal } from './answers';
 import type { ClosingRecord, PosRecord } from '../rules/records';

@@ -1,4 +1,4 @@
-import type { NewRow } from '../../database/leases/types';
+import type { NewRow } from '../../database/lease-types';
 import { digestOf } from '../../stock/digest';
 import type { ClosingRecord, PosRecord } from '../rules/records';
 import type { EventFlag } from '../rules/states';

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { afterCommit, type Executor, inTransaction, table } from '../../database/connection';
-import { withTransientRetry } from '../../database/errors/retry';
+import { withTransientRetry } from '../../database/retry';
 import { insertRows } from '../../database/insert-rows';
 import { findProducts } from '../../stock/products';
 import { LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';

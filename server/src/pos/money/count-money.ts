@@ -1,11 +1,11 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../../database/connection';
 import { isRefund, isSale, type ProcessingContext } from '../processing/processing-context';
-import { addTo } from '../processing/refund-groups';
+import { addTo } from '../processing/refunds';
 import { type MoneyLeft, type PricedRefund, priceOnTop, priceRefunds } from '../rules/refund-money';
 import type { ConnectionMode } from '../rules/states';
 import { type PosEventRow, POS_EVENTS_TABLE } from '../tables';
-import { type Counted, type ItemSum, readCounted, SumChanges, writeCounted } from './counted';
+import { type Counted, type ItemSum, readCounted, SumChanges, writeCounted } from './rollups';
 import {
   type Connections,
   keyOfMember,

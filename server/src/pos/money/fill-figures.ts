@@ -1,11 +1,11 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, inTransaction, table } from '../../database/connection';
-import { withTransientRetry } from '../../database/errors/retry';
-import { errorText } from '../../runtime/error-text';
+import { withTransientRetry } from '../../database/retry';
+import { errorText } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { parseOccurredAt } from '../../stock/rules/occurred-at';
 import { markClosings, wakeComparing } from '../closings/due-closings';
-import { connectionsOf, groupsOf } from '../processing/connection-groups';
+import { connectionsOf, groupsOf } from '../connections';
 import { getRecordStore } from '../processing/record-store';
 import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE } from '../tables';
 import { countMembers } from './count-money';

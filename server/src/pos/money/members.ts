@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../../database/connection';
 import { nextTurn } from '../../runtime/event-loop';
-import { addTo, refundGroupKey } from '../processing/refund-groups';
+import { addTo, refundGroupKey } from '../processing/refunds';
 import type { RefundRecord, SaleRecord } from '../rules/records';
 import {
   type PricedGroup,

@@ -13,7 +13,7 @@ import { currentExecutor, type Executor, table } from '../../database/connection
 import { ITEMS_TABLE } from '../../stock/tables';
 import { dayInZone, daysOfZone, type ZonedDay } from '../rules/days';
 import { CONNECTIONS_TABLE } from '../tables';
-import { ITEM_SALES_TABLE, joined, SALES_TABLE } from './counted';
+import { ITEM_SALES_TABLE, joined, SALES_TABLE } from './rollups';
 
 /** Days of the shop's time zone, both included; `YYYY-MM-DD`. */
 interface Range {

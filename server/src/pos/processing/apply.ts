@@ -5,18 +5,18 @@ import { type Executor, inTransaction, table } from '../../database/connection';
 import { debugLog } from '../../runtime/debug-log';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { lookUpTrialItems } from '../../stock/trial-items';
-import { stockChangeEvents } from '../../stock/stock-events';
-import { withTransientRetry } from '../../database/errors/retry';
-import { errorText } from '../../runtime/error-text';
-import { getPublisher } from '../../webhooks/publishing/publisher';
+import { stockChangeEvents } from '../../stock/events';
+import { withTransientRetry } from '../../database/retry';
+import { errorText } from '../../runtime/text';
+import { getPublisher } from '../../webhooks/publish';
 import { isNews, settledLine } from '../debug-lines';
 import { markClosings, wakeComparing } from '../closings/due-closings';
-import { wakeAttaching } from '../customers/attach-purchases';
+import { wakeAttaching } from '../customers';
 import { notePurchases } from '../customers/note-purchases';
 import { countMoney } from '../money/count-money';
-import { connectionsOf, groupsOf } from './connection-groups';
+import { connectionsOf, groupsOf } from '../connections';
 import type { Times } from './refund-reach';
-import { recordEvents } from './pos-event-publishing';
+import { recordEvents } from './events';
 import {
   getRecordStore,
   type LeasedRecord,

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { getOptions } from '../../config';
 import type { PosEventRow } from '../tables';
-import { connectionsOf, groupsOf } from './connection-groups';
+import { connectionsOf, groupsOf } from '../connections';
 import type { ProcessingContext } from './processing-context';
 import { getRecordStore } from './record-store';
 import { workOut } from './work-out';

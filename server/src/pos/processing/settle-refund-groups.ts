@@ -23,7 +23,7 @@ import {
   unknownLines,
   waitingLines,
 } from './processing-context';
-import { addTo, byRefundGroup, type RefundGroup } from './refund-groups';
+import { addTo, byRefundGroup, type RefundGroup } from './refunds';
 import { type Reach, type Refunded, refundOfGroup, type Times } from './refund-reach';
 import type { Wait } from '../mapping/wait';
 import { itemWaitsOf, locationWaitOf, saleWaitOf } from '../mapping/waits-of-record';

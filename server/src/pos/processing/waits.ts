@@ -9,8 +9,8 @@ import {
   table,
 } from '../../database/connection';
 import { debugLog } from '../../runtime/debug-log';
-import { withTransientRetry } from '../../database/errors/retry';
-import { errorText } from '../../runtime/error-text';
+import { withTransientRetry } from '../../database/retry';
+import { errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { insertRows } from '../../database/insert-rows';

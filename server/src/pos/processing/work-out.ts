@@ -18,12 +18,12 @@ import {
   unknownNames,
   waitingLines,
 } from './processing-context';
-import { loadRelatives, planRefundGroups } from './refund-groups';
+import { loadRelatives, planRefundGroups } from './refunds';
 import type { Times } from './refund-reach';
 import { type RefundDifference, settleRefundGroups } from './settle-refund-groups';
 import { withdrawMisplaced } from '../mapping/counted-places';
 import { loadFoundItems, loadMappings, type Mappings } from '../mapping/mappings';
-import { takeBack } from '../mapping/take-back';
+import { takeBack } from '../mapping/undo';
 import { itemWaitsOf, locationWaitOf } from '../mapping/waits-of-record';
 
 const placesOf = (

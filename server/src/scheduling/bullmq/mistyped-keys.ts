@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 
 /** What BullMQ keeps a queue in, by the last part of each key. */
 const TYPES: ReadonlyMap<string, string> = new Map([

@@ -1,5 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import type { BullmqPackages } from './packages';
 
 export interface LinkLog {

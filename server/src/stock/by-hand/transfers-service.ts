@@ -7,11 +7,11 @@ import { inUniqueTransaction } from '../../database/errors/duplicate';
 import type { PageRequest } from '../../http/pagination';
 import { fieldError } from '../../http/validation';
 import { isoTime } from '../../runtime/iso-time';
-import { getPublisher } from '../../webhooks/publishing/publisher';
+import { getPublisher } from '../../webhooks/publish';
 import type { TransferInput } from '../inputs';
 import { createLedger } from '../ledger';
 import { locationFromInput } from '../locations';
-import { stockChangeEvents } from '../stock-events';
+import { stockChangeEvents } from '../events';
 import { DOCUMENTS_TABLE, type DocumentRow, type LocationRow } from '../tables';
 import {
   askedLines,

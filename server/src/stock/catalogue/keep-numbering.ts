@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
 import { createDetached } from '../../database/connection';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import { numberAll } from './numbering';
 
 /** Numbers, once a minute, what no request for the catalogue has numbered: where records are applied. */

@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
-import { withTransientRetry } from '../../database/errors/retry';
+import { withTransientRetry } from '../../database/retry';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { type Big, ITEMS_TABLE, LEVELS_TABLE } from '../tables';
-import { markChanged } from './changes';
+import { markChanged } from '../catalogue-changes';
 import { beginEpoch } from './epochs';
 import {
   CATALOGUE_HEAD_TABLE,

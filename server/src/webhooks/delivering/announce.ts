@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { getScheduler } from '../../scheduling';
-import { getDeliveryStore } from './store/delivery-store';
+import { getDeliveryStore } from '../deliveries/store';
 
 /** The kind of work that deliveries are, as the scheduler and its log lines name it. */
 export const DELIVERIES = 'switchboard deliveries';

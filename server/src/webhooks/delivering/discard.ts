@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
 import { nextTurn } from '../../runtime/event-loop';
-import { getDeliveryStore } from './store/delivery-store';
+import { getDeliveryStore } from '../deliveries/store';
 import { leaseTimes } from './store/lease-times';
 
 const AT_ONCE = 500;

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { nextTurn } from '../../runtime/event-loop';
-import { getDeliveryStore } from './store/delivery-store';
+import { getDeliveryStore } from '../deliveries/store';
 
 const AT_ONCE = 500;
 

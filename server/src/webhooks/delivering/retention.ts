@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
 import { getHook } from '../../hooks';
-import { removeOldestHour } from '../health/rollups';
-import { removeOldEntries } from '../journal/journal';
+import { removeOldestHour } from '../figures/rollups';
+import { removeOldEntries } from '../journal';
 import { removeOldRecoveries } from '../recovering/running';
-import { removeFinishedDeliveries } from './store/delivery-log';
+import { removeFinishedDeliveries } from '../deliveries/log';
 
 const BATCH = 500;
 const DAY_MS = 86_400_000;

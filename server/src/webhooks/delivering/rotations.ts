@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../../database/connection';
-import { answeredSinceRotation } from '../serialize';
+import { answeredSinceRotation } from '../webhook';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 
 /** Whether an attempt that was answered 2xx is still to be noted of its webhook, as the attempt read it. */

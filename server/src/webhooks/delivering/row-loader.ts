@@ -8,7 +8,7 @@ import {
   type Statement,
   table,
 } from '../../database/connection';
-import { padded, runPrepared } from '../../database/prepared';
+import { padded, runPrepared } from '../../database/statements';
 import { nextTurn } from '../../runtime/event-loop';
 import { enabledModules, storedModules } from '../../modules';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';

@@ -4,7 +4,7 @@ import { parseCidrList } from '../../net/address';
 import { type AddressGuard, createAddressGuard } from '../../net/guard';
 import { describePrivateAddresses } from '../../net/private-addresses';
 import { whenLoaded } from '../../runtime/when-loaded';
-import { addressFacts } from './nodes';
+import { addressFacts } from '../sending/nodes';
 
 const hookOf = (strapi: Core.Strapi) => getHook(strapi, 'service_crm_webhook_allow_local');
 

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 
 interface EmailService {
   send(message: { to: string; subject: string; text: string }): Promise<void>;

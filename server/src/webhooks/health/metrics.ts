@@ -4,10 +4,10 @@ import { getClock } from '../../database/clock';
 import { currentExecutor, rawStatement, rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import type { Metric, MetricSource, Sample } from '../../observability/metric-sources';
-import { countPending } from '../delivering/store/pending';
+import { countPending } from '../deliveries/pending';
 import { SPAN_ENDS } from '../rules/response-times';
 import { WEBHOOKS_TABLE } from '../tables';
-import { readTotals } from './rollups';
+import { readTotals } from '../figures/rollups';
 
 const ATTEMPTS = 'switchboard_delivery_attempts_total';
 const ENDED = 'switchboard_deliveries_ended_total';

@@ -4,7 +4,7 @@ import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { createTimeSlice, nextTurn } from '../../runtime/event-loop';
 import { getModules } from '../../modules';
-import { moduleHolding } from '../delivering/held-back';
+import { moduleHolding } from '../sending/modules-off';
 import { matches } from '../rules/data-filter';
 import { JOURNAL_TABLE, type JournalRow, REPLAYS_TABLE } from './tables';
 

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
-import { withTransientRetry } from '../../database/errors/retry';
+import { withTransientRetry } from '../../database/retry';
 import { SITE_TABLE } from '../../database/site-instance';
 import { JOURNAL_TABLE } from './tables';
 

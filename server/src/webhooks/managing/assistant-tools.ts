@@ -13,7 +13,7 @@ import { causeText } from '../rules/cause-text';
 import type { DeliveriesService } from './deliveries-service';
 import { logQuery, recoveryPreviewInput, subjectType } from './inputs';
 import { recoveryOutput } from './outputs';
-import { isDeliveryId } from './log-query';
+import { isDeliveryId } from '../deliveries/log-query';
 import type { RecoveriesService } from './recoveries-service';
 import type { WebhooksService } from './webhooks-service';
 

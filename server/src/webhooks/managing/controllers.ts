@@ -9,7 +9,7 @@ import type { Delivery } from '../../../../shared/contracts/webhooks';
 import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { moduleName } from '../../modules';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
-import { chooseableEvents } from '../subscriptions/catalogue';
+import { chooseableEvents } from '../catalogue';
 import type { DeliveriesService, Unmoved, Unsent } from './deliveries-service';
 import {
   causesQuery,
@@ -24,10 +24,10 @@ import {
   updateWebhookInput,
   webhooksQuery,
 } from './inputs';
-import { hasJournal, readJournal } from '../journal/journal';
+import { hasJournal, readJournal } from '../journal';
 import { judgeTriedEvent, previewFilter } from './filter-preview';
 import { replay } from './replay';
-import { isDeliveryId } from './log-query';
+import { isDeliveryId } from '../deliveries/log-query';
 import { createRecoveriesController } from './recoveries-controller';
 import { webhookRules } from './webhook-rules';
 import type { WebhooksService } from './webhooks-service';

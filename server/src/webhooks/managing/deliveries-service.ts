@@ -11,22 +11,16 @@ import { getOptions } from '../../config';
 import { fieldError } from '../../http/validation';
 import { askAnotherProcess, type Unanswered } from '../delivering/by-hand/ask-another-process';
 import type { ManualAnswer, ManualRequest } from '../delivering/by-hand/request-store';
-import {
-  judgeRetry,
-  retryNow,
-  type RetryRefusal,
-  testNow,
-  webhookRow,
-} from '../delivering/by-hand/send-now';
+import { judgeRetry, retryNow, type RetryRefusal, testNow, webhookRow } from '../sending/by-hand';
 import { announceDeliveries } from '../delivering/announce';
 import { endLostDeliveries } from '../delivering/lost-webhooks';
-import { type Freed, getDeliveryStore, type HandRefusal } from '../delivering/store/delivery-store';
-import { getSender } from '../delivering/running';
-import { listDeliveries, readDeliveries, showDelivery } from '../delivering/store/delivery-log';
+import { type Freed, getDeliveryStore, type HandRefusal } from '../deliveries/store';
+import { getSender } from '../lifecycle';
+import { listDeliveries, readDeliveries, showDelivery } from '../deliveries/log';
 import { countCauses } from '../delivering/store/log-causes';
-import { PING } from '../subscriptions/catalogue';
+import { PING } from '../catalogue';
 import type { CausesQuery, DeliveriesQuery, LogQuery } from './inputs';
-import { cursorOf, filterOf } from './log-query';
+import { cursorOf, filterOf } from '../deliveries/log-query';
 import { webhookRules } from './webhook-rules';
 
 /** On a node that does not send, where no other process answered in time. */

@@ -4,10 +4,10 @@ import type {
   FilterSample,
   ManagedWebhook,
 } from '../../../../shared/contracts/webhooks';
-import { latestBodies } from '../delivering/store/delivery-log';
+import { latestBodies } from '../deliveries/log';
 import { matches } from '../rules/data-filter';
 import { type Refusal, refusal } from '../../runtime/refusal';
-import { declaredEvents, PING } from '../subscriptions/catalogue';
+import { declaredEvents, PING } from '../catalogue';
 import type { FilterPreviewQuery } from './inputs';
 
 /** Deliveries that are looked at. */

@@ -14,7 +14,7 @@ import { limitQuery, pageQuery } from '../../http/pagination';
 import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { parseCursor } from '../rules/log-cursor';
 import { judgeHeaders } from '../rules/own-headers';
-import { EVENT_NAME_MAX } from '../subscriptions/catalogue';
+import { EVENT_NAME_MAX } from '../catalogue';
 import { coded } from '../../http/issue-codes';
 
 /** zod schemas of what the management routes take: they validate, and `strapi openapi generate` reads them. */

@@ -7,11 +7,11 @@ import type {
   RecoveryPreview,
 } from '../../../../shared/contracts/webhooks';
 import { currentExecutor } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/errors/retry';
+import { inRetriedTransaction } from '../../database/retry';
 import { getClock } from '../../database/clock';
 import type { PageRequest } from '../../http/pagination';
 import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
-import { deliveriesAt } from '../delivering/store/delivery-log';
+import { deliveriesAt } from '../deliveries/log';
 import { matchingDeliveries, newestDelivery } from '../delivering/store/matching';
 import { matchingOf } from '../recovering/deliveries-source';
 import {
@@ -22,7 +22,7 @@ import {
   pageOfRecoveries,
   recoveries,
   startPreview,
-} from '../recovering/recovery-store';
+} from '../recoveries/store';
 import { announceRecoveries } from '../recovering/running';
 import type { RecoveryRow } from '../recovering/tables';
 import { isAfter, type LogPlace } from '../rules/log-place';

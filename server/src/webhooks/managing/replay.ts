@@ -1,8 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import type { Recovery, Webhook } from '../../../../shared/contracts/webhooks';
 import { matchingEntries, newestEntry, type ReplayRange } from '../journal/matching';
-import type { ReplayFilter } from '../recovering/journal-source';
-import { insertRecovery } from '../recovering/recovery-store';
+import type { ReplayFilter } from '../recoveries/sources';
+import { insertRecovery } from '../recoveries/store';
 import { announceRecoveries } from '../recovering/running';
 import type { Replay } from './inputs';
 import { toRecovery } from './recoveries-service';

@@ -6,9 +6,9 @@ import { judgeFilter, storedFilter } from '../rules/data-filter';
 import { judgeKept, keptNames } from '../rules/own-headers';
 import { headerNames } from '../own-headers';
 import type { WebhookRow } from '../tables';
-import { declaredEvents, moduleOff } from '../subscriptions/catalogue';
+import { declaredEvents, moduleOff } from '../catalogue';
 import type { CreateWebhook, UpdateWebhook } from './inputs';
-import { getSender } from '../delivering/running';
+import { getSender } from '../lifecycle';
 import { refusal } from '../../runtime/refusal';
 
 /**

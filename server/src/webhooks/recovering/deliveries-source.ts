@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import type { RecoveryFilter } from '../../../../shared/contracts/webhooks';
 import { getModules } from '../../modules';
-import { moduleHolding } from '../delivering/held-back';
-import { sendAgain } from '../delivering/store/again';
+import { moduleHolding } from '../sending/modules-off';
+import { sendAgain } from '../deliveries/again';
 import { matchingDeliveries, type MatchingRequest } from '../delivering/store/matching';
-import { filterOf } from '../managing/log-query';
+import { filterOf } from '../deliveries/log-query';
 import type { RecoverySource } from './source';
 
 const RECOVERABLE = ['failing', 'failed'] as const;

@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import { getClock } from '../../database/clock';
-import { errorText } from '../../runtime/error-text';
+import { errorText } from '../../runtime/text';
 import { getScheduler } from '../../scheduling';
 import type { GroupHandler } from '../../scheduling/types';
 import { createDeliveriesSource } from './deliveries-source';
-import { createJournalSource } from './journal-source';
-import { createRecoveryJob } from './recovery-job';
-import { dueRecoveries, removeRecoveries } from './recovery-store';
+import { createJournalSource } from '../recoveries/sources';
+import { createRecoveryJob } from '../recoveries/job';
+import { dueRecoveries, removeRecoveries } from '../recoveries/store';
 
 /** The kind of work that recoveries are, as the scheduler and its log lines name it. */
 export const RECOVERIES = 'switchboard recoveries';

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { type Executor, table } from '../../database/connection';
 import { siteInstance } from '../../database/site-instance';
 import { WEBHOOKS_TABLE } from '../tables';
-import { recoveryItems } from './recovery-store';
+import { recoveryItems } from '../recoveries/store';
 import { RECOVERY_ITEMS_TABLE, type RecoveryItemRow } from './tables';
 
 /** Webhooks of which items wait, by their ids; each costs a step into an index. */

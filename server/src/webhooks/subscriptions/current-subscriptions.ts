@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, type Executor } from '../../database/connection';
-import { loadSubscriptions, loadSubscriptionsApart, type Subscriptions } from './subscriptions';
+import { loadSubscriptions, loadSubscriptionsApart, type Subscriptions } from '../subscriptions';
 
 /** Counts the changes of webhooks on this node: what was read before the last one is out of date. */
 let revision = 0;

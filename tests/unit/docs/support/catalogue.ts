@@ -2,9 +2,9 @@ import type { Core } from '@strapi/strapi';
 import { CRM_EVENTS } from '../../../../server/src/crm/catalogue';
 import { sampleEvents } from '../../../../server/src/entries/catalogue/sample';
 import { type EventMap, getHook, registerHooks } from '../../../../server/src/hooks';
-import { declarePosEvents } from '../../../../server/src/pos/processing/pos-event-publishing';
-import { declareStockEvents } from '../../../../server/src/stock/stock-events';
-import { declaredEvents } from '../../../../server/src/webhooks/subscriptions/catalogue';
+import { declarePosEvents } from '../../../../server/src/pos/processing/events';
+import { declareStockEvents } from '../../../../server/src/stock/events';
+import { declaredEvents } from '../../../../server/src/webhooks/catalogue';
 
 /** Every event the plugin declares, by name, through the hook that a site collects them with. */
 export const catalogue = (): Promise<EventMap> => {

@@ -18,7 +18,7 @@ import {
 import { digestOf } from '../../../../server/src/stock/digest';
 import { skuDigest } from '../../../../server/src/stock/items';
 import { locationDigest } from '../../../../server/src/stock/locations';
-import { createStockExplanationService } from '../../../../server/src/stock/explanation-service';
+import { createStockExplanationService } from '../../../../server/src/stock/explanation';
 import { createRebuildService } from '../../../../server/src/stock/rebuild';
 import {
   ITEMS_TABLE,

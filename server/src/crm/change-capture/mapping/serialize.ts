@@ -1,5 +1,5 @@
 import { isoTime } from '../../../runtime/iso-time';
-import type { AttributeShape, Entry, MappedField, Source } from './mapping';
+import type { AttributeShape, Entry, MappedField, Source } from '../../mapping/mapping';
 import { isRecord } from '../../../runtime/is-record';
 import type { Payload, TagRef } from '../../rules/payload';
 

@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
-import { copyParamsOf } from '../../../database/own-params';
+import { copyParamsOf } from '../../../database/host-writes';
 import { listenUntilClosed } from '../../../database/listen-until-closed';
 import { setSilenced } from '../../../webhooks/publishing/silenced';
-import { getWatchPlan } from '../mapping/registry';
+import { getWatchPlan } from '../../mapping/registry';
 import { watchWrites } from './listen-to-writes';
-import { wrapDocuments, wrapWrites } from './wrap-writes';
+import { wrapDocuments, wrapWrites } from '../../capture/capture';
 
 /** Whether writes become events on this node. */
 export interface SourcesService {

@@ -1,11 +1,17 @@
 import type { Core } from '@strapi/strapi';
 import { giveDocumentId } from '../../../database/matching-documents';
 import type { WriteEvent } from '../../../database/written-rows';
-import type { Entry } from '../mapping/mapping';
-import type { WatchedSource, WatchPlan } from '../mapping/watched-types';
+import type { Entry } from '../../mapping/mapping';
+import type { WatchedSource, WatchPlan } from '../../mapping/watched-types';
 import { trackRelated } from './related-records';
-import { impactOf, isSubscribed, newRecord, trackGiven, trackMatching } from './tracked-changes';
-import { trackedWrite, type WriteContext } from './write-context';
+import {
+  impactOf,
+  isSubscribed,
+  newRecord,
+  trackGiven,
+  trackMatching,
+} from '../../capture/tracked-changes';
+import { trackedWrite, type WriteContext } from '../../capture/write-context';
 
 type Data = Record<string, unknown>;
 

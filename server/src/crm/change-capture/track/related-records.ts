@@ -1,9 +1,9 @@
 import { connectedIds, relationInput, type RowId } from '../mapping/relation-input';
 import { documentIdsOf, inChunks, type Where } from '../../../database/matching-documents';
 import { type WriteEvent, writtenRows } from '../../../database/written-rows';
-import type { WatchedRelation, WatchPlan } from '../mapping/watched-types';
-import { impactOf, isSubscribed, trackDocuments } from './tracked-changes';
-import type { WriteContext } from './write-context';
+import type { WatchedRelation, WatchPlan } from '../../mapping/watched-types';
+import { impactOf, isSubscribed, trackDocuments } from '../../capture/tracked-changes';
+import type { WriteContext } from '../../capture/write-context';
 
 type Data = Record<string, unknown>;
 type Action = 'create' | 'update' | 'delete';

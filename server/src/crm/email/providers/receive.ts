@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { errorText } from '../../../runtime/error-text';
+import { errorText } from '../../../runtime/text';
 import { inUniqueTransaction } from '../../../database/errors/duplicate';
 import { crmRecords } from '../../resources/crm-records';
 import { findByEmail } from '../../resources/find-by-email';
 import { getEmailService, setContactStatus } from '../email-service';
 import { bindToken, noteSeen } from './seen-events';
-import type { ProviderEvent, SignedPost } from './types';
+import type { ProviderEvent, SignedPost } from '../provider';
 
 const record = async (
   strapi: Core.Strapi,

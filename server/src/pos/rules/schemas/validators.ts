@@ -1,6 +1,6 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 
-import { RECORD_SCHEMAS } from '.';
+import { RECORD_SCHEMAS } from '../schemas';
 import type { EventKind, InventoryMode } from '../states';
 import type { JsonObject } from '../strict-json';
 import { closingSchema } from './closing';

@@ -4,9 +4,9 @@ import type { Knex } from 'knex';
 import type { TestResult } from '../../../../../shared/contracts/webhooks';
 import { getClock } from '../../../database/clock';
 import { currentExecutor, table } from '../../../database/connection';
-import { withTransientRetry } from '../../../database/errors/retry';
+import { withTransientRetry } from '../../../database/retry';
 import { MANUAL_REQUESTS_TABLE, type ManualRequestRow } from './requests-table';
-import type { RetryRefusal } from './send-now';
+import type { RetryRefusal } from '../../sending/by-hand';
 
 /** What another process shall send now. */
 export type ManualRequest =

@@ -3,10 +3,10 @@ import { errors } from '@strapi/utils';
 import { getOptions } from '../../../config';
 import type { Detached } from '../../../database/connection';
 import { createFaultLog } from '../../../database/errors/fault-log';
-import { errorText } from '../../../runtime/error-text';
+import { errorText } from '../../../runtime/text';
 import { STOP_MARGIN_MS, stopWithin } from '../../../scheduling/stop-within';
 import type { GroupHandler } from '../../../scheduling/types';
-import type { Sender } from '../sender';
+import type { Sender } from '../../sending/send';
 import { leaseTimes } from '../store/lease-times';
 import { MANUAL_GROUP } from './ask-another-process';
 import {
@@ -15,7 +15,7 @@ import {
   type ManualRequest,
   type TakenRequest,
 } from './request-store';
-import { retryNow, testNow } from './send-now';
+import { retryNow, testNow } from '../../sending/by-hand';
 
 const POLL_MS = 1000;
 const TAKEN_AT_ONCE = 16;

@@ -1,13 +1,13 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, type Executor, table } from '../../../database/connection';
-import { withTransientRetry } from '../../../database/errors/retry';
-import type { LeasedRow, LeasedRows } from '../../../database/leases/types';
+import { withTransientRetry } from '../../../database/retry';
+import type { LeasedRow, LeasedRows } from '../../../database/lease-types';
 import type { CappedClaim, LeaseCap } from '../../../scheduling/types';
 import { allowance, freeAfter, freeAtMost } from '../../rules/pace';
 import { DELIVERIES_TABLE, PACES_TABLE } from '../../tables';
-import { followEnds, holdBehind, QUEUED_COLUMNS, type Queued } from './lines';
-import { type KnownManners, type Manners, readManners } from './manners';
+import { followEnds, holdBehind, QUEUED_COLUMNS, type Queued } from '../../deliveries/ordering';
+import { type KnownManners, type Manners, readManners } from '../../deliveries/limits';
 
 /** Rows that are looked at in one transaction, and transactions of one claim: many may have to be held. */
 const LOOKED_AT_ONCE = 200;

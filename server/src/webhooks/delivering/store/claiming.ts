@@ -1,8 +1,8 @@
 import type { Core } from '@strapi/strapi';
-import type { LeasedRow, LeasedRows } from '../../../database/leases/types';
+import type { LeasedRow, LeasedRows } from '../../../database/lease-types';
 import type { CappedClaim, GroupRoom, LeaseCap } from '../../../scheduling/types';
 import { createCarefulClaims } from './careful-claims';
-import { isCareful, type KnownManners, type Manners } from './manners';
+import { isCareful, type KnownManners, type Manners } from '../../deliveries/limits';
 
 /** For so long webhooks with manners are claimed of that were not known to have any, before others. */
 const CAREFUL_TOGETHER_MS = 100;

@@ -2,7 +2,7 @@ import type { Subject, Webhook } from '../../../../../shared/contracts/webhooks'
 import type { Executor } from '../../../database/connection';
 import type { CappedWorkStore, GroupLimits } from '../../../scheduling/types';
 import type { LeasedDelivery } from './leased-deliveries';
-import type { SharedMessage } from './messages';
+import type { SharedMessage } from '../../deliveries/messages';
 import type { DeliveryOutcome } from './settling';
 
 /** A delivery that is about to be queued. Times are epoch milliseconds. */

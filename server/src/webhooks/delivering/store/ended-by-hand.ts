@@ -1,8 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, type Executor, table } from '../../../database/connection';
-import { inRetriedTransaction } from '../../../database/errors/retry';
-import type { LeasedRows } from '../../../database/leases/types';
+import { inRetriedTransaction } from '../../../database/retry';
+import type { LeasedRows } from '../../../database/lease-types';
 import { siteInstance } from '../../../database/site-instance';
 import { DELIVERIES_TABLE, type DeliveryRow, WEBHOOKS_TABLE } from '../../tables';
 import {
@@ -14,7 +14,7 @@ import {
   SKIPPED,
   WEBHOOK_DELETED,
 } from './delivery-store-types';
-import { noteEnds } from './lines';
+import { noteEnds } from '../../deliveries/ordering';
 
 type Ending = Pick<
   DeliveryStore,

@@ -1,4 +1,4 @@
-import type { LeasedRows } from '../../../database/leases/types';
+import type { LeasedRows } from '../../../database/lease-types';
 import { LEASE_MS } from './lease-times';
 
 const EVERY_MS = 1000;

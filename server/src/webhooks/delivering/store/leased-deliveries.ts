@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import type { DeliveryStatus } from '../../../../../shared/contracts/webhooks';
 import { currentExecutor } from '../../../database/connection';
-import { inRetriedTransaction } from '../../../database/errors/retry';
-import type { LeasedRow, LeasedRows } from '../../../database/leases/types';
+import { inRetriedTransaction } from '../../../database/retry';
+import type { LeasedRow, LeasedRows } from '../../../database/lease-types';
 import type { Lease } from '../../../scheduling/types';
 import type { DeliveryRow } from '../../tables';
-import { lineOfRow, noteEnds } from './lines';
-import { readBodies } from './messages';
+import { lineOfRow, noteEnds } from '../../deliveries/ordering';
+import { readBodies } from '../../deliveries/messages';
 
 /** A delivery, as an attempt has to know it. */
 export interface QueuedDelivery {

@@ -6,7 +6,7 @@ import type {
 } from '../../../../../shared/contracts/webhooks';
 import { currentExecutor } from '../../../database/connection';
 import { isoTime } from '../../../runtime/iso-time';
-import { branchesOf, type DeliveryFilter } from './log-filter';
+import { branchesOf, type DeliveryFilter } from '../../deliveries/log-filter';
 import { matcher, newest, type Search } from './log-search';
 
 const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];

@@ -3,7 +3,7 @@ import { type Executor, fromQuery } from '../../../database/connection';
 import { COUNT_LIMIT } from '../../../http/pagination';
 import type { LogPlace } from '../../rules/log-place';
 import type { DeliveryRow } from '../../tables';
-import type { Branch } from './log-filter';
+import type { Branch } from '../../deliveries/log-filter';
 
 /** Which rows of the log are read: those after a place, at most so many, without the first ones. */
 export interface Stretch {

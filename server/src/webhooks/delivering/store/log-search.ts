@@ -5,7 +5,7 @@ import { nextTurn } from '../../../runtime/event-loop';
 import type { SearchedLog } from '../../rules/log-cursor';
 import { isAfter, type LogPlace } from '../../rules/log-place';
 import type { DeliveryRow } from '../../tables';
-import type { Branch } from './log-filter';
+import type { Branch } from '../../deliveries/log-filter';
 import { placeOf, readStretch } from './log-pages';
 
 /** Deliveries that are looked at at most, newest first, where no index finds what is looked for. */

@@ -4,7 +4,7 @@ import { isFromAnotherSite } from '../../../database/site-instance';
 import { nextTurn } from '../../../runtime/event-loop';
 import type { LogPlace } from '../../rules/log-place';
 import { DELIVERIES_TABLE } from '../../tables';
-import { branchesOf, type DeliveryFilter } from './log-filter';
+import { branchesOf, type DeliveryFilter } from '../../deliveries/log-filter';
 import { placeOf, readStretch } from './log-pages';
 import { matcher, newest, type Search } from './log-search';
 

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, table } from '../../../database/connection';
-import { withTransientRetry } from '../../../database/errors/retry';
+import { withTransientRetry } from '../../../database/retry';
 import { nextTurn } from '../../../runtime/event-loop';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../../tables';
 

@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, type Executor, table } from '../../../database/connection';
-import { inRetriedTransaction } from '../../../database/errors/retry';
-import type { LeasedRows } from '../../../database/leases/types';
+import { inRetriedTransaction } from '../../../database/retry';
+import type { LeasedRows } from '../../../database/lease-types';
 import { DELIVERIES_TABLE } from '../../tables';
 import type { DeliveryStore } from './delivery-store-types';
 import { ASIDE_UNTIL } from './far-times';
-import { noteEnds } from './lines';
+import { noteEnds } from '../../deliveries/ordering';
 import { webhooksDueAt } from './reordering';
 
 type PuttingAside = Pick<DeliveryStore, 'putAside' | 'webhooksAside' | 'eventsAside' | 'bringBack'>;

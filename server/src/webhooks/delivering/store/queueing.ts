@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import type { Executor } from '../../../database/connection';
-import type { LeasedRows } from '../../../database/leases/types';
+import type { LeasedRows } from '../../../database/lease-types';
 import { siteInstance } from '../../../database/site-instance';
 import type { NewDelivery } from './delivery-store-types';
-import { lineOf } from './lines';
-import { insertMessages, type SharedMessage } from './messages';
+import { lineOf } from '../../deliveries/ordering';
+import { insertMessages, type SharedMessage } from '../../deliveries/messages';
 
 /** Writes rows of deliveries that are due, or leased, for `dueIn` milliseconds from when they were made. */
 export const insertDeliveries = (

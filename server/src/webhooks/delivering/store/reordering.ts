@@ -1,13 +1,13 @@
 import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, table } from '../../../database/connection';
-import { withTransientRetry } from '../../../database/errors/retry';
-import type { LeasedRows } from '../../../database/leases/types';
+import { withTransientRetry } from '../../../database/retry';
+import type { LeasedRows } from '../../../database/lease-types';
 import { nextTurn } from '../../../runtime/event-loop';
 import { DELIVERIES_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../../tables';
 import { inTurnOf } from './careful-claims';
 import { HELD_UNTIL } from './far-times';
-import { dissolveLines, forgetEnds, noteHeld, standInLine } from './lines';
+import { dissolveLines, forgetEnds, noteHeld, standInLine } from '../../deliveries/ordering';
 import { pendingPages } from './pending-pages';
 
 const AT_ONCE = 500;

@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import { getClock } from '../../../database/clock';
 import { qualified } from '../../../database/dialects/types';
-import type { LeasedRowsOptions } from '../../../database/leases/leased-rows';
+import type { LeasedRowsOptions } from '../../../database/leases';
 import { freeAtMost } from '../../rules/pace';
 import { LINE_ENDS_TABLE, PACES_TABLE, type WebhookRow } from '../../tables';
-import { type KnownManners, type Manners, mannersOf } from './manners';
+import { type KnownManners, type Manners, mannersOf } from '../../deliveries/limits';
 
 interface Seen extends Pick<
   WebhookRow,

@@ -1,12 +1,12 @@
 import type { Core } from '@strapi/strapi';
 import type { Attempt } from '../../../../../shared/contracts/webhooks';
 import type { Executor } from '../../../database/connection';
-import type { LeasedRows, Settlement } from '../../../database/leases/types';
+import type { LeasedRows, Settlement } from '../../../database/lease-types';
 import type { NextState } from '../../rules/transition';
-import { appendAttempts, mayHaveMany } from './attempts-table';
+import { appendAttempts, mayHaveMany } from '../../deliveries/attempts';
 import type { LeasedDelivery } from './leased-deliveries';
-import { type Line, noteEnds } from './lines';
-import type { KnownManners } from './manners';
+import { type Line, noteEnds } from '../../deliveries/ordering';
+import type { KnownManners } from '../../deliveries/limits';
 
 /** What an attempt made of a delivery; `attempt` is appended to its log. */
 export interface DeliveryOutcome {

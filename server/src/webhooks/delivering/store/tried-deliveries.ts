@@ -4,7 +4,7 @@ import type { Attempt } from '../../../../../shared/contracts/webhooks';
 import { type Executor, table } from '../../../database/connection';
 import { isFromAnotherSite } from '../../../database/site-instance';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../../tables';
-import { type AttemptEnd, endOfAttempt, readAttemptEnds } from './attempts-table';
+import { type AttemptEnd, endOfAttempt, readAttemptEnds } from '../../deliveries/attempts';
 
 /** A delivery of the log with how its attempts ended, for figures that an earlier version did not keep. */
 export interface TriedDelivery {

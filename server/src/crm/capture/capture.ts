@@ -1,0 +1,166 @@
+import type { Core } from '@strapi/strapi';
+import { inTransaction } from '../../database/connection';
+import { inTurn, openingFresh } from '../../database/transactions';
+import { inTrackedUnit } from '../../database/unit-of-work';
+import type { WatchedSource, WatchPlan } from '../mapping/watched-types';
+import { publishChanges } from './publish-changes';
+import { impactOf, isSubscribed, trackDocuments } from './tracked-changes';
+import { inWriteContext, trackedWrite, type WriteContext } from './write-context';
+
+/**
+ * Makes `work` the unit of work of its context: in one transaction, its changes are tracked, then
+ * compared, and their events are published. Within a unit of work it is a part of that one.
+ */
+const track = async <T>(context: WriteContext, work: () => Promise<T>): Promise<T> => {
+  if (context.isTracking) return work();
+  const tracked = async (): Promise<T> => {
+    context.isTracking = true;
+    try {
+      return await work();
+    } finally {
+      // What publishing writes (the sender of a form) are writes of their own.
+      context.isTracking = false;
+    }
+  };
+  return inTrackedUnit(context.strapi, tracked, () => publishChanges(context));
+};
+
+/**
+ * Makes several statements of the plugin's own one unit of work.
+ * @param events that it may cause
+ */
+export const inUnitOfWork = <T>(
+  strapi: Core.Strapi,
+  events: readonly string[],
+  work: (context: WriteContext) => Promise<T>
+): Promise<T> =>
+  inWriteContext(strapi, { compound: true, events }, (context) =>
+    track(context, () => work(context))
+  );
+
+const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
+type Method = (typeof METHODS)[number];
+
+type Write = (uid: string, params?: { data?: Record<string, unknown> }) => Promise<unknown>;
+
+/** Writes to a type that is only the other end of a relation matter only where they edit it. */
+const concerns = (
+  plan: WatchPlan,
+  method: Method,
+  ...[uid, params]: Parameters<Write>
+): boolean => {
+  if (plan.byUid.has(uid)) return true;
+  const relations = plan.relationsByTarget.get(uid);
+  if (!relations) return false;
+  if (method === 'delete' || method === 'deleteMany') return true;
+  return relations.some(({ inverse }) => inverse !== null && params?.data?.[inverse] !== undefined);
+};
+
+/** Whether a write has to be tracked: somebody subscribed, or it may be a new entry of a form. */
+const mayHaveEvents = async (
+  plan: WatchPlan,
+  context: WriteContext,
+  uid: string
+): Promise<boolean> => {
+  if (plan.byUid.get(uid)?.some(({ form }) => form !== null)) return true;
+  const events = plan.eventsByUid.get(uid) ?? [];
+  const subscriptions = await context.subscriptions(events);
+  return events.some((event) => subscriptions.isSubscribed(event));
+};
+
+const isOwn = (plan: WatchPlan, uid: string): boolean =>
+  plan.byUid.get(uid)?.some(({ source }) => source.own) ?? false;
+
+/**
+ * Makes each write to a watched type a unit of work, in a transaction where it has none.
+ *
+ * The host runs `strapi.db.query(uid).create()` and its like without one: it inserts the row, then
+ * calls the lifecycles. An event queued there could be kept while its write fails, or the other way
+ * round. Only the document service brings a transaction along. So the entity manager's own methods
+ * are wrapped, for watched types alone.
+ * @returns a function after which they do nothing of that.
+ */
+export const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
+  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
+  let isOn = true;
+  for (const method of METHODS) {
+    const original = manager[method];
+    manager[method] = function write(this: unknown, uid, params) {
+      const run = () => original.call(manager, uid, params);
+      if (!isOn || trackedWrite() || !concerns(plan, method, uid, params)) return run();
+      const events = plan.eventsByUid.get(uid) ?? [];
+      return inTurn(strapi, () =>
+        inWriteContext(strapi, { compound: false, events }, async (context) => {
+          if (await mayHaveEvents(plan, context, uid)) return track(context, run);
+          // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
+          // more than one statement, because it keeps derived columns up to date.
+          return isOwn(plan, uid) ? inTransaction(strapi, run) : run();
+        })
+      );
+    };
+  }
+  // Others may have wrapped them since, so they stay.
+  return () => {
+    isOn = false;
+  };
+};
+
+const ACTIONS: ReadonlySet<string> = new Set(
+  'create update delete clone publish unpublish discardDraft'.split(' ')
+);
+
+interface DocumentContext {
+  uid: string;
+  action: string;
+  params: { documentId?: string };
+}
+
+const isAnySubscribed = async (context: WriteContext, watched: WatchedSource): Promise<boolean> => {
+  for (const action of ['update', 'create', 'delete'] as const) {
+    if (await isSubscribed(context, watched, impactOf(watched, action, null))) return true;
+  }
+  return false;
+};
+
+/** Notes the document that a call names, before the call writes any of its rows. */
+const trackNamedDocument = async (
+  context: WriteContext,
+  sources: readonly WatchedSource[],
+  { action, params }: DocumentContext
+): Promise<void> => {
+  if (!params.documentId || action === 'clone') return;
+  for (const watched of sources) {
+    // What unpublishing hides is remembered, whether somebody subscribed by now or not.
+    if (action === 'unpublish' || (await isAnySubscribed(context, watched))) {
+      const impact = impactOf(watched, 'update', null);
+      await trackDocuments(context, watched, [String(params.documentId)], impact);
+    }
+  }
+};
+
+/**
+ * Makes one call of the document service one unit of work where it writes several rows: publishing
+ * deletes the old published row and inserts a new one, a component's row is written before its
+ * owner's, a clone copies relations last. Any other call has one write, which `wrapWrites` sees; its
+ * context begins here, because here the host has not opened its transaction yet.
+ * @returns a function that unwraps them.
+ */
+export const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
+  const remove: unknown = strapi.documents.use(async (given, next) => {
+    const call = given as unknown as DocumentContext;
+    const sources = plan.byUid.get(call.uid) ?? [];
+    const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
+    if (!ACTIONS.has(call.action) || (!compound && sources.length === 0)) return next();
+    const events = plan.eventsByUid.get(call.uid) ?? [];
+    return inTurn(strapi, () =>
+      inWriteContext(strapi, { compound, events }, (context) => {
+        if (!compound) return openingFresh(async () => next());
+        return track(context, async () => {
+          await trackNamedDocument(context, sources, call);
+          return next();
+        });
+      })
+    );
+  });
+  return () => void (remove as () => void)();
+};

@@ -1,0 +1,237 @@
+import type { Core } from '@strapi/strapi';
+import { errorText } from '../../runtime/text';
+import { type Before, KIND_RULES, type WriteImpact } from '../rules';
+import type { Entry } from '../mapping/mapping';
+import { documentIdsOf, inChunks, type Where } from '../../database/matching-documents';
+import {
+  existingOf,
+  lockVersions,
+  lockWritten,
+  type WriteEvent,
+} from '../../database/written-rows';
+import { type Reading, readRows } from '../mapping/records';
+import { serialize, tagsOf } from '../change-capture/mapping/serialize';
+import type { WatchedSource } from '../mapping/watched-types';
+import type { TrackedChange, WriteContext } from './write-context';
+
+/** What a write with such data may change; null data: anything. */
+export const impactOf = (
+  watched: WatchedSource,
+  action: WriteImpact['action'],
+  data: Record<string, unknown> | null
+): WriteImpact => {
+  const { tags } = watched.source;
+  if (!data || action !== 'update') {
+    return { action, keys: null, tags: tags !== null && (!data || (data[tags] ?? null) !== null) };
+  }
+  const keys = new Set<string>(watched.computedKeys);
+  for (const [name, value] of Object.entries(data)) {
+    if (value === undefined || name === 'updatedAt') continue;
+    for (const key of watched.keysByAttribute.get(name) ?? []) keys.add(key);
+  }
+  return { action, keys, tags: tags !== null && data[tags] !== undefined };
+};
+
+/** Whether somebody subscribed to an event that this write may cause. */
+export const isSubscribed = async (
+  context: WriteContext,
+  watched: WatchedSource,
+  impact: WriteImpact
+): Promise<boolean> => {
+  const rules = KIND_RULES[watched.source.kind];
+  if (!rules) return false;
+  if (watched.form) return impact.action === 'create';
+  const events = rules.possible(impact);
+  // A later write of the same unit of work must find out that this record is new in it.
+  if (impact.action === 'create') events.push(...rules.possible({ ...impact, action: 'update' }));
+  if (events.length === 0) return false;
+  const subscriptions = await context.subscriptions(watched.events);
+  return events.some((event) => subscriptions.isSubscribed(event));
+};
+
+/** What an event of a deletion says, by kind; the others say no more than which record it was. */
+const KEYS_OF_DELETED: Readonly<Record<string, readonly string[]>> = {
+  contact: ['id', 'email'],
+  deal: ['id', 'title'],
+};
+
+/** What has to be known of a record before such a write. */
+const readingBefore = (watched: WatchedSource, impact: WriteImpact): Reading => {
+  if (impact.action !== 'delete') return { keys: impact.keys, tags: impact.tags };
+  const keys = KEYS_OF_DELETED[watched.source.kind];
+  return { keys: keys ? new Set(keys) : null, tags: false };
+};
+
+export const logSkipped = (
+  strapi: Core.Strapi,
+  watched: WatchedSource,
+  row: Entry,
+  error: unknown
+): void => {
+  strapi.log.error(
+    `switchboard: no event for ${watched.source.kind} ${String(row.documentId)}: ${errorText(error)}`
+  );
+};
+
+/** A record that does not exist yet. */
+export const newRecord = (tags: boolean): TrackedChange => ({
+  before: null,
+  tags,
+  row: null,
+  unknown: false,
+});
+
+/** A record as it is now, which is before the write. */
+const existingRecord = (
+  strapi: Core.Strapi,
+  watched: WatchedSource,
+  row: Entry,
+  reading: Reading
+): TrackedChange => {
+  try {
+    const whole = serialize(watched.source, row);
+    const keys = watched.allKeys.filter((key) => !reading.keys || reading.keys.has(key));
+    const payload = Object.fromEntries(keys.map((key) => [key, whole[key]]));
+    const tags = reading.tags ? tagsOf(watched.source, watched.tagSource, row) : null;
+    return { before: { payload, keys, tags }, tags: reading.tags, row: null, unknown: false };
+  } catch (error) {
+    logSkipped(strapi, watched, row, error);
+    return { before: null, tags: false, row: null, unknown: true };
+  }
+};
+
+/** What the first write found stays; a later one may add keys that the first one left alone. */
+const mergeBefore = (first: Before, later: Before): Before => {
+  const known = new Set(first.keys);
+  return {
+    payload: { ...later.payload, ...first.payload },
+    keys: [...first.keys, ...later.keys.filter((key) => !known.has(key))],
+    tags: first.tags ?? later.tags,
+  };
+};
+
+const remember = (
+  context: WriteContext,
+  watched: WatchedSource,
+  row: Entry,
+  reading: Reading
+): void => {
+  const changes = context.changesOf(watched);
+  const id = String(row.documentId);
+  const change = changes.get(id);
+  const found = existingRecord(context.strapi, watched, row, reading);
+  if (!change) {
+    changes.set(id, found);
+    return;
+  }
+  change.row = null;
+  if (!change.before || !found.before) return;
+  change.before = mergeBefore(change.before, found.before);
+  change.tags ||= found.tags;
+};
+
+/** Whether nothing of a record has to be read that is not known already. */
+const isKnown = (change: TrackedChange, watched: WatchedSource, reading: Reading): boolean => {
+  // New in this unit of work, or never to have an event.
+  if (!change.before || change.unknown) return true;
+  const known = new Set(change.before.keys);
+  const needed = [...(reading.keys ?? watched.allKeys)];
+  return needed.every((key) => known.has(key)) && (!reading.tags || change.before.tags !== null);
+};
+
+/**
+ * Notes that records which are tracked already change again.
+ * @returns the ids of those of which something has to be read first
+ */
+const trackAgain = (
+  changes: ReadonlyMap<string, TrackedChange>,
+  watched: WatchedSource,
+  documentIds: readonly string[],
+  reading: Reading
+): string[] =>
+  [...new Set(documentIds)].filter((id) => {
+    const change = changes.get(id);
+    if (!change) return true;
+    change.row = null;
+    change.tags ||= reading.tags;
+    return !isKnown(change, watched, reading);
+  });
+
+/**
+ * Tracks documents that are about to change, reading of each what is not known yet. Each is locked
+ * before it is read: of two writers that overlap, the second one compares with what the first one left.
+ */
+export const trackDocuments = async (
+  context: WriteContext,
+  watched: WatchedSource,
+  documentIds: readonly string[],
+  impact: WriteImpact
+): Promise<void> => {
+  const reading = readingBefore(watched, impact);
+  const changes = context.changesOf(watched);
+  const unread = trackAgain(changes, watched, documentIds, reading);
+  for (const ids of inChunks(unread)) {
+    const where = { documentId: { $in: ids } };
+    if (watched.draftAndPublish || watched.localized) {
+      await lockVersions(context.strapi, watched.uid, ids);
+    }
+    const rows = await readRows(context.strapi, watched, where, reading, {
+      lock: true,
+      orderBy: { id: 'asc' },
+    });
+    const byId = new Map(rows.map((row) => [String(row.documentId), row]));
+    // In the order of the write, not in the order in which the database answers.
+    for (const id of ids) {
+      const row = byId.get(id);
+      if (row) remember(context, watched, row, reading);
+      else if (!changes.has(id)) changes.set(id, newRecord(reading.tags));
+    }
+  }
+};
+
+/**
+ * Tracks documents of which rows are about to be created: new ones, or a further row (a published one,
+ * another language) of one that is there.
+ */
+export const trackGiven = async (
+  context: WriteContext,
+  watched: WatchedSource,
+  documentIds: readonly string[],
+  impact: WriteImpact
+): Promise<void> => {
+  if (documentIds.length === 0) return;
+  const changes = context.changesOf(watched);
+  const unknown = documentIds.filter((id) => !changes.has(id));
+  const existing = new Set(await existingOf(context.strapi, watched.uid, unknown));
+  const { tags } = readingBefore(watched, impact);
+  for (const id of unknown) if (!existing.has(id)) changes.set(id, newRecord(tags));
+  await trackDocuments(context, watched, documentIds, impact);
+};
+
+/** Tracks the documents that a write changes, by its own condition. */
+export const trackMatching = async (
+  context: WriteContext,
+  watched: WatchedSource,
+  event: WriteEvent,
+  impact: WriteImpact
+): Promise<void> => {
+  const { strapi } = context;
+  const locked = await lockWritten(strapi, event);
+  if (locked) {
+    const ids = [...new Set(locked.map(({ documentId }) => documentId))];
+    await trackDocuments(context, watched, ids, impact);
+    return;
+  }
+  // One row, by its id: it is locked as it is read.
+  const where = event.params.where as Where;
+  const isWhole = !watched.draftAndPublish && !watched.localized;
+  if (isWhole && context.changesOf(watched).size === 0) {
+    const reading = readingBefore(watched, impact);
+    const rows = await readRows(strapi, watched, where, reading, { lock: true });
+    for (const row of rows) remember(context, watched, row, reading);
+    return;
+  }
+  for await (const ids of documentIdsOf(strapi, watched.uid, { where })) {
+    await trackDocuments(context, watched, ids, impact);
+  }
+};

@@ -1,0 +1,89 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Core } from '@strapi/strapi';
+import type { ChangeSource } from '../../../../shared/contracts/crm';
+import {
+  currentSubscriptions,
+  type PrefetchedSubscriptions,
+  prefetchSubscriptions,
+} from '../../webhooks/subscriptions/current-subscriptions';
+import type { Subscriptions } from '../../webhooks/subscriptions';
+import type { Before } from '../rules';
+import type { Entry } from '../mapping/mapping';
+import type { WatchedSource } from '../mapping/watched-types';
+import { currentOrigin } from '../change-capture/track/origin';
+
+/** One record within a unit of work, as it was before the first write to it. */
+export interface TrackedChange {
+  /** null: there was none. */
+  before: Before | null;
+  /** Whether its tags may have changed, so that they are read again afterwards. */
+  tags: boolean;
+  /** The row as the write left it, where it need not be read again. */
+  row: Entry | null;
+  /** Its state before could not be told (a computed field failed): no event is made up. */
+  unknown: boolean;
+}
+
+const contexts = new AsyncLocalStorage<WriteContext>();
+
+/**
+ * One write, from where it is wrapped to where its events are handed over: who makes it, who
+ * subscribed, and what it changes.
+ *
+ * While it is tracked it is a unit of work, such as a call of the document service: however many rows
+ * are written (a draft, a published row, a locale, a nested write of a lifecycle), each record is
+ * compared once, before against after, and has its events once.
+ */
+export class WriteContext {
+  /** Whether changes are tracked here now: from the beginning of its work to the comparison. */
+  isTracking = false;
+  readonly changes = new Map<WatchedSource, Map<string, TrackedChange>>();
+  readonly origin: ChangeSource;
+
+  constructor(
+    readonly strapi: Core.Strapi,
+    /** Rows may still change after their own write: a document service call does several. */
+    readonly compound: boolean,
+    readonly prefetched: PrefetchedSubscriptions | null
+  ) {
+    this.origin = currentOrigin(strapi);
+  }
+
+  /** Who subscribed to these events, as of now: a webhook that this very write has made is among them. */
+  subscriptions(events: readonly string[]): Promise<Subscriptions> {
+    return currentSubscriptions(this.strapi, events, this.prefetched);
+  }
+
+  /** What is tracked of one type, by document id. */
+  changesOf(watched: WatchedSource): Map<string, TrackedChange> {
+    const changes = this.changes.get(watched) ?? new Map<string, TrackedChange>();
+    this.changes.set(watched, changes);
+    return changes;
+  }
+}
+
+/** The write that is being tracked here, if there is one. */
+export const trackedWrite = (): WriteContext | undefined => {
+  const context = contexts.getStore();
+  return context?.isTracking ? context : undefined;
+};
+
+/**
+ * Runs `work` as a write: as part of the one that is being tracked, or else as one of its own, whose
+ * subscriptions are prefetched while `work` begins.
+ * @param events that the write may cause
+ */
+export const inWriteContext = <T>(
+  strapi: Core.Strapi,
+  { compound, events }: { compound: boolean; events: readonly string[] },
+  work: (context: WriteContext) => T
+): T => {
+  const outer = trackedWrite();
+  if (outer) return work(outer);
+  // Within a transaction nothing is prefetched, but what was prefetched just before it is used.
+  const prefetched = strapi.db.inTransaction()
+    ? (contexts.getStore()?.prefetched ?? null)
+    : prefetchSubscriptions(strapi, events);
+  const context = new WriteContext(strapi, compound, prefetched);
+  return contexts.run(context, () => work(context));
+};

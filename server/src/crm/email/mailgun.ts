@@ -1,0 +1,117 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { isCurrent } from './providers/signed-time';
+import { signatureInForm, signatureInJson } from './providers/unparsed-signature';
+import type { Provider, ProviderEvent } from './provider';
+import {
+  addressOf,
+  formFields,
+  isValues,
+  parseJson,
+  textOf,
+  timeOf,
+  type Values,
+} from './providers/values';
+
+/**
+ * Mailgun: webhooks (JSON) and routes that forward inbound mail (a form). Both carry timestamp,
+ * token and signature, which is the HMAC-SHA256 of timestamp and token under the account's webhook
+ * signing key. It does not cover the rest, so a token counts once, with what it came with first.
+ */
+
+const isSigned = (signingKey: string, signature: Values, now: number): boolean => {
+  const { timestamp, token, signature: given } = signature;
+  if (typeof token !== 'string' || token === '' || !isCurrent(timestamp, now)) return false;
+  if (typeof given !== 'string') return false;
+  const expected = createHmac('sha256', signingKey)
+    .update(`${String(timestamp)}${token}`)
+    .digest();
+  const actual = Buffer.from(given, 'hex');
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
+};
+
+const record = (value: unknown): Values => (isValues(value) ? value : {});
+
+const variablesOf = (data: Values): Values => {
+  const variables = data['user-variables'];
+  return typeof variables === 'string'
+    ? record(parseJson(Buffer.from(variables)))
+    : record(variables);
+};
+
+const eventOf = (data: Values, token: string): ProviderEvent | null => {
+  const variables = variablesOf(data);
+  const client = record(data['client-info']);
+  const base = {
+    // A post that is made again may come with another token.
+    id: textOf(data.id) ?? token,
+    email: textOf(data.recipient) ?? '',
+    campaign: textOf(variables.campaign_id),
+  };
+  const seen = () => ({
+    userAgent: textOf(client['user-agent']),
+    ip: textOf(data.ip),
+    at: timeOf(data.timestamp) ?? 0,
+    sentAt: timeOf(variables.sent_at),
+    machine: textOf(client.bot) !== null,
+  });
+  switch (data.event) {
+    case 'opened':
+      return { ...base, type: 'opened', ...seen() };
+    case 'clicked':
+      return { ...base, type: 'clicked', url: textOf(data.url) ?? '', ...seen() };
+    case 'failed':
+      return {
+        ...base,
+        type: 'bounced',
+        hard: data.severity === 'permanent',
+        reason: textOf(data.reason),
+      };
+    case 'complained':
+      return { ...base, type: 'complained' };
+    case 'unsubscribed':
+      return { ...base, type: 'unsubscribed' };
+    default:
+      return null;
+  }
+};
+
+const inboundOf = (fields: Values): ProviderEvent[] => {
+  const email = addressOf(fields.from) ?? addressOf(fields.sender);
+  if (!email) return [];
+  return [
+    {
+      id: textOf(fields['Message-Id']) ?? String(fields.token),
+      email,
+      campaign: null,
+      type: 'received',
+      subject: textOf(fields.subject),
+      from: email,
+      text: textOf(fields['stripped-text']) ?? textOf(fields['body-plain']),
+    },
+  ];
+};
+
+export const createMailgun = (signingKey: string, now: () => number): Provider => ({
+  async read({ bytes, contentType }) {
+    const isForm = /^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(contentType);
+    // Nothing is parsed for somebody who has no signature to show.
+    const shown = isForm ? signatureInForm(bytes, contentType) : signatureInJson(bytes);
+    if (!shown || !isSigned(signingKey, shown, now())) return null;
+    if (isForm) {
+      const fields = await formFields(bytes, contentType);
+      if (!fields || !isSigned(signingKey, fields, now())) return null;
+      const once = { token: String(fields.token), content: JSON.stringify(fields) };
+      return { events: inboundOf(fields), once };
+    }
+    const body = record(parseJson(bytes));
+    const signature = record(body.signature);
+    if (!isSigned(signingKey, signature, now())) return null;
+    const token = String(signature.token);
+    const data = record(body['event-data']);
+    const event = eventOf(data, token);
+    return {
+      events: event && event.email !== '' ? [event] : [],
+      once: { token, content: JSON.stringify(data) },
+    };
+  },
+});

@@ -1,0 +1,96 @@
+import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../scheduling/types';
+import type { Executor, SqlColumns } from './leases/sql';
+
+/**
+ * Rows of one table that wait in order of time, in groups that must not starve each other. For stores
+ * alone: nothing outside of a store knows how rows are leased, nor their columns.
+ */
+export interface LeasedRows {
+  /** Epoch milliseconds, by the database's clock. */
+  now(): number;
+
+  /**
+   * Inserts rows within `executor`'s transaction: they exist if and only if it commits. In statements
+   * of bounded size, however many rows there are.
+   */
+  insert(executor: Executor, rows: readonly NewRow[]): Promise<void>;
+
+  /** When each group's next row is due, epoch milliseconds; groups without waiting rows are absent. */
+  dueTimes(): Promise<Map<number, number>>;
+
+  /** Groups in which rows wait, and that are gone: nobody takes these rows. */
+  lostGroups(): Promise<number[]>;
+
+  /**
+   * Takes up to `limit` due rows of one group, those that have been due longest and in that order,
+   * under a lease that ends by itself.
+   */
+  claim(group: number, limit: number): Promise<LeasedRow[]>;
+
+  /** The same of several groups at once, so much of each as it says. */
+  claimGroups(groups: readonly GroupRoom[]): Promise<LeasedRow[]>;
+
+  /**
+   * The same, with so many rows of the group under a lease at once over all nodes. Claims of one
+   * group follow one another, whichever nodes make them, so none counts without the one before it.
+   * Several that are asked for at once may be made together: never within a caller's transaction.
+   */
+  claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<LeasedRow>>;
+
+  /**
+   * Gives a lease on rows that the caller's transaction has locked, and knows to be free.
+   * @param free with the times at which they were due
+   */
+  lease(executor: Executor, free: readonly { id: number; dueAt: number }[]): Promise<LeasedRow[]>;
+
+  /** How many rows of a group are under a lease now; without these, which are done. */
+  countLeased(executor: Executor, group: number, except: readonly number[]): Promise<number>;
+
+  /**
+   * Takes one row whether it is due or not, for as long as that.
+   * @returns `held` where somebody else's lease on it is still running.
+   */
+  claimOne(id: number, forMs: number): Promise<LeasedRow | 'held' | 'absent'>;
+
+  /** Prolongs leases to the time of a new one, each only while its owner still holds it. */
+  renew(leases: readonly Lease[]): Promise<void>;
+
+  /** Gives leased rows back unworked: due as they were before, held by nobody. */
+  release(leases: readonly Lease[]): Promise<void>;
+
+  /**
+   * Has rows of a group due again when they were before their lease, of those whose lease ended by itself
+   * between two times (epoch milliseconds): they come before what has come since.
+   * @returns how many, `limit` at most
+   */
+  releaseLapsed(
+    group: number,
+    ended: { from: number; until: number },
+    limit: number
+  ): Promise<number>;
+
+  /**
+   * Ends leases and writes what came of the work, each row only while its owner still holds it.
+   * @returns the ids whose owner still held them; the others changed nothing.
+   */
+  settle(executor: Executor, settlements: readonly Settlement[]): Promise<Set<number>>;
+}
+
+export interface NewRow {
+  group: number;
+  /** Epoch milliseconds. */
+  dueAt: number;
+  columns: SqlColumns;
+}
+
+export interface LeasedRow extends Lease {
+  row: Record<string, unknown>;
+}
+
+export interface Settlement {
+  id: number;
+  owner: string;
+  /** When the row is due again, epoch milliseconds; null: never, it is finished. */
+  dueAt: number | null;
+  columns: SqlColumns;
+}

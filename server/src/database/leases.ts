@@ -1,0 +1,356 @@
+import { randomUUID } from 'node:crypto';
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { currentExecutor, rawStatement, rowsOf, type Statement, table } from './connection';
+import {
+  type CappedGroupClaim,
+  type ClaimedWithin,
+  type ClaimTable,
+  type ColumnType,
+  getDialect,
+  type GroupClaim,
+  type LeasedSpan,
+  type OwnedUpdate,
+} from './dialects';
+import { countOf, leasedWithin } from './dialects/leased-within';
+import { qualified } from './dialects/types';
+import { withTransientRetry } from './retry';
+import { inStatements, insertRows } from './insert-rows';
+import { runPrepared } from './statements';
+import { createCombining } from '../runtime/combining';
+import { createTimeSlice } from '../runtime/event-loop';
+import type { Executor } from './leases/sql';
+import type { LeasedRow, LeasedRows, Settlement } from './lease-types';
+import { getClock } from './clock';
+
+/**
+ * A table that holds work has the columns `id`, `due_at` (bigint, epoch milliseconds; null when
+ * finished; the end of the lease while somebody holds the row) and `owner` (the lease's token),
+ * indexes on `(groupColumn, due_at)`, one of them sparse (`present: 'due_at'`), and columns of its own.
+ *
+ * Keeping the lease's end in `due_at` makes a crashed node's rows due again without any sweeping.
+ */
+export interface LeasedRowsOptions {
+  tableName: string;
+  groupColumn: string;
+  /** Types of the table's own columns that settling writes. */
+  columns: Readonly<Record<string, ColumnType>>;
+  /**
+   * The groups that are served now: a table and its condition, such as webhooks that are active.
+   */
+  groups: {
+    tableName: string;
+    where?: Record<string, string | number | boolean>;
+    /** What a look reads of a group besides. */
+    seen?: {
+      /** Columns with their names, of the group's row as `g`. */
+      columns: Statement;
+      /** Hears of them. @returns when the group is due whose first row is due at that time */
+      dueAt(group: number, columns: Record<string, unknown>, firstDueAt: number): number;
+    };
+  };
+  /** How long a lease lasts that nobody prolongs, in milliseconds. */
+  leaseMs: number;
+  /** The longest that one may last, also where an earlier version made it; `leaseMs` if left out. */
+  longestLeaseMs?: number;
+}
+
+/**
+ * How much later than ours a lease of another node may end that is still looked for among the rows
+ * of a group, in milliseconds: what two nodes take for the database's time differs a little.
+ */
+const CLOCKS_DIFFER_MS = 5000;
+const SETTLE_CHUNK = 200;
+/** Claims under a cap: how many ways to the database at once, and how many claims each takes. */
+const TOGETHER = { underWay: 2, together: 16 };
+const ONE_BY_ONE = { underWay: 4, together: 1 };
+/** Entries of an index that one statement looks at for due times. */
+const LOOKED_AT_ONCE = 500;
+
+/** When a row was due before it was leased, as its owner says; null: it does not. */
+const dueBefore = (owner: string): number | null => {
+  const [, time] = /\/(\d+)$/.exec(owner) ?? [];
+  return time === undefined ? null : Number(time);
+};
+
+interface WaitingGroup {
+  id: number | string;
+  due_at: number | string;
+  looked_at: number | string;
+  /** null: its rows wait, and are not to be worked on now. */
+  served: number | null;
+  [column: string]: unknown;
+}
+
+export const createLeasedRows = (
+  strapi: Core.Strapi,
+  { tableName, groupColumn, columns, groups, leaseMs, longestLeaseMs = leaseMs }: LeasedRowsOptions
+): LeasedRows => {
+  const dialect = getDialect(strapi);
+  const clock = getClock(strapi);
+  const now = () => clock.now();
+  const claimTable: ClaimTable = {
+    name: tableName,
+    schema: strapi.db.getSchemaName(),
+    groupColumn,
+    columns: { ...columns, due_at: 'bigint', owner: 'text' },
+  };
+  const groupTable = { name: groups.tableName, schema: claimTable.schema };
+
+  const asLeased = (
+    row: Record<string, unknown>,
+    owner: string,
+    dueAt: number,
+    leaseUntil: number
+  ): LeasedRow => ({
+    id: Number(row.id),
+    group: Number(row[groupColumn]),
+    owner,
+    dueAt,
+    leaseUntil,
+    row,
+  });
+
+  const updateOwned = async (
+    executor: Executor,
+    updates: readonly OwnedUpdate[]
+  ): Promise<Set<number>> => {
+    const held = new Set<number>();
+    await inStatements(
+      strapi,
+      executor,
+      updates,
+      SETTLE_CHUNK,
+      ({ set }) => set,
+      async (part) => {
+        for (const id of await dialect.updateOwned(executor, claimTable, part)) held.add(id);
+      }
+    );
+    return held;
+  };
+
+  const newLease = (): Pick<GroupClaim, 'now' | 'leaseUntil' | 'owner'> => {
+    const at = now();
+    return { now: at, leaseUntil: at + leaseMs, owner: randomUUID() };
+  };
+
+  /** The rows of a claim, in the order they were due. */
+  const asClaimed = (
+    { owner, leaseUntil }: Pick<GroupClaim, 'owner' | 'leaseUntil'>,
+    rows: readonly Record<string, unknown>[]
+  ): LeasedRow[] =>
+    rows
+      .map((row) => {
+        const lease = String(row.owner);
+        return asLeased(row, lease, Number(lease.slice(owner.length + 1)), leaseUntil);
+      })
+      .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
+
+  /** Rows that anybody holds now. */
+  const leasedNow = (except: readonly number[]): LeasedSpan => {
+    const at = now();
+    return { from: at + 1, until: at + longestLeaseMs + CLOCKS_DIFFER_MS, except };
+  };
+
+  /**
+   * Claims under a cap follow one another, group by group, and each would have a connection of the
+   * site's pool, which recording and the site's requests need, too.
+   */
+  const claimCapped = createCombining<CappedGroupClaim, ClaimedWithin>(
+    (claims) =>
+      withTransientRetry(async () => {
+        const executor = await currentExecutor(strapi);
+        if (dialect.claimAllWithin) return dialect.claimAllWithin(executor, claimTable, claims);
+        return Promise.all(
+          claims.map(({ claim, cap }) => dialect.claimWithin(executor, claimTable, claim, cap))
+        );
+      }),
+    dialect.claimAllWithin ? TOGETHER : ONE_BY_ONE
+  );
+
+  /** Groups in which something waits, whether they are served now or not. */
+  const groupsAfter = async (executor: Executor, after: number): Promise<WaitingGroup[]> => {
+    const waiting = dialect.waitingGroups(claimTable, after, LOOKED_AT_ONCE);
+    const conditions = Object.entries(groups.where ?? {});
+    const { sql: seen, bindings: seenBindings } = groups.seen?.columns ?? { sql: '', bindings: [] };
+    const { sql, bindings } = (executor as Knex)
+      .raw(
+        `SELECT w.id, w.due_at, w.looked_at, g.id AS served${seen && `, ${seen}`} FROM (${waiting.sql}) w
+         LEFT JOIN ?? g ON g.id = w.id ${conditions.map(() => 'AND g.?? = ?').join(' ')} ORDER BY w.id`,
+        [
+          ...seenBindings,
+          ...waiting.bindings,
+          qualified(groupTable),
+          ...conditions.flat(),
+        ] as Knex.RawBinding[]
+      )
+      .toSQL();
+    const statement = { sql, bindings: bindings as readonly Knex.RawBinding[] };
+    return rowsOf(await runPrepared(executor, statement));
+  };
+
+  return {
+    now,
+
+    async insert(executor, rows) {
+      await insertRows(
+        strapi,
+        executor,
+        tableName,
+        rows.map(({ group, dueAt, columns: own }) => ({
+          [groupColumn]: group,
+          due_at: dueAt,
+          ...own,
+        }))
+      );
+    },
+
+    async dueTimes() {
+      await clock.sync();
+      const executor = await currentExecutor(strapi);
+      const due = new Map<number, number>();
+      const slice = createTimeSlice();
+      for (let after = 0; ;) {
+        const rows = await groupsAfter(executor, after);
+        let looked = 0;
+        for (const { id, due_at: dueAt, looked_at: steps, served, ...columns } of rows) {
+          const first = Number(dueAt);
+          if (served !== null) {
+            due.set(Number(id), groups.seen?.dueAt(Number(id), columns, first) ?? first);
+          }
+          looked += Number(steps);
+        }
+        if (looked < LOOKED_AT_ONCE) return due;
+        after = Number(rows.at(-1)?.id);
+        if (slice.isOver()) await slice.next();
+      }
+    },
+
+    async lostGroups() {
+      const executor = await currentExecutor(strapi);
+      const lost: number[] = [];
+      for (let after = 0; ;) {
+        const { sql, bindings } = dialect.waitingGroups(claimTable, after, LOOKED_AT_ONCE);
+        const waiting = rowsOf<WaitingGroup>(await rawStatement(executor, sql, bindings));
+        const ids = waiting.map(({ id }) => Number(id)).sort((a, b) => a - b);
+        // Read after the rows, so that a group that was made with them is there.
+        const there = (await table(strapi, executor, groups.tableName)
+          .whereIn('id', ids)
+          .pluck('id')) as number[];
+        const known = new Set(there.map(Number));
+        lost.push(...ids.filter((id) => !known.has(id)));
+        const looked = waiting.reduce((sum, { looked_at: steps }) => sum + Number(steps), 0);
+        if (looked < LOOKED_AT_ONCE) return lost;
+        after = ids.at(-1) ?? after;
+      }
+    },
+
+    claim: (group, limit) =>
+      withTransientRetry(async () => {
+        const claim = { group, limit, ...newLease() };
+        const executor = await currentExecutor(strapi);
+        return asClaimed(claim, await dialect.claimGroup(executor, claimTable, claim));
+      }),
+
+    claimGroups: (rooms) =>
+      withTransientRetry(async () => {
+        const claim = { groups: rooms, ...newLease() };
+        const executor = await currentExecutor(strapi);
+        return asClaimed(claim, await dialect.claimGroups(executor, claimTable, claim));
+      }),
+
+    async claimWithin(group, limit, { atOnce, except, ahead }) {
+      const claim = { group, limit, ...newLease() };
+      const { own, limit: most } = ahead ?? { own: [], limit: 0 };
+      const counted = leasedNow([...except, ...own]);
+      const cap = { atOnce, own: own.length, ahead: most, groups: groupTable, counted };
+      const { rows, isFull, isAlone } = await claimCapped({ claim, cap });
+      return { leases: asClaimed(claim, rows), isFull, isAlone };
+    },
+
+    async lease(executor, free) {
+      const { owner, leaseUntil } = newLease();
+      const ids = free.map(({ id }) => id);
+      const isMysql = strapi.db.dialect.client === 'mysql';
+      const ofRow = isMysql ? "CONCAT(?, '/', due_at)" : "CAST(? AS text) || '/' || due_at";
+      await table(strapi, executor, tableName)
+        .whereIn('id', ids)
+        // MySQL assigns from left to right.
+        .update({ owner: executor.raw(ofRow, [owner]), due_at: leaseUntil });
+      const rows = (await table(strapi, executor, tableName).whereIn('id', ids)) as Record<
+        string,
+        unknown
+      >[];
+      const found = new Map(rows.map((row) => [Number(row.id), row]));
+      return free.flatMap(({ id, dueAt }) => {
+        const row = found.get(id);
+        return row ? [asLeased(row, String(row.owner), dueAt, leaseUntil)] : [];
+      });
+    },
+
+    async countLeased(executor, group, except) {
+      return countOf(leasedWithin(executor, claimTable, group, leasedNow(except)));
+    },
+
+    async claimOne(id, forMs) {
+      const owner = randomUUID();
+      const at = now();
+      const leaseUntil = at + forMs;
+      const executor = await currentExecutor(strapi);
+      const updated = await table(strapi, executor, tableName)
+        .where({ id })
+        .andWhere((free) => {
+          free.whereNull('owner').orWhere('due_at', '<=', at);
+        })
+        .update({ owner, due_at: leaseUntil });
+      const row = (await table(strapi, executor, tableName).where({ id }).first()) as
+        Record<string, unknown> | undefined;
+      if (!row) return 'absent';
+      return updated === 1 ? asLeased(row, owner, at, leaseUntil) : 'held';
+    },
+
+    async renew(leases) {
+      const due_at = now() + leaseMs;
+      const updates = leases.map(({ id, owner }) => ({ id, owner, set: { due_at } }));
+      await updateOwned(await currentExecutor(strapi), updates);
+    },
+
+    async release(leases) {
+      const updates = leases.map(({ id, owner, dueAt }) => ({
+        id,
+        owner,
+        set: { due_at: dueAt, owner: null },
+      }));
+      await updateOwned(await currentExecutor(strapi), updates);
+    },
+
+    async releaseLapsed(group, { from, until }, limit) {
+      const executor = await currentExecutor(strapi);
+      const lapsed = (await table(strapi, executor, tableName)
+        .select('id', 'owner')
+        .where(groupColumn, group)
+        .whereBetween('due_at', [from, until])
+        .whereNotNull('owner')
+        .limit(limit)) as { id: number; owner: string }[];
+      const updates = lapsed.flatMap(({ id, owner }): OwnedUpdate[] => {
+        const dueAt = dueBefore(owner);
+        return dueAt === null
+          ? []
+          : [{ id: Number(id), owner, set: { due_at: dueAt, owner: null } }];
+      });
+      await updateOwned(executor, updates);
+      return updates.length;
+    },
+
+    async settle(executor, settlements) {
+      const updates: OwnedUpdate[] = settlements.map(
+        ({ id, owner, dueAt, columns: own }: Settlement) => ({
+          id,
+          owner,
+          set: { ...own, due_at: dueAt, owner: null },
+        })
+      );
+      return updateOwned(executor, updates);
+    },
+  };
+};

@@ -1,0 +1,136 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { type Executor, type Pool, rawStatement, type Statement } from './connection';
+import { dropStatement } from './errors';
+import { isLost, noteFaultOf } from './transactions';
+
+/** What is used of a statement of SQLite's driver. */
+interface Prepared {
+  /** Whether it answers with rows. */
+  readonly reader: boolean;
+  all(bindings: readonly unknown[]): unknown[];
+  run(bindings: readonly unknown[]): unknown;
+}
+
+/** What it answers where it has no rows. */
+interface Changed {
+  changes: number;
+}
+
+/** What is used of a connection of SQLite's driver. */
+interface SqliteConnection {
+  prepare(sql: string): Prepared;
+}
+
+/** By connection: a statement is its connection's, and goes with it. The ones that were used last come last. */
+const prepared = new WeakMap<object, Map<string, Prepared>>();
+/** Of one connection: columns that differ make statements that differ. */
+const KEPT = 200;
+
+const prepareOnce = (connection: SqliteConnection, sql: string): Prepared => {
+  const statements = prepared.get(connection) ?? new Map<string, Prepared>();
+  prepared.set(connection, statements);
+  const statement = statements.get(sql) ?? connection.prepare(sql);
+  statements.delete(sql);
+  statements.set(sql, statement);
+  const [oldest] = statements.keys();
+  if (statements.size > KEPT && oldest !== undefined) statements.delete(oldest);
+  return statement;
+};
+
+/** SQLite knows no booleans, and its driver takes none. */
+const asBinding = (value: Knex.RawBinding): unknown =>
+  typeof value === 'boolean' ? Number(value) : value;
+
+/**
+ * Runs a statement of SQLite's, prepared once: the query builder would have it prepared anew each time,
+ * which costs many times what a small statement does. So only for statements of which there are few
+ * different ones.
+ */
+const runOnSqlite = (
+  executor: Executor,
+  connection: unknown,
+  { sql, bindings }: Statement
+): unknown => {
+  try {
+    const statement = prepareOnce(connection as SqliteConnection, sql);
+    const values = bindings.map(asBinding);
+    return statement.reader ? statement.all(values) : statement.run(values);
+  } catch (error) {
+    dropStatement(error);
+    noteFaultOf(executor, connection, error);
+    throw error;
+  }
+};
+
+/** The pool is asked before this returns. */
+const withConnection = async <T>(
+  knex: Knex,
+  work: (connection: unknown) => T | PromiseLike<T>
+): Promise<T> => {
+  const pool = knex.client as Pool;
+  const connection = await pool.acquireConnection();
+  try {
+    return await work(connection);
+  } finally {
+    await pool.releaseConnection(connection);
+  }
+};
+
+/** A transaction that has ended is the query builder's to refuse. */
+const isOver = (executor: Executor): boolean =>
+  Boolean((executor as Partial<Knex.Transaction>).isCompleted?.()) || isLost(executor);
+
+/** Whether statements of this executor are prepared once. */
+const isPrepared = (executor: Executor): boolean =>
+  executor.client.driverName === 'better-sqlite3' && !isOver(executor);
+
+/** Runs a statement with the connection of a transaction, or one of the pool's; on SQLite it is prepared once. */
+export const runPrepared = async (executor: Executor, statement: Statement): Promise<unknown> =>
+  isPrepared(executor)
+    ? withConnection(executor as Knex, (connection) => runOnSqlite(executor, connection, statement))
+    : rawStatement(executor, statement.sql, statement.bindings);
+
+/**
+ * As many of a statement's values as there are, and some more of the last one: so that of statements that
+ * differ in how many there are, few are prepared.
+ */
+export const padded = <T>(values: readonly T[], filler: T | undefined = values.at(-1)): T[] => {
+  const length = 2 ** Math.ceil(Math.log2(Math.max(1, values.length)));
+  return [...values, ...Array<T>(length - values.length).fill(filler as T)];
+};
+
+/**
+ * Runs a statement on a connection of its own, beside whatever the caller does next. The pool is
+ * asked before this returns, so that a transaction that is opened next waits behind it. Never within
+ * a transaction: who holds a connection must not wait for another one.
+ */
+export const runApart = async (
+  strapi: Core.Strapi,
+  statement: (knex: Knex) => Statement
+): Promise<unknown> => {
+  const knex = strapi.db.connection as Knex;
+  const asked = statement(knex);
+  return withConnection<unknown>(knex, (connection) =>
+    isPrepared(knex)
+      ? runOnSqlite(knex, connection, asked)
+      : rawStatement(knex, asked.sql, asked.bindings).connection(connection)
+  );
+};
+
+/**
+ * Runs a statement of SQLite's that answers with no rows in a transaction, with the values of each row in turn.
+ * @returns how many rows each changed
+ */
+export const runForEach = (
+  trx: Knex.Transaction,
+  sql: string,
+  rows: readonly (readonly Knex.RawBinding[])[]
+): Promise<number[]> =>
+  withConnection(trx, async (connection) => {
+    // The query builder refuses it.
+    if (isLost(trx)) await rawStatement(trx, sql, rows[0] ?? []);
+    return rows.map(
+      (bindings) => (runOnSqlite(trx, connection, { sql, bindings }) as Changed).changes
+    );
+  });

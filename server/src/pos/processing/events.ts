@@ -1,0 +1,178 @@
+import type { Core } from '@strapi/strapi';
+import type { EventMap } from '../../hooks';
+import { declareEvents } from '../../stock/events';
+import { type EventToPublish, getPublisher } from '../../webhooks/publish';
+import { RECORD_SCHEMAS } from '../rules/schemas';
+import { RECORD_KINDS, type RecordKind } from '../rules/states';
+import type { ProcessingContext } from './processing-context';
+
+const GROUP = 'Point of sale';
+
+const RECORD_EVENT_NAMES = RECORD_KINDS.map((kind) => `pos.${kind}`);
+
+const LABELS: Readonly<Record<RecordKind, { label: string; description: string }>> = {
+  sale: { label: 'Sale at a till', description: 'A till’s sale was processed.' },
+  refund: {
+    label: 'Refund at a till',
+    description: 'A till’s refund was processed; its `state` is `held` while its sale is unseen.',
+  },
+  inventory: {
+    label: 'Count or adjustment at a till',
+    description: 'A till’s inventory message was processed.',
+  },
+};
+
+const envelope = {
+  event_id: { type: 'integer' },
+  state: { type: 'string' },
+  flags: { type: 'array', items: { type: 'string' } },
+  connection: {
+    type: 'object',
+    properties: { id: { type: 'integer' }, name: { type: 'string' } },
+  },
+};
+
+const declaration = (kind: RecordKind): EventMap[string] => {
+  const schema = RECORD_SCHEMAS[kind] as {
+    properties: Record<string, unknown>;
+    $defs?: unknown;
+    examples: Record<string, unknown>[];
+  };
+  return {
+    ...LABELS[kind],
+    group: GROUP,
+    schema: {
+      type: 'object',
+      properties: { ...envelope, ...schema.properties },
+      ...(schema.$defs !== undefined && { $defs: schema.$defs }),
+    },
+    example: {
+      event_id: 1042,
+      state: 'applied',
+      flags: [],
+      connection: { id: 1, name: 'Till 1' },
+      ...schema.examples[0],
+    },
+  };
+};
+
+/** docs/tills.md#what-was-sold */
+const MINOR_SUM = {
+  anyOf: [{ type: 'integer' }, { type: 'string', pattern: '^-?[0-9]+$' }],
+  description: 'Digits as a string where they are more than a JSON number holds exactly.',
+};
+
+const CLOSING: EventMap[string] = {
+  label: 'Closing of a till',
+  description:
+    'A till’s closing was compared with its records: when it came, and when its state changed since.',
+  group: GROUP,
+  schema: {
+    type: 'object',
+    properties: {
+      ok: { type: 'boolean', const: true },
+      event_id: { type: 'integer' },
+      state: { type: 'string', enum: ['matched', 'differs'] },
+      duplicate: { type: 'boolean' },
+      missing: { type: 'array', items: { type: 'string' } },
+      unexpected: { type: 'array', items: { type: 'string' } },
+      unexpected_count: {
+        type: 'integer',
+        description: 'How many are unexpected in all, where more are than are listed.',
+      },
+      differences: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            currency: { type: 'string' },
+            field: {
+              type: 'string',
+              enum: ['sales.count', 'sales.total', 'refunds.count', 'refunds.total'],
+            },
+            till: MINOR_SUM,
+            site: MINOR_SUM,
+          },
+        },
+      },
+      connection: envelope.connection,
+    },
+  },
+  example: {
+    ok: true,
+    event_id: 1043,
+    state: 'differs',
+    duplicate: false,
+    missing: ['till-1-000124'],
+    unexpected: [],
+    differences: [
+      { currency: 'GBP', field: 'sales.count', till: 2, site: 1 },
+      { currency: 'GBP', field: 'sales.total', till: 4396, site: 2598 },
+    ],
+    connection: { id: 1, name: 'Till 1' },
+  },
+};
+
+const TILL_SILENT: EventMap[string] = {
+  label: 'Silent till',
+  description:
+    'A live till was not heard of for longer than expected in its open hours; once until it is heard of again.',
+  group: GROUP,
+  schema: {
+    type: 'object',
+    required: ['connection', 'silent_since', 'expected_every_minutes'],
+    properties: {
+      connection: { ...envelope.connection, required: ['id', 'name'] },
+      silent_since: { type: 'string', format: 'date-time' },
+      expected_every_minutes: { type: 'integer' },
+    },
+  },
+  example: {
+    connection: { id: 1, name: 'Front counter' },
+    silent_since: '2026-11-22T12:04:00.000+00:00',
+    expected_every_minutes: 30,
+  },
+};
+
+/** `pos.sale`, `pos.refund`, `pos.inventory`, `pos.closing` and `pos.till_silent`, as any other plugin would declare them. */
+export const declarePosEvents = (strapi: Core.Strapi): void => {
+  declareEvents(strapi, {
+    ...Object.fromEntries(RECORD_KINDS.map((kind) => [`pos.${kind}`, declaration(kind)])),
+    'pos.closing': CLOSING,
+    'pos.till_silent': TILL_SILENT,
+  });
+};
+
+/** Only the fields that the schemas name: what else a till sends is nobody's business. */
+const namedFields = (work: ProcessingContext): Record<string, unknown> => {
+  const body = JSON.parse(work.row.body) as Record<string, unknown>;
+  const known = (RECORD_SCHEMAS[work.record.kind] as { properties: Record<string, unknown> })
+    .properties;
+  return Object.fromEntries(
+    Object.keys(known).flatMap((field) =>
+      Object.hasOwn(body, field) ? [[field, body[field]]] : []
+    )
+  );
+};
+
+/** What live records tell, each once: when it is processed for the first time. */
+export const recordEvents = async (
+  strapi: Core.Strapi,
+  works: readonly ProcessingContext[]
+): Promise<EventToPublish[]> => {
+  const first = works.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
+  if (first.length === 0) return [];
+  const heard = await getPublisher(strapi).subscribed(RECORD_EVENT_NAMES);
+  return first
+    .filter(({ row }) => heard.has(`pos.${row.kind}`))
+    .map((work) => ({
+      event: `pos.${work.row.kind}`,
+      data: {
+        event_id: work.id,
+        state: work.state,
+        flags: [...(JSON.parse(work.row.flags) as string[]), ...work.flags],
+        connection: { id: Number(work.connection.id), name: work.connection.name },
+        ...namedFields(work),
+      },
+    }));
+};

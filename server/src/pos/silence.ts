@@ -1,0 +1,85 @@
+import type { Core } from '@strapi/strapi';
+import { getClock } from '../database/clock';
+import { currentExecutor, table } from '../database/connection';
+import { inRetriedTransaction } from '../database/retry';
+import { isFromAnotherSite } from '../database/site-instance';
+import { errorText } from '../runtime/text';
+import { isoTime } from '../runtime/iso-time';
+import { mailOwner } from '../webhooks/health/mail-owner';
+import { getPublisher } from '../webhooks/publish';
+import { timeZoneOf } from './money/sales-figures';
+import { type ConnectionRow, CONNECTIONS_TABLE } from './tables';
+import { countedFrom, isNewlySilent, lastHeard } from './silence/silence';
+
+/** Connections that may be silent; most sites have none, and each look costs this statement alone. */
+const watchedRows = async (strapi: Core.Strapi): Promise<ConnectionRow[]> =>
+  (await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
+    .whereNotNull('expected_every_minutes')
+    .where({ mode: 'live', active: true })
+    .whereNull('revoked_at')
+    .whereNull('deleted_at')
+    .orderBy('id')) as ConnectionRow[];
+
+/**
+ * Marks the spell and publishes its event, both or neither. Of several nodes that find it, and of
+ * them and the till's next request, one changes the row first; for the others it is another row then.
+ * @returns whether this call told it
+ */
+const tellOnce = (strapi: Core.Strapi, row: ConnectionRow): Promise<boolean> =>
+  inRetriedTransaction(strapi, async ({ trx }) => {
+    const from = countedFrom(row);
+    const marked = (await table(strapi, trx, CONNECTIONS_TABLE)
+      .where({
+        id: row.id,
+        last_seen_at: row.last_seen_at,
+        watched_from: row.watched_from,
+        expected_every_minutes: row.expected_every_minutes,
+        active: true,
+      })
+      .where((untold) => {
+        untold.whereNull('silent_since').orWhere('silent_since', '<', from);
+      })
+      .update({ silent_since: from })) as number;
+    if (marked === 0) return false;
+    await getPublisher(strapi).publish([
+      {
+        event: 'pos.till_silent',
+        data: {
+          connection: { id: Number(row.id), name: row.name },
+          silent_since: isoTime(lastHeard(row)),
+          expected_every_minutes: Number(row.expected_every_minutes),
+        },
+      },
+    ]);
+    return true;
+  });
+
+/** As somebody in the shop would say the time. */
+const shopTime = (at: number, zone: string): string =>
+  `${new Intl.DateTimeFormat('en-GB', { timeZone: zone, dateStyle: 'medium', timeStyle: 'short' }).format(at)} (${zone})`;
+
+const announce = (strapi: Core.Strapi, row: ConnectionRow, zone: string): void => {
+  const since = `was not heard of since ${shopTime(lastHeard(row), zone)}`;
+  const reason = `${row.name} ${since}; expected every ${row.expected_every_minutes} minutes.`;
+  strapi.log.warn(`switchboard: till connection ${row.id}: ${reason}`);
+  mailOwner(strapi, {
+    about: 'a till',
+    subject: `The till "${row.name}" is silent`,
+    text: `${reason}\n\nNothing more is said of it until it was heard of again.`,
+  });
+};
+
+/** Tells of every connection that was not heard of for longer than expected: once, on any number of nodes. */
+export const tellOfSilentTills = async (strapi: Core.Strapi): Promise<void> => {
+  try {
+    const zone = timeZoneOf(strapi);
+    const now = getClock(strapi).now();
+    for (const row of await watchedRows(strapi)) {
+      if (isFromAnotherSite(strapi, row) || !isNewlySilent(row, zone, now)) continue;
+      if (await tellOnce(strapi, row)) announce(strapi, row, zone);
+    }
+  } catch (error) {
+    // The next look comes soon, and finds what this one did not tell.
+    strapi.log.error(`switchboard: silent tills could not be looked for: ${errorText(error)}`);
+  }
+};

@@ -1,0 +1,78 @@
+import type { Core } from '@strapi/strapi';
+import { MODULE_IDS, type ModuleId } from '../../../shared/contracts/modules';
+import type { CatalogueEvent } from '../../../shared/contracts/webhooks';
+import { type EventMap, getHook } from '../hooks';
+import { getModules } from '../modules';
+import { OPERATIONAL_EVENTS } from './health/operational-events';
+
+/** Names of events: words in lower case, joined with dots. */
+export const EVENT_NAME = /^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*$/;
+export const EVENT_NAME_MAX = 100;
+
+export const isEventName = (name: unknown): name is string =>
+  typeof name === 'string' && name.length <= EVENT_NAME_MAX && EVENT_NAME.test(name);
+
+export const PING = 'ping';
+
+/** The event of a test, which nobody can ask for. */
+const PING_DECLARATION: EventMap = {
+  [PING]: {
+    label: 'Test',
+    group: 'Test',
+    description: 'Sent when the owner presses Send a test, or calls the test route.',
+    schema: {
+      type: 'object',
+      required: ['webhook_id', 'message'],
+      properties: { webhook_id: { type: 'integer' }, message: { type: 'string' } },
+    },
+    example: { webhook_id: 1, message: 'This is a test from Switchboard.' },
+  },
+};
+
+/** What plugins declared, unchecked: each subscribed write asks this. */
+export const declarations = (strapi: Core.Strapi): Promise<EventMap> =>
+  getHook(strapi, 'service_crm_webhook_events').call({
+    ...PING_DECLARATION,
+    ...OPERATIONAL_EVENTS,
+  });
+
+const isDeclaration = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+/** Every event that is declared, whether its module is on or not. */
+export const declaredEvents = async (strapi: Core.Strapi): Promise<EventMap> => {
+  const map = await declarations(strapi);
+  return Object.fromEntries(
+    Object.entries(map).filter(([name, declared]) => isEventName(name) && isDeclaration(declared))
+  );
+};
+
+const isModuleId = (id: string): id is ModuleId => (MODULE_IDS as readonly string[]).includes(id);
+
+/**
+ * The module for which an event may not be sent while these are on, null where it may. Modules
+ * unknown to the plugin are on.
+ */
+export const moduleOff = (
+  declared: EventMap,
+  event: string,
+  enabled: ReadonlySet<ModuleId>
+): ModuleId | null => {
+  const module = Object.hasOwn(declared, event) ? declared[event]?.module : undefined;
+  return module === undefined || !isModuleId(module) || enabled.has(module) ? null : module;
+};
+
+/** Every event that can be chosen now; the answer of `GET /webhooks/events`. */
+export const chooseableEvents = async (strapi: Core.Strapi): Promise<CatalogueEvent[]> => {
+  const [declared, enabled] = [await declaredEvents(strapi), await getModules(strapi).enabled()];
+  return Object.entries(declared)
+    .filter(([name]) => name !== PING && moduleOff(declared, name, enabled) === null)
+    .map(([event, { label, group, module, description, schema, example }]) => ({
+      event,
+      label: String(label ?? event),
+      group: String(group ?? 'Other'),
+      module: module ?? null,
+      description: description ?? null,
+      schema: schema ?? null,
+      example: example ?? null,
+    }));
+};

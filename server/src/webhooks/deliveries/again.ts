@@ -1,0 +1,154 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { type Executor, table } from '../../database/connection';
+import { isFromAnotherSite } from '../../database/site-instance';
+import type { QueuedAgain } from '../rules/recovery';
+import { ATTEMPTS_TABLE, DELIVERIES_TABLE, type DeliveryRow } from '../tables';
+import { getDeliveryStore } from './store';
+import { ASIDE_UNTIL, HELD_UNTIL } from '../delivering/store/far-times';
+
+/** Sending deliveries again through the queue, many at a time. */
+
+const COLUMNS = [
+  'id',
+  'webhook_id',
+  'event',
+  'status',
+  'tries',
+  'is_test',
+  'due_at',
+  'owner',
+  'site_instance',
+] as const;
+
+type Row = Pick<DeliveryRow, (typeof COLUMNS)[number]>;
+
+const rows = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, DELIVERIES_TABLE);
+
+/** Failed ones begin anew, with their whole schedule: the attempts they had use up nothing of it. */
+const startAnew = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  ids: readonly number[],
+  now: number
+): Promise<void> => {
+  if (ids.length === 0) return;
+  await rows(strapi, trx)
+    .whereIn('id', [...ids])
+    .update({
+      status: 'pending',
+      due_at: now,
+      next_attempt_at: now,
+      finished_at: null,
+      extra_tries: trx.ref('tries'),
+      paused_ms: 0,
+      // The log tells by it what was never tried.
+      error: trx.raw('CASE WHEN tries = 0 THEN NULL ELSE error END'),
+    });
+};
+
+/** Those that wait for their next try are due now; by the schedule they are due as before. */
+const advance = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  ids: readonly number[],
+  now: number
+): Promise<void> => {
+  if (ids.length === 0) return;
+  await rows(strapi, trx)
+    .whereIn('id', [...ids])
+    .update({ due_at: now });
+};
+
+/**
+ * Makes failing and failed deliveries due now, in a transaction. One whose attempt is under way stays as
+ * it is: it has what it was to get.
+ * @param isHeld whether an event may not be sent now
+ * @returns how many attempts each has had that is due now or under way, by the id of its row; what was
+ * sent meanwhile, is a test, belongs to another site or is held is absent.
+ */
+export const sendAgain = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  ids: readonly number[],
+  isHeld: (event: string) => Promise<boolean>
+): Promise<Map<number, number>> => {
+  const found = (await rows(strapi, trx)
+    .select(...COLUMNS)
+    .whereIn('id', [...ids])
+    .orderBy('id')
+    .forUpdate()) as Row[];
+  const now = getDeliveryStore(strapi).now();
+  const tries = new Map<number, number>();
+  const anew: number[] = [];
+  const advanced: number[] = [];
+  for (const row of found) {
+    const id = Number(row.id);
+    const dueAt = row.due_at === null ? null : Number(row.due_at);
+    if (row.status === 'sent' || row.is_test || isFromAnotherSite(strapi, row)) continue;
+    if (dueAt === ASIDE_UNTIL || (await isHeld(row.event))) continue;
+    if (row.status === 'failed') {
+      if (dueAt === null) anew.push(id);
+    } else if (dueAt === null) {
+      continue;
+    } else if (row.owner === null && dueAt > now) advanced.push(id);
+    tries.set(id, Number(row.tries));
+  }
+  await startAnew(strapi, trx, anew, now);
+  await advance(strapi, trx, advanced, now);
+  return tries;
+};
+
+export interface FoundAgain extends QueuedAgain {
+  /** It is due for nobody: it waits for another of its record, or for a module. */
+  isHeld: boolean;
+}
+
+/** What has become of deliveries that were to be sent again, by the ids of their rows. */
+export const readAgain = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<Map<number, FoundAgain>> => {
+  const found = (await rows(strapi, executor)
+    .select('id', 'status', 'tries', 'due_at')
+    .whereIn('id', [...ids])) as Pick<DeliveryRow, 'id' | 'status' | 'tries' | 'due_at'>[];
+  return new Map(
+    found.map(({ id, status, tries, due_at: dueAt }) => [
+      Number(id),
+      {
+        ...{ status, tries: Number(tries), isDue: dueAt !== null },
+        isHeld: Number(dueAt) >= HELD_UNTIL,
+      },
+    ])
+  );
+};
+
+export interface SeveralEnds {
+  /** Attempts made so far, as of the same moment. */
+  tries: number;
+  /** Whether each attempt that the log has as a row succeeded, oldest first. */
+  ends: boolean[];
+}
+
+/** How the attempts of some deliveries ended, by the ids of their rows. One statement: nothing ends within it. */
+export const readEnds = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<Map<number, SeveralEnds>> => {
+  const several = new Map<number, SeveralEnds>();
+  if (ids.length === 0) return several;
+  const found = (await table(strapi, executor, `${DELIVERIES_TABLE} as d`)
+    .join(`${ATTEMPTS_TABLE} as a`, 'a.delivery_id', 'd.id')
+    .select('d.id', 'd.tries', 'a.error')
+    .whereIn('d.id', [...ids])
+    .orderBy('a.id')) as { id: number; tries: number; error: string | null }[];
+  for (const { id, tries, error } of found) {
+    const one = several.get(Number(id)) ?? { tries: Number(tries), ends: [] };
+    one.ends.push(error === null);
+    several.set(Number(id), one);
+  }
+  return several;
+};

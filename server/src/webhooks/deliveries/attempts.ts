@@ -1,0 +1,226 @@
+import type { Core } from '@strapi/strapi';
+import type { Attempt } from '../../../../shared/contracts/webhooks';
+import { type Executor, rawStatement, rowsOf, table } from '../../database/connection';
+import { qualified } from '../../database/dialects/types';
+import { insertRows } from '../../database/insert-rows';
+import { isoTime } from '../../runtime/iso-time';
+import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
+
+/**
+ * Sends by hand are without number, and so are answers that ask for a pause; the log keeps the first tries
+ * of the schedule and the last.
+ */
+const FIRST_KEPT = 7;
+const LATEST_KEPT = 13;
+const ATTEMPTS_KEPT = FIRST_KEPT + LATEST_KEPT;
+const REMOVED_AT_ONCE = 500;
+
+/** The attempts of a delivery that the log keeps, oldest first. */
+export const keptAttempts = <T>(attempts: readonly T[]): T[] =>
+  attempts.length <= ATTEMPTS_KEPT
+    ? [...attempts]
+    : [...attempts.slice(0, FIRST_KEPT), ...attempts.slice(-LATEST_KEPT)];
+
+/**
+ * Whether a delivery may have more attempts than the log keeps: what its receiver put off and what was
+ * sent by hand counts for none of its tries.
+ */
+export const mayHaveMany = (made: { tries: number; pausedMs: number; manual: boolean }): boolean =>
+  made.manual || made.pausedMs > 0 || made.tries > ATTEMPTS_KEPT;
+
+/** One attempt to be appended. */
+export interface NewAttempt {
+  /** The id of the delivery's row. */
+  delivery: number;
+  webhook: number;
+  attempt: Attempt;
+}
+
+type Columns = Omit<AttemptRow, 'id'>;
+
+const columnsOf = ({ delivery, webhook, attempt }: NewAttempt): Columns => ({
+  delivery_id: delivery,
+  webhook_id: webhook,
+  at: Date.parse(attempt.at),
+  manual: attempt.manual,
+  error: attempt.error,
+  duration_ms: attempt.duration_ms,
+  url: attempt.request.url,
+  request_headers: JSON.stringify(attempt.request.headers),
+  status: attempt.answer?.status ?? null,
+  answer_headers: attempt.answer && JSON.stringify(attempt.answer.headers),
+  answer_body: attempt.answer?.body ?? null,
+  truncated: attempt.answer?.truncated ?? null,
+});
+
+const toAttempt = (row: AttemptRow): Attempt => ({
+  at: isoTime(Number(row.at)),
+  request: {
+    url: row.url,
+    headers: JSON.parse(row.request_headers) as Record<string, string>,
+  },
+  answer:
+    row.status === null
+      ? null
+      : {
+          status: Number(row.status),
+          headers: JSON.parse(row.answer_headers ?? '{}') as Record<string, string>,
+          body: row.answer_body ?? '',
+          truncated: Boolean(row.truncated),
+        },
+  error: row.error,
+  duration_ms: Number(row.duration_ms),
+  manual: Boolean(row.manual),
+});
+
+/** Each header's quotes, colon and comma in JSON. */
+const AROUND_HEADER = 6;
+
+const bytesOfHeaders = (headers: Readonly<Record<string, string>>): number => {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(headers)) {
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(value) + AROUND_HEADER;
+  }
+  return bytes;
+};
+
+/** Rough bytes that an attempt adds to a statement; every attempt is measured, so nothing is serialised. */
+export const bytesOfAttempt = ({ request, answer }: Attempt): number =>
+  Buffer.byteLength(request.url) +
+  bytesOfHeaders(request.headers) +
+  (answer ? Buffer.byteLength(answer.body) + bytesOfHeaders(answer.headers) : 0);
+
+const rows = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, ATTEMPTS_TABLE);
+
+/** Of deliveries that have had many attempts, those in the middle go. */
+const removeMiddle = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  deliveries: readonly number[]
+): Promise<void> => {
+  const found = (await rows(strapi, executor)
+    .select('id', 'delivery_id')
+    .whereIn('delivery_id', [...deliveries])
+    .orderBy('id')) as Pick<AttemptRow, 'id' | 'delivery_id'>[];
+  const byDelivery = new Map<number, number[]>();
+  for (const { id, delivery_id: delivery } of found) {
+    const ids = byDelivery.get(Number(delivery));
+    if (ids) ids.push(Number(id));
+    else byDelivery.set(Number(delivery), [Number(id)]);
+  }
+  const gone = [...byDelivery.values()].flatMap((ids) => ids.slice(FIRST_KEPT, -LATEST_KEPT));
+  for (let at = 0; at < gone.length; at += REMOVED_AT_ONCE) {
+    await rows(strapi, executor)
+      .whereIn('id', gone.slice(at, at + REMOVED_AT_ONCE))
+      .delete();
+  }
+};
+
+/**
+ * Appends attempts, in the transaction that settles their deliveries.
+ * @param many the deliveries that may have had more of them by now than the log keeps
+ */
+export const appendAttempts = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  attempts: readonly NewAttempt[],
+  many: readonly number[]
+): Promise<void> => {
+  if (attempts.length === 0) return;
+  await insertRows(strapi, executor, ATTEMPTS_TABLE, attempts.map(columnsOf));
+  if (many.length > 0) await removeMiddle(strapi, executor, many);
+};
+
+/** The attempts of some deliveries that the log keeps, oldest first, by the ids of the deliveries' rows. */
+export const readAttempts = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  deliveries: readonly number[]
+): Promise<Map<number, Attempt[]>> => {
+  const found = new Map<number, Attempt[]>();
+  if (deliveries.length === 0) return found;
+  const name = qualified({ name: ATTEMPTS_TABLE, schema: strapi.db.getSchemaName() });
+  const kept = rowsOf<AttemptRow>(
+    await rawStatement(
+      executor,
+      `SELECT a.* FROM (
+         SELECT id, ROW_NUMBER() OVER (PARTITION BY delivery_id ORDER BY id) AS nth,
+           COUNT(*) OVER (PARTITION BY delivery_id) AS total
+         FROM ?? WHERE delivery_id IN (${deliveries.map(() => '?').join(', ')})
+       ) k JOIN ?? a ON a.id = k.id
+       WHERE k.nth <= ${FIRST_KEPT} OR k.nth > k.total - ${LATEST_KEPT} ORDER BY a.id`,
+      [name, ...deliveries, name]
+    )
+  );
+  for (const row of kept) {
+    const id = Number(row.delivery_id);
+    const own = found.get(id);
+    if (own) own.push(toAttempt(row));
+    else found.set(id, [toAttempt(row)]);
+  }
+  return found;
+};
+
+/** How an attempt ended. */
+export interface AttemptEnd {
+  /** Of its row; null: it is in its delivery's row, as versions before 0.2 wrote them. */
+  id: number | null;
+  /** When it ended, epoch milliseconds. */
+  at: number;
+  ok: boolean;
+  manual: boolean;
+  /** Milliseconds until the receiver had answered; null where it did not. */
+  answeredIn: number | null;
+}
+
+/** The same of one that is in its delivery's row. */
+export const endOfAttempt = ({ at, error, duration_ms, manual, answer }: Attempt): AttemptEnd => ({
+  id: null,
+  at: Date.parse(at) + duration_ms,
+  ok: error === null,
+  manual,
+  answeredIn: answer === null ? null : duration_ms,
+});
+
+/** How the attempts of some deliveries ended that are rows of their own, oldest first, without what was sent. */
+export const readAttemptEnds = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  deliveries: readonly number[]
+): Promise<Map<number, AttemptEnd[]>> => {
+  const found = new Map<number, AttemptEnd[]>();
+  const all = (await rows(strapi, executor)
+    .select('id', 'delivery_id', 'at', 'duration_ms', 'error', 'manual', 'status')
+    .whereIn('delivery_id', [...deliveries])
+    .orderBy('id')) as AttemptRow[];
+  for (const row of all) {
+    const took = Number(row.duration_ms);
+    const end: AttemptEnd = {
+      id: Number(row.id),
+      at: Number(row.at) + took,
+      ok: row.error === null,
+      manual: Boolean(row.manual),
+      answeredIn: row.status === null ? null : took,
+    };
+    const own = found.get(Number(row.delivery_id));
+    if (own) own.push(end);
+    else found.set(Number(row.delivery_id), [end]);
+  }
+  return found;
+};
+
+/** The id of the newest attempt that is a row of its own; 0: there is none. */
+export const newestAttempt = async (strapi: Core.Strapi, executor: Executor): Promise<number> => {
+  const [row] = (await rows(strapi, executor).max({ id: 'id' })) as { id: number | null }[];
+  return Number(row?.id ?? 0);
+};
+
+export const removeAttempts = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  deliveries: readonly number[]
+): Promise<void> => {
+  await rows(strapi, executor)
+    .whereIn('delivery_id', [...deliveries])
+    .delete();
+};

@@ -1,0 +1,287 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import {
+  type DeliveryState,
+  type DeliveryStatus,
+  SUBJECT_TYPES,
+  type SubjectType,
+} from '../../../../shared/contracts/webhooks';
+import { type Executor, table } from '../../database/connection';
+import { nullOrder } from '../../database/null-order';
+import { COUNT_LIMIT, countUpToLimit } from '../../http/pagination';
+import { type LogSection, sectionsOf } from '../rules/delivery-state';
+import { RECOVERY_ITEMS_TABLE } from '../recovering/tables';
+import { DELIVERIES_TABLE } from '../tables';
+
+/** Which deliveries of the log are asked for; what is left out does not matter. */
+export interface DeliveryFilter {
+  webhook?: number;
+  event?: string;
+  status?: DeliveryStatus;
+  states?: readonly DeliveryState[];
+  cause?: string;
+  subjectType?: SubjectType;
+  subjectId?: string;
+  /** Made at this time or later, epoch milliseconds. */
+  from?: number;
+  /** Made before this time. */
+  to?: number;
+  /** The whole id of a delivery. */
+  deliveryId?: string;
+  /** Ids of rows, and ids that receivers know. */
+  ids?: readonly (number | string)[];
+  /** What a recovery was to send. */
+  recovery?: number;
+}
+
+/**
+ * A part of what a filter asks for whose rows one index holds in the order of the log. A filter's
+ * branches have no row in common, and together all of its rows.
+ */
+export interface Branch {
+  rows(): Knex.QueryBuilder;
+  /**
+   * The same for counting, without what the index does not have and what follows from the rest: to
+   * look at ten thousand rows costs many times what their entries in an index do.
+   */
+  counted?(): Knex.QueryBuilder;
+  /** What its rows are ordered by before the time, although it is the same in all of them. */
+  orderedBy: readonly string[];
+}
+
+/** Causes of a section that get a branch each; there are far fewer unless a receiver makes them up. */
+const CAUSES_AT_MOST = 40;
+
+/** The columns that have one value for a filter. */
+type Equals = Readonly<Record<string, string | number | undefined>>;
+
+const equalsOf = (filter: DeliveryFilter): Equals => ({
+  document_id: filter.deliveryId,
+  subject_type: filter.subjectType,
+  subject_id: filter.subjectId,
+  webhook_id: filter.webhook,
+  event: filter.event,
+  error: filter.cause,
+});
+
+/**
+ * Compares a column that the branch's index does not have. Written so that no index on the column can
+ * be taken instead: SQLite knows no sizes, and would take the one with the most columns.
+ */
+const hasValue = (
+  query: Knex.QueryBuilder,
+  column: string,
+  value: string | number
+): Knex.QueryBuilder =>
+  query.whereRaw('COALESCE(??, ?) = ?', [column, typeof value === 'number' ? 0 : '', value]);
+
+const isTried = (query: Knex.QueryBuilder, { tried }: LogSection): Knex.QueryBuilder => {
+  if (tried === undefined) return query;
+  return tried ? query.where('tries', '>', 0) : query.where('tries', 0);
+};
+
+/** Finds the branches of one filter. */
+class Branches {
+  private readonly equals: Equals;
+  private readonly sections: readonly LogSection[];
+
+  constructor(
+    private readonly strapi: Core.Strapi,
+    private readonly executor: Executor,
+    private readonly filter: DeliveryFilter
+  ) {
+    this.equals = equalsOf(filter);
+    this.sections = sectionsOf(filter.status, filter.states);
+  }
+
+  async find(): Promise<Branch[]> {
+    const { cause, deliveryId, event, states, status, subjectId, webhook } = this.filter;
+    if (this.sections.length === 0) return [];
+    if (deliveryId !== undefined) return [this.whole(['document_id'])];
+    if (this.isListed()) return [this.whole([])];
+    if (subjectId !== undefined) return this.bySubject();
+    const isDivided = this.sections.some(({ tried }) => tried !== undefined);
+    if (event !== undefined) {
+      const hasOther = webhook !== undefined || cause !== undefined || isDivided;
+      if (!hasOther || (await this.isRare(event))) return this.byEvent();
+    }
+    const isWhole = status === undefined && states === undefined && cause === undefined;
+    if (webhook !== undefined && isWhole) return [this.whole(['webhook_id'])];
+    return this.byCause();
+  }
+
+  /** Rows where these columns have the filter's values, and the others too, but not by an index. */
+  private rows(indexed: readonly string[]): Knex.QueryBuilder {
+    let query = table(this.strapi, this.executor, DELIVERIES_TABLE);
+    for (const [column, value] of Object.entries(this.equals)) {
+      if (value === undefined) continue;
+      query = indexed.includes(column)
+        ? query.where(column, value)
+        : hasValue(query, column, value);
+    }
+    return this.made(this.listed(query));
+  }
+
+  /** Whether the rows are found by their ids. */
+  private isListed(): boolean {
+    return this.filter.ids !== undefined || this.filter.recovery !== undefined;
+  }
+
+  private listed(query: Knex.QueryBuilder): Knex.QueryBuilder {
+    const { ids, recovery } = this.filter;
+    if (recovery !== undefined) {
+      query.whereIn(
+        'id',
+        table(this.strapi, this.executor, RECOVERY_ITEMS_TABLE)
+          .select('delivery_id')
+          .where({ recovery_id: recovery })
+          .whereNotNull('delivery_id')
+      );
+    }
+    if (ids === undefined) return query;
+    const numbers = ids.filter((id) => typeof id === 'number');
+    const known = ids.filter((id) => typeof id === 'string');
+    return query.where((any) => {
+      any.whereIn('id', numbers).orWhereIn('document_id', known);
+    });
+  }
+
+  /** Of the time that is asked for; every index of the log ends with the time. */
+  private made(query: Knex.QueryBuilder): Knex.QueryBuilder {
+    const { from, to } = this.filter;
+    const since = from === undefined ? query : query.where('created_at', '>=', from);
+    return to === undefined ? since : since.where('created_at', '<', to);
+  }
+
+  /** One branch of all sections. */
+  private whole(indexed: readonly string[]): Branch {
+    const { status, states } = this.filter;
+    return {
+      orderedBy: [],
+      rows: () =>
+        status === undefined && states === undefined
+          ? this.rows(indexed)
+          : this.rows(indexed).where((any) => {
+              for (const section of this.sections) {
+                any.orWhere((one) => {
+                  hasValue(one, 'status', section.status).where('is_test', section.isTest);
+                  isTried(one, section);
+                });
+              }
+            }),
+    };
+  }
+
+  /** Ids of records of different types may be the same. */
+  private async bySubject(): Promise<Branch[]> {
+    const { subjectType } = this.filter;
+    if (subjectType) return [this.whole(['subject_type', 'subject_id'])];
+    const whole = this.whole(['subject_id']);
+    return (await this.subjectTypes()).map((type) => ({
+      ...whole,
+      rows: () => whole.rows().where('subject_type', type),
+    }));
+  }
+
+  /** The types of records in the log: those of the CRM, and each content type that the index has. */
+  private async subjectTypes(): Promise<readonly string[]> {
+    const types = new Set<string>(SUBJECT_TYPES);
+    let last = '';
+    for (;;) {
+      const next = table(this.strapi, this.executor, DELIVERIES_TABLE)
+        .where('subject_type', '>', last)
+        .min('subject_type as type')
+        .first();
+      const { type } = ((await next) ?? {}) as { type?: string | null };
+      if ((type ?? null) === null) return [...types];
+      last = String(type);
+      types.add(last);
+    }
+  }
+
+  private inSection(indexed: readonly string[], section: LogSection): Knex.QueryBuilder {
+    const { status, isTest: is_test } = section;
+    return isTried(this.rows(indexed).where({ status, is_test }), section);
+  }
+
+  private byEvent(): Branch[] {
+    return this.sections.map((section) => ({
+      orderedBy: [],
+      rows: () => this.inSection(['event'], section),
+    }));
+  }
+
+  /** Whether the sections have so few of an event that the other filters need no index. */
+  private async isRare(event: string): Promise<boolean> {
+    let counted = 0;
+    for (const { status, isTest: is_test } of this.sections) {
+      const rows = this.made(table(this.strapi, this.executor, DELIVERIES_TABLE));
+      counted += await countUpToLimit(
+        this.executor as Knex,
+        rows.where({ event, status, is_test })
+      );
+      if (counted > COUNT_LIMIT) return false;
+    }
+    return true;
+  }
+
+  private async byCause(): Promise<Branch[]> {
+    const found: Branch[] = [];
+    // One after the other: a page of the log must not take every connection of the pool.
+    for (const section of this.sections) found.push(...(await this.causesOf(section)));
+    return found;
+  }
+
+  /** A branch for each cause in a section, and one for what has none. */
+  private async causesOf(section: LogSection): Promise<Branch[]> {
+    const { isTest, status, tried } = section;
+    const branch = (
+      only: (rows: Knex.QueryBuilder) => Knex.QueryBuilder,
+      orderedBy: readonly string[] = []
+    ): Branch => ({
+      orderedBy,
+      rows: () => only(this.inSection(['webhook_id', 'error'], section)),
+      // What was tried has a cause.
+      counted: () => only(this.inSection(['webhook_id', 'error'], { isTest, status })),
+    });
+    if (this.filter.cause !== undefined) {
+      return tried === false ? [] : [branch((rows) => rows)];
+    }
+    const branches: Branch[] = [];
+    if (tried !== true) {
+      const order = nullOrder(this.strapi, 'error');
+      branches.push(branch((rows) => rows.whereNull('error'), order));
+    }
+    if (tried === false) return branches;
+    const causes = await this.causes(section);
+    branches.push(...causes.map((cause) => branch((rows) => rows.where('error', cause))));
+    const last = causes.at(-1);
+    if (last !== undefined && causes.length === CAUSES_AT_MOST) {
+      branches.push(branch((rows) => rows.where('error', '>', last)));
+    }
+    return branches;
+  }
+
+  /** The causes that a section has, each found by going to the next one in the index. */
+  private async causes({ isTest: is_test, status }: LogSection): Promise<string[]> {
+    const { webhook } = this.filter;
+    const causes: string[] = [];
+    while (causes.length < CAUSES_AT_MOST) {
+      const query = table(this.strapi, this.executor, DELIVERIES_TABLE)
+        .where({ status, is_test, ...(webhook !== undefined && { webhook_id: webhook }) })
+        .where('error', '>', causes.at(-1) ?? '');
+      const next = (await query.select('error').orderBy('error').first()) as
+        { error: string } | undefined;
+      if (!next) break;
+      causes.push(next.error);
+    }
+    return causes;
+  }
+}
+
+/** How the rows of a filter are found: by the fewest branches that an index each holds in order. */
+export const branchesOf = (
+  strapi: Core.Strapi,
+  executor: Executor,
+  filter: DeliveryFilter
+): Promise<Branch[]> => new Branches(strapi, executor, filter).find();

@@ -1,0 +1,51 @@
+import { fieldError } from '../../http/validation';
+import type { DeliveryFilter } from './log-filter';
+import type { Search } from '../delivering/store/log-search';
+import { type LogCursor, parseCursor } from '../rules/log-cursor';
+import type { CausesQuery } from '../managing/inputs';
+
+const DELIVERY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Whether a text is the whole id of a delivery, as its receiver knows it. */
+export const isDeliveryId = (text: string): boolean => DELIVERY_ID.test(text);
+
+const timeOf = (text: string | undefined): number | undefined =>
+  text === undefined ? undefined : Date.parse(text);
+
+/**
+ * What the log is asked for by a query. A whole delivery id in `q` is found by its index; any other
+ * text has to be looked for, and so have records of a type.
+ * @returns the filter, and what is to be looked for, or null
+ */
+export const filterOf = (query: CausesQuery): { filter: DeliveryFilter; search: Search | null } => {
+  const { webhook, event, status, state, cause, subject_type, subject_id, from, to, q, recovery } =
+    query;
+  const isId = q !== undefined && isDeliveryId(q);
+  const ofOneType = subject_id === undefined ? subject_type : undefined;
+  const text = isId ? undefined : q;
+  return {
+    filter: {
+      webhook,
+      event,
+      status,
+      states: state,
+      cause,
+      subjectType: ofOneType === undefined ? subject_type : undefined,
+      subjectId: subject_id,
+      from: timeOf(from),
+      to: timeOf(to),
+      deliveryId: isId ? q.toLowerCase() : undefined,
+      recovery,
+    },
+    search: text === undefined && ofOneType === undefined ? null : { text, subjectType: ofOneType },
+  };
+};
+
+/** @throws ValidationError (400) for a cursor that a search made, or did not make */
+export const cursorOf = (cursor: string | undefined, search: Search | null): LogCursor | null => {
+  const parsed = cursor === undefined ? null : parseCursor(cursor);
+  if (parsed && (parsed.searched !== null) !== (search !== null)) {
+    throw fieldError('cursor', 'is of a page of another search');
+  }
+  return parsed;
+};

@@ -1,0 +1,151 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import {
+  currentExecutor,
+  type Executor,
+  rawStatement,
+  rowsOf,
+  table,
+} from '../../database/connection';
+import { qualified } from '../../database/dialects/types';
+import { createTimeSlice } from '../../runtime/event-loop';
+import { HOUR_MS } from '../rules/hours';
+import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../tables';
+
+/** What of a webhook is not finished; tests do not count. */
+export interface Pending {
+  /** Never tried. */
+  waiting: number;
+  /** Tried in vain, and to be tried again. */
+  failing: number;
+  /** When the oldest of those never tried was made, epoch milliseconds; null: there is none. */
+  waitingSince: number | null;
+  /** When the oldest of all of them was made; null: there is none. */
+  oldest: number | null;
+  /** The same counts by the hour that the deliveries were made in (epoch milliseconds). */
+  hours: { hour: number; waiting: number; failing: number }[];
+}
+
+/** Rows that are looked at: of one webhook, untried and failing ones each, and of all that are asked for together. */
+const MOST_OF_ONE = 10_000;
+const MOST_OF_ALL = 100_000;
+/** However many there are, so many of each. */
+const LEAST_OF_ONE = 100;
+/** SQLite takes up to 500 queries in one statement, and answers it within the turn. */
+const WEBHOOKS_AT_ONCE = 50;
+const ROWS_AT_ONCE = 10_000;
+
+interface CountRow {
+  webhook_id: number | string;
+  hour: number | string;
+  waiting: number | string;
+  total: number | string;
+  since: number | string | null;
+  oldest: number | string;
+}
+
+/** Each webhook costs one step into an index, which holds for a database that would rather join. */
+const havePending = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  webhooks: readonly number[] | 'all'
+): Promise<number[]> => {
+  const first = table(strapi, executor, `${DELIVERIES_TABLE} as d`)
+    .select('d.id')
+    .whereRaw('?? = ??', ['d.webhook_id', 'w.id'])
+    .where('d.status', 'pending')
+    .limit(1);
+  const found = table(strapi, executor, `${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [
+    first,
+  ]);
+  if (webhooks !== 'all') found.whereIn('w.id', [...webhooks]);
+  const ids = (await found.orderBy('w.id').pluck('w.id')) as number[];
+  return ids.map(Number);
+};
+
+/** The log's index has what was never tried and what failed each in the order of their age. */
+const PARTS = [
+  { only: 'error IS NULL', order: 'created_at, id' },
+  { only: 'error IS NOT NULL', order: 'error, created_at, id' },
+] as const;
+
+/** The oldest of each, as the index has them. */
+const countOldest = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  webhooks: readonly number[],
+  limit: number
+): Promise<CountRow[]> => {
+  const name = qualified({ name: DELIVERIES_TABLE, schema: strapi.db.getSchemaName() });
+  const parts = PARTS.map(
+    ({ only, order }) => `SELECT * FROM (
+      SELECT MAX(webhook_id) AS webhook_id, hour, COUNT(*) AS total,
+        SUM(CASE WHEN tries = 0 THEN 1 ELSE 0 END) AS waiting,
+        MIN(CASE WHEN tries = 0 THEN created_at END) AS since, MIN(created_at) AS oldest
+      FROM (
+        SELECT webhook_id, tries, created_at, created_at - created_at % ${HOUR_MS} AS hour FROM ??
+        WHERE webhook_id = ? AND status = 'pending' AND is_test = ? AND ${only}
+        ORDER BY ${order} LIMIT ?
+      ) oldest GROUP BY hour) counted`
+  );
+  const bindings = webhooks.flatMap((id): Knex.RawBinding[] =>
+    PARTS.flatMap(() => [name, id, false, limit])
+  );
+  const answer: unknown = await rawStatement(
+    executor,
+    webhooks.flatMap(() => parts).join(' UNION ALL '),
+    bindings
+  );
+  return rowsOf<CountRow>(answer);
+};
+
+const add = (pending: Pending, row: CountRow): void => {
+  const waiting = Number(row.waiting);
+  const failing = Number(row.total) - waiting;
+  pending.waiting += waiting;
+  pending.failing += failing;
+  const hour = Number(row.hour);
+  const counted = pending.hours.find((one) => one.hour === hour);
+  if (counted) {
+    counted.waiting += waiting;
+    counted.failing += failing;
+  } else pending.hours.push({ hour, waiting, failing });
+  pending.oldest = Math.min(pending.oldest ?? Infinity, Number(row.oldest));
+  if (row.since === null) return;
+  pending.waitingSince = Math.min(pending.waitingSince ?? Infinity, Number(row.since));
+};
+
+/**
+ * What waits and what fails of some webhooks; one without is not in the answer. Of a webhook at most
+ * 10,000 untried deliveries are looked at, the oldest, and at most 10,000 that failed, and 100,000 in all
+ * where many have so many: then the counts are lower bounds.
+ */
+export const countPending = async (
+  strapi: Core.Strapi,
+  webhooks: readonly number[] | 'all'
+): Promise<Map<number, Pending>> => {
+  const counts = new Map<number, Pending>();
+  const executor = await currentExecutor(strapi);
+  const found = await havePending(strapi, executor, webhooks);
+  const share = Math.floor(MOST_OF_ALL / found.length / PARTS.length);
+  const limit = Math.min(MOST_OF_ONE, Math.max(LEAST_OF_ONE, share));
+  const atOnce = Math.min(
+    WEBHOOKS_AT_ONCE,
+    Math.max(1, Math.floor(ROWS_AT_ONCE / limit / PARTS.length))
+  );
+  const slice = createTimeSlice();
+  for (let at = 0; at < found.length; at += atOnce) {
+    if (slice.isOver()) await slice.next();
+    const part = found.slice(at, at + atOnce);
+    for (const row of await countOldest(strapi, executor, part, limit)) {
+      const id = Number(row.webhook_id);
+      const pending = counts.get(id) ?? {
+        ...{ waiting: 0, failing: 0, waitingSince: null, oldest: null },
+        hours: [],
+      };
+      counts.set(id, pending);
+      add(pending, row);
+    }
+  }
+  return counts;
+};

@@ -1,0 +1,61 @@
+import type { Core } from '@strapi/strapi';
+import { isInfrastructureFault } from '../database/errors/faults';
+import { inSavepoint } from '../database/errors/savepoint';
+import { inTurn } from '../database/transactions';
+import { errorText } from '../runtime/text';
+import { getPublisher } from './publish';
+import { eventData } from './rules/event-data';
+
+/**
+ * For other plugins: `strapi.service('plugin::switchboard.events').send('loyalty.earned', data)`.
+ * The typed twin of `strapi.hook('service_crm_webhook').call({ event, data })`.
+ */
+export interface EventsService {
+  /**
+   * Sends an event to the webhooks that asked for it, within the current transaction if there is
+   * one. `data` is an object; `{}` where none is given.
+   * @returns the number of deliveries queued; 0 where nobody asked.
+   * @throws TypeError where `data` is no object; the database's error where it cannot be queued
+   */
+  send(event: string, data?: object): Promise<number>;
+}
+
+export const createEventsService = ({ strapi }: { strapi: Core.Strapi }): EventsService => ({
+  send: async (event, data) =>
+    getPublisher(strapi).publish([{ event, data: eventData(event, data) }]),
+});
+
+const sendNow = async (strapi: Core.Strapi, event: string, given: unknown): Promise<void> => {
+  const publisher = getPublisher(strapi);
+  const data = eventData(event, given);
+  if (!strapi.db.inTransaction()) {
+    await publisher.publishAndTell([{ event, data }]);
+    return;
+  }
+  // As a whole: a question beside somebody's failed statement would fail with it.
+  await inTurn(strapi, async () => {
+    if ((await publisher.subscribed([event])).size === 0) return;
+    // What fails there must not cost the caller the rest of its transaction.
+    await inSavepoint(strapi, () => publisher.publish([{ event, data }]));
+  });
+};
+
+/**
+ * What calling `service_crm_webhook` does. What is wrong with the event, and a queue that does not
+ * take it, is logged: a plugin's event never breaks the write that it is sent from.
+ * @throws only what ended the caller's transaction: it has to hear of that
+ */
+export const sendForPlugin = async (
+  strapi: Core.Strapi,
+  event: unknown,
+  data: unknown
+): Promise<void> => {
+  try {
+    await sendNow(strapi, event as string, data);
+  } catch (error) {
+    if (strapi.db.inTransaction() && isInfrastructureFault(error)) throw error;
+    strapi.log.error(
+      `switchboard: the event ${JSON.stringify(event)} of another plugin was not sent: ${errorText(error)}`
+    );
+  }
+};

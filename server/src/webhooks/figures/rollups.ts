@@ -1,0 +1,251 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import {
+  currentExecutor,
+  type Executor,
+  rawStatement,
+  rowsOf,
+  table,
+} from '../../database/connection';
+import { getDialect } from '../../database/dialects';
+import { qualified } from '../../database/dialects/types';
+import { inRetriedTransaction } from '../../database/retry';
+import type { Column, PlainTable } from '../../database/tables/plain-tables';
+import { nextTurn } from '../../runtime/event-loop';
+import { HOUR_MS, hourOf } from '../rules/hours';
+import { SPANS, spanOf } from '../rules/response-times';
+
+export const ROLLUPS_TABLE = 'switchboard_delivery_rollups';
+export const TOTALS_TABLE = 'switchboard_delivery_totals';
+
+const SPAN_COLUMNS = Array.from({ length: SPANS }, (_unused, at) => `span_${at}`);
+const OUTCOMES = ['sent', 'failed', 'ended_sent', 'ended_failed'] as const;
+const SUMS = [...OUTCOMES, ...SPAN_COLUMNS];
+
+const count = (): Column => ({ type: 'integer', column: { defaultTo: 0 } });
+
+/**
+ * One row a webhook and hour of UTC in which it was tried; `hour` is its beginning, in epoch
+ * milliseconds. `sent` and `failed` count attempts, `ended_sent` and `ended_failed` what became of
+ * deliveries by them, `span_…` the response times of the attempts that were answered
+ * (`rules/response-times.ts`). No ids: a counter of ids would run out.
+ */
+export const rollupsTable: PlainTable = {
+  tableName: ROLLUPS_TABLE,
+  attributes: {
+    webhook_id: { type: 'integer' },
+    hour: { type: 'biginteger' },
+    ...Object.fromEntries(SUMS.map((name) => [name, count()])),
+  },
+  indexes: [
+    { name: 'sb_rollup_webhook', columns: ['webhook_id', 'hour'], type: 'unique' },
+    { name: 'sb_rollup_hour', columns: ['hour'] },
+  ],
+};
+
+/**
+ * One row, `part` 0: the sums of rollups that are gone. With those that are there they are what was
+ * ever counted, so a counter that is made of both never falls.
+ */
+export const totalsTable: PlainTable = {
+  tableName: TOTALS_TABLE,
+  attributes: {
+    part: { type: 'integer' },
+    ...Object.fromEntries(
+      SUMS.map((name): [string, Column] => [name, { type: 'biginteger', column: { defaultTo: 0 } }])
+    ),
+  },
+  indexes: [{ name: 'sb_total_part', columns: ['part'], type: 'unique' }],
+};
+
+/** An attempt of a real delivery; tests never count. */
+export interface RolledAttempt {
+  webhookId: number;
+  /** When it ended, epoch milliseconds. */
+  at: number;
+  ok: boolean;
+  /** What its delivery became by it, where it ended. */
+  ended: 'sent' | 'failed' | null;
+  /** Milliseconds until the receiver had answered; null where it did not. */
+  answeredIn: number | null;
+}
+
+/** Counts of attempts and deliveries that ended, of one webhook in one hour. */
+export interface Rollup {
+  webhookId: number;
+  hour: number;
+  attempts: { sent: number; failed: number };
+  ended: { sent: number; failed: number };
+  /** How many answers took how long, by the spans of `rules/response-times.ts`. */
+  responseTimes: number[];
+}
+
+type Row = Record<string, number>;
+
+const columnsOf = ({ ok, ended, answeredIn }: RolledAttempt): string[] => [
+  ok ? 'sent' : 'failed',
+  ...(ended === null ? [] : [`ended_${ended}`]),
+  ...(answeredIn === null ? [] : [`span_${spanOf(answeredIn)}`]),
+];
+
+const summed = (attempts: readonly RolledAttempt[]): Row[] => {
+  const rows = new Map<string, Row>();
+  for (const attempt of attempts) {
+    const hour = hourOf(attempt.at);
+    const key = `${attempt.webhookId}/${hour}`;
+    const row = rows.get(key) ?? {
+      webhook_id: attempt.webhookId,
+      hour,
+      ...Object.fromEntries(SUMS.map((name) => [name, 0])),
+    };
+    rows.set(key, row);
+    for (const column of columnsOf(attempt)) row[column] = (row[column] ?? 0) + 1;
+  }
+  return [...rows.values()];
+};
+
+const rollups = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, ROLLUPS_TABLE);
+
+/**
+ * Counts attempts, in the transaction that records them: with one statement, and always in the same
+ * order, so that two nodes that record for the same webhooks do not wait for each other.
+ */
+export const addToRollups = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  attempts: readonly RolledAttempt[]
+): Promise<void> => {
+  if (attempts.length === 0) return;
+  const rows = summed(attempts).sort(
+    (a, b) => (a.webhook_id ?? 0) - (b.webhook_id ?? 0) || (a.hour ?? 0) - (b.hour ?? 0)
+  );
+  const name = { name: ROLLUPS_TABLE, schema: strapi.db.getSchemaName() };
+  await getDialect(strapi).addRows(executor, name, ['webhook_id', 'hour'], rows);
+};
+
+const toRollup = (row: Readonly<Record<string, number | string | null>>): Rollup => {
+  const number = (name: string): number => Number(row[name] ?? 0);
+  return {
+    webhookId: number('webhook_id'),
+    hour: number('hour'),
+    attempts: { sent: number('sent'), failed: number('failed') },
+    ended: { sent: number('ended_sent'), failed: number('ended_failed') },
+    responseTimes: SPAN_COLUMNS.map(number),
+  };
+};
+
+/** Hours of some webhooks, from that of a time on. */
+export const readRollups = async (
+  strapi: Core.Strapi,
+  webhooks: { from: number; to: number },
+  since: number
+): Promise<Rollup[]> => {
+  const rows = (await rollups(strapi, await currentExecutor(strapi))
+    .where('hour', '>=', hourOf(since))
+    .whereBetween('webhook_id', [webhooks.from, webhooks.to])
+    .orderBy(['hour', 'webhook_id'])) as Record<string, number | string | null>[];
+  return rows.map(toRollup);
+};
+
+/** What ended in each hour since a time, of all webhooks together. */
+export const readEndedByHour = async (
+  strapi: Core.Strapi,
+  since: number
+): Promise<Pick<Rollup, 'hour' | 'ended'>[]> => {
+  const rows = (await rollups(strapi, await currentExecutor(strapi))
+    .select('hour')
+    .sum({ ended_sent: 'ended_sent', ended_failed: 'ended_failed' })
+    .where('hour', '>=', hourOf(since))
+    .groupBy('hour')
+    .orderBy('hour')) as Record<string, number | string | null>[];
+  return rows.map(toRollup).map(({ hour, ended }) => ({ hour, ended }));
+};
+
+/**
+ * The hours from that of a time up to another one, oldest first: of one webhook, or of all together
+ * (`webhookId` is 0 then).
+ */
+export const readHours = async (
+  strapi: Core.Strapi,
+  { webhook, since, before }: { webhook?: number; since: number; before: number }
+): Promise<Rollup[]> => {
+  const query = rollups(strapi, await currentExecutor(strapi))
+    .where('hour', '>=', hourOf(since))
+    .where('hour', '<', before)
+    .orderBy('hour');
+  if (webhook !== undefined) query.where({ webhook_id: webhook });
+  else {
+    query
+      .select('hour')
+      .sum(Object.fromEntries(SUMS.map((name) => [name, name])))
+      .groupBy('hour');
+  }
+  return ((await query) as Record<string, number | string | null>[]).map(toRollup);
+};
+
+/** What was ever counted, of all webhooks together. */
+export type Totals = Omit<Rollup, 'webhookId' | 'hour'>;
+
+/** With one statement: between two, rows could go from one table into the other. */
+export const readTotals = async (strapi: Core.Strapi): Promise<Totals> => {
+  const schema = strapi.db.getSchemaName();
+  const sums = SUMS.map((name) => `COALESCE(SUM(${name}), 0) AS ${name}`).join(', ');
+  const both = SUMS.map((name) => `r.${name} + t.${name} AS ${name}`).join(', ');
+  const answer: unknown = await rawStatement(
+    await currentExecutor(strapi),
+    `SELECT ${both} FROM (SELECT ${sums} FROM ??) r CROSS JOIN (SELECT ${sums} FROM ??) t`,
+    [qualified({ name: ROLLUPS_TABLE, schema }), qualified({ name: TOTALS_TABLE, schema })]
+  );
+  const { attempts, ended, responseTimes } = toRollup(rowsOf<Row>(answer)[0] ?? {});
+  return { attempts, ended, responseTimes };
+};
+
+const FOLD_AT_ONCE = 500;
+
+/**
+ * Removes up to 500 rollups, of one webhook or of one hour, and adds them to the totals in the same
+ * transaction. @returns how many there were
+ */
+const fold = (
+  strapi: Core.Strapi,
+  only: { webhook_id: number } | { hour: number }
+): Promise<number> =>
+  inRetriedTransaction(strapi, async ({ trx }) => {
+    const these = (): Knex.QueryBuilder => rollups(strapi, trx).where(only);
+    // Exactly those that are added: others may be counting in this hour, or for this webhook.
+    const going = (await these()
+      .orderBy(['webhook_id', 'hour'])
+      .limit(FOLD_AT_ONCE)
+      .forUpdate()) as Row[];
+    if (going.length === 0) return 0;
+    const valuesOf = (name: string): number[] => going.map((row) => Number(row[name]));
+    await these()
+      .whereIn('webhook_id', valuesOf('webhook_id'))
+      .whereIn('hour', valuesOf('hour'))
+      .delete();
+    const sumOf = (name: string): number => valuesOf(name).reduce((sum, one) => sum + one, 0);
+    const total = { part: 0, ...Object.fromEntries(SUMS.map((name) => [name, sumOf(name)])) };
+    const name = { name: TOTALS_TABLE, schema: strapi.db.getSchemaName() };
+    await getDialect(strapi).addRows(trx, name, ['part'], [total]);
+    return going.length;
+  });
+
+const foldAll = async (strapi: Core.Strapi, only: Parameters<typeof fold>[1]): Promise<void> => {
+  while ((await fold(strapi, only)) === FOLD_AT_ONCE) await nextTurn();
+};
+
+/** Of a webhook that is gone. */
+export const removeRollupsOf = (strapi: Core.Strapi, webhook: number): Promise<void> =>
+  foldAll(strapi, { webhook_id: webhook });
+
+/** The oldest hour that ended before a time, of all webhooks. @returns whether there was one. */
+export const removeOldestHour = async (strapi: Core.Strapi, before: number): Promise<boolean> => {
+  const executor = await currentExecutor(strapi);
+  const [oldest] = (await rollups(strapi, executor).min({ hour: 'hour' })) as {
+    hour: number | string | null;
+  }[];
+  const hour = oldest?.hour ?? null;
+  if (hour === null || Number(hour) + HOUR_MS > before) return false;
+  await foldAll(strapi, { hour: Number(hour) });
+  return true;
+};

@@ -1,0 +1,349 @@
+import { errorText } from '../runtime/text';
+import type { Core } from '@strapi/strapi';
+import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
+import { afterCommit, createDetached, type Detached, inTransaction } from '../database/connection';
+import { inTurn } from '../database/transactions';
+import { bytesInStatement, statementSize } from '../database/statement-size';
+import { debugLog } from '../runtime/debug-log';
+import { createTimeSlice } from '../runtime/event-loop';
+import { getEventHook, getHook, type ToldEvent } from '../hooks';
+import { isoTime } from '../runtime/iso-time';
+import { isEventName } from './catalogue';
+import { queuedLine } from './debug-lines';
+import { matches } from './rules/data-filter';
+import { UnfitFilter } from './rules/filter-schema';
+import { announceDeliveries } from './delivering/announce';
+import { getDeliveryStore, type NewDelivery } from './deliveries/store';
+import { bodyOf, type FrozenMessage, type SharedMessage } from './deliveries/messages';
+import { jsonOf } from './rules/event-data';
+import { uuidV7 } from './rules/uuid-v7';
+import { measures } from '../observability/measures';
+import { inSpan } from '../observability/spans';
+import { insertEntries, type JournalEntry } from './journal';
+import { filteredText, thinText } from './publishing/payload';
+import { currentSubscriptions } from './subscriptions/current-subscriptions';
+import type { Subscriptions } from './subscriptions';
+
+export interface EventToPublish {
+  event: string;
+  /** An object that JSON can say; docs/contract-webhooks.md#events. */
+  data: unknown;
+  /** The record that it is about, by which the log finds its deliveries. */
+  subject?: Subject | null;
+  /** The webhook that it is about, which is not sent it. */
+  exceptWebhook?: number;
+}
+
+/** Turns what happened into deliveries, in the transaction of what happened. */
+export interface Publisher {
+  /**
+   * Which of these events would reach somebody now: the module is on, and an active webhook asked,
+   * a handler of `service_crm_webhook` listens, or the journal is kept.
+   * Asks the database once a transaction, so a source may ask before it builds any payload.
+   */
+  subscribed(names: readonly string[]): Promise<ReadonlySet<string>>;
+  /**
+   * Freezes each event for each webhook that asked, and for the journal, and queues it in the current
+   * transaction (or in one of its own): committed and rolled back with the write. Returns the number
+   * of deliveries.
+   * An event that cannot be frozen is logged and left out; it never fails the write. A delivery
+   * that cannot be stored does: no write without its event. Handlers of `service_crm_webhook` hear
+   * of it after the commit.
+   * @param subscriptions who subscribed, of a caller that has asked in this transaction
+   * @throws the database's error
+   */
+  publish(events: readonly EventToPublish[], subscriptions?: Subscriptions): Promise<number>;
+  /** The same; resolves once handlers have heard of it too, outside of any transaction. */
+  publishAndTell(events: readonly EventToPublish[]): Promise<number>;
+}
+
+/** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
+const freezeMessage = (
+  strapi: Core.Strapi,
+  { event, at, text }: { event: string; at: number; text: string }
+): FrozenMessage => {
+  const head = JSON.stringify({
+    event,
+    created_at: isoTime(at),
+    site: strapi.config.get('server.absoluteUrl') ?? strapi.config.get('server.url') ?? '',
+  });
+  return { event, at, frame: head.slice(1, -1), data: text };
+};
+
+/**
+ * The request body: the envelope (docs/contract-webhooks.md#envelope), serialised once and never again.
+ * @throws TypeError where `data` is no object in JSON
+ */
+export const freezeEnvelope = (
+  strapi: Core.Strapi,
+  { deliveryId, data, ...values }: { deliveryId: string; event: string; at: number; data: unknown }
+): string => bodyOf(deliveryId, freezeMessage(strapi, { ...values, text: jsonOf(data ?? {}) }));
+
+/** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
+const ROWS_AT_ONCE = 100;
+
+const detachments = new WeakMap<Core.Strapi, Detached>();
+
+/** At boot, outside any request: what handlers do is then no part of a write's transaction. */
+export const prepareTelling = (strapi: Core.Strapi): void => {
+  detachments.set(strapi, createDetached());
+};
+
+/** Outside any transaction, where that was prepared. */
+const apart = (strapi: Core.Strapi): Detached => detachments.get(strapi) ?? ((work) => work());
+
+const tellHandlers = (strapi: Core.Strapi, events: readonly ToldEvent[]): Promise<void> =>
+  apart(strapi)(() => getEventHook(strapi).tell(events));
+
+type UnfitFilterHandler = (strapi: Core.Strapi) => Promise<void>;
+
+const unfitFilterMet = new WeakMap<Core.Strapi, UnfitFilterHandler>();
+
+/**
+ * Says what is done, after the commit, when an event meets a filter that may not be used. Whoever
+ * switches webhooks off publishes that, and so cannot be called by name from here.
+ */
+export const onUnfitFilter = (strapi: Core.Strapi, handle: UnfitFilterHandler): void => {
+  unfitFilterMet.set(strapi, handle);
+};
+
+export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher => {
+  const leftOut = (event: string, webhook: Webhook, reason: string): void => {
+    strapi.log.error(
+      `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${reason}`
+    );
+  };
+
+  /** Those whose filter the event matches; one that cannot be asked costs the others nothing. */
+  const wanting = async (
+    { event, text }: ToldEvent,
+    subscribers: readonly Webhook[]
+  ): Promise<readonly Webhook[]> => {
+    if (subscribers.every(({ filter }) => filter === null)) return subscribers;
+    const data: unknown = JSON.parse(text);
+    const isWanted = (webhook: Webhook): boolean => {
+      try {
+        return webhook.filter === null || matches(webhook.filter, data);
+      } catch (error) {
+        leftOut(event, webhook, errorText(error));
+        if (error instanceof UnfitFilter) {
+          afterCommit(strapi, () => {
+            void apart(strapi)(async () => unfitFilterMet.get(strapi)?.(strapi));
+          });
+        }
+        return false;
+      }
+    };
+    // A filter that is compiled takes milliseconds, and a site may have thousands.
+    const slice = createTimeSlice();
+    const wanted: Webhook[] = [];
+    for (const webhook of subscribers) {
+      if (isWanted(webhook)) wanted.push(webhook);
+      if (slice.isOver()) await slice.next();
+    }
+    return wanted;
+  };
+
+  /**
+   * What each webhook that asked is sent. Whoever is sent the same as others shares a message with
+   * them, which is frozen and stored once: the event as it is, or what is left of it for those that
+   * want it thin.
+   */
+  async function* freeze(
+    told: ToldEvent,
+    subscribers: readonly Webhook[],
+    at: number
+  ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
+    const { event, text } = told;
+    const frozen = (data: string, deliveries: number): SharedMessage => ({
+      ...freezeMessage(strapi, { event, at, text: data }),
+      deliveries,
+      id: null,
+    });
+    const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
+    const same: Webhook[] = [];
+    const thinned: Webhook[] = [];
+    for (const webhook of await wanting(told, subscribers)) {
+      const alike = webhook.payload === 'thin' ? thinned : same;
+      try {
+        const data = hasHandlers ? await filteredText(strapi, told, webhook) : text;
+        if (data === text) alike.push(webhook);
+        else if (data !== null) {
+          const own = alike === thinned ? thinText(event, data) : data;
+          yield { webhook, body: frozen(own, 1), shared: false };
+        }
+      } catch (error) {
+        leftOut(event, webhook, errorText(error));
+      }
+    }
+    for (const alike of [same, thinned]) {
+      if (alike.length === 0) continue;
+      const body = frozen(alike === thinned ? thinText(event, text) : text, alike.length);
+      for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
+    }
+  }
+
+  /** A write never fails because of a webhook: what the database would refuse is left out. */
+  const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
+    // The exact size is dear to tell, and only a very large body needs it.
+    (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
+
+  /** An event with its data as text, from the start; null where JSON cannot say it as an object. */
+  const serialised = ({ event, data }: EventToPublish): ToldEvent | null => {
+    try {
+      return { event, text: jsonOf(data === undefined ? {} : data) };
+    } catch (error) {
+      strapi.log.error(`switchboard: the event ${event} could not be written: ${errorText(error)}`);
+      return null;
+    }
+  };
+
+  const queue = async (
+    events: readonly EventToPublish[],
+    subscriptions: Subscriptions,
+    told: (listened: readonly ToldEvent[]) => void
+  ): Promise<number> =>
+    inTransaction(strapi, async ({ trx, onCommit }) => {
+      const store = getDeliveryStore(strapi);
+      const webhooks = new Map<number, Webhook>();
+      const { batch, largest } = await statementSize(strapi, trx);
+      const slice = createTimeSlice();
+      const at = store.now();
+      const listened: ToldEvent[] = [];
+      const debug = debugLog(strapi);
+      const said: string[] = [];
+      let queued = 0;
+      let work: NewDelivery[] = [];
+      let entries: JournalEntry[] = [];
+      let characters = 0;
+      let counted: SharedMessage | null = null;
+      const flush = async (): Promise<void> => {
+        if (work.length > 0) await store.insert(trx, work);
+        if (entries.length > 0) await insertEntries(strapi, trx, entries);
+        if (debug) said.push(...work.map(queuedLine));
+        queued += work.length;
+        work = [];
+        entries = [];
+        characters = 0;
+      };
+      const keep = (told: ToldEvent, subject: Subject | null, sentTo: readonly number[]): void => {
+        const message = freezeMessage(strapi, { ...told, at });
+        if (!fits(message, largest)) {
+          strapi.log.error(
+            `switchboard: the journal has no event ${told.event}: ${message.data.length} characters are too large`
+          );
+          return;
+        }
+        entries.push({ ...message, subject, webhooks: sentTo });
+        characters += message.frame.length + message.data.length;
+      };
+      for (const asked of events) {
+        const event = serialised(asked);
+        if (!event) continue;
+        if (subscriptions.isListenedTo(event.event)) listened.push(event);
+        const { exceptWebhook } = asked;
+        const subscribers = subscriptions
+          .subscribersOf(event.event)
+          .filter(({ id }) => id !== exceptWebhook);
+        // The one that must not have it is not sent it from the journal either.
+        const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
+        for await (const { webhook, body, shared } of freeze(event, subscribers, at)) {
+          const length = body.frame.length + body.data.length;
+          if (!fits(body, largest)) {
+            leftOut(event.event, webhook, `its body of ${length} characters is too large`);
+            continue;
+          }
+          const deliveryId = uuidV7(at);
+          work.push({
+            deliveryId,
+            webhook: webhook.id,
+            url: webhook.url,
+            event: event.event,
+            body: shared ? body : bodyOf(deliveryId, body),
+            at,
+            isTest: false,
+            subject: asked.subject,
+            isOrdered: webhook.ordering === 'by_record',
+          });
+          webhooks.set(webhook.id, webhook);
+          sentTo.push(webhook.id);
+          if (!shared || body !== counted) characters += length;
+          counted = body;
+          // Not all of a bulk write at once: memory must not follow the number of its rows.
+          if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
+          if (slice.isOver()) await slice.next();
+        }
+        if (!subscriptions.isJournaled(event.event)) continue;
+        keep(event, asked.subject ?? null, sentTo);
+        if (entries.length >= ROWS_AT_ONCE || characters >= batch) await flush();
+        if (slice.isOver()) await slice.next();
+      }
+      await flush();
+      // What is rolled back was never queued.
+      if (debug) onCommit(() => said.forEach((line) => debug(line)));
+      onCommit(() =>
+        webhooks.forEach((webhook, id) => {
+          store.mentioned(webhook, subscriptions.readAt);
+          announceDeliveries(strapi, id);
+        })
+      );
+      if (listened.length > 0) onCommit(() => told(listened));
+      return queued;
+    });
+
+  /** @param told is given what handlers hear, after the commit; never where it rolls back */
+  const publish = async (
+    events: readonly EventToPublish[],
+    told: (listened: readonly ToldEvent[]) => void,
+    asked?: Subscriptions
+  ): Promise<number> => {
+    const named = events.filter(({ event }) => {
+      if (isEventName(event)) return true;
+      strapi.log.error(
+        `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is no name of an event; not sent`
+      );
+      return false;
+    });
+    if (named.length === 0) return 0;
+    const names = [...new Set(named.map(({ event }) => event))];
+    const subscriptions = asked?.covers(names) ? asked : await currentSubscriptions(strapi, names);
+    const isKept = ({ event }: EventToPublish): boolean =>
+      subscriptions.isJournaled(event) || subscriptions.subscribersOf(event).length > 0;
+    if (named.some(isKept)) {
+      return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
+        const queued = await inTurn(strapi, () => queue(named, subscriptions, told));
+        span.setAttribute('switchboard.deliveries', queued);
+        measures().published.add(named.length);
+        return queued;
+      });
+    }
+    const listened = named
+      .filter(({ event }) => subscriptions.isListenedTo(event))
+      .flatMap((one) => serialised(one) ?? []);
+    if (listened.length > 0) afterCommit(strapi, () => told(listened));
+    return 0;
+  };
+
+  return {
+    async subscribed(names) {
+      const subscriptions = await currentSubscriptions(strapi, names);
+      return new Set(names.filter((name) => subscriptions.isSubscribed(name)));
+    },
+
+    publish: (events, subscriptions) =>
+      publish(events, (listened) => void tellHandlers(strapi, listened), subscriptions),
+
+    async publishAndTell(events) {
+      let telling: Promise<void> | null = null;
+      const queued = await publish(events, (listened) => {
+        telling = tellHandlers(strapi, listened);
+      });
+      // Within a caller's transaction it has not begun yet.
+      await telling;
+      return queued;
+    },
+  };
+};
+
+export const getPublisher = (strapi: Core.Strapi): Publisher =>
+  strapi.service('plugin::switchboard.publisher') as unknown as Publisher;

@@ -1,0 +1,299 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { getClock } from '../../database/clock';
+import type { TransactionTools } from '../../database/connection';
+import { inRetriedTransaction } from '../../database/retry';
+import { announceDeliveries } from '../delivering/announce';
+import { readAgain, readEnds } from '../deliveries/again';
+import { firstOutcome, fullOf, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
+import {
+  countItems,
+  itemsIn,
+  keepItems,
+  lockRecovery,
+  queuedAfter,
+  recoveries,
+  setItems,
+  setQueued,
+  takeRecovery,
+} from './store';
+import type { RecoverySource } from '../recovering/source';
+import type { RecoveryItemRow, RecoveryKind, RecoveryRow } from '../recovering/tables';
+import {
+  anyWaitingWebhook,
+  hasWaitingWebhook,
+  servedAmong,
+  servedWebhooks,
+} from '../recovering/waiting-webhooks';
+
+/** For so long other processes leave a recovery alone that one looks at: a dead one delays it by that. */
+const LOOK_MS = 10_000;
+/** Webhooks that share what may be untried at once. */
+const SERVED_AT_MOST = UNTRIED_AT_MOST;
+/** Items of a webhook that is gone that are left out together. */
+const SKIPPED_AT_ONCE = 500;
+
+/** What a look changed. */
+interface Changes {
+  queued: number;
+  sent: number;
+  failed: number;
+  skipped: number;
+}
+
+/** Something that is queued and has not had an attempt since. */
+interface Untried {
+  webhook: number;
+  /** It waits for another one, or for a module. */
+  isHeld: boolean;
+}
+
+/** Works on recoveries: each look is one transaction, so a process may die at any moment. */
+export interface RecoveryJob {
+  /**
+   * Looks at a recovery, unless another process does: finds its items, notes the attempts that what is
+   * queued has had, and queues more.
+   * @returns when it is to be looked at again, epoch milliseconds; null: another process will, or it has ended
+   */
+  look(id: number): Promise<number | null>;
+  /** What is under way ends early; the next process goes on with it. */
+  stop(): void;
+}
+
+export const createRecoveryJob = (
+  strapi: Core.Strapi,
+  sources: Readonly<Record<RecoveryKind, RecoverySource>>
+): RecoveryJob => {
+  const now = () => getClock(strapi).now();
+  let stopping = false;
+
+  const isOpen = (row: RecoveryRow | undefined): boolean =>
+    row?.state === 'running' || row?.state === 'paused';
+
+  const isToCollect = (row: RecoveryRow | undefined): boolean =>
+    isOpen(row) && row?.collected_at === null;
+
+  /** Stores everything that the recovery is about; then counts it. */
+  const collect = async (taken: RecoveryRow): Promise<void> => {
+    const id = Number(taken.id);
+    let isCut = false;
+    await sources[taken.kind].collect(taken, async (found) => {
+      const goesOn = await inRetriedTransaction(strapi, async ({ trx }) => {
+        const row = await lockRecovery(strapi, trx, id);
+        if (stopping || !isToCollect(row)) return false;
+        await keepItems(strapi, trx, id, found);
+        await recoveries(strapi, trx)
+          .where({ id })
+          .update({ due_at: now() + LOOK_MS });
+        return true;
+      });
+      isCut ||= !goesOn;
+      return goesOn;
+    });
+    if (isCut) return;
+    await inRetriedTransaction(strapi, async ({ trx }) => {
+      const row = await lockRecovery(strapi, trx, id);
+      if (!isToCollect(row)) return;
+      const matching = await countItems(strapi, trx, id);
+      await recoveries(strapi, trx).where({ id }).update({ matching, collected_at: now() });
+    });
+  };
+
+  /** Notes how the first attempts ended of some items that are queued. @returns what is still untried */
+  const settlePart = async (
+    trx: Knex.Transaction,
+    queued: readonly RecoveryItemRow[],
+    changes: Changes
+  ): Promise<Untried[]> => {
+    const again = await readAgain(
+      strapi,
+      trx,
+      queued.map(({ delivery_id: id }) => Number(id))
+    );
+    const severalSince = queued
+      .filter(({ delivery_id: id, tries }) => {
+        const known = again.get(Number(id));
+        return known !== undefined && known.tries > Number(tries) + 1;
+      })
+      .map(({ delivery_id: id }) => Number(id));
+    const ends = await readEnds(strapi, trx, severalSince);
+    const ended: Record<'sent' | 'failed', number[]> = { sent: [], failed: [] };
+    const untried: Untried[] = [];
+    for (const item of queued) {
+      const delivery = Number(item.delivery_id);
+      const found = again.get(delivery);
+      const seen = ends.get(delivery);
+      // Another attempt may have ended since it was found: its ends go with its tries of then.
+      const now = found && seen ? { ...found, tries: seen.tries } : found;
+      const outcome = firstOutcome(Number(item.tries), now, seen?.ends ?? []);
+      if (outcome) ended[outcome].push(Number(item.id));
+      else untried.push({ webhook: Number(item.webhook_id), isHeld: found?.isHeld ?? false });
+    }
+    await setItems(strapi, trx, ended.sent, 'sent');
+    await setItems(strapi, trx, ended.failed, 'failed');
+    changes.sent += ended.sent.length;
+    changes.failed += ended.failed.length;
+    return untried;
+  };
+
+  /** The same of all that are queued. */
+  const settle = async (
+    trx: Knex.Transaction,
+    recovery: number,
+    changes: Changes
+  ): Promise<Untried[]> => {
+    const untried: Untried[] = [];
+    for (let after = 0; ;) {
+      const queued = await queuedAfter(strapi, trx, recovery, after);
+      const last = queued.at(-1);
+      if (!last) return untried;
+      untried.push(...(await settlePart(trx, queued, changes)));
+      after = Number(last.id);
+    }
+  };
+
+  /** Of what is untried, how many of each webhook can be sent now, and how many cannot. */
+  const countUntried = async (
+    trx: Knex.Transaction,
+    untried: readonly Untried[]
+  ): Promise<Record<'free' | 'stuck', Map<number, number>>> => {
+    const webhooks = [...new Set(untried.map(({ webhook }) => webhook))];
+    const served = await servedAmong(strapi, trx, webhooks, now());
+    const counts = { free: new Map<number, number>(), stuck: new Map<number, number>() };
+    for (const { webhook, isHeld } of untried) {
+      const own = isHeld || !served.has(webhook) ? counts.stuck : counts.free;
+      own.set(webhook, (own.get(webhook) ?? 0) + 1);
+    }
+    return counts;
+  };
+
+  const queueOf = async (
+    trx: Knex.Transaction,
+    { id, kind }: RecoveryRow,
+    webhook: number,
+    limit: number,
+    changes: Changes
+  ): Promise<boolean> => {
+    const of = { recovery: Number(id), state: 'waiting', webhook } as const;
+    const items = await itemsIn(strapi, trx, of, limit);
+    const queued = await sources[kind].queue(trx, items);
+    const skipped = items
+      .filter(({ ref }) => !queued.has(Number(ref)))
+      .map(({ id: item }) => Number(item));
+    await setQueued(strapi, trx, items, queued);
+    await setItems(strapi, trx, skipped, 'skipped');
+    changes.queued += queued.size;
+    changes.skipped += skipped.length;
+    return queued.size > 0;
+  };
+
+  /** Leaves out items of a webhook that is gone, some at once. */
+  const skipGone = async (
+    trx: Knex.Transaction,
+    recovery: number,
+    webhook: number,
+    changes: Changes
+  ): Promise<void> => {
+    const of = { recovery, state: 'waiting', webhook } as const;
+    const items = await itemsIn(strapi, trx, of, SKIPPED_AT_ONCE);
+    await setItems(
+      strapi,
+      trx,
+      items.map(({ id }) => Number(id)),
+      'skipped'
+    );
+    changes.skipped += items.length;
+  };
+
+  /** Queues as much as may be untried at once. @returns the webhooks that have work now, and whether more waits */
+  const queue = async (
+    trx: Knex.Transaction,
+    row: RecoveryRow,
+    untried: readonly Untried[],
+    changes: Changes
+  ): Promise<{ woken: number[]; isWaiting: boolean }> => {
+    const recovery = Number(row.id);
+    const woken: number[] = [];
+    const { free, stuck } = await countUntried(trx, untried);
+    const served = await servedWebhooks(strapi, trx, recovery, {
+      now: now(),
+      limit: SERVED_AT_MOST,
+      without: fullOf(stuck),
+    });
+    if (served.length === 0) {
+      const waiting = await anyWaitingWebhook(strapi, trx, recovery);
+      // Those that are gone come last: others may still be served.
+      if (waiting !== null && !(await hasWaitingWebhook(strapi, trx, recovery))) {
+        await skipGone(trx, recovery, waiting, changes);
+      }
+      return { woken, isWaiting: waiting !== null };
+    }
+    for (const [webhook, limit] of roomOf(served, free, stuck)) {
+      if (await queueOf(trx, row, webhook, limit, changes)) woken.push(webhook);
+    }
+    return { woken, isWaiting: true };
+  };
+
+  const step = async (
+    { trx, onCommit }: TransactionTools,
+    row: RecoveryRow
+  ): Promise<number | null> => {
+    const id = Number(row.id);
+    const changes: Changes = { queued: 0, sent: 0, failed: 0, skipped: 0 };
+    const untried = await settle(trx, id, changes);
+    const isReady = row.collected_at !== null;
+    let isWaiting = !isReady;
+    if (row.state === 'running' && isReady) {
+      const queued = await queue(trx, row, untried, changes);
+      isWaiting = queued.isWaiting;
+      onCommit(() => {
+        for (const webhook of queued.woken) announceDeliveries(strapi, webhook);
+      });
+    } else if (row.state === 'paused' && isReady) {
+      isWaiting = (await anyWaitingWebhook(strapi, trx, id)) !== null;
+    }
+    const hasMoved = Object.values(changes).some((count) => count > 0);
+    const at = now();
+    const movedAt = hasMoved ? at : Number(row.moved_at);
+    const isTried = untried.length === 0 && changes.queued === 0;
+    const isDone = isOpen(row) && isTried && !isWaiting;
+    const isOver = isDone || (!isOpen(row) && isTried);
+    // Nothing but a person ends a pause.
+    const rests = row.state === 'paused' && isReady && isTried;
+    const dueAt = isOver || rests ? null : nextLook(at, movedAt);
+    await recoveries(strapi, trx)
+      .where({ id })
+      .update({
+        queued: Number(row.queued) + changes.queued,
+        sent: Number(row.sent) + changes.sent,
+        failed: Number(row.failed) + changes.failed,
+        moved_at: movedAt,
+        due_at: dueAt,
+        ...(isDone && { state: 'done', finished_at: at }),
+      });
+    return dueAt;
+  };
+
+  /** A look, unless its items are to be found first. */
+  const lookNow = (id: number): Promise<number | RecoveryRow | null> =>
+    inRetriedTransaction(strapi, async (tools) => {
+      const row = await takeRecovery(strapi, tools.trx, id, now() + LOOK_MS);
+      return row && isToCollect(row) ? row : row && step(tools, row);
+    });
+
+  return {
+    async look(id) {
+      const looked = await lookNow(id);
+      if (typeof looked === 'number' || looked === null) return looked;
+      await collect(looked);
+      if (stopping) return null;
+      return inRetriedTransaction(strapi, async (tools) => {
+        const row = await lockRecovery(strapi, tools.trx, id);
+        return row ? step(tools, row) : null;
+      });
+    },
+    stop() {
+      stopping = true;
+    },
+  };
+};

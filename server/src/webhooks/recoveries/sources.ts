@@ -1,0 +1,150 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type { Webhook } from '../../../../shared/contracts/webhooks';
+import { currentExecutor, table } from '../../database/connection';
+import { getModules } from '../../modules';
+import { errorText } from '../../runtime/text';
+import { moduleHolding } from '../sending/modules-off';
+import { getDeliveryStore, type NewDelivery } from '../deliveries/store';
+import { bodyOf } from '../deliveries/messages';
+import { matchingEntries, type ReplayRange, replayedTo, wasSent } from '../journal/matching';
+import { JOURNAL_TABLE, type JournalRow, REPLAYS_TABLE } from '../journal/tables';
+import { textFor } from '../publishing/payload';
+import { uuidV7 } from '../rules/uuid-v7';
+import { toWebhook } from '../webhook';
+import { DELIVERIES_TABLE, type DeliveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import type { QueuedItem, RecoverySource } from '../recovering/source';
+
+/** What a replay is asked for, as it is stored with its recovery. */
+export interface ReplayFilter extends ReplayRange {
+  webhook: number;
+}
+
+/** Events whose data is in memory together. */
+const AT_ONCE = 20;
+
+/** A delivery that is about to be made of an event of the journal. */
+interface Made {
+  ref: number;
+  delivery: NewDelivery;
+}
+
+/** Events of the journal, to be sent to a webhook that has not had them; docs/management-api.md#replaying. */
+export const createJournalSource = (strapi: Core.Strapi): RecoverySource => {
+  const webhookOf = async (id: number): Promise<WebhookRow | undefined> =>
+    (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+      .where({ id })
+      .first()) as WebhookRow | undefined;
+
+  const textOf = async (entry: JournalRow, webhook: Webhook): Promise<string | null> => {
+    try {
+      return await textFor(strapi, { event: entry.event, text: entry.data }, webhook);
+    } catch (error) {
+      strapi.log.error(
+        `switchboard: the event ${entry.event} could not be written for webhook ${webhook.id}: ${errorText(error)}`
+      );
+      return null;
+    }
+  };
+
+  const make = async (entry: JournalRow, webhook: Webhook): Promise<Made | null> => {
+    const data = await textOf(entry, webhook);
+    if (data === null) return null;
+    const at = getDeliveryStore(strapi).now();
+    const deliveryId = uuidV7(at);
+    const { subject_type: type, subject_id: id, subject_label: label } = entry;
+    const delivery: NewDelivery = {
+      deliveryId,
+      webhook: webhook.id,
+      url: webhook.url,
+      event: entry.event,
+      body: bodyOf(deliveryId, { frame: entry.frame, data }),
+      at,
+      isTest: false,
+      replayed: true,
+      subject: type === null || id === null ? null : { type, id, label: label ?? id },
+      isOrdered: webhook.ordering === 'by_record',
+    };
+    return { ref: Number(entry.id), delivery };
+  };
+
+  /** Those that no other recovery has taken for this webhook: where two meet, the first commit counts. */
+  const claim = async (
+    trx: Knex.Transaction,
+    recovery: number,
+    webhook: number,
+    made: readonly Made[]
+  ): Promise<Made[]> => {
+    const rows = () => table(strapi, trx, REPLAYS_TABLE);
+    const refs = made.map(({ ref }) => ref);
+    if (refs.length === 0) return [];
+    await rows()
+      .insert(refs.map((ref) => ({ journal_id: ref, webhook_id: webhook, recovery_id: recovery })))
+      .onConflict(['journal_id', 'webhook_id'])
+      .ignore();
+    const own = (await rows()
+      .where({ webhook_id: webhook, recovery_id: recovery })
+      .whereIn('journal_id', refs)
+      .pluck('journal_id')) as number[];
+    const claimed = new Set(own.map(Number));
+    return made.filter(({ ref }) => claimed.has(ref));
+  };
+
+  const insert = async (
+    trx: Knex.Transaction,
+    made: readonly Made[]
+  ): Promise<[number, QueuedItem][]> => {
+    if (made.length === 0) return [];
+    const deliveries = made.map(({ delivery }) => delivery);
+    await getDeliveryStore(strapi).insert(trx, deliveries);
+    const rows = (await table(strapi, trx, DELIVERIES_TABLE)
+      .select('id', 'document_id')
+      .whereIn(
+        'document_id',
+        deliveries.map(({ deliveryId }) => deliveryId)
+      )) as Pick<DeliveryRow, 'id' | 'document_id'>[];
+    const ids = new Map(rows.map(({ id, document_id: key }) => [key, Number(id)]));
+    return made.flatMap(({ ref, delivery }): [number, QueuedItem][] => {
+      const id = ids.get(delivery.deliveryId);
+      return id === undefined ? [] : [[ref, { delivery: id, tries: 0 }]];
+    });
+  };
+
+  return {
+    async collect({ filter, boundary }, keep) {
+      const { webhook: id, ...range } = JSON.parse(filter) as ReplayFilter;
+      const row = await webhookOf(id);
+      if (!row) return;
+      for await (const part of matchingEntries(strapi, toWebhook(row), range, Number(boundary))) {
+        const found = part.map(({ id: ref, at }) => ({ ref, webhook: id, at, delivery: null }));
+        if (!(await keep(found))) return;
+      }
+    },
+
+    async queue(trx, items) {
+      const queued = new Map<number, QueuedItem>();
+      const [first] = items;
+      const row = first && (await webhookOf(Number(first.webhook_id)));
+      if (!first || !row) return queued;
+      const webhook = toWebhook(row);
+      const enabled = await getModules(strapi).enabled();
+      for (let at = 0; at < items.length; at += AT_ONCE) {
+        const refs = items.slice(at, at + AT_ONCE).map(({ ref }) => Number(ref));
+        const had = await replayedTo(strapi, trx, webhook.id, refs);
+        const entries = (await table(strapi, trx, JOURNAL_TABLE)
+          .whereIn('id', refs)
+          .orderBy(['created_at', 'id'])) as JournalRow[];
+        const made: Made[] = [];
+        for (const entry of entries) {
+          if (had.has(Number(entry.id)) || wasSent(entry, webhook.id)) continue;
+          if ((await moduleHolding(strapi, entry.event, enabled)) !== null) continue;
+          const one = await make(entry, webhook);
+          if (one) made.push(one);
+        }
+        const claimed = await claim(trx, Number(first.recovery_id), webhook.id, made);
+        for (const [ref, item] of await insert(trx, claimed)) queued.set(ref, item);
+      }
+      return queued;
+    },
+  };
+};

@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto';
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { getClock } from '../../database/clock';
+import { currentExecutor, type Executor, table } from '../../database/connection';
+import { inRetriedTransaction } from '../../database/retry';
+import { insertRows } from '../../database/insert-rows';
+import { type PageRequest, readPage } from '../../http/pagination';
+import type { FoundItem, QueuedItem } from '../recovering/source';
+import {
+  RECOVERIES_TABLE,
+  RECOVERY_ITEMS_TABLE,
+  type ItemState,
+  type RecoveryItemRow,
+  type RecoveryKind,
+  type RecoveryRow,
+} from '../recovering/tables';
+
+/** The only code that writes recoveries and their items. */
+
+const REMOVED_AT_ONCE = 500;
+/** Statements have a limit to their values. */
+const IDS_AT_ONCE = 500;
+
+export const recoveries = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, RECOVERIES_TABLE);
+
+export const recoveryItems = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, RECOVERY_ITEMS_TABLE);
+
+/** What a recovery is made of. */
+export interface NewRecovery {
+  kind: RecoveryKind;
+  /** As its source understands it; stored as JSON. */
+  filter: unknown;
+  boundary: number;
+  matching: number;
+}
+
+const insert = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  { kind, filter, boundary, matching }: NewRecovery,
+  state: 'preview' | 'running'
+): Promise<string> => {
+  const token = randomUUID();
+  const at = getClock(strapi).now();
+  await insertRows(strapi, executor, RECOVERIES_TABLE, [
+    {
+      token,
+      kind,
+      state,
+      filter: JSON.stringify(filter),
+      boundary,
+      matching,
+      queued: 0,
+      sent: 0,
+      failed: 0,
+      created_at: at,
+      collected_at: null,
+      moved_at: at,
+      finished_at: null,
+      due_at: state === 'running' ? at : null,
+    },
+  ]);
+  return token;
+};
+
+const byToken = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  token: string
+): Promise<RecoveryRow | undefined> =>
+  (await recoveries(strapi, executor).where({ token }).first()) as RecoveryRow | undefined;
+
+/** Stores a preview. @returns its id */
+export const insertPreview = (strapi: Core.Strapi, preview: NewRecovery): Promise<string> =>
+  inRetriedTransaction(strapi, ({ trx }) => insert(strapi, trx, preview, 'preview'));
+
+/** Stores a recovery that begins now, in the caller's transaction where there is one. */
+export const insertRecovery = (strapi: Core.Strapi, recovery: NewRecovery): Promise<RecoveryRow> =>
+  inRetriedTransaction(strapi, async ({ trx }) => {
+    const token = await insert(strapi, trx, recovery, 'running');
+    return (await byToken(strapi, trx, token)) as RecoveryRow;
+  });
+
+/**
+ * Makes a preview the recovery that it showed.
+ * @returns `used` where it was started before, null where there is none
+ */
+export const startPreview = (
+  strapi: Core.Strapi,
+  token: string
+): Promise<RecoveryRow | 'used' | null> =>
+  inRetriedTransaction(strapi, async ({ trx }) => {
+    const at = getClock(strapi).now();
+    const started = await recoveries(strapi, trx)
+      .where({ token, state: 'preview' })
+      .update({ state: 'running', created_at: at, moved_at: at, due_at: at });
+    const row = await byToken(strapi, trx, token);
+    if (!row) return null;
+    return started === 1 ? row : 'used';
+  });
+
+const started = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  recoveries(strapi, executor).whereNot('state', 'preview');
+
+/** Newest first; previews are not among them. */
+export const pageOfRecoveries = async (strapi: Core.Strapi, page: PageRequest) => {
+  const executor = await currentExecutor(strapi);
+  const query = started(strapi, executor).select('*').orderBy('id', 'desc');
+  return readPage<RecoveryRow>(executor, query, page);
+};
+
+export const findRecovery = async (
+  strapi: Core.Strapi,
+  id: number
+): Promise<RecoveryRow | undefined> =>
+  (await started(strapi, await currentExecutor(strapi))
+    .where({ id })
+    .first()) as RecoveryRow | undefined;
+
+/** Locks a recovery until the transaction ends: whatever changes it or its items does so first. */
+export const lockRecovery = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  id: number
+): Promise<RecoveryRow | undefined> =>
+  (await started(strapi, trx).where({ id }).forUpdate().first()) as RecoveryRow | undefined;
+
+/** When each recovery is to be looked at. */
+export const dueRecoveries = async (strapi: Core.Strapi): Promise<Map<number, number>> => {
+  const found = (await recoveries(strapi, await currentExecutor(strapi))
+    .select('id', 'due_at')
+    .whereNotNull('due_at')) as Pick<RecoveryRow, 'id' | 'due_at'>[];
+  return new Map(found.map(({ id, due_at: dueAt }) => [Number(id), Number(dueAt)]));
+};
+
+/**
+ * Takes a recovery that is to be looked at, so that other processes leave it alone until then.
+ * @returns null where another process has
+ */
+export const takeRecovery = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  id: number,
+  until: number
+): Promise<RecoveryRow | null> => {
+  const taken = await started(strapi, trx)
+    .where({ id })
+    .where('due_at', '<=', getClock(strapi).now())
+    .update({ due_at: until });
+  return taken === 1 ? ((await lockRecovery(strapi, trx, id)) ?? null) : null;
+};
+
+/** Stores items that are not there yet. For whoever has locked the recovery. */
+export const keepItems = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  recovery: number,
+  found: readonly FoundItem[]
+): Promise<void> => {
+  for (let at = 0; at < found.length; at += IDS_AT_ONCE) {
+    const part = found.slice(at, at + IDS_AT_ONCE);
+    const refs = part.map(({ ref }) => ref);
+    const there = (await recoveryItems(strapi, trx)
+      .where({ recovery_id: recovery })
+      .whereIn('ref', refs)
+      .pluck('ref')) as number[];
+    const known = new Set(there.map(Number));
+    const items = part
+      .filter(({ ref }) => !known.has(ref))
+      .map(({ ref, webhook, at: time, delivery }) => ({
+        recovery_id: recovery,
+        ref,
+        webhook_id: webhook,
+        at: time,
+        delivery_id: delivery,
+        state: 'waiting',
+        tries: null,
+      }));
+    await insertRows(strapi, trx, RECOVERY_ITEMS_TABLE, items);
+  }
+};
+
+export const countItems = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  recovery: number
+): Promise<number> => {
+  const [row] = (await recoveryItems(strapi, executor)
+    .where({ recovery_id: recovery })
+    .count({ n: '*' })) as { n: number | string }[];
+  return Number(row?.n ?? 0);
+};
+
+/** Of a recovery, items of a webhook in a state, the oldest first. */
+export const itemsIn = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  of: { recovery: number; state: ItemState; webhook: number },
+  limit: number
+): Promise<RecoveryItemRow[]> => {
+  const { recovery, state, webhook } = of;
+  return (await recoveryItems(strapi, executor)
+    .where({ recovery_id: recovery, state, webhook_id: webhook })
+    .orderBy(['at', 'ref'])
+    .limit(limit)) as RecoveryItemRow[];
+};
+
+/** The next items of a recovery that are queued, by their ids. */
+export const queuedAfter = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  recovery: number,
+  after: number
+): Promise<RecoveryItemRow[]> =>
+  (await recoveryItems(strapi, executor)
+    .where({ recovery_id: recovery, state: 'queued' })
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(IDS_AT_ONCE)) as RecoveryItemRow[];
+
+/** Sets items of a recovery to a state. */
+export const setItems = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  ids: readonly number[],
+  state: ItemState
+): Promise<void> => {
+  if (ids.length === 0) return;
+  await recoveryItems(strapi, trx)
+    .whereIn('id', [...ids])
+    .update({ state });
+};
+
+/** Marks those items as queued that are. */
+export const setQueued = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  items: readonly RecoveryItemRow[],
+  queued: ReadonlyMap<number, QueuedItem>
+): Promise<void> => {
+  /** Most have had the same number of attempts: a statement for each. */
+  const byTries = new Map<number, number[]>();
+  for (const { id, ref, delivery_id: known } of items) {
+    const one = queued.get(Number(ref));
+    if (!one) continue;
+    if (Number(known) !== one.delivery) {
+      await recoveryItems(strapi, trx).where({ id }).update({ delivery_id: one.delivery });
+    }
+    byTries.set(one.tries, [...(byTries.get(one.tries) ?? []), Number(id)]);
+  }
+  for (const [tries, ids] of byTries) {
+    await recoveryItems(strapi, trx).whereIn('id', ids).update({ state: 'queued', tries });
+  }
+};
+
+/** Up to `limit` items of a recovery, then the recovery. @returns whether it is gone. */
+const removePart = (strapi: Core.Strapi, id: number): Promise<boolean> =>
+  inRetriedTransaction(strapi, async ({ trx }) => {
+    const ids = (await recoveryItems(strapi, trx)
+      .where({ recovery_id: id })
+      .limit(REMOVED_AT_ONCE)
+      .pluck('id')) as number[];
+    if (ids.length > 0) await recoveryItems(strapi, trx).whereIn('id', ids).delete();
+    if (ids.length === REMOVED_AT_ONCE) return false;
+    await recoveries(strapi, trx).where({ id }).delete();
+    return true;
+  });
+
+/**
+ * Removes previews and recoveries from before a time (epoch milliseconds), in small batches.
+ * @param pause between two batches
+ */
+export const removeRecoveries = async (
+  strapi: Core.Strapi,
+  before: { previews: number; ended: number },
+  pause: () => Promise<void>
+): Promise<void> => {
+  const executor = await currentExecutor(strapi);
+  const ids = (await recoveries(strapi, executor)
+    .whereNull('due_at')
+    .where((old) => {
+      old
+        .where((one) => one.where('state', 'preview').where('created_at', '<', before.previews))
+        .orWhere('finished_at', '<', before.ended);
+    })
+    .pluck('id')) as number[];
+  for (const id of ids) {
+    while (!(await removePart(strapi, Number(id)))) await pause();
+    await pause();
+  }
+};

@@ -1,0 +1,306 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type { Attempt } from '../../../../shared/contracts/webhooks';
+import { getOptions } from '../../config';
+import { currentExecutor, inTransaction } from '../../database/connection';
+import { isInfrastructureFault } from '../../database/errors/faults';
+import { withTransientRetry } from '../../database/retry';
+import { statementSize } from '../../database/statement-size';
+import { debugEach } from '../../runtime/debug-log';
+import { errorText } from '../../runtime/text';
+import { createTimeSlice, nextTurn } from '../../runtime/event-loop';
+import { getHook } from '../../hooks';
+import { isoTimeOrNull } from '../../runtime/iso-time';
+import { recordedLine, switchedOffLine } from '../debug-lines';
+import { bytesOfAttempt } from '../deliveries/attempts';
+import { type DeliveryOutcome, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
+import { isTurnEvent } from '../health/operational-events';
+import { addToRollups, type RolledAttempt } from '../figures/rollups';
+import { pauseUntil } from '../rules/retry-after';
+import { afterAttempt, afterPause, type NextState } from '../rules/transition';
+import type { AttemptResult } from './send';
+import { toWebhook } from '../webhook';
+import { countsFor, lockWebhooks, outdatedOf } from '../delivering/activation';
+import { announceDeliveries } from '../delivering/announce';
+import { pauseWebhooks } from '../delivering/pauses';
+import { isUnnoted, noteAnsweredRotations } from '../delivering/rotations';
+import { announceTurn, countAttempts, publishTurns, type WebhookAttempt } from './switch-off';
+import type { WebhookRow } from '../tables';
+
+/** An attempt that was made under a lease and is to be recorded. */
+export interface MadeAttempt {
+  lease: LeasedDelivery;
+  webhook: WebhookRow;
+  result: AttemptResult;
+}
+
+/** An attempt that is in the log, and what it made of its delivery. */
+export interface RecordedAttempt {
+  made: MadeAttempt;
+  next: NextState;
+}
+
+/** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
+const askedUntil = ({ attempt: { answer }, endedAt }: AttemptResult): number | null =>
+  answer?.status === 429 || answer?.status === 503
+    ? pauseUntil(answer.headers['retry-after'], endedAt)
+    : null;
+
+const isGone = ({ attempt: { answer } }: AttemptResult): boolean => answer?.status === 410;
+
+/** @param isOutdated what the receiver asks for is nothing that the webhook's address has said */
+const nextState = (
+  { lease: { delivery, dueAt: broughtTo }, result }: MadeAttempt,
+  schedule: readonly number[],
+  isOutdated: boolean
+): NextState => {
+  const { ok, endedAt } = result;
+  // A test is never retried, and counts for nothing.
+  if (delivery.isTest) return { ...afterAttempt(delivery, ok, [], endedAt), counts: null };
+  const until = isOutdated ? null : askedUntil(result);
+  const paused = until === null ? null : afterPause(delivery, until, endedAt);
+  if (paused) return paused;
+  if (isGone(result) && !isOutdated) return afterAttempt(delivery, ok, [], endedAt);
+  // Somebody made it due before its time: what it has of its schedule stays.
+  const isAhead = result.attempt.manual || broughtTo < (delivery.nextAttemptAt ?? 0);
+  const dueAt = isAhead ? delivery.nextAttemptAt : null;
+  return afterAttempt(delivery, ok, schedule, endedAt, dueAt);
+};
+
+const tell = async (strapi: Core.Strapi, { made, next }: RecordedAttempt): Promise<void> => {
+  const hook = getHook(strapi, 'service_crm_webhook_delivered');
+  if (hook.getHandlers().length === 0) return;
+  const { delivery } = made.lease;
+  await hook.call({
+    delivery_id: delivery.deliveryId,
+    webhook: toWebhook(made.webhook),
+    result: {
+      ok: made.result.ok,
+      event: delivery.event,
+      status: next.status,
+      tries: next.tries,
+      response_code: made.result.attempt.answer?.status ?? null,
+      error: made.result.attempt.error,
+      duration_ms: made.result.attempt.duration_ms,
+      next_attempt_at: isoTimeOrNull(next.nextAttemptAt),
+    },
+  });
+};
+
+/**
+ * Runs `service_crm_webhook_delivered` for attempts that were recorded; side by side, because one
+ * handler that is slow about one delivery need not keep the others waiting.
+ */
+export const tellDelivered = async (
+  strapi: Core.Strapi,
+  recorded: readonly RecordedAttempt[]
+): Promise<void> => {
+  await Promise.all(recorded.map((one) => tell(strapi, one)));
+};
+
+interface Outcome extends RecordedAttempt {
+  /** As the log will have it. */
+  attempt: Attempt;
+}
+
+/** What is left where the database does not take it as it is: that the attempt was made, and how it ended. */
+const bare = (outcome: Outcome): Outcome => {
+  const { made, attempt } = outcome;
+  const answer = attempt.answer && { ...attempt.answer, headers: {}, body: '', truncated: true };
+  const request = { url: made.webhook.url, headers: {} };
+  return { ...outcome, attempt: { ...attempt, request, answer } };
+};
+
+const toStored = ({ made, next, attempt }: Outcome): DeliveryOutcome => ({
+  lease: made.lease,
+  next,
+  attempt,
+  endedAt: made.result.endedAt,
+});
+
+const toCounted = ({
+  made: { lease, result },
+  next,
+  attempt,
+}: Outcome): RolledAttempt & WebhookAttempt => ({
+  webhookId: lease.group,
+  at: result.endedAt,
+  ok: result.ok,
+  ended: next.counts,
+  answeredIn: attempt.answer && attempt.duration_ms,
+  isGone: isGone(result),
+  cause: attempt.error,
+  isAlarm: isTurnEvent(lease.delivery.event),
+});
+
+/** Until when each webhook is to be left alone whose receiver asked for it. */
+const pausesOf = (outcomes: readonly Outcome[]): Map<number, number> => {
+  const pauses = new Map<number, number>();
+  for (const { made } of outcomes) {
+    const until = made.lease.delivery.isTest ? null : askedUntil(made.result);
+    const known = pauses.get(made.lease.group) ?? 0;
+    if (until !== null) pauses.set(made.lease.group, Math.max(known, until));
+  }
+  return pauses;
+};
+
+/** A test never counts, nor does an attempt that was answered by a pause. */
+const isCounted = ({ made, next }: Outcome): boolean =>
+  !made.lease.delivery.isTest && !next.pausedMs;
+
+/** The webhooks for which these attempts change something, locked. */
+const lockWebhooksOf = (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  outcomes: readonly Outcome[]
+): Promise<Map<number, WebhookRow>> => {
+  const attempts = outcomes.filter(({ made }) => !made.lease.delivery.isTest);
+  const groups = (some: readonly Outcome[]): number[] => some.map(({ made }) => made.lease.group);
+  const isNoted = ({ made }: Outcome): boolean => made.result.ok && isUnnoted(made.webhook);
+  return lockWebhooks(
+    strapi,
+    trx,
+    [
+      ...groups(attempts.filter(({ made }) => !made.result.ok)),
+      ...groups(outcomes.filter(isNoted)),
+    ],
+    groups(attempts)
+  );
+};
+
+/** What waited for one of these that has ended may go now. */
+const announceLines = (strapi: Core.Strapi, outcomes: readonly Outcome[]): void => {
+  const { lineOf } = getDeliveryStore(strapi);
+  const ended = outcomes.filter(
+    ({ made: { lease }, next }) => next.nextAttemptAt === null && lineOf(lease) !== null
+  );
+  for (const webhook of new Set(ended.map(({ made }) => made.lease.group))) {
+    announceDeliveries(strapi, webhook);
+  }
+};
+
+const recordTogether = async (
+  strapi: Core.Strapi,
+  outcomes: readonly Outcome[]
+): Promise<RecordedAttempt[]> => {
+  const { disableAfterFailures, disableAfterFailingHours } = getOptions(strapi).webhooks;
+  const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
+  const { recorded, turned, pauses } = await withTransientRetry(() =>
+    inTransaction(strapi, async ({ trx }) => {
+      const held = await getDeliveryStore(strapi).settle(trx, outcomes.map(toStored));
+      const recorded = outcomes.filter(({ made: { lease } }) => held.has(lease.id));
+      const locked = await lockWebhooksOf(strapi, trx, recorded);
+      const current = recorded.filter(({ made }) => {
+        const webhook = locked.get(made.lease.group);
+        return !webhook || countsFor(webhook, made.webhook);
+      });
+      const pauses = pausesOf(current);
+      await pauseWebhooks(strapi, trx, pauses);
+      await noteAnsweredRotations(
+        strapi,
+        trx,
+        current.filter(({ made }) => made.result.ok).map(({ made }) => made.webhook)
+      );
+      const counted = current.filter(isCounted).map(toCounted);
+      const turned = await countAttempts(strapi, trx, counted, locked, limits);
+      // Last, because other nodes that record for the same webhooks wait for these rows.
+      await addToRollups(strapi, trx, recorded.filter(isCounted).map(toCounted));
+      await publishTurns(strapi, turned);
+      return { recorded: held, turned, pauses };
+    })
+  );
+  pauses.forEach((until, webhook) => getDeliveryStore(strapi).paused(webhook, until));
+  debugEach(strapi, outcomes, ({ made: { lease }, next }) =>
+    recordedLine(lease, next, recorded.has(lease.id))
+  );
+  const switchedOff = turned.filter(({ turn }) => turn === 'disabled');
+  debugEach(strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
+  for (const one of turned) announceTurn(strapi, one);
+  announceLines(strapi, outcomes);
+  return outcomes.filter(({ made }) => recorded.has(made.lease.id));
+};
+
+type Told = (recorded: readonly RecordedAttempt[]) => Promise<void>;
+
+/** One row that the database refuses must not cost the others their outcomes. */
+const recordSplitting = async (
+  strapi: Core.Strapi,
+  outcomes: readonly Outcome[],
+  told: Told
+): Promise<void> => {
+  try {
+    await told(await recordTogether(strapi, outcomes));
+    return;
+  } catch (error) {
+    if (isInfrastructureFault(error)) throw error;
+    if (outcomes.length === 1) {
+      await recordBare(strapi, outcomes[0] as Outcome, told, error);
+      return;
+    }
+  }
+  const half = Math.ceil(outcomes.length / 2);
+  for (const part of [outcomes.slice(0, half), outcomes.slice(half)]) {
+    await nextTurn();
+    await recordSplitting(strapi, part, told);
+  }
+};
+
+const recordBare = async (
+  strapi: Core.Strapi,
+  outcome: Outcome,
+  told: Told,
+  refused: unknown
+): Promise<void> => {
+  const which = `the outcome of delivery ${outcome.made.lease.delivery.deliveryId}`;
+  try {
+    await told(await recordTogether(strapi, [bare(outcome)]));
+    strapi.log.warn(
+      `switchboard: ${which} was recorded without the answer, which the database refused: ${errorText(refused)}`
+    );
+  } catch (error) {
+    if (isInfrastructureFault(error)) throw error;
+    strapi.log.error(`switchboard: ${which} could not be recorded: ${errorText(error)}`);
+  }
+};
+
+/**
+ * Records attempts: each delivery's new state while its lease still holds, and, in the same
+ * transaction, what it means for its webhook. In parts of bounded size; a part that fails is split
+ * until the one bad row stands alone.
+ * @param told is called with those that were recorded, part by part; a lost lease records nothing.
+ * @throws where the database is away; what has been recorded by then stays so when it is called again.
+ */
+export const recordAttempts = async (
+  strapi: Core.Strapi,
+  made: readonly MadeAttempt[],
+  told: Told
+): Promise<void> => {
+  const { retryScheduleSeconds } = getOptions(strapi).webhooks;
+  const { batch, largest } = await statementSize(strapi, await currentExecutor(strapi));
+  const asking = made.filter(({ result }) => isGone(result) || askedUntil(result) !== null);
+  const outdated = await outdatedOf(strapi, asking);
+  const slice = createTimeSlice();
+  let part: Outcome[] = [];
+  let bytes = 0;
+  for (const one of made) {
+    let outcome: Outcome = {
+      made: one,
+      next: nextState(one, retryScheduleSeconds, outdated.has(one)),
+      attempt: one.result.attempt,
+    };
+    let size = bytesOfAttempt(outcome.attempt);
+    if (size * 2 > largest) {
+      outcome = bare(outcome);
+      size = bytesOfAttempt(outcome.attempt);
+    }
+    if (part.length > 0 && bytes + size > batch) {
+      await recordSplitting(strapi, part, told);
+      part = [];
+      bytes = 0;
+    }
+    part.push(outcome);
+    bytes += size;
+    if (slice.isOver()) await slice.next();
+  }
+  await recordSplitting(strapi, part, told);
+};

@@ -1,0 +1,246 @@
+import { errorText } from '../../runtime/text';
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import type { Webhook } from '../../../../shared/contracts/webhooks';
+import { getClock } from '../../database/clock';
+import { table } from '../../database/connection';
+import { documentsOf } from '../../database/tables/internal-types';
+import {
+  continueFailing,
+  type CountedAttempt,
+  type Failing,
+  type SwitchOffLimits,
+} from '../rules/failing';
+import { continueSpell, type Spell } from '../rules/health';
+import { isoTime } from '../../runtime/iso-time';
+import { mailOwner } from '../health/mail-owner';
+import type { TurnEvent, WebhookTurn } from '../health/operational-events';
+import { getPublisher } from '../publish';
+import { spellOf, toWebhook } from '../webhook';
+import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+
+/** An attempt that was recorded, in the order of their ends. */
+export interface WebhookAttempt extends CountedAttempt {
+  webhookId: number;
+  /** Why it failed; null: it did not. */
+  cause: string | null;
+  /** It told of another webhook, by `webhook.failing` and the like. */
+  isAlarm: boolean;
+}
+
+/** What is to be told of a webhook. */
+export interface TurnedWebhook {
+  turn: WebhookTurn;
+  webhook: Webhook;
+  reason: string;
+}
+
+/**
+ * A receiver to which nothing but alarms succeeds is not taken for well before that: else two that fail
+ * now and then would tell each other of it for ever.
+ */
+const ALARM_MS = 600_000;
+
+const isWell = (alarmedAt: number, attempts: readonly WebhookAttempt[]): boolean =>
+  attempts.some(({ ok, isAlarm, at }) => ok && (!isAlarm || at - alarmedAt >= ALARM_MS));
+
+const recovered = (row: WebhookRow): TurnedWebhook => ({
+  turn: 'recovered',
+  webhook: toWebhook(row),
+  reason: 'Attempts succeed again.',
+});
+
+/** Once a spell: whoever has locked the row and finds it so tells it. */
+const turnOf = (
+  row: WebhookRow,
+  { unwellSince }: Spell,
+  attempts: readonly WebhookAttempt[]
+): TurnedWebhook | null => {
+  if (unwellSince === null) {
+    const isOver = row.alarmed_at !== null && isWell(Number(row.alarmed_at), attempts);
+    return isOver ? recovered(row) : null;
+  }
+  if (row.alarmed_at !== null) return null;
+  const cause = attempts.findLast(({ ok }) => !ok)?.cause ?? 'unknown';
+  const reason = `Attempts fail since ${isoTime(unwellSince)}: ${cause}.`;
+  return { turn: 'failing', webhook: toWebhook(row), reason };
+};
+
+const byWebhook = (attempts: readonly WebhookAttempt[]): Map<number, WebhookAttempt[]> => {
+  const groups = new Map<number, WebhookAttempt[]>();
+  for (const attempt of attempts) {
+    const own = groups.get(attempt.webhookId);
+    if (own) own.push(attempt);
+    else groups.set(attempt.webhookId, [attempt]);
+  }
+  return groups;
+};
+
+const failingOf = (row: WebhookRow): Failing => ({
+  consecutiveFailures: Number(row.consecutive_failures ?? 0),
+  failedAttempts: Number(row.failed_attempts ?? 0),
+  failingSince: row.failing_since === null ? null : Number(row.failing_since),
+});
+
+/** What a webhook's row keeps of its attempts. */
+type Kept = Failing & Spell & { alarmedAt: number | null };
+
+/** One statement, however many webhooks fail. */
+const storeFailing = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  counts: readonly (readonly [id: number, kept: Kept])[]
+): Promise<void> => {
+  const column = (name: string, valueOf: (kept: Kept) => number | null): Knex.Raw =>
+    trx.raw(`CASE id ${counts.map(() => 'WHEN ? THEN ?').join(' ')} ELSE ?? END`, [
+      ...counts.flatMap(([id, kept]) => [id, valueOf(kept)]),
+      name,
+    ] as Knex.RawBinding[]);
+  await table(strapi, trx, WEBHOOKS_TABLE)
+    .whereIn(
+      'id',
+      counts.map(([id]) => id)
+    )
+    .update({
+      consecutive_failures: column('consecutive_failures', (one) => one.consecutiveFailures),
+      failed_attempts: column('failed_attempts', (one) => one.failedAttempts),
+      failing_since: column('failing_since', (one) => one.failingSince),
+      attempted: true,
+      unwell_since: column('unwell_since', (one) => one.unwellSince),
+      alarmed_at: column('alarmed_at', (one) => one.alarmedAt),
+    });
+};
+
+/** Begins the counts of webhooks anew whose attempts all succeeded. */
+const storeWell = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  rows: readonly WebhookRow[],
+  groups: ReadonlyMap<number, readonly WebhookAttempt[]>
+): Promise<TurnedWebhook[]> => {
+  if (rows.length === 0) return [];
+  const store = (some: readonly WebhookRow[], changes: object): Promise<number> =>
+    table(strapi, trx, WEBHOOKS_TABLE)
+      .whereIn(
+        'id',
+        some.map(({ id }) => id)
+      )
+      .update(changes);
+  const none = { consecutive_failures: 0, failed_attempts: 0, failing_since: null };
+  await store(rows, { ...none, attempted: true, unwell_since: null });
+  const over = rows.filter(
+    ({ id, alarmed_at: at }) => at !== null && isWell(Number(at), groups.get(Number(id)) ?? [])
+  );
+  if (over.length > 0) await store(over, { alarmed_at: null });
+  return over.map((row) => recovered({ ...row, ...none }));
+};
+
+/**
+ * Goes on counting what fails of each webhook and switches off those that have failed too often or
+ * for too long, within the transaction that records the attempts, so each counts exactly once on any
+ * number of nodes. Keeps the webhooks' health, too. An attempt that succeeded writes nothing where the
+ * one before did. docs/contract-webhooks.md#switching-off, docs/contract-webhooks.md#health.
+ * @param locked the webhooks for which something changes, by their ids and in the order of those
+ * @returns the webhooks that this call switched off, that fail from now on, and that do not any more.
+ */
+export const countAttempts = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  attempts: readonly WebhookAttempt[],
+  locked: ReadonlyMap<number, WebhookRow>,
+  limits: SwitchOffLimits
+): Promise<TurnedWebhook[]> => {
+  const groups = byWebhook(attempts);
+  const fails = ({ id }: WebhookRow): boolean =>
+    groups.get(Number(id))?.some(({ ok }) => !ok) ?? false;
+  const counted = [...locked.values()].filter(({ id }) => groups.has(Number(id)));
+  const well = counted.filter((row) => !fails(row));
+  const rows = counted.filter(fails);
+  const turned = await storeWell(strapi, trx, well, groups);
+  const judged = rows.map((row) => ({
+    row,
+    spell: continueSpell(spellOf(row), groups.get(Number(row.id)) ?? []),
+    ...continueFailing(failingOf(row), groups.get(Number(row.id)) ?? [], limits),
+  }));
+  if (judged.length === 0) return turned;
+  const turns = new Map(
+    judged.flatMap(({ row, spell }) => {
+      const turn = turnOf(row, spell, groups.get(Number(row.id)) ?? []);
+      return turn ? [[Number(row.id), turn] as const] : [];
+    })
+  );
+  const alarmedAt = (row: WebhookRow): number | null => {
+    const turn = turns.get(Number(row.id));
+    if (!turn) return row.alarmed_at === null ? null : Number(row.alarmed_at);
+    return turn.turn === 'failing' ? getClock(strapi).now() : null;
+  };
+  await storeFailing(
+    strapi,
+    trx,
+    judged.map(
+      ({ row, after, spell }) =>
+        [Number(row.id), { ...after, ...spell, alarmedAt: alarmedAt(row) }] as const
+    )
+  );
+  for (const { row, after, reason } of judged) {
+    if (reason === null || !row.active) {
+      turned.push(...[turns.get(Number(row.id)) ?? []].flat());
+      continue;
+    }
+    const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
+    await documentsOf(strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
+    const consecutive = { consecutive_failures: after.consecutiveFailures };
+    const webhook = toWebhook({ ...row, ...consecutive, ...changes });
+    turned.push({ turn: 'disabled', webhook, reason });
+  }
+  return turned;
+};
+
+const SAID: Readonly<Record<WebhookTurn, { subject: (name: string) => string; then: string }>> = {
+  failing: {
+    subject: (name) => `The webhook "${name}" fails`,
+    then: 'What fails is tried again by the schedule.',
+  },
+  recovered: {
+    subject: (name) => `The webhook "${name}" works again`,
+    then: 'What had failed is sent by its schedule.',
+  },
+  disabled: {
+    subject: (name) => `The webhook "${name}" was switched off`,
+    then: 'Nothing more is sent to it until somebody switches it on again.',
+  },
+};
+
+/**
+ * Tells other webhooks, in the transaction in which it was found: so once, on any number of nodes.
+ * docs/contract-webhooks.md#being-told
+ */
+export const publishTurns = async (
+  strapi: Core.Strapi,
+  turned: readonly TurnedWebhook[]
+): Promise<void> => {
+  if (turned.length === 0) return;
+  await getPublisher(strapi).publish(
+    turned.map(({ turn, webhook: { id, name, url }, reason }) => ({
+      event: `webhook.${turn}` satisfies TurnEvent,
+      data: { webhook: { id, name, url }, reason },
+      exceptWebhook: id,
+    }))
+  );
+};
+
+/** Tells the owner: the log, the host's event hub, and by e-mail where an address is set. */
+export const announceTurn = (
+  strapi: Core.Strapi,
+  { turn, webhook, reason }: TurnedWebhook
+): void => {
+  const level = turn === 'recovered' ? 'info' : 'warn';
+  strapi.log[level](`switchboard: webhook ${webhook.id} (${webhook.name}): ${reason}`);
+  const hubEvent = `switchboard.webhook.${turn}`;
+  strapi.eventHub.emit(hubEvent, { webhook }).catch((error: unknown) => {
+    strapi.log.error(`switchboard: a listener of ${hubEvent} failed: ${errorText(error)}`);
+  });
+  const { subject, then } = SAID[turn];
+  const text = `${reason}\n\nName: ${webhook.name}\nAddress: ${webhook.url}\n\n${then}`;
+  mailOwner(strapi, { about: 'a webhook', subject: subject(webhook.name), text });
+};

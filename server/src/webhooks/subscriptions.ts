@@ -1,0 +1,247 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { MODULE_IDS } from '../../../shared/contracts/modules';
+import type { Webhook } from '../../../shared/contracts/webhooks';
+import { type Executor, rowsOf, type Statement } from '../database/connection';
+import { runApart, runPrepared } from '../database/statements';
+import { qualified } from '../database/dialects/types';
+import { siteInstance } from '../database/site-instance';
+import { createTimeSlice } from '../runtime/event-loop';
+import { getEventHook } from '../hooks';
+import { enabledModules, storedModules } from '../modules';
+import { hasJournal } from './journal';
+import { declarations, moduleOff } from './catalogue';
+import { toWebhook } from './webhook';
+import { SUBSCRIPTIONS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from './tables';
+
+/** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
+export interface Subscriptions {
+  /** When the database was asked, by `performance.now()`. */
+  readonly readAt: number;
+  /** Whether it knows of all these events. */
+  covers(events: readonly string[]): boolean;
+  /** Active webhooks that asked for the event, by their ids; none where its module is off. */
+  subscribersOf(event: string): readonly Webhook[];
+  /** Whether handlers of `service_crm_webhook` hear the event; not where its module is off. */
+  isListenedTo(event: string): boolean;
+  /** Whether the event is kept in the journal; not where its module is off. */
+  isJournaled(event: string): boolean;
+  /** Whether the event reaches anybody: a webhook that asked for it, a handler that listens, the journal. */
+  isSubscribed(event: string): boolean;
+}
+
+type Read = Pick<Subscriptions, 'covers' | 'readAt'>;
+
+const nobody = (read: Read): Subscriptions => ({
+  ...read,
+  subscribersOf: () => [],
+  isListenedTo: () => false,
+  isJournaled: () => false,
+  isSubscribed: () => false,
+});
+
+/** The webhooks that asked for each event, in the order in which they are given. */
+const indexByEvent = (webhooks: readonly Webhook[]): ((event: string) => readonly Webhook[]) => {
+  const byEvent = new Map<string, Webhook[]>();
+  const ofEveryEvent: Webhook[] = [];
+  for (const webhook of webhooks) {
+    if (webhook.events.includes('*')) {
+      for (const subscribers of [ofEveryEvent, ...byEvent.values()]) subscribers.push(webhook);
+      continue;
+    }
+    for (const event of new Set(webhook.events)) {
+      const subscribers = byEvent.get(event);
+      if (subscribers) subscribers.push(webhook);
+      else byEvent.set(event, [...ofEveryEvent, webhook]);
+    }
+  }
+  return (event) => byEvent.get(event) ?? ofEveryEvent;
+};
+
+const createSubscriptions = (
+  read: Read,
+  webhooks: readonly Webhook[],
+  { hasHandlers, journal }: { hasHandlers: boolean; journal: boolean },
+  isSent: (event: string) => boolean
+): Subscriptions => {
+  const subscribers = indexByEvent(webhooks);
+  const anyEvent = hasHandlers || journal;
+  return {
+    ...read,
+    subscribersOf: (event) => (isSent(event) ? subscribers(event) : []),
+    isListenedTo: (event) => hasHandlers && isSent(event),
+    isJournaled: (event) => journal && isSent(event),
+    isSubscribed: (event) => (anyEvent || subscribers(event).length > 0) && isSent(event),
+  };
+};
+
+/** Handlers of `service_crm_webhook` hear events that no webhook asked for. */
+const hasListeners = (strapi: Core.Strapi): boolean =>
+  getEventHook(strapi).getHandlers().length > 0;
+
+/** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
+const READ_AT_ONCE = 500;
+
+/** A statement for so many events, whichever they are, and whatever the webhook after which is looked. */
+interface BuiltStatement {
+  sql: string;
+  bindingsFor(events: readonly string[], after: number): readonly Knex.RawBinding[];
+}
+
+/**
+ * The next webhooks that the index has for these events, and those that came after the last one of
+ * the index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's
+ * id; the rest of the row is null where it is not active, or is another site's.
+ *
+ * Where handlers listen, or the journal is kept, the switches are needed without any webhook, too:
+ * there is then one row that has nothing else.
+ */
+const buildStatement = (
+  strapi: Core.Strapi,
+  executor: Executor,
+  count: number,
+  anyEvent: boolean
+): BuiltStatement => {
+  const schema = strapi.db.getSchemaName();
+  const subscriptions = qualified({ name: SUBSCRIPTIONS_TABLE, schema });
+  const webhooks = qualified({ name: WEBHOOKS_TABLE, schema });
+  const modules = storedModules(strapi, executor).toSQL();
+  const switches = modules.bindings as Knex.RawBinding[];
+  // PostgreSQL takes a third of all webhooks for newer than the index, and reads the table for that, and
+  // again to join it. So it asks first whether there is any, and steps from each that matches into the key.
+  const isPostgres = strapi.db.dialect.client === 'postgres';
+  const indexed = '(SELECT COALESCE(MAX(webhook_id), 0) FROM ??)';
+  const isAnyNewer = isPostgres ? `AND (SELECT MAX(id) FROM ??) > ${indexed}` : '';
+  const matching = `(
+    SELECT webhook_id AS looked_at FROM ?? WHERE event IN (${'?, '.repeat(count)}'*') AND webhook_id > ?
+    UNION SELECT id FROM (
+      SELECT id FROM ?? WHERE id > ? AND id > ${indexed} ${isAnyNewer}
+      ORDER BY id LIMIT ${READ_AT_ONCE}
+    ) unknown
+    ORDER BY looked_at LIMIT ${READ_AT_ONCE}
+  ) m`;
+  const isServed = 'active = ? AND (site_instance = ? OR site_instance IS NULL)';
+  const join = isPostgres
+    ? `LEFT JOIN LATERAL (SELECT * FROM ?? WHERE id = m.looked_at AND ${isServed} LIMIT 1) w ON true`
+    : `LEFT JOIN ?? w ON w.id = m.looked_at AND w.active = ?
+         AND (w.site_instance = ? OR w.site_instance IS NULL)`;
+  const site = siteInstance(strapi);
+  const nothing: readonly Knex.RawBinding[] = Array<string>(count).fill('');
+  // Names are filled in here, values each time.
+  const { sql } = (executor as Knex)
+    .raw(
+      `SELECT m.looked_at, w.*, (${modules.sql}) AS modules
+       FROM ${anyEvent ? `(SELECT 1 AS one) o LEFT JOIN ${matching} ON o.one = 1` : matching}
+       ${join} ORDER BY m.looked_at`,
+      [
+        ...[...switches, subscriptions, ...nothing, 0, webhooks, 0, subscriptions],
+        ...(isPostgres ? [webhooks, subscriptions] : []),
+        ...[webhooks, true, site],
+      ]
+    )
+    .toSQL();
+  const bindingsFor: BuiltStatement['bindingsFor'] = (events, after) => [
+    ...switches,
+    ...events,
+    after,
+    after,
+    true,
+    site,
+  ];
+  return { sql, bindingsFor };
+};
+
+/** Every write runs one; building it would cost as much as running it. */
+const built = new WeakMap<Core.Strapi, Map<string, BuiltStatement>>();
+
+const statementAfter = (
+  strapi: Core.Strapi,
+  executor: Executor,
+  events: readonly string[],
+  after: number
+): Statement => {
+  const statements = built.get(strapi) ?? new Map<string, BuiltStatement>();
+  built.set(strapi, statements);
+  const anyEvent = hasListeners(strapi) || hasJournal(strapi);
+  const key = `${anyEvent}/${events.length}`;
+  const statement =
+    statements.get(key) ?? buildStatement(strapi, executor, events.length, anyEvent);
+  statements.set(key, statement);
+  return { sql: statement.sql, bindings: statement.bindingsFor(events, after) };
+};
+
+type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
+  looked_at: number | null;
+  modules: string | null;
+};
+
+/** Looks at the webhooks after an id. */
+type Look = (after: number) => Promise<unknown>;
+
+/** Leaves the event loop now and then: a site may have thousands of webhooks. */
+const readWebhooks = async (first: readonly Row[], look: Look): Promise<Webhook[]> => {
+  const webhooks: Webhook[] = [];
+  const slice = createTimeSlice();
+  let rows: readonly Row[] = first;
+  for (;;) {
+    for (const row of rows) {
+      if (row.id === null) continue;
+      webhooks.push(toWebhook(row as WebhookRow));
+      if (slice.isOver()) await slice.next();
+    }
+    if (rows.length < READ_AT_ONCE) return webhooks;
+    rows = rowsOf(await look(Number(rows.at(-1)?.looked_at)));
+  }
+};
+
+const toSubscriptions = async (
+  strapi: Core.Strapi,
+  events: readonly string[],
+  { answer, readAt }: { answer: unknown; readAt: number },
+  look: Look
+): Promise<Subscriptions> => {
+  const known = new Set(events);
+  const covers = (asked: readonly string[]): boolean => asked.every((event) => known.has(event));
+  const read: Read = { covers, readAt };
+  const rows = rowsOf<Row>(answer);
+  if (!rows[0]) return nobody(read);
+  const enabled = enabledModules(rows[0].modules);
+  if (!enabled.has('webhooks')) return nobody(read);
+  // What belongs to which module matters only where one is off.
+  const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(strapi);
+  const webhooks = await readWebhooks(rows, look);
+  return createSubscriptions(
+    read,
+    webhooks,
+    { hasHandlers: hasListeners(strapi), journal: hasJournal(strapi) },
+    (event) => moduleOff(declared, event, enabled) === null
+  );
+};
+
+/** Reads who subscribed to these events, on a connection or in a transaction. */
+export const loadSubscriptions = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  events: readonly string[]
+): Promise<Subscriptions> => {
+  const look = (after: number): Promise<unknown> =>
+    runPrepared(executor, statementAfter(strapi, executor, events, after));
+  const readAt = performance.now();
+  return toSubscriptions(strapi, events, { answer: await look(0), readAt }, look);
+};
+
+/**
+ * Reads them on a connection of its own, with one statement: a second one could wait for the
+ * connection of the very write that waits for it.
+ * @throws where one statement does not read all webhooks
+ */
+export const loadSubscriptionsApart = async (
+  strapi: Core.Strapi,
+  events: readonly string[]
+): Promise<Subscriptions> => {
+  const readAt = performance.now();
+  const answer = await runApart(strapi, (knex) => statementAfter(strapi, knex, events, 0));
+  return toSubscriptions(strapi, events, { answer, readAt }, () =>
+    Promise.reject(new Error('There are more webhooks than one statement reads.'))
+  );
+};
