@@ -66,7 +66,7 @@ const inlined = (schema) => {
   return walk(rest);
 };
 
-/** What a thin payload keeps; server/src/webhooks/rules/thin.ts says the same of data. */
+/** What a thin payload keeps; server/src/webhooks/publish.ts says the same of data. */
 const KEPT = /^(?:id|changed|source|type)$|_ids?$/;
 
 const isObject = (node) => typeof node === 'object' && node !== null && !Array.isArray(node);

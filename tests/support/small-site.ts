@@ -40,12 +40,13 @@ import {
   lineEndsTable,
   messageType,
   pacesTable,
+  recoveriesTable,
+  recoveryItemsTable,
   webhookTable,
   webhookType,
 } from '../../server/src/webhooks/tables';
 import { rollupsTable, totalsTable } from '../../server/src/webhooks/figures/rollups';
-import { journalTable, replaysTable } from '../../server/src/webhooks/journal/tables';
-import { recoveriesTable, recoveryItemsTable } from '../../server/src/webhooks/recovering/tables';
+import { journalTable, replaysTable } from '../../server/src/webhooks/journal';
 import { subscriptionsTable } from '../../server/src/webhooks/subscription-index';
 
 /** What of the host a delivery and a till's record need, in this process: no HTTP, no admin. */

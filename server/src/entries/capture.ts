@@ -4,7 +4,7 @@ import { inTurn } from '../database/transactions';
 import { copyParamsOf } from '../database/host-writes';
 import { inTrackedUnit } from '../database/unit-of-work';
 import type { WriteEvent } from '../database/written-rows';
-import { isSilenced } from '../webhooks/publishing/silenced';
+import { isSilenced } from '../webhooks/events-service';
 import { type EntryType, type EntryTypes, getEntryTypes } from './types';
 import { publishChanges } from './capture/publish';
 import { trackCreated, trackDocuments, trackMatching } from './capture/track';

@@ -4,8 +4,8 @@ import {
   currentSubscriptions,
   type PrefetchedSubscriptions,
   prefetchSubscriptions,
-} from '../webhooks/subscriptions/current-subscriptions';
-import type { Subscriptions } from '../webhooks/subscriptions';
+  type Subscriptions,
+} from '../webhooks/subscriptions';
 import type { Version } from './rules/shape';
 import type { EntryType } from './types';
 

@@ -15,7 +15,7 @@ import { countPending, type Pending } from '../webhooks/deliveries/pending';
 import { rollupsSince } from '../webhooks/figures/fill-rollups';
 import { readEndedByHour, readRollups, type Rollup } from '../webhooks/figures/rollups';
 import { toHealth } from '../webhooks/figures/health';
-import { disabledBecause } from '../webhooks/rules/disabled-because';
+import { disabledBecause } from '../webhooks/webhook';
 import { HOUR_MS } from '../webhooks/rules/hours';
 import {
   DELIVERIES_TABLE,

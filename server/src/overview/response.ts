@@ -1,6 +1,5 @@
 import type { ResponseTimes } from '../../../shared/contracts/overview';
-import type { Rollup } from '../webhooks/figures/rollups';
-import { quantile } from '../webhooks/rules/response-times';
+import { quantile, type Rollup } from '../webhooks/figures/rollups';
 
 /** How long receivers took in some hours together; null where nothing was answered. */
 export const responseOf = (rollups: readonly Rollup[]): ResponseTimes | null => {

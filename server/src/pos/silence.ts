@@ -5,7 +5,7 @@ import { inRetriedTransaction } from '../database/retry';
 import { isFromAnotherSite } from '../database/site-instance';
 import { errorText } from '../runtime/text';
 import { isoTime } from '../runtime/iso-time';
-import { mailOwner } from '../webhooks/health/mail-owner';
+import { mailOwner } from '../webhooks/sending/switch-off';
 import { getPublisher } from '../webhooks/publish';
 import { timeZoneOf } from './money/sales-figures';
 import { type ConnectionRow, CONNECTIONS_TABLE } from './tables';

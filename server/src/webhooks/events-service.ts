@@ -3,8 +3,7 @@ import { isInfrastructureFault } from '../database/errors/faults';
 import { inSavepoint } from '../database/errors/savepoint';
 import { inTurn } from '../database/transactions';
 import { errorText } from '../runtime/text';
-import { getPublisher } from './publish';
-import { eventData } from './rules/event-data';
+import { eventData, getPublisher } from './publish';
 
 /**
  * For other plugins: `strapi.service('plugin::switchboard.events').send('loyalty.earned', data)`.
@@ -59,3 +58,14 @@ export const sendForPlugin = async (
     );
   }
 };
+
+const silenced = new WeakSet<Core.Strapi>();
+
+/** Whether writes on this node become events: `strapi.service('plugin::switchboard.sources')` says so. */
+export const setSilenced = (strapi: Core.Strapi, isSilenced: boolean): void => {
+  if (isSilenced) silenced.add(strapi);
+  else silenced.delete(strapi);
+};
+
+/** Writes on this node are to send no events, for a migration that should stay silent. */
+export const isSilenced = (strapi: Core.Strapi): boolean => silenced.has(strapi);

@@ -7,25 +7,16 @@ import { loadUndici } from '../net/undici-package';
 import { offerMetrics } from '../observability/metric-sources';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { settleArrivedWebhooks } from './sending/arrivals';
-import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './sending/unfit-filters';
+import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './sending/switch-off';
 import { prepareRollups } from './figures/fill-rollups';
-import { webhookMetrics } from './health/metrics';
+import { webhookMetrics } from './figures/health';
 import { rollupsTable, totalsTable } from './figures/rollups';
-import { prepareNumbering } from './journal/numbering';
-import { journalTable, replaysTable } from './journal/tables';
-import { manualRequestsTable } from './delivering/by-hand/requests-table';
+import { journalTable, prepareNumbering, replaysTable } from './journal';
+import { manualRequestsTable } from './sending/by-hand';
 import { offerWebhookTools } from './managing/assistant-tools';
 import { controllers } from './managing/controllers';
 import { createDeliveriesService } from './managing/deliveries-service';
 import { createRecoveriesService } from './managing/recoveries-service';
-import { recoveriesTable, recoveryItemsTable } from './recovering/tables';
-import { createEventsService, sendForPlugin } from './events-service';
-import { createPublisher, onUnfitFilter, prepareTelling } from './publish';
-import { routes } from './managing/routes';
-import { createHostWebhooksService } from './managing/host-webhooks';
-import { leaveNodes, nodesTable, prepareNodes } from './sending/nodes';
-import { announcePrivateAddresses } from './delivering/site-guard';
-import { closeSender, startSending, stopSending } from './lifecycle';
 import {
   attemptsTable,
   deliveryTable,
@@ -33,11 +24,20 @@ import {
   lineEndsTable,
   messageType,
   pacesTable,
+  recoveriesTable,
+  recoveryItemsTable,
   WEBHOOK,
-  webhookTable,
   WEBHOOKS_TABLE,
+  webhookTable,
   webhookType,
 } from './tables';
+import { createEventsService, sendForPlugin } from './events-service';
+import { createPublisher, onUnfitFilter, prepareTelling } from './publish';
+import { routes } from './managing/routes';
+import { createHostWebhooksService } from './managing/host-webhooks';
+import { leaveNodes, nodesTable, prepareNodes } from './sending/nodes';
+import { announcePrivateAddresses } from './sending/send';
+import { closeSender, startSending, stopSending } from './lifecycle';
 import { keepSubscriptionIndex, subscriptionsTable } from './subscription-index';
 import { createWebhooksService } from './managing/webhooks-service';
 

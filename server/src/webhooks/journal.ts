@@ -1,14 +1,132 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Subject } from '../../../shared/contracts/webhooks';
+import type { Subject, SubjectType, Webhook } from '../../../shared/contracts/webhooks';
 import { getOptions } from '../config';
-import { currentExecutor, type Executor, table } from '../database/connection';
-import { inRetriedTransaction } from '../database/retry';
+import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { insertRows } from '../database/insert-rows';
+import { inRetriedTransaction, withTransientRetry } from '../database/retry';
+import { SITE_TABLE } from '../database/site-instance';
+import type { PlainTable } from '../database/tables/plain-tables';
+import { getModules } from '../modules';
+import { createTimeSlice, nextTurn } from '../runtime/event-loop';
 import { bodyOf, type FrozenMessage } from './deliveries/messages';
+import { matches } from './rules/data-filter';
 import { uuidV7 } from './rules/uuid-v7';
-import { numberEvents } from './journal/numbering';
-import { JOURNAL_TABLE, type JournalRow, REPLAYS_TABLE } from './journal/tables';
+import { moduleHolding } from './sending/modules-off';
+
+export const JOURNAL_TABLE = 'switchboard_journal';
+export const REPLAYS_TABLE = 'switchboard_journal_replays';
+
+/**
+ * Each event that was published, once, whoever asked for it, where `webhooks.journalDays` is not 0.
+ * `entry_id` is the id of its envelope in the journal, `frame` and `data` are the rest of it, both as
+ * the text that is sent. `webhooks` are the ids of those that were sent it when it was published, as a
+ * JSON list, null where nobody was. `number` is its place in the journal, given after the commit
+ * (`numbering.ts`); `created_at` is when it happened, epoch milliseconds.
+ */
+export const journalTable: PlainTable = {
+  tableName: JOURNAL_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    number: { type: 'biginteger' },
+    entry_id: { type: 'string', column: { args: [36] } },
+    event: { type: 'string' },
+    created_at: { type: 'biginteger' },
+    subject_type: { type: 'string' },
+    subject_id: { type: 'string' },
+    subject_label: { type: 'string' },
+    webhooks: { type: 'text' },
+    frame: { type: 'text' },
+    data: { type: 'text' },
+  },
+  indexes: [
+    { name: 'sb_journal_number', columns: ['number', 'id'] },
+    { name: 'sb_journal_time', columns: ['created_at', 'id'] },
+  ],
+};
+
+/** Which event of the journal which webhook was sent later, and by which recovery: each once. */
+export const replaysTable: PlainTable = {
+  tableName: REPLAYS_TABLE,
+  attributes: {
+    journal_id: { type: 'integer' },
+    webhook_id: { type: 'integer' },
+    recovery_id: { type: 'integer' },
+  },
+  indexes: [{ name: 'sb_replay', columns: ['journal_id', 'webhook_id'], type: 'unique' }],
+};
+
+/** A row of `switchboard_journal`, as the database driver hands it out. */
+export interface JournalRow {
+  id: number | string;
+  number: number | string | null;
+  entry_id: string;
+  event: string;
+  created_at: number | string;
+  subject_type: SubjectType | null;
+  subject_id: string | null;
+  subject_label: string | null;
+  webhooks: string | null;
+  frame: string;
+  data: string;
+}
+
+/** Events that are numbered in one transaction. */
+const NUMBERED_AT_ONCE = 1000;
+/** The last number that was given. Whoever gives numbers locks this row until the commit. */
+const HEAD = { name: 'journal' };
+
+const head = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, SITE_TABLE).where(HEAD);
+
+const lastOf = async (query: Knex.QueryBuilder): Promise<number> => {
+  const row = (await query.select('value').first()) as { value: string } | undefined;
+  return Number(row?.value ?? 0);
+};
+
+const unnumbered = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, JOURNAL_TABLE).whereNull('number').orderBy('id');
+
+const giveNumbers = (strapi: Core.Strapi): Promise<number> =>
+  inTransaction(strapi, async ({ trx }) => {
+    // Until the commit nobody else gives numbers: whoever sees one sees all that are smaller.
+    const before = await lastOf(head(strapi, trx).forUpdate());
+    const ids = (
+      (await unnumbered(strapi, trx).limit(NUMBERED_AT_ONCE).pluck('id')) as number[]
+    ).map(Number);
+    const [first] = ids;
+    if (first === undefined) return before;
+    // Ids are in order among themselves, and behind what has a number already by so much.
+    const shift = Math.max(0, before + 1 - first);
+    await table(strapi, trx, JOURNAL_TABLE)
+      .whereIn('id', ids)
+      .update({ number: trx.raw('id + ?', [shift]) });
+    const last = (ids.at(-1) as number) + shift;
+    await head(strapi, trx).update({ value: String(last) });
+    return last;
+  });
+
+/**
+ * Gives numbers to events whose transaction has committed, at most 1,000. Numbers follow the commits
+ * by which they are given, not those of the events: an event that was long in its transaction gets a
+ * number that nobody has read past.
+ * @returns the last number that was given
+ */
+const numberEvents = async (strapi: Core.Strapi): Promise<number> => {
+  const executor = await currentExecutor(strapi);
+  const some = (await unnumbered(strapi, executor).limit(1).pluck('id')) as number[];
+  return some.length > 0
+    ? withTransientRetry(() => giveNumbers(strapi))
+    : lastOf(head(strapi, executor));
+};
+
+/** Makes the row of the last number, at the first boot. */
+export const prepareNumbering = async (strapi: Core.Strapi): Promise<void> => {
+  await table(strapi, await currentExecutor(strapi), SITE_TABLE)
+    .insert({ ...HEAD, value: '0' })
+    .onConflict('name')
+    .ignore();
+};
 
 /** The journal: what was published, kept for `webhooks.journalDays`; docs/management-api.md#the-journal. */
 
@@ -20,7 +138,7 @@ export interface JournalEntry extends FrozenMessage {
 }
 
 /** A page of the journal. */
-export interface JournalPage {
+interface JournalPage {
   /** Envelopes, each as the JSON text of an object. */
   envelopes: string[];
   /** The place up to which the reader has now seen everything. */
@@ -121,3 +239,126 @@ export const removeOldEntries = async (strapi: Core.Strapi, now: number): Promis
   }
   return ids.length === BATCH;
 };
+
+/** What of the journal a webhook is to be sent. Times are epoch milliseconds. */
+export interface ReplayRange {
+  from: number;
+  /** The first moment that is not in it. */
+  to: number;
+  /** null: every event that the webhook asks for. */
+  events: readonly string[] | null;
+}
+
+/** An event of the journal that a webhook is to be sent. */
+interface MatchingEntry {
+  id: number;
+  at: number;
+}
+
+/** Read together: with their data only where that is looked at. */
+const MATCHED_AT_ONCE = 500;
+const WITH_DATA_AT_ONCE = 20;
+
+/** The id of the newest row of the journal; 0: there is none. */
+export const newestEntry = async (strapi: Core.Strapi): Promise<number> => {
+  const rows = table(strapi, await currentExecutor(strapi), JOURNAL_TABLE);
+  const [row] = (await rows.max({ id: 'id' })) as { id: number | string | null }[];
+  return Number(row?.id ?? 0);
+};
+
+/** The names that are asked for; null: all. */
+const namesOf = (webhook: Webhook, events: readonly string[] | null): readonly string[] | null => {
+  const asked = events === null || events.includes('*') ? null : events;
+  if (webhook.events.includes('*')) return asked;
+  return asked ? webhook.events.filter((event) => asked.includes(event)) : webhook.events;
+};
+
+/** Those of some rows of the journal that a webhook was sent later. */
+export const replayedTo = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  webhook: number,
+  ids: readonly number[]
+): Promise<Set<number>> => {
+  const found = (await table(strapi, executor, REPLAYS_TABLE)
+    .where({ webhook_id: webhook })
+    .whereIn('journal_id', [...ids])
+    .pluck('journal_id')) as number[];
+  return new Set(found.map(Number));
+};
+
+/** Whether a webhook was sent an event when it was published. */
+export const wasSent = ({ webhooks }: Pick<JournalRow, 'webhooks'>, webhook: number): boolean =>
+  webhooks !== null && (JSON.parse(webhooks) as number[]).includes(webhook);
+
+/** Whether the data of an event is what a webhook wants; one that cannot be judged is not. */
+const isWanted = ({ filter }: Webhook, { data }: Pick<JournalRow, 'data'>): boolean => {
+  if (filter === null) return true;
+  try {
+    return matches(filter, JSON.parse(data));
+  } catch {
+    return false;
+  }
+};
+
+type Row = Pick<JournalRow, 'id' | 'event' | 'created_at' | 'webhooks' | 'data'>;
+
+/** Asks whether the module of an event is off, once for each event. */
+const createHeld = async (strapi: Core.Strapi): Promise<(event: string) => Promise<boolean>> => {
+  const enabled = await getModules(strapi).enabled();
+  const known = new Map<string, boolean>();
+  return async (event) => {
+    const held = known.get(event) ?? (await moduleHolding(strapi, event, enabled)) !== null;
+    known.set(event, held);
+    return held;
+  };
+};
+
+/**
+ * The events of the journal that a webhook asks for and has not had, as it is now, part by part, the
+ * oldest first. Those of a module that is off are left out.
+ * @param boundary the id of the newest row that is looked at
+ */
+export async function* matchingEntries(
+  strapi: Core.Strapi,
+  webhook: Webhook,
+  { from, to, events }: ReplayRange,
+  boundary: number
+): AsyncGenerator<MatchingEntry[]> {
+  const executor = await currentExecutor(strapi);
+  const names = namesOf(webhook, events);
+  const isHeld = await createHeld(strapi);
+  const limit = webhook.filter === null ? MATCHED_AT_ONCE : WITH_DATA_AT_ONCE;
+  const columns = ['id', 'event', 'created_at', 'webhooks', ...(webhook.filter ? ['data'] : [])];
+  const slice = createTimeSlice();
+  let after = { at: from, id: 0 };
+  for (;;) {
+    // SQLite's driver answers within the same turn of the event loop.
+    await nextTurn();
+    const query: Knex.QueryBuilder = table(strapi, executor, JOURNAL_TABLE)
+      .select(columns)
+      .where('created_at', '>=', after.at)
+      .where('created_at', '<', to)
+      .where('id', '<=', boundary)
+      .where((next) => {
+        next.where('created_at', '>', after.at).orWhere('id', '>', after.id);
+      })
+      .orderBy(['created_at', 'id'])
+      .limit(limit);
+    if (names !== null) query.whereIn('event', [...names]);
+    const rows = (await query) as Row[];
+    const ids = rows.map(({ id }) => Number(id));
+    const replayed = await replayedTo(strapi, executor, webhook.id, ids);
+    const part: MatchingEntry[] = [];
+    for (const row of rows) {
+      const id = Number(row.id);
+      if (slice.isOver()) await slice.next();
+      if (replayed.has(id) || wasSent(row, webhook.id) || (await isHeld(row.event))) continue;
+      if (isWanted(webhook, row)) part.push({ id, at: Number(row.created_at) });
+    }
+    yield part;
+    const last = rows.at(-1);
+    if (!last || rows.length < limit) return;
+    after = { at: Number(last.created_at), id: Number(last.id) };
+  }
+}

@@ -1,29 +1,105 @@
-import { errorText } from '../runtime/text';
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { getClock } from '../database/clock';
 import { createDetached, type Detached } from '../database/connection';
+import { getHook } from '../hooks';
+import { onModulesChanged } from '../modules';
+import { nextTurn } from '../runtime/event-loop';
+import { errorText } from '../runtime/text';
+import { whenLoaded } from '../runtime/when-loaded';
 import { getScheduler } from '../scheduling';
 import type { GroupHandler } from '../scheduling/types';
-import { onModulesChanged } from '../modules';
+import { removeFinishedDeliveries } from './deliveries/log';
+import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
+import { createRollupFill, type RollupFill } from './figures/fill-rollups';
+import { removeOldestHour } from './figures/rollups';
+import { removeOldEntries } from './journal';
+import {
+  announceRecoveries,
+  createRecoveryHandler,
+  RECOVERIES,
+  removeOldRecoveries,
+} from './recoveries/job';
 import { settleArrivedWebhooksLater } from './sending/arrivals';
-import { announceDeliveries, DELIVERIES } from './delivering/announce';
-import { MANUAL_REQUESTS } from './delivering/by-hand/ask-another-process';
-import { createManualRequestHandler } from './delivering/by-hand/serve-requests';
+import { createManualRequestHandler, MANUAL_REQUESTS } from './sending/by-hand';
 import { createDeliveryHandler } from './sending/deliver';
 import { createHeldBack, type HeldBack } from './sending/modules-off';
-import { endAllLostDeliveries } from './delivering/lost-webhooks';
-import { createRollupFill, type RollupFill } from './figures/fill-rollups';
-import {
-  removeEndedRecoveries,
-  removeOldDeliveries,
-  removeOldJournal,
-  removeOldRollups,
-} from './delivering/retention';
-import { announceRecoveries, createRecoveryHandler, RECOVERIES } from './recovering/running';
 import { createSender, type Sender } from './sending/send';
-import { getDeliveryStore } from './deliveries/store';
-import { whenLoaded } from '../runtime/when-loaded';
+
+const AT_ONCE = 500;
+
+const endAll = async (
+  strapi: Core.Strapi,
+  webhooks: readonly (number | null)[]
+): Promise<number> => {
+  let total = 0;
+  for (const webhook of webhooks) {
+    for (;;) {
+      const ended = await getDeliveryStore(strapi).endLost(webhook, AT_ONCE);
+      total += ended;
+      if (ended < AT_ONCE) break;
+      await nextTurn();
+    }
+  }
+  return total;
+};
+
+/**
+ * Ends what waits for webhooks that are gone: a write that was open when its webhook was deleted queues for
+ * it all the same, for its row is not locked by writes. To be called before somebody looks at what waits. A
+ * clock would leave them waiting in the log until its next turn, for webhooks that nobody can look up.
+ */
+export const endLostDeliveries = async (strapi: Core.Strapi): Promise<void> => {
+  await endAll(strapi, await getDeliveryStore(strapi).lostWebhooks());
+};
+
+/** The same by the whole log, for the daily retention. @returns how many ended */
+const endAllLostDeliveries = async (strapi: Core.Strapi): Promise<number> =>
+  endAll(strapi, await getDeliveryStore(strapi).allLostWebhooks());
+
+const BATCH = 500;
+const DAY_MS = 86_400_000;
+/** What screens look back to at most, and a day for the hour that it begins in. */
+const FIGURES_DAYS = 31;
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
+
+const logDays = async (strapi: Core.Strapi): Promise<number> => {
+  const configured = getOptions(strapi).webhooks.logDays;
+  const said = await getHook(strapi, 'service_crm_webhook_log_days').call(configured);
+  return typeof said === 'number' && Number.isFinite(said) && said > 0 ? said : configured;
+};
+
+/**
+ * Removes finished deliveries older than the log's days (30, or what `service_crm_webhook_log_days`
+ * says), in small batches so that no lock lasts. docs/contract-webhooks.md#limits.
+ * @returns how many were removed. Pending deliveries never are.
+ */
+const removeOldDeliveries = async (strapi: Core.Strapi, now = Date.now()): Promise<number> => {
+  const days = await logDays(strapi);
+  let total = 0;
+  for (;;) {
+    const { found, removed } = await removeFinishedDeliveries(strapi, now - days * DAY_MS, BATCH);
+    total += removed;
+    if (found < BATCH) return total;
+    await pause();
+  }
+};
+
+/** Removes recoveries that ended before the log's days, and previews of yesterday. */
+const removeEndedRecoveries = async (strapi: Core.Strapi): Promise<void> =>
+  removeOldRecoveries(strapi, await logDays(strapi), pause);
+
+/** Removes hourly figures older than the log's days, or than 31 days where those are fewer; an hour at a time. */
+const removeOldRollups = async (strapi: Core.Strapi, now = Date.now()): Promise<void> => {
+  const days = Math.max(await logDays(strapi), FIGURES_DAYS);
+  while (await removeOldestHour(strapi, now - days * DAY_MS)) await pause();
+};
+
+/** Removes what is older than the journal's days, in small batches; docs/management-api.md#the-journal. */
+const removeOldJournal = async (strapi: Core.Strapi, now = Date.now()): Promise<void> => {
+  while (await removeOldEntries(strapi, now)) await pause();
+};
 
 interface Running {
   sender: Sender;

@@ -1,28 +1,163 @@
-import { errorText } from '../runtime/text';
+import { types } from 'node:util';
 import type { Core } from '@strapi/strapi';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
 import { afterCommit, createDetached, type Detached, inTransaction } from '../database/connection';
-import { inTurn } from '../database/transactions';
 import { bytesInStatement, statementSize } from '../database/statement-size';
-import { debugLog } from '../runtime/debug-log';
-import { createTimeSlice } from '../runtime/event-loop';
+import { inTurn } from '../database/transactions';
 import { getEventHook, getHook, type ToldEvent } from '../hooks';
-import { isoTime } from '../runtime/iso-time';
-import { isEventName } from './catalogue';
-import { queuedLine } from './debug-lines';
-import { matches } from './rules/data-filter';
-import { UnfitFilter } from './rules/filter-schema';
-import { announceDeliveries } from './delivering/announce';
-import { getDeliveryStore, type NewDelivery } from './deliveries/store';
-import { bodyOf, type FrozenMessage, type SharedMessage } from './deliveries/messages';
-import { jsonOf } from './rules/event-data';
-import { uuidV7 } from './rules/uuid-v7';
 import { measures } from '../observability/measures';
 import { inSpan } from '../observability/spans';
+import { debugLog } from '../runtime/debug-log';
+import { createTimeSlice } from '../runtime/event-loop';
+import { isoTime } from '../runtime/iso-time';
+import { errorText } from '../runtime/text';
+import { isEventName } from './catalogue';
+import { queuedLine } from './debug-lines';
+import { bodyOf, type FrozenMessage, type SharedMessage } from './deliveries/messages';
+import { announceDeliveries, getDeliveryStore, type NewDelivery } from './deliveries/store';
 import { insertEntries, type JournalEntry } from './journal';
-import { filteredText, thinText } from './publishing/payload';
-import { currentSubscriptions } from './subscriptions/current-subscriptions';
-import type { Subscriptions } from './subscriptions';
+import { matches } from './rules/data-filter';
+import { UnfitFilter } from './rules/filter-schema';
+import { uuidV7 } from './rules/uuid-v7';
+import { currentSubscriptions, type Subscriptions } from './subscriptions';
+
+const kindOf = (value: unknown): string => {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  return `a ${(value as { constructor?: { name?: string } }).constructor?.name ?? 'thing'}`;
+};
+
+/** Whether JSON writes it as an object of its fields: no list, no `Map`, no boxed primitive. */
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !types.isMap(value) &&
+  !types.isSet(value) &&
+  !types.isBoxedPrimitive(value);
+
+/**
+ * The `data` of an event: an object (docs/contract-webhooks.md#envelope); `{}` where none was given. What
+ * has a `toJSON` is taken by what that gives, as JSON does.
+ * @throws TypeError that names what was given instead
+ */
+export const eventData = (event: string, given: unknown): object => {
+  const { toJSON } = (given ?? {}) as { toJSON?: unknown };
+  const data: unknown =
+    typeof toJSON === 'function' ? (toJSON as () => unknown).call(given) : (given ?? undefined);
+  if (given === undefined) return {};
+  if (isObject(data)) return data;
+  throw new TypeError(
+    `The data of ${JSON.stringify(event)} must be an object, not ${kindOf(given)}.`
+  );
+};
+
+/**
+ * An event's data as JSON.
+ * @throws TypeError where it is no object in JSON, or cannot be written: a cycle, a `BigInt`
+ */
+const jsonOf = (data: unknown): string => {
+  const text = JSON.stringify(data) as string | undefined;
+  if (text?.startsWith('{')) return text;
+  throw new TypeError(`it is ${kindOf(data)}, and no object in JSON`);
+};
+
+/** What a thin payload keeps: ids, the names of what changed, and what kind of thing or way it was. */
+const KEPT = /^(?:id|changed|source|type)$|_ids?$/;
+
+const isContainer = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null;
+
+/** A list of ids or names is kept with its key; a list of objects is thinned as each of them is. */
+const isPlain = (value: unknown): boolean =>
+  Array.isArray(value) ? value.every((one) => !isContainer(one)) : !isContainer(value);
+
+/**
+ * The `data` of an event without what it says of anybody: its shape stays, and of its values only
+ * those named `id`, `*_id`, `*_ids`, `changed`, `source` and `type`; docs/management-api.md#thin-payloads.
+ * @param data as JSON has it
+ */
+export const thin = (data: unknown): unknown => {
+  if (Array.isArray(data)) return data.filter(isContainer).map(thin);
+  if (!isContainer(data)) return data;
+  return Object.fromEntries(
+    Object.entries(data).flatMap(([key, value]) => {
+      if (isPlain(value)) return KEPT.test(key) ? [[key, value]] : [];
+      return [[key, thin(value)]];
+    })
+  );
+};
+
+type Data = Readonly<Record<string, unknown>>;
+
+const pick = (value: unknown, ...keys: readonly string[]): Record<string, unknown> =>
+  isContainer(value)
+    ? Object.fromEntries(
+        keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, (value as Data)[key]])
+      )
+    : {};
+
+/** Names of a site's own attributes say nothing of what they hold, so of an entry its document id stays. */
+const thinEntry = (data: Data): Data => ({
+  ...pick(data, 'content_type', 'locale', 'status'),
+  entry: pick(data.entry, 'documentId'),
+  ...pick(data, 'changed'),
+});
+
+const thinMedia = (data: Data): Data => ({
+  media: pick(data.media, 'id', 'documentId'),
+  ...pick(data, 'changed'),
+});
+
+/** The thin form of an event: that of entries and files is their own; docs/any-content-type.md#thin-payloads. */
+export const thinEvent = (event: string, data: unknown): unknown => {
+  if (isContainer(data) && !Array.isArray(data)) {
+    if (/^entry\.(created|updated|published|unpublished|deleted)$/.test(event)) {
+      return thinEntry(data as Data);
+    }
+    if (/^media\.(created|updated|deleted)$/.test(event)) return thinMedia(data as Data);
+  }
+  return thin(data);
+};
+
+/** What a webhook is sent that wants ids only; docs/management-api.md#thin-payloads. */
+const thinText = (event: string, text: string): string =>
+  JSON.stringify(thinEvent(event, JSON.parse(text)));
+
+/**
+ * What handlers make of an event's data for a webhook; null where they skip it. Each webhook gets a copy
+ * of its own, so that a handler's change reaches no other webhook.
+ * @throws TypeError where what they return is no object in JSON
+ */
+const filteredText = async (
+  strapi: Core.Strapi,
+  { event, text }: ToldEvent,
+  webhook: Webhook
+): Promise<string | null> => {
+  const value = await getHook(strapi, 'service_crm_webhook_payload').call({
+    payload: JSON.parse(text) as unknown,
+    event,
+    webhook: structuredClone(webhook),
+  });
+  // A handler may skip the webhook by returning null for the whole value or for the payload.
+  return value === null || value.payload === null ? null : jsonOf(value.payload);
+};
+
+/**
+ * The data that one webhook is sent of an event, as text; null where its filter or a handler skips it.
+ * @throws where that cannot be told
+ */
+export const textFor = async (
+  strapi: Core.Strapi,
+  told: ToldEvent,
+  webhook: Webhook
+): Promise<string | null> => {
+  if (webhook.filter !== null && !matches(webhook.filter, JSON.parse(told.text))) return null;
+  const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
+  const text = hasHandlers ? await filteredText(strapi, told, webhook) : told.text;
+  return text !== null && webhook.payload === 'thin' ? thinText(told.event, text) : text;
+};
 
 export interface EventToPublish {
   event: string;
@@ -35,7 +170,7 @@ export interface EventToPublish {
 }
 
 /** Turns what happened into deliveries, in the transaction of what happened. */
-export interface Publisher {
+interface Publisher {
   /**
    * Which of these events would reach somebody now: the module is on, and an active webhook asked,
    * a handler of `service_crm_webhook` listens, or the journal is kept.

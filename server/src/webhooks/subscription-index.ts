@@ -5,7 +5,7 @@ import { inRetriedTransaction } from '../database/retry';
 import { inStatements } from '../database/insert-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { nextTurn } from '../runtime/event-loop';
-import { chosenEvents } from './rules/chosen-events';
+import { chosenEvents } from './webhook';
 import { SUBSCRIPTIONS_TABLE, WEBHOOK, WEBHOOKS_TABLE, type WebhookRow } from './tables';
 
 /**

@@ -1,16 +1,115 @@
-import type {
-  Health,
-  ManagedWebhook,
-  Webhook,
-  WebhookWithSecret,
+import type { Core } from '@strapi/strapi';
+import {
+  type DisabledBecause,
+  type Health,
+  KEPT_VALUE,
+  type ManagedWebhook,
+  type Webhook,
+  type WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
+import { isRecord } from '../runtime/is-record';
 import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
-import { headerNames } from './own-headers';
+import { seal, unseal } from '../secrets/secret-box';
 import { storedFilter } from './rules/data-filter';
-import { disabledBecause } from './rules/disabled-because';
-import type { Spell } from './rules/health';
-import { chosenEvents } from './rules/chosen-events';
+import type { Spell } from './rules/failing';
 import type { WebhookRow } from './tables';
+
+/** Each value sealed by itself, so that the names can be read without the key; by their names. */
+type Sealed = Readonly<Record<string, string>>;
+
+const sealedHeaders = ({ headers }: Pick<WebhookRow, 'headers'>): Sealed => {
+  if (!headers) return {};
+  try {
+    const stored: unknown = JSON.parse(headers);
+    return isRecord(stored) ? (stored as Sealed) : {};
+  } catch {
+    // Nobody but somebody else's statement writes what is no JSON.
+    return {};
+  }
+};
+
+/** The names of a webhook's own headers, which anybody may see who sees the webhook. */
+export const headerNames = (row: Pick<WebhookRow, 'headers'>): string[] =>
+  Object.keys(sealedHeaders(row));
+
+/** The values, null where one can no longer be decrypted. */
+export const openHeaders = (
+  strapi: Core.Strapi,
+  row: Pick<WebhookRow, 'headers'>,
+  open: typeof unseal = unseal
+): Record<string, string | null> =>
+  Object.fromEntries(
+    Object.entries(sealedHeaders(row)).map(([name, sealed]) => [name, open(strapi, sealed)])
+  );
+
+/**
+ * What is stored of headers that were given; null for none. A value `***` stays as it is sealed, which
+ * takes no key.
+ * @throws ApplicationError (400) where the site has no key to seal with
+ */
+export const sealHeaders = (
+  strapi: Core.Strapi,
+  given: Readonly<Record<string, string>> | null,
+  before: Pick<WebhookRow, 'headers'> = { headers: null }
+): Sealed | null => {
+  const kept = new Map(
+    Object.entries(sealedHeaders(before)).map(([name, sealed]) => [name.toLowerCase(), sealed])
+  );
+  const entries = Object.entries(given ?? {}).flatMap(([name, value]) => {
+    const text = value.trim();
+    const sealed = text === KEPT_VALUE ? kept.get(name.toLowerCase()) : seal(strapi, text);
+    return sealed === undefined ? [] : [[name, sealed] as const];
+  });
+  return entries.length === 0 ? null : Object.fromEntries(entries);
+};
+
+/** How the reason begins where a filter may not be used; what is wrong with it follows. */
+export const UNFIT_FILTER = 'Its filter may not be used:';
+
+/** How the reason begins where a webhook or a connection came from another site. */
+export const FROM_ELSEWHERE = 'It came from another site';
+
+/** The sentences that are stored as reasons, those of earlier versions too. */
+const SENTENCES: readonly (readonly [RegExp, (number: number) => DisabledBecause])[] = [
+  [
+    /after (\d+) failed deliver/,
+    (deliveries) => ({ code: 'failed_deliveries', values: { deliveries } }),
+  ],
+  [
+    /no attempt succeeded for ([\d.]+) hour/,
+    (hours) => ({ code: 'failing_hours', values: { hours } }),
+  ],
+  [/answered 410/, () => ({ code: 'gone', values: {} })],
+  [new RegExp(`^${UNFIT_FILTER}`), () => ({ code: 'filter', values: {} })],
+  [new RegExp(`^${FROM_ELSEWHERE}`), () => ({ code: 'other_site', values: {} })],
+];
+
+/**
+ * The stored reason for which a webhook or a connection was switched off, as a code with its numbers;
+ * null for none, and for a sentence that no version of the plugin wrote.
+ * docs/contract-webhooks.md#switching-off
+ */
+export const disabledBecause = (reason: string | null): DisabledBecause | null => {
+  if (reason === null) return null;
+  for (const [sentence, because] of SENTENCES) {
+    const found = sentence.exec(reason);
+    if (found) return because(Number(found[1]));
+  }
+  return null;
+};
+
+/**
+ * The events that a webhook's row says it chose. Somebody else may have written there what is no list
+ * of names: that chooses nothing, and must cost no boot and no write.
+ */
+export const chosenEvents = (text: string | null): string[] => {
+  try {
+    const chosen: unknown = JSON.parse(text ?? '[]');
+    return Array.isArray(chosen) ? chosen.filter((event) => typeof event === 'string') : [];
+  } catch {
+    return [];
+  }
+};
 
 type Rotated = Pick<WebhookRow, 'previous_secret' | 'previous_secret_until' | 'answered_rotation'>;
 

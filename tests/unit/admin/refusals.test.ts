@@ -2,7 +2,7 @@ import { createIntl } from 'react-intl';
 import { learnEnglish } from '../../../admin/src/utils/english';
 import { describeError } from '../../../admin/src/utils/refusals';
 import type { TextKey } from '../../../admin/src/utils/text';
-import { CAUSES } from '../../../server/src/webhooks/rules/cause-text';
+import { CAUSES } from '../../../server/src/webhooks/managing/assistant-tools';
 import { REFUSAL_CODES } from '../../../shared/contracts/refusals';
 import { readTexts as read } from '../../support/translations';
 

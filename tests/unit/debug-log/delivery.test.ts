@@ -2,10 +2,13 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getScheduler } from '../../../server/src/scheduling';
-import { announceDeliveries, DELIVERIES } from '../../../server/src/webhooks/delivering/announce';
+import {
+  announceDeliveries,
+  DELIVERIES,
+  getDeliveryStore,
+} from '../../../server/src/webhooks/deliveries/store';
 import { createDeliveryHandler } from '../../../server/src/webhooks/sending/deliver';
 import type { HeldBack } from '../../../server/src/webhooks/sending/modules-off';
-import { getDeliveryStore } from '../../../server/src/webhooks/deliveries/store';
 import { getPublisher } from '../../../server/src/webhooks/publish';
 import { generateSecret } from '../../../server/src/webhooks/rules/signature';
 import { createSender, type Sender } from '../../../server/src/webhooks/sending/send';

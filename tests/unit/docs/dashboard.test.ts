@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { recordMetrics } from '../../../server/src/pos/processing/metrics';
-import { webhookMetrics } from '../../../server/src/webhooks/health/metrics';
+import { webhookMetrics } from '../../../server/src/webhooks/figures/health';
 import { ROOT } from '../../support/paths';
 import { readDocument } from './support/markdown';
 

@@ -3,7 +3,7 @@ import { declareEntries, declareMedia } from '../../../server/src/entries/catalo
 import { ENTRY_EVENTS, MEDIA_EVENTS } from '../../../server/src/entries/rules';
 import { createDescriber, type ModelShape } from '../../../server/src/entries/types/describe';
 import { populateOf } from '../../../server/src/entries/types/populate';
-import { thinEvent } from '../../../server/src/webhooks/rules/thin';
+import { thinEvent } from '../../../server/src/webhooks/publish';
 
 const MODELS: Record<string, ModelShape> = {
   'api::article.article': {

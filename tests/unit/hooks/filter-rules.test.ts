@@ -6,7 +6,7 @@ import {
 } from '../../../server/src/hooks/filter-rules';
 import { createFilter } from '../../../server/src/hooks/isolated-hook';
 import type { PayloadFilterValue, RequestFilterValue } from '../../../server/src/hooks/types';
-import { eventData } from '../../../server/src/webhooks/rules/event-data';
+import { eventData } from '../../../server/src/webhooks/publish';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- handlers that return what they must not */
 

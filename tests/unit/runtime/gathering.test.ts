@@ -1,4 +1,4 @@
-import { createGathering } from '../../../server/src/runtime/gathering';
+import { createGathering } from '../../../server/src/webhooks/sending/deliver';
 
 describe('gathering', () => {
   it('works together on what comes in one turn, and on what comes while others are worked on', async () => {

@@ -1,5 +1,5 @@
 import { FAILURE_CAUSES } from '../../../server/src/net/attempt-outcome';
-import { causeText } from '../../../server/src/webhooks/rules/cause-text';
+import { causeText } from '../../../server/src/webhooks/managing/assistant-tools';
 
 describe('what a cause says in words', () => {
   it.each([

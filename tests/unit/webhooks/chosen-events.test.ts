@@ -1,4 +1,4 @@
-import { chosenEvents } from '../../../server/src/webhooks/rules/chosen-events';
+import { chosenEvents } from '../../../server/src/webhooks/webhook';
 
 describe('the events that a webhook chose', () => {
   it('are the names of its list', () => {

@@ -6,7 +6,7 @@ import {
   refusalOf,
   storedFilter,
 } from '../../../server/src/webhooks/rules/data-filter';
-import { finder } from '../../../server/src/webhooks/rules/filter-keywords';
+import { finder } from '../../../server/src/webhooks/rules/filter-schema';
 import { costlyData, hostile, largestTaken } from './support/hostile-filters';
 
 const requires = (properties: Record<string, unknown>) => ({

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { continueRun } from '../../../server/src/webhooks/rules/failure-run';
+import { continueRun } from '../../../server/src/webhooks/rules/failing';
 
 const failed = (times: number) => Array<'failed'>(times).fill('failed');
 

@@ -1,5 +1,8 @@
-import { createFilterCache } from '../../../server/src/webhooks/rules/filter-cache';
-import { matches, storedFilter } from '../../../server/src/webhooks/rules/data-filter';
+import {
+  createFilterCache,
+  matches,
+  storedFilter,
+} from '../../../server/src/webhooks/rules/data-filter';
 
 describe('the cache of filters', () => {
   it('makes each once, as long as it keeps it', () => {

@@ -1,4 +1,4 @@
-import { continueSpell, healthState, type Spell } from '../../../server/src/webhooks/rules/health';
+import { continueSpell, healthState, type Spell } from '../../../server/src/webhooks/rules/failing';
 
 const FRESH: Spell = { attempted: false, unwellSince: null };
 const failed = (at: number) => ({ ok: false, at });

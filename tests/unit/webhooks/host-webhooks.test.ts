@@ -1,4 +1,4 @@
-import { mapEvents, mapHeaders } from '../../../server/src/webhooks/rules/host-webhooks';
+import { mapEvents, mapHeaders } from '../../../server/src/webhooks/managing/host-webhooks';
 
 const ENTRIES = ['created', 'updated', 'deleted', 'published', 'unpublished'];
 

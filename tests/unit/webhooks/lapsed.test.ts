@@ -1,4 +1,4 @@
-import { createLapsedSweep } from '../../../server/src/webhooks/delivering/store/lapsed';
+import { createLapsedSweep } from '../../../server/src/webhooks/deliveries/store';
 
 const NOW = 1_000_000;
 

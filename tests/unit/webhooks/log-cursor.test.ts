@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { formatCursor, parseCursor } from '../../../server/src/webhooks/rules/log-cursor';
+import { formatCursor, parseCursor } from '../../../server/src/webhooks/deliveries/log-filter';
 
 const time = fc.integer({ min: 0, max: 8_640_000_000_000_000 });
 const place = fc.record({ at: time, id: fc.integer({ min: 0, max: 2_147_483_647 }) });

@@ -1,4 +1,4 @@
-import { allowance, freeAfter, freeAtMost } from '../../../server/src/webhooks/rules/pace';
+import { allowance, freeAfter, freeAtMost } from '../../../server/src/webhooks/deliveries/limits';
 
 const SECOND = 1_000_000;
 const NOW = 1_000 * SECOND;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { RATE_LIMITS } from '../../../shared/contracts/webhooks';
-import { allowance, freeAfter } from '../../../server/src/webhooks/rules/pace';
+import { allowance, freeAfter } from '../../../server/src/webhooks/deliveries/limits';
 
 const SECOND = 1_000_000;
 const GRAIN = 100_000;

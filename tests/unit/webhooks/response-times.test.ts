@@ -1,10 +1,5 @@
 import fc from 'fast-check';
-import {
-  quantile,
-  SPAN_ENDS,
-  spanOf,
-  SPANS,
-} from '../../../server/src/webhooks/rules/response-times';
+import { quantile, SPAN_ENDS, spanOf, SPANS } from '../../../server/src/webhooks/figures/rollups';
 
 const counted = (times: readonly number[]): number[] => {
   const counts = Array.from({ length: SPANS }, () => 0);

@@ -5,8 +5,8 @@ import {
   currentSubscriptions,
   type PrefetchedSubscriptions,
   prefetchSubscriptions,
-} from '../../webhooks/subscriptions/current-subscriptions';
-import type { Subscriptions } from '../../webhooks/subscriptions';
+  type Subscriptions,
+} from '../../webhooks/subscriptions';
 import type { Before } from '../rules';
 import type { Entry } from '../mapping/mapping';
 import type { WatchedSource } from '../mapping/watched-types';

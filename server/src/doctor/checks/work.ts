@@ -4,7 +4,7 @@ import { getOptions } from '../../config';
 import { getClock } from '../../database/clock';
 import { currentExecutor, table } from '../../database/connection';
 import { POS_EVENTS_TABLE } from '../../pos/tables';
-import { FROM_ELSEWHERE } from '../../webhooks/rules/disabled-because';
+import { FROM_ELSEWHERE } from '../../webhooks/webhook';
 import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../../webhooks/tables';
 import { type Check, ok, warn } from '../types';
 

@@ -19,7 +19,7 @@ import { digestOf } from '../../stock/digest';
 import { locationNamed, noLocation } from '../../stock/locations';
 import { type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
 import { fieldErrors, type FieldProblem } from '../../http/validation';
-import { disabledBecause } from '../../webhooks/rules/disabled-because';
+import { disabledBecause } from '../../webhooks/webhook';
 import { settleArrivedConnections } from '../processing/arrivals';
 import { keyDigest } from '../intake/connection-lookup';
 import { POS_REFUSALS_TABLE } from '../intake/refusals-table';

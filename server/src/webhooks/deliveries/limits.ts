@@ -1,7 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
+import { getClock } from '../../database/clock';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { qualified } from '../../database/dialects/types';
+import type { LeasedRowsOptions } from '../../database/leases';
+import { LINE_ENDS_TABLE, PACES_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 
 /** How a webhook is to be treated; docs/receivers.md#how-much-at-once. */
 export interface Manners {
@@ -15,14 +18,9 @@ export interface Manners {
 
 type MannersRow = Pick<WebhookRow, 'rate_per_second' | 'concurrency' | 'ordering' | 'paused_until'>;
 
-export const MANNERS_COLUMNS = [
-  'rate_per_second',
-  'concurrency',
-  'ordering',
-  'paused_until',
-] as const;
+const MANNERS_COLUMNS = ['rate_per_second', 'concurrency', 'ordering', 'paused_until'] as const;
 
-export const mannersOf = (row: MannersRow): Manners => ({
+const mannersOf = (row: MannersRow): Manners => ({
   ratePerSecond: row.rate_per_second === null ? null : Number(row.rate_per_second),
   concurrency: row.concurrency === null ? null : Number(row.concurrency),
   isOrdered: row.ordering === 'by_record',
@@ -133,4 +131,128 @@ export const createKnownManners = (strapi: Core.Strapi): KnownManners => {
       return new Map(webhooks.map((id) => [id, known.get(id)?.manners ?? NO_MANNERS]));
     },
   };
+};
+
+/**
+ * So much of what a rate allows is claimed at once, in microseconds: a claim for each of 10,000 attempts
+ * a second would be all that the database does. Who is late by no more than that catches up.
+ */
+const GRAIN_US = 100_000;
+
+/** What the clocks of two nodes may differ by, in microseconds. */
+const CLOCKS_DIFFER_US = 1_000_000;
+
+/** What a rate allows now. Times are microseconds. */
+interface Allowance {
+  /** Attempts that may start. */
+  attempts: number;
+  /** From when on they count. */
+  from: number;
+  /** How far they are apart. */
+  interval: number;
+}
+
+const intervalOf = (ratePerSecond: number): number => 1_000_000 / ratePerSecond;
+
+/**
+ * When the next attempt may start by what the last claim left: no later than a rate like this can have left
+ * it. What is, comes from a lower rate, or from a clock that was ahead.
+ * @param freeAt when the next attempt may start; 0: nothing was sent yet
+ */
+export const freeAtMost = (ratePerSecond: number, freeAt: number, now: number): number => {
+  const interval = intervalOf(ratePerSecond);
+  const latest = now + Math.max(interval, GRAIN_US) + CLOCKS_DIFFER_US;
+  return freeAt > latest ? Math.round(now + interval) : freeAt;
+};
+
+/**
+ * What a rate allows at a moment: attempts as far apart as it says, together where they are less than a
+ * tenth of a second apart, and no credit for a time in which nothing was sent.
+ * docs/receivers.md#how-much-at-once.
+ * @param freeAt when the next attempt may start; 0: nothing was sent yet
+ */
+export const allowance = (ratePerSecond: number, freeAt: number, now: number): Allowance => {
+  const interval = intervalOf(ratePerSecond);
+  if (freeAt > now) return { attempts: 0, from: freeAt, interval };
+  const from = now - freeAt > GRAIN_US ? now : freeAt;
+  const attempts = Math.max(1, Math.floor((now + GRAIN_US - from) / interval));
+  return { attempts, from, interval };
+};
+
+/** When the next attempt may start after so many. */
+export const freeAfter = ({ from, interval }: Allowance, attempts: number): number =>
+  Math.round(from + attempts * interval);
+
+interface Seen extends Pick<
+  WebhookRow,
+  'paused_until' | 'rate_per_second' | 'concurrency' | 'ordering'
+> {
+  free_at: number | string | null;
+  /** Not null: a delivery has ended that others wait for. */
+  line_end: number | null;
+}
+
+/** From when on a rate allows more; at once where the next claim sets that right. */
+const freeFrom = (
+  { ratePerSecond }: Manners,
+  freeAt: number | string | null,
+  now: number
+): number => {
+  if (ratePerSecond === null) return 0;
+  const free = Number(freeAt);
+  return freeAtMost(ratePerSecond, free, now * 1000) === free ? Math.ceil(free / 1000) : 0;
+};
+
+/**
+ * What a look for due deliveries reads of their webhooks: a pause and a rate put them off, and the end of
+ * one that others waited for makes them due.
+ */
+export const seenOf = (
+  strapi: Core.Strapi,
+  known: KnownManners
+): NonNullable<LeasedRowsOptions['groups']['seen']> => {
+  const schema = strapi.db.getSchemaName();
+  return {
+    columns: {
+      sql: `g.paused_until, g.rate_per_second, g.concurrency, g.ordering,
+        CASE WHEN g.rate_per_second IS NOT NULL THEN
+          (SELECT p.free_at FROM ?? p WHERE p.webhook_id = g.id) END AS free_at,
+        CASE WHEN g.ordering = 'by_record' THEN
+          (SELECT e.id FROM ?? e WHERE e.webhook_id = g.id ORDER BY e.id LIMIT 1) END AS line_end`,
+      bindings: [
+        qualified({ name: PACES_TABLE, schema }),
+        qualified({ name: LINE_ENDS_TABLE, schema }),
+      ],
+    },
+    dueAt(webhook, columns, firstDueAt) {
+      const seen = columns as unknown as Seen;
+      const manners = mannersOf(seen);
+      known.note(webhook, manners);
+      const now = getClock(strapi).now();
+      const first = seen.line_end === null ? firstDueAt : Math.min(firstDueAt, now);
+      return Math.max(first, manners.pausedUntil, freeFrom(manners, seen.free_at, now));
+    },
+  };
+};
+
+/**
+ * Webhooks whose receivers asked to be left alone (docs/receivers.md#asking-for-a-pause): nothing of them
+ * is due before, on any node. Only ever prolonged: the answers of attempts that were made side by
+ * side may come in any order.
+ * @param until epoch milliseconds, by webhook
+ */
+export const pauseWebhooks = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  until: ReadonlyMap<number, number>
+): Promise<void> => {
+  // Always in the order of ids: two nodes that lock the same webhooks must not wait for each other.
+  for (const [id, time] of [...until].sort(([one], [other]) => one - other)) {
+    await table(strapi, executor, WEBHOOKS_TABLE)
+      .where({ id })
+      .andWhere((shorter) => {
+        shorter.whereNull('paused_until').orWhere('paused_until', '<', time);
+      })
+      .update({ paused_until: time });
+  }
 };

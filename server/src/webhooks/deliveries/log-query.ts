@@ -1,7 +1,6 @@
 import { fieldError } from '../../http/validation';
-import type { DeliveryFilter } from './log-filter';
-import type { Search } from '../delivering/store/log-search';
-import { type LogCursor, parseCursor } from '../rules/log-cursor';
+import { type DeliveryFilter, type LogCursor, parseCursor } from './log-filter';
+import type { Search } from './log';
 import type { CausesQuery } from '../managing/inputs';
 
 const DELIVERY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

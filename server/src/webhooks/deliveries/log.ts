@@ -1,31 +1,262 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
+import type { Core } from '@strapi/strapi';
 import type {
   Attempt,
   CursorPage,
   Delivery,
+  DeliveryState,
+  FailureCause,
+  FailureCauses,
   Page,
   Subject,
+  SubjectType,
 } from '../../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, table } from '../../database/connection';
+import { currentExecutor, type Executor, fromQuery, table } from '../../database/connection';
 import { inRetriedTransaction } from '../../database/retry';
 import { isFromAnotherSite } from '../../database/site-instance';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
+import { nextTurn } from '../../runtime/event-loop';
 import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
 import { stateOf } from '../rules/delivery-state';
-import { formatCursor, type LogCursor, type SearchedLog } from '../rules/log-cursor';
-import type { LogPlace } from '../rules/log-place';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
 import { keptAttempts, readAttempts, removeAttempts } from './attempts';
-import { type Branch, branchesOf, type DeliveryFilter } from './log-filter';
-import { countPlaces, readPlaces } from '../delivering/store/log-pages';
-import { findAll, findMore, type Search } from '../delivering/store/log-search';
+import {
+  type Branch,
+  branchesOf,
+  type DeliveryFilter,
+  formatCursor,
+  isAfter,
+  type LogCursor,
+  type LogPlace,
+  type SearchedLog,
+} from './log-filter';
 import { readBodies, releaseMessages } from './messages';
+
+/** Which rows of the log are read: those after a place, at most so many, without the first ones. */
+interface Stretch {
+  after?: LogPlace | null;
+  limit: number;
+  offset?: number;
+}
+
+const union = (
+  executor: Executor,
+  parts: readonly Knex.QueryBuilder[]
+): Knex.QueryBuilder | undefined => {
+  const [first, ...others] = parts.map((part) => fromQuery(executor, part).select('*'));
+  return first && (others.length > 0 ? first.unionAll(others) : first);
+};
+
+/**
+ * The rows after a place as two parts, each one stretch of an index on every database: those of the
+ * same time, and those of earlier ones.
+ */
+const after = (rows: () => Knex.QueryBuilder, place: LogPlace | null): Knex.QueryBuilder[] =>
+  place
+    ? [
+        rows().where('created_at', place.at).where('id', '<', place.id),
+        rows().where('created_at', '<', place.at),
+      ]
+    : [rows()];
+
+const inOrder = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
+  query.orderBy('created_at', 'desc').orderBy('id', 'desc');
+
+/** A stretch of the log, as a query; undefined where there are no branches. */
+const stretchQuery = (
+  executor: Executor,
+  branches: readonly Branch[],
+  columns: readonly string[],
+  { after: place = null, limit, offset = 0 }: Stretch
+): Knex.QueryBuilder | undefined => {
+  const parts = branches.flatMap(({ orderedBy, rows }) =>
+    after(rows, place).map((part) =>
+      part
+        .select(...columns)
+        .orderBy([...orderedBy, 'created_at', 'id'].map((column) => ({ column, order: 'desc' })))
+        .limit(offset + limit)
+    )
+  );
+  const all = union(executor, parts);
+  if (!all) return undefined;
+  const page = fromQuery(executor, all)
+    .select(...columns)
+    .limit(limit);
+  return inOrder(offset > 0 ? page.offset(offset) : page);
+};
+
+/** The place of a row. */
+const placeOf = ({ id, created_at: at }: Pick<DeliveryRow, 'id' | 'created_at'>): LogPlace => ({
+  id: Number(id),
+  at: Number(at),
+});
+
+/** These columns of a stretch of the log, newest first; `id` and `created_at` have to be among them. */
+const readStretch = async <Column extends keyof DeliveryRow>(
+  executor: Executor,
+  branches: readonly Branch[],
+  columns: readonly Column[],
+  stretch: Stretch
+): Promise<Pick<DeliveryRow, Column>[]> =>
+  (await stretchQuery(executor, branches, columns, stretch)) ?? [];
+
+/** The places of a stretch of the log, newest first. */
+const readPlaces = async (
+  executor: Executor,
+  branches: readonly Branch[],
+  stretch: Stretch
+): Promise<LogPlace[]> =>
+  (await readStretch(executor, branches, ['id', 'created_at'], stretch)).map(placeOf);
+
+/** How many rows there are, counted up to `COUNT_LIMIT + 1`. */
+const countPlaces = async (executor: Executor, branches: readonly Branch[]): Promise<number> => {
+  const most = COUNT_LIMIT + 1;
+  const all = union(
+    executor,
+    branches.map(({ rows, counted = rows }) => counted().select('id').limit(most))
+  );
+  if (!all) return 0;
+  const limited = fromQuery(executor, all).select('id').limit(most);
+  const [row] = (await fromQuery(executor, limited).count({ n: '*' })) as { n: number | string }[];
+  return Number(row?.n ?? 0);
+};
+
+/** Deliveries that are looked at at most, newest first, where no index finds what is looked for. */
+const LOOKED_AT = 50_000;
+/** Read together: few enough that on SQLite the event loop is not held. */
+const AT_ONCE = 1_000;
+
+/** What has to be looked for, because no index finds it in the order of the log. */
+export interface Search {
+  /** In a delivery's id, its subject's label or its cause. */
+  text?: string;
+  subjectType?: SubjectType;
+}
+
+const LOOKED_AT_COLUMNS = [
+  'id',
+  'document_id',
+  'webhook_id',
+  'error',
+  'subject_type',
+  'subject_label',
+  'created_at',
+  'site_instance',
+] as const;
+
+/** What of a delivery is looked at. */
+type LookedAt = Pick<DeliveryRow, (typeof LOOKED_AT_COLUMNS)[number]>;
+
+/** The rows of one branch, read part by part. */
+interface Reader {
+  branch: Branch;
+  rows: LookedAt[];
+  next: number;
+  isRead: boolean;
+}
+
+/** Reads on where a branch has no row at hand. @returns its next row; undefined at its end */
+const headOf = async (
+  executor: Executor,
+  reader: Reader,
+  after: LogPlace | null
+): Promise<LookedAt | undefined> => {
+  if (reader.next < reader.rows.length || reader.isRead) return reader.rows[reader.next];
+  // SQLite's driver answers within the same turn of the event loop.
+  await nextTurn();
+  const last = reader.rows.at(-1);
+  const stretch = { after: last ? placeOf(last) : after, limit: AT_ONCE };
+  reader.rows = await readStretch(executor, [reader.branch], LOOKED_AT_COLUMNS, stretch);
+  reader.next = 0;
+  reader.isRead = reader.rows.length < AT_ONCE;
+  return reader.rows[0];
+};
+
+/**
+ * The newest `LOOKED_AT` of the rows that the branches have, newest first.
+ * @param after begins after this place; null: with the newest
+ */
+async function* newest(
+  executor: Executor,
+  branches: readonly Branch[],
+  after: LogPlace | null = null
+): AsyncGenerator<LookedAt> {
+  const readers = branches.map(
+    (branch) => ({ branch, rows: [], next: 0, isRead: false }) as Reader
+  );
+  for (let looked = 0; looked < LOOKED_AT; looked += 1) {
+    let first: Reader | undefined;
+    let head: LookedAt | undefined;
+    for (const reader of readers) {
+      const row =
+        reader.next < reader.rows.length
+          ? reader.rows[reader.next]
+          : await headOf(executor, reader, after);
+      if (!row || (head && isAfter(placeOf(row), placeOf(head)))) continue;
+      [first, head] = [reader, row];
+    }
+    if (!first || !head) return;
+    first.next += 1;
+    yield head;
+  }
+}
+
+/** Whether a delivery is what is looked for; texts in any case. */
+const matcher = ({ text, subjectType }: Search): ((row: LookedAt) => boolean) => {
+  const wanted = text?.toLowerCase() ?? '';
+  const has = (value: string | null): boolean => value?.toLowerCase().includes(wanted) ?? false;
+  return ({ document_id: id, error, subject_type: type, subject_label: label }) =>
+    (subjectType === undefined || type === subjectType) && [id, label, error].some(has);
+};
+
+interface Found {
+  places: LogPlace[];
+  /** null: there was nothing to look at. */
+  searched: SearchedLog | null;
+}
+
+/** Looks through the newest `LOOKED_AT`. @returns every match, however many there are. */
+const findAll = async (
+  executor: Executor,
+  branches: readonly Branch[],
+  search: Search
+): Promise<Found> => {
+  const matches = matcher(search);
+  const places: LogPlace[] = [];
+  let end: LogPlace | null = null;
+  for await (const row of newest(executor, branches)) {
+    end = placeOf(row);
+    if (matches(row)) places.push(end);
+  }
+  const total = Math.min(places.length, COUNT_LIMIT);
+  const totalCapped = places.length > COUNT_LIMIT;
+  return { places, searched: end && { end, total, totalCapped } };
+};
+
+/**
+ * Goes on with a search after a place, to where it ended.
+ * @param limit of the matches that are wanted
+ */
+const findMore = async (
+  executor: Executor,
+  branches: readonly Branch[],
+  { search, after, end, limit }: { search: Search; after: LogPlace; end: LogPlace; limit: number }
+): Promise<LogPlace[]> => {
+  const matches = matcher(search);
+  const places: LogPlace[] = [];
+  for await (const row of newest(executor, branches, after)) {
+    const place = placeOf(row);
+    if (isAfter(place, end)) break;
+    if (matches(row)) places.push(place);
+    if (places.length >= limit) break;
+  }
+  return places;
+};
 
 /** What the log of deliveries answers, and how it forgets. The queue's half is `delivery-store.ts`. */
 
 /** What has to be known of a delivery before somebody sends it again. */
-export interface LoggedDelivery {
+interface LoggedDelivery {
   event: string;
   /** It belongs to another site, which alone may send it. */
   foreign: boolean;
@@ -137,7 +368,7 @@ export const listDeliveries = async (
 };
 
 /** Where a page of the log begins, and how many deliveries it has at most. */
-export interface LogPageRequest {
+interface LogPageRequest {
   cursor: LogCursor | null;
   limit: number;
 }
@@ -328,3 +559,117 @@ export const removeFinishedDeliveries = async (
     removed: await remove(strapi, ids, (found) => found.whereNull('due_at')),
   };
 };
+
+const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];
+
+/**
+ * Why deliveries are failing or failed: for each webhook and cause how many, the most first. Of the
+ * deliveries that a filter leaves, the newest `LOOKED_AT` are counted.
+ * @param search only what is looked for; null: all
+ */
+export const countCauses = async (
+  strapi: Core.Strapi,
+  { states, ...filter }: DeliveryFilter,
+  search: Search | null
+): Promise<FailureCauses> => {
+  const executor = await currentExecutor(strapi);
+  const branches = await branchesOf(strapi, executor, {
+    ...filter,
+    states: COUNTED.filter((state) => states?.includes(state) ?? true),
+  });
+  const matches = search && matcher(search);
+  const found = new Map<string, FailureCause>();
+  let from: string | null = null;
+  for await (const row of newest(executor, branches)) {
+    const at = isoTime(Number(row.created_at));
+    from = at;
+    if (row.error === null || matches?.(row) === false) continue;
+    const key = `${row.webhook_id} ${row.error}`;
+    const group = found.get(key);
+    if (group) {
+      group.count += 1;
+      // Newest first: each is older than those before it.
+      group.first_at = at;
+      continue;
+    }
+    const webhook = Number(row.webhook_id);
+    found.set(key, { cause: row.error, webhook_id: webhook, count: 1, first_at: at, last_at: at });
+  }
+  const data = [...found.values()].sort(
+    (a, b) => b.count - a.count || b.last_at.localeCompare(a.last_at)
+  );
+  return { data, meta: { searched_from: from } };
+};
+
+const MATCHING_COLUMNS = ['id', 'webhook_id', 'created_at', 'site_instance'] as const;
+
+/** What the log is asked for, up to a row. */
+export interface MatchingRequest {
+  filter: DeliveryFilter;
+  /** null: everything that the filter leaves. */
+  search: Search | null;
+  /** The id of the newest row that is looked at. */
+  boundary: number;
+}
+
+/** A delivery that a filter leaves. */
+interface MatchingDelivery {
+  place: LogPlace;
+  webhook: number;
+}
+
+interface Row {
+  id: number;
+  webhook_id: number;
+  created_at: number | string;
+  site_instance: string | null;
+}
+
+/** The id of the newest delivery; 0: there is none. */
+export const newestDelivery = async (strapi: Core.Strapi): Promise<number> => {
+  const rows = table(strapi, await currentExecutor(strapi), DELIVERIES_TABLE);
+  const [row] = (await rows.max({ id: 'id' })) as { id: number | null }[];
+  return Number(row?.id ?? 0);
+};
+
+/**
+ * All deliveries that a filter leaves, part by part, in no order; where a text is searched, of the newest
+ * `LOOKED_AT`. Those that belong to another site are left out: it alone may send them.
+ */
+export async function* matchingDeliveries(
+  strapi: Core.Strapi,
+  { filter, search, boundary }: MatchingRequest
+): AsyncGenerator<MatchingDelivery[]> {
+  const executor = await currentExecutor(strapi);
+  const branches = await branchesOf(strapi, executor, filter);
+  const ours = (row: Row): boolean => Number(row.id) <= boundary && !isFromAnotherSite(strapi, row);
+  const toMatching = (row: Row): MatchingDelivery => ({
+    place: placeOf(row),
+    webhook: Number(row.webhook_id),
+  });
+  if (search) {
+    const matches = matcher(search);
+    let part: MatchingDelivery[] = [];
+    for await (const row of newest(executor, branches)) {
+      if (!matches(row) || !ours(row)) continue;
+      part.push(toMatching(row));
+      if (part.length < AT_ONCE) continue;
+      yield part;
+      part = [];
+    }
+    yield part;
+    return;
+  }
+  for (const branch of branches) {
+    for (let after: LogPlace | null = null; ;) {
+      // SQLite's driver answers within the same turn of the event loop.
+      await nextTurn();
+      const stretch = { after, limit: AT_ONCE };
+      const rows: Row[] = await readStretch(executor, [branch], MATCHING_COLUMNS, stretch);
+      yield rows.filter(ours).map(toMatching);
+      const last = rows.at(-1);
+      if (!last || rows.length < AT_ONCE) break;
+      after = placeOf(last);
+    }
+  }
+}

@@ -1,13 +1,45 @@
 import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Subject } from '../../../../shared/contracts/webhooks';
-import { type Executor, rawStatement, rowsOf, table } from '../../database/connection';
+import type { Subject, Webhook } from '../../../../shared/contracts/webhooks';
+import {
+  currentExecutor,
+  type Executor,
+  rawStatement,
+  rowsOf,
+  table,
+} from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import { insertRows } from '../../database/insert-rows';
+import type { LeasedRow, LeasedRows } from '../../database/lease-types';
+import { withTransientRetry } from '../../database/retry';
 import { sparseColumn } from '../../database/tables/sparse-index';
-import { ASIDE_UNTIL, HELD_UNTIL } from '../delivering/store/far-times';
-import { DELIVERIES_TABLE, type DeliveryRow, LINE_ENDS_TABLE, WEBHOOKS_TABLE } from '../tables';
+import { nextTurn } from '../../runtime/event-loop';
+import type { CappedClaim, LeaseCap } from '../../scheduling/types';
+import {
+  DELIVERIES_TABLE,
+  type DeliveryRow,
+  LINE_ENDS_TABLE,
+  PACES_TABLE,
+  type WebhookRow,
+  WEBHOOKS_TABLE,
+} from '../tables';
+import {
+  allowance,
+  freeAfter,
+  freeAtMost,
+  type KnownManners,
+  type Manners,
+  readManners,
+} from './limits';
+
+/**
+ * When a delivery is due that is put aside: not in our time (the end of the year 9999). So it costs
+ * the queue nothing, is found by the index the queue has, and `next_attempt_at` stays what it was.
+ */
+export const ASIDE_UNTIL = 253_402_300_799_999;
+/** The same of one that waits for an earlier one of its record. */
+export const HELD_UNTIL = ASIDE_UNTIL - 1000;
 
 /**
  * Deliveries of a webhook that are about one record stand in a line, where the webhook's `ordering` is
@@ -51,7 +83,7 @@ const webhookInLine = (strapi: Core.Strapi): string =>
  * The first of a line that has not ended: of those that hold others, or of all. A sign before `due_at`
  * keeps it from being looked for by an index of due times, in which a long queue is one range.
  */
-export const firstOfLine = (strapi: Core.Strapi, holding: boolean): string =>
+const firstOfLine = (strapi: Core.Strapi, holding: boolean): string =>
   `(SELECT p.id FROM ?? p WHERE p.${webhookInLine(strapi)} = d.webhook_id AND p.line = d.line
     AND +p.due_at < ${ASIDE_UNTIL} ${holding ? 'AND p.released_at IS NULL' : ''} ORDER BY p.id LIMIT 1)`;
 
@@ -82,7 +114,7 @@ const letGo = (strapi: Core.Strapi, executor: Executor, ids: readonly number[], 
  * Lets the first of each line go in which something has ended since the last claim, of some hundreds of
  * ends. @returns whether there are more
  */
-export const followEnds = async (
+const followEnds = async (
   strapi: Core.Strapi,
   trx: Executor,
   webhook: number,
@@ -115,12 +147,12 @@ const qualifiedEnds = (strapi: Core.Strapi): string =>
   qualified({ name: LINE_ENDS_TABLE, schema: strapi.db.getSchemaName() });
 
 /** A delivery that is due, as far as its place in a line goes. */
-export type Queued = Pick<
+type Queued = Pick<
   DeliveryRow,
   'id' | 'due_at' | 'line' | 'subject_type' | 'subject_id' | 'status' | 'is_test'
 >;
 
-export const QUEUED_COLUMNS = [
+const QUEUED_COLUMNS = [
   'id',
   'due_at',
   'line',
@@ -131,7 +163,7 @@ export const QUEUED_COLUMNS = [
 ] as const satisfies readonly (keyof Queued)[];
 
 /** Puts deliveries into their lines: one statement for all but those whose names are too long. */
-export const standInLine = async (
+const standInLine = async (
   strapi: Core.Strapi,
   executor: Executor,
   rows: readonly Pick<Queued, 'id' | 'subject_type' | 'subject_id' | 'status' | 'is_test'>[]
@@ -157,7 +189,7 @@ export const standInLine = async (
  * Of deliveries that are due and that the transaction has locked, those that are first in their lines;
  * the others are held.
  */
-export const holdBehind = async <Q extends Queued>(
+const holdBehind = async <Q extends Queued>(
   strapi: Core.Strapi,
   trx: Executor,
   due: readonly Q[]
@@ -196,7 +228,7 @@ export const holdBehind = async <Q extends Queued>(
  * Takes up to `limit` deliveries of a webhook that has no order any more out of their lines, and lets
  * those go that are held. @returns how many
  */
-export const dissolveLines = async (
+const dissolveLines = async (
   strapi: Core.Strapi,
   trx: Executor,
   { webhook, now, limit }: { webhook: number; now: number; limit: number }
@@ -222,7 +254,7 @@ export const dissolveLines = async (
 };
 
 /** Notes every line of a webhook in which something is held and that is not noted yet, whatever may have ended there. */
-export const noteHeld = async (
+const noteHeld = async (
   strapi: Core.Strapi,
   executor: Executor,
   webhook: number
@@ -240,9 +272,292 @@ export const noteHeld = async (
 };
 
 /** Forgets ends that no claim will follow: those of webhooks without an order. */
-export const forgetEnds = async (strapi: Core.Strapi, executor: Executor): Promise<void> => {
+const forgetEnds = async (strapi: Core.Strapi, executor: Executor): Promise<void> => {
   const ordered = table(strapi, executor, WEBHOOKS_TABLE)
     .select('id')
     .where({ ordering: 'by_record' });
   await table(strapi, executor, LINE_ENDS_TABLE).whereNotIn('webhook_id', ordered).delete();
+};
+
+/** Rows that are looked at in one transaction, and transactions of one claim: many may have to be held. */
+const LOOKED_AT_ONCE = 200;
+const LOOKS_OF_A_CLAIM = 10;
+/** No other look begins after that: what the first ones have leased waits for it. */
+const LOOKING_MS = 100;
+
+interface Pace {
+  id: number;
+  free_at: number | string | null;
+}
+
+/**
+ * Runs work while nobody else claims of that webhook, on whichever node. In a transaction of its own
+ * that sees what others have committed until each statement.
+ */
+const inTurnOf = <T>(
+  strapi: Core.Strapi,
+  webhook: number,
+  work: (trx: Executor, pace: Pace) => Promise<T>
+): Promise<T> =>
+  withTransientRetry(async () => {
+    const executor = (await currentExecutor(strapi)) as Knex;
+    const isSqlite = strapi.db.dialect.client === 'sqlite';
+    const within = async (trx: Executor): Promise<T> => {
+      const own = () => table(strapi, trx, PACES_TABLE).where({ webhook_id: webhook });
+      // SQLite locks nothing but the database, and that with the first write.
+      if (isSqlite) await own().update({ webhook_id: webhook });
+      const locked = () =>
+        (isSqlite ? own() : own().forUpdate()).first() as Promise<Pace | undefined>;
+      let pace = await locked();
+      if (!pace) {
+        await table(strapi, trx, PACES_TABLE)
+          .insert({ webhook_id: webhook, free_at: 0 })
+          .onConflict('webhook_id')
+          .ignore();
+        pace = (await locked()) as Pace;
+      }
+      return work(trx, pace);
+    };
+    return executor.transaction(
+      within,
+      isSqlite ? undefined : { isolationLevel: 'read committed' }
+    );
+  });
+
+interface CarefulClaim extends CappedClaim<LeasedRow> {
+  /** When more may be claimed, epoch milliseconds, where it is not for want of rows; else null. */
+  againAt: number | null;
+}
+
+const NOTHING: CarefulClaim = { leases: [], isFull: false, againAt: null };
+
+interface Wanted {
+  webhook: number;
+  limit: number;
+  /** How many may be leased at once over all nodes; null: as many as there are. */
+  cap: LeaseCap | null;
+}
+
+/**
+ * Claims of webhooks that have a rate or an order, which both hold over all nodes: claims of one
+ * webhook follow one another, and each takes what its rate allows now and only what is first in its
+ * line. Other webhooks are claimed of without it.
+ */
+export const createCarefulClaims = (
+  strapi: Core.Strapi,
+  leased: LeasedRows,
+  known: KnownManners
+) => {
+  const dueRows = (trx: Executor, webhook: number, limit: number): Promise<Queued[]> => {
+    const due = table(strapi, trx, DELIVERIES_TABLE)
+      .select(QUEUED_COLUMNS)
+      .where({ webhook_id: webhook })
+      .where('due_at', '<=', leased.now())
+      .orderBy([{ column: 'due_at' }, { column: 'id' }])
+      .limit(limit);
+    return (strapi.db.dialect.client === 'sqlite'
+      ? due
+      : due.forUpdate().skipLocked()) as unknown as Promise<Queued[]>;
+  };
+
+  /** @returns `isMore` where it has not looked at everything that is due. */
+  const takeSome = async (
+    trx: Executor,
+    webhook: number,
+    room: number,
+    { isOrdered }: Manners
+  ): Promise<{ leases: LeasedRow[]; isMore: boolean }> => {
+    const atOnce = isOrdered ? Math.max(room, LOOKED_AT_ONCE) : room;
+    const due = await dueRows(trx, webhook, atOnce);
+    const free = isOrdered ? await holdBehind(strapi, trx, due) : due;
+    const chosen = free
+      .slice(0, room)
+      .map(({ id, due_at: dueAt }) => ({ id: Number(id), dueAt: Number(dueAt) }));
+    const leases = chosen.length > 0 ? await leased.lease(trx, chosen) : [];
+    return { leases, isMore: due.length === atOnce };
+  };
+
+  const claimSome = ({ webhook, limit, cap }: Wanted): Promise<CarefulClaim> =>
+    inTurnOf(strapi, webhook, async (trx, pace) => {
+      const manners = await readManners(strapi, trx, webhook);
+      known.note(webhook, manners);
+      const { ratePerSecond, concurrency, isOrdered, pausedUntil } = manners;
+      if (pausedUntil > leased.now()) return NOTHING;
+      const atOnce = cap && (concurrency ?? cap.atOnce);
+      const left =
+        atOnce === null
+          ? Number.POSITIVE_INFINITY
+          : atOnce - (await leased.countLeased(trx, webhook, cap?.except ?? []));
+      if (left <= 0) return { ...NOTHING, isFull: true };
+      const at = leased.now();
+      const free = Number(pace.free_at);
+      const freeAt = ratePerSecond === null ? free : freeAtMost(ratePerSecond, free, at * 1000);
+      const allowed = ratePerSecond === null ? null : allowance(ratePerSecond, freeAt, at * 1000);
+      const paced = allowed?.attempts ?? Number.POSITIVE_INFINITY;
+      const setFree = (time: number) =>
+        table(strapi, trx, PACES_TABLE).where({ id: pace.id }).update({ free_at: time });
+      if (freeAt !== free) await setFree(freeAt);
+      if (allowed && paced === 0) return { ...NOTHING, againAt: Math.ceil(allowed.from / 1000) };
+      const isMoreToFollow = isOrdered && (await followEnds(strapi, trx, webhook, at));
+      const room = Math.min(limit, left, paced);
+      const { leases, isMore } = await takeSome(trx, webhook, room, manners);
+      let againAt = isMoreToFollow || (isMore && leases.length < room) ? at : null;
+      if (allowed && leases.length > 0) {
+        const nextAt = freeAfter(allowed, leases.length);
+        await setFree(nextAt);
+        if (leases.length === paced) againAt = Math.ceil(nextAt / 1000);
+      }
+      return { leases, isFull: leases.length === left, againAt };
+    });
+
+  return async (wanted: Wanted): Promise<CarefulClaim> => {
+    const leases: LeasedRow[] = [];
+    const until = performance.now() + LOOKING_MS;
+    for (let look = 1; ; look += 1) {
+      const some = await claimSome({ ...wanted, limit: wanted.limit - leases.length });
+      leases.push(...some.leases);
+      const goesOn =
+        some.againAt !== null && some.againAt <= leased.now() && leases.length < wanted.limit;
+      const isLast = look >= LOOKS_OF_A_CLAIM || performance.now() >= until;
+      if (!goesOn || some.isFull || isLast) return { ...some, leases };
+    }
+  };
+};
+
+const COLUMNS = [
+  'id',
+  'status',
+  'is_test',
+  'error',
+  'created_at',
+  'line',
+  'subject_type',
+  'subject_id',
+] as const;
+
+type PendingRow = Pick<DeliveryRow, (typeof COLUMNS)[number]>;
+
+const AT_ONCE = 500;
+
+type Part = 'failing' | 'untried';
+
+/**
+ * What follows a row in the order of the log's index, as stretches of it: those of the same time, those of
+ * later ones, and those with other causes.
+ */
+const stretchesAfter = (
+  rows: () => Knex.QueryBuilder,
+  part: Part,
+  last: PendingRow | undefined
+): Knex.QueryBuilder[] => {
+  if (part === 'untried') {
+    const untried = () => rows().whereNull('error').orderBy(['created_at', 'id']);
+    if (!last) return [untried()];
+    const { id, created_at: at } = last;
+    return [
+      untried().where('created_at', at).where('id', '>', id),
+      untried().where('created_at', '>', at),
+    ];
+  }
+  const failing = () => rows().orderBy(['error', 'created_at', 'id']);
+  if (!last) return [failing().whereNotNull('error')];
+  const { id, created_at: at, error } = last;
+  const same = () => failing().where('error', error);
+  return [
+    same().where('created_at', at).where('id', '>', id),
+    same().where('created_at', '>', at),
+    failing().where('error', '>', error),
+  ];
+};
+
+/**
+ * What of a webhook is not finished, tests left out, some hundreds of rows at a time: first what has failed,
+ * then what was never tried, the oldest first.
+ */
+async function* pendingPages(strapi: Core.Strapi, webhook: number): AsyncGenerator<PendingRow[]> {
+  const executor = await currentExecutor(strapi);
+  const rows = () =>
+    table(strapi, executor, DELIVERIES_TABLE)
+      .select(...COLUMNS)
+      .where({ webhook_id: webhook, status: 'pending', is_test: false });
+  for (const part of ['failing', 'untried'] as const) {
+    for (let last: PendingRow | undefined; ;) {
+      const page: PendingRow[] = [];
+      for (const stretch of stretchesAfter(rows, part, last)) {
+        if (page.length === AT_ONCE) break;
+        const found: PendingRow[] = await withTransientRetry(async () =>
+          stretch.clone().limit(AT_ONCE - page.length)
+        );
+        page.push(...found);
+      }
+      yield page;
+      if (page.length < AT_ONCE) break;
+      last = page.at(-1);
+      await nextTurn();
+    }
+  }
+}
+
+/** Webhooks with deliveries that are due at that time. */
+export const webhooksDueAt = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  dueAt: number
+): Promise<Pick<WebhookRow, 'id' | 'active' | 'ordering'>[]> => {
+  const due = table(strapi, executor, `${DELIVERIES_TABLE} as d`)
+    .select('d.id')
+    .whereRaw('?? = ??', ['d.webhook_id', 'w.id'])
+    .where('d.due_at', dueAt);
+  return (await table(strapi, executor, `${WEBHOOKS_TABLE} as w`)
+    .whereExists(due)
+    .select('w.id', 'w.active', 'w.ordering')) as Pick<WebhookRow, 'id' | 'active' | 'ordering'>[];
+};
+
+/** Brings what waits into line with the order of its webhook. */
+interface Reordering {
+  /** When it answers, what had been queued before goes by the webhook's new order. */
+  reorder(webhook: Webhook): Promise<void>;
+  /** What a process left that died, and what was ended without a word, of all webhooks. */
+  reorderLeft(): Promise<void>;
+}
+
+export const createReordering = (strapi: Core.Strapi, leased: LeasedRows): Reordering => {
+  const form = async (webhook: number): Promise<void> => {
+    for await (const page of pendingPages(strapi, webhook)) {
+      const outside = page.filter(({ line }) => line === null);
+      await withTransientRetry(async () =>
+        standInLine(strapi, await currentExecutor(strapi), outside)
+      );
+    }
+  };
+
+  const dissolve = async (webhook: number): Promise<void> => {
+    for (;;) {
+      const gone = await inTurnOf(strapi, webhook, async (trx) =>
+        dissolveLines(strapi, trx, { webhook, now: leased.now(), limit: AT_ONCE })
+      );
+      if (gone < AT_ONCE) return;
+      await nextTurn();
+    }
+  };
+
+  return {
+    reorder: ({ id, ordering }) => (ordering === 'by_record' ? form(id) : dissolve(id)),
+
+    async reorderLeft() {
+      const executor = await currentExecutor(strapi);
+      const ordered = (await table(strapi, executor, WEBHOOKS_TABLE)
+        .where({ ordering: 'by_record' })
+        .orderBy('id')
+        .pluck('id')) as number[];
+      for (const id of ordered) await form(Number(id));
+      for (const row of await webhooksDueAt(strapi, executor, HELD_UNTIL)) {
+        const id = Number(row.id);
+        if (row.ordering !== 'by_record') await dissolve(id);
+        // One that is off is looked at again once it is on.
+        else if (row.active) await withTransientRetry(() => noteHeld(strapi, executor, id));
+      }
+      await withTransientRetry(() => forgetEnds(strapi, executor));
+    },
+  };
 };

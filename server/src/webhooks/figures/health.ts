@@ -1,11 +1,15 @@
 import type { Core } from '@strapi/strapi';
-import type { Health } from '../../../../shared/contracts/webhooks';
+import { type Health, HEALTH_STATES } from '../../../../shared/contracts/webhooks';
 import { getClock } from '../../database/clock';
+import { currentExecutor, rawStatement, rowsOf } from '../../database/connection';
+import { qualified } from '../../database/dialects/types';
+import type { Metric, MetricSource, Sample } from '../../observability/metric-sources';
 import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
 import { countPending, type Pending } from '../deliveries/pending';
-import { healthState } from '../rules/health';
+import { healthState } from '../rules/failing';
+import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { spellOf } from '../webhook';
-import type { WebhookRow } from '../tables';
+import { readTotals, SPAN_ENDS } from './rollups';
 
 /** docs/contract-webhooks.md#health */
 export const toHealth = (
@@ -44,4 +48,87 @@ export const readWaiting = async (strapi: Core.Strapi, row: WebhookRow): Promise
     waiting_since: isoTimeOrNull(pending?.waitingSince ?? null),
     oldest_at: isoTimeOrNull(pending?.oldest ?? null),
   };
+};
+
+const ATTEMPTS = 'switchboard_delivery_attempts_total';
+const ENDED = 'switchboard_deliveries_ended_total';
+const ANSWERS = 'switchboard_delivery_answer_seconds';
+const WAITING = 'switchboard_deliveries_waiting';
+const FAILING = 'switchboard_deliveries_failing';
+const OLDEST = 'switchboard_delivery_oldest_waiting_seconds';
+const WEBHOOKS = 'switchboard_webhooks';
+
+const metrics: readonly Metric[] = [
+  { name: ATTEMPTS, type: 'counter', help: 'Attempts of deliveries, without tests' },
+  { name: ENDED, type: 'counter', help: 'Deliveries that were sent, or given up' },
+  { name: ANSWERS, type: 'histogram', help: 'How long receivers took to answer' },
+  {
+    name: WAITING,
+    type: 'gauge',
+    help: 'Deliveries of which no attempt counts yet, at most 10000 a webhook',
+  },
+  {
+    name: FAILING,
+    type: 'gauge',
+    help: 'Deliveries that were tried in vain and will be tried again, at most 10000 a webhook',
+  },
+  {
+    name: OLDEST,
+    type: 'gauge',
+    help: 'Age of the oldest delivery of which no attempt counts yet',
+  },
+  { name: WEBHOOKS, type: 'gauge', help: 'Webhooks by their health' },
+];
+
+const outcomes = (counts: { sent: number; failed: number }): Sample[] =>
+  (['sent', 'failed'] as const).map((outcome) => ({ labels: { outcome }, value: counts[outcome] }));
+
+/** Counts up to each span's end, as Prometheus has them. */
+const buckets = (spans: readonly number[]): Sample[] => {
+  let below = 0;
+  const samples = spans.map((count, at): Sample => {
+    below += count;
+    const end = SPAN_ENDS[at];
+    const le = end === undefined ? '+Inf' : String(end / 1000);
+    return { suffix: '_bucket', labels: { le }, value: below };
+  });
+  return [...samples, { suffix: '_count', value: below }];
+};
+
+/** The same as `rules/health.ts` says of a row. */
+const countByHealth = async (strapi: Core.Strapi, now: number): Promise<Sample[]> => {
+  const answer: unknown = await rawStatement(
+    await currentExecutor(strapi),
+    `SELECT state, COUNT(*) AS number FROM (
+       SELECT CASE WHEN active = ? THEN CASE WHEN paused_until > ? THEN 'paused'
+         WHEN unwell_since IS NOT NULL THEN 'failing' WHEN attempted = ? THEN 'healthy'
+         ELSE 'new' END ELSE 'off' END AS state FROM ??
+     ) judged GROUP BY state`,
+    [true, now, true, qualified({ name: WEBHOOKS_TABLE, schema: strapi.db.getSchemaName() })]
+  );
+  const found = rowsOf<{ state: string; number: number | string }>(answer);
+  const counts = new Map(found.map(({ state, number }) => [state, Number(number)]));
+  return HEALTH_STATES.map((state) => ({ labels: { state }, value: counts.get(state) ?? 0 }));
+};
+
+/** How deliveries go, of all webhooks together. */
+export const webhookMetrics: MetricSource = {
+  metrics,
+  async read(strapi) {
+    const now = getClock(strapi).now();
+    const totals = await readTotals(strapi);
+    const pending = [...(await countPending(strapi, 'all')).values()];
+    const sum = (of: 'waiting' | 'failing'): number =>
+      pending.reduce((total, one) => total + one[of], 0);
+    const since = Math.min(now, ...pending.map(({ waitingSince }) => waitingSince ?? now));
+    return {
+      [ATTEMPTS]: outcomes(totals.attempts),
+      [ENDED]: outcomes(totals.ended),
+      [ANSWERS]: buckets(totals.responseTimes),
+      [WAITING]: [{ value: sum('waiting') }],
+      [FAILING]: [{ value: sum('failing') }],
+      [OLDEST]: [{ value: (now - since) / 1000 }],
+      [WEBHOOKS]: await countByHealth(strapi, now),
+    };
+  },
 };

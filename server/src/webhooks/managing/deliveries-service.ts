@@ -4,24 +4,45 @@ import type {
   CursorPage,
   Delivery,
   FailureCauses,
+  FilterPreview,
+  FilterSample,
+  ManagedWebhook,
   Page,
   TestResult,
 } from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
 import { fieldError } from '../../http/validation';
-import { askAnotherProcess, type Unanswered } from '../delivering/by-hand/ask-another-process';
-import type { ManualAnswer, ManualRequest } from '../delivering/by-hand/request-store';
-import { judgeRetry, retryNow, type RetryRefusal, testNow, webhookRow } from '../sending/by-hand';
-import { announceDeliveries } from '../delivering/announce';
-import { endLostDeliveries } from '../delivering/lost-webhooks';
-import { type Freed, getDeliveryStore, type HandRefusal } from '../deliveries/store';
-import { getSender } from '../lifecycle';
-import { listDeliveries, readDeliveries, showDelivery } from '../deliveries/log';
-import { countCauses } from '../delivering/store/log-causes';
-import { PING } from '../catalogue';
-import type { CausesQuery, DeliveriesQuery, LogQuery } from './inputs';
+import { type Refusal, refusal } from '../../runtime/refusal';
+import { declaredEvents, PING } from '../catalogue';
+import {
+  countCauses,
+  latestBodies,
+  listDeliveries,
+  readDeliveries,
+  showDelivery,
+} from '../deliveries/log';
 import { cursorOf, filterOf } from '../deliveries/log-query';
-import { webhookRules } from './webhook-rules';
+import {
+  announceDeliveries,
+  type Freed,
+  getDeliveryStore,
+  type HandRefusal,
+} from '../deliveries/store';
+import { endLostDeliveries, getSender } from '../lifecycle';
+import { matches } from '../rules/data-filter';
+import {
+  askAnotherProcess,
+  judgeRetry,
+  type ManualAnswer,
+  type ManualRequest,
+  retryNow,
+  type RetryRefusal,
+  testNow,
+  type Unanswered,
+  webhookRow,
+} from '../sending/by-hand';
+import type { CausesQuery, DeliveriesQuery, FilterPreviewQuery, LogQuery } from './inputs';
+import { webhookRules } from './webhooks-service';
 
 /** On a node that does not send, where no other process answered in time. */
 export interface Unsent {
@@ -139,5 +160,79 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
       if (answer.kind !== 'test') throw new Error('The answer to a test was another one.');
       return answer.result;
     },
+  };
+};
+
+/** Deliveries that are looked at. */
+const LATEST = 100;
+/** Samples in the answer. */
+const SHOWN = 10;
+
+type Candidate = Omit<FilterSample, 'matched'>;
+
+/** What the webhook was sent lately; not what was left out of it before it was sent. */
+const sent = async (
+  strapi: Core.Strapi,
+  webhook: number,
+  event: string | undefined
+): Promise<Candidate[]> =>
+  (await latestBodies(strapi, { webhook, event }, LATEST)).map((one) => ({
+    event: one.event,
+    delivery_id: one.deliveryId,
+    data: (JSON.parse(one.body) as { data: unknown }).data,
+  }));
+
+/** The example of the event that was named, or of each that the webhook asked for. */
+const examples = async (
+  strapi: Core.Strapi,
+  chosen: readonly string[],
+  event: string | undefined
+): Promise<Candidate[]> => {
+  const named = event === undefined ? chosen : [event];
+  return Object.entries(await declaredEvents(strapi))
+    .filter(([name]) => name !== PING && (named.includes(name) || named.includes('*')))
+    .filter(([, { example }]) => example !== undefined)
+    .map(([name, { example }]) => ({ event: name, delivery_id: null, data: example }));
+};
+
+/**
+ * What is wrong with an event that a filter is to be tried with; null: it is declared, the webhook
+ * asked for it by name, or was sent it, as one for every event is sent undeclared ones.
+ * @param mayRead whether deliveries are looked at
+ */
+export const judgeTriedEvent = async (
+  strapi: Core.Strapi,
+  { id, events }: Pick<ManagedWebhook, 'id' | 'events'>,
+  event: string,
+  mayRead: boolean
+): Promise<Refusal | null> => {
+  if (Object.hasOwn(await declaredEvents(strapi), event)) return null;
+  if (event !== '*' && events.includes(event)) return null;
+  if (mayRead && (await latestBodies(strapi, { webhook: id, event }, 1)).length > 0) return null;
+  return refusal(`unknown event ${event}`, 'events_unknown', { events: event });
+};
+
+/**
+ * What a filter would have made of a webhook's latest deliveries and of the examples of its events.
+ * Tests are left out. docs/management-api.md#filters.
+ * @param input its filter was judged before
+ * @param mayRead whether deliveries are looked at: even how many match says what is in them
+ */
+export const previewFilter = async (
+  strapi: Core.Strapi,
+  { id, events, payload }: Pick<ManagedWebhook, 'id' | 'events' | 'payload'>,
+  { filter, event }: FilterPreviewQuery,
+  mayRead: boolean
+): Promise<FilterPreview> => {
+  const candidates = [
+    // A filter judges the whole data, of which a thin delivery has only ids.
+    ...(payload === 'thin' || !mayRead ? [] : await sent(strapi, id, event)),
+    ...(await examples(strapi, events, event)),
+  ];
+  const judged = candidates.map((one) => ({ ...one, matched: matches(filter, one.data) }));
+  return {
+    matched: judged.filter(({ matched }) => matched).length,
+    of: judged.length,
+    samples: judged.slice(0, SHOWN),
   };
 };

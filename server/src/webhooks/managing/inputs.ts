@@ -12,7 +12,7 @@ import {
 } from '../../../../shared/contracts/webhooks';
 import { limitQuery, pageQuery } from '../../http/pagination';
 import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
-import { parseCursor } from '../rules/log-cursor';
+import { parseCursor } from '../deliveries/log-filter';
 import { judgeHeaders } from '../rules/own-headers';
 import { EVENT_NAME_MAX } from '../catalogue';
 import { coded } from '../../http/issue-codes';

@@ -5,15 +5,18 @@ import type {
   Recovery,
   RecoveryFilter,
   RecoveryPreview,
+  Webhook,
 } from '../../../../shared/contracts/webhooks';
+import { getClock } from '../../database/clock';
 import { currentExecutor } from '../../database/connection';
 import { inRetriedTransaction } from '../../database/retry';
-import { getClock } from '../../database/clock';
 import type { PageRequest } from '../../http/pagination';
 import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
-import { deliveriesAt } from '../deliveries/log';
-import { matchingDeliveries, newestDelivery } from '../delivering/store/matching';
-import { matchingOf } from '../recovering/deliveries-source';
+import { deliveriesAt, matchingDeliveries, newestDelivery } from '../deliveries/log';
+import { isAfter, type LogPlace } from '../deliveries/log-filter';
+import { matchingEntries, newestEntry, type ReplayRange } from '../journal';
+import { announceRecoveries } from '../recoveries/job';
+import { matchingOf, type ReplayFilter } from '../recoveries/sources';
 import {
   findRecovery,
   insertPreview,
@@ -23,9 +26,8 @@ import {
   recoveries,
   startPreview,
 } from '../recoveries/store';
-import { announceRecoveries } from '../recovering/running';
-import type { RecoveryRow } from '../recovering/tables';
-import { isAfter, type LogPlace } from '../rules/log-place';
+import type { RecoveryRow } from '../tables';
+import type { Replay } from './inputs';
 
 const SAMPLE = 10;
 
@@ -52,7 +54,7 @@ export interface RecoveriesService {
 }
 
 /** A recovery as the management routes show it. */
-export const toRecovery = (row: RecoveryRow): Recovery => ({
+const toRecovery = (row: RecoveryRow): Recovery => ({
   id: Number(row.id),
   state: row.state as Recovery['state'],
   matching: Number(row.matching),
@@ -168,4 +170,42 @@ export const createRecoveriesService = ({ strapi }: { strapi: Core.Strapi }): Re
     cancel: (id) =>
       change(id, (_row, at) => ({ state: 'cancelled', finished_at: at, moved_at: at, due_at: at })),
   };
+};
+
+const rangeOf = ({ from, to, events }: Replay): ReplayRange => ({
+  from: Date.parse(from),
+  to: Date.parse(to),
+  events: events ?? null,
+});
+
+const count = async (
+  strapi: Core.Strapi,
+  webhook: Webhook,
+  range: ReplayRange,
+  boundary: number
+): Promise<number> => {
+  let matching = 0;
+  for await (const part of matchingEntries(strapi, webhook, range, boundary)) {
+    matching += part.length;
+  }
+  return matching;
+};
+
+/**
+ * Sends a webhook what it asks for of the journal and has not had, or says how much that is.
+ * docs/management-api.md#replaying. For a site that has a journal.
+ */
+export const replay = async (
+  strapi: Core.Strapi,
+  webhook: Webhook,
+  input: Replay
+): Promise<Recovery | { matching: number }> => {
+  const range = rangeOf(input);
+  const boundary = await newestEntry(strapi);
+  const matching = await count(strapi, webhook, range, boundary);
+  if (input.dry_run) return { matching };
+  const filter: ReplayFilter = { webhook: webhook.id, ...range };
+  const row = await insertRecovery(strapi, { kind: 'journal', filter, boundary, matching });
+  announceRecoveries(strapi, Number(row.id));
+  return toRecovery(row);
 };

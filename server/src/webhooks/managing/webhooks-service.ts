@@ -6,29 +6,146 @@ import type {
   Page,
   WebhookWithSecret,
 } from '../../../../shared/contracts/webhooks';
+import { getOptions } from '../../config';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { whereContains } from '../../database/contains';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
-import { documentsOf } from '../../database/tables/internal-types';
 import { inRetriedTransaction, withTransientRetry } from '../../database/retry';
-import { nextTurn } from '../../runtime/event-loop';
+import { documentsOf } from '../../database/tables/internal-types';
 import { readPage } from '../../http/pagination';
+import { fieldError, type FieldRules } from '../../http/validation';
+import { getModules, moduleName } from '../../modules';
+import { nextTurn } from '../../runtime/event-loop';
+import { refusal } from '../../runtime/refusal';
 import { seal, unseal } from '../../secrets/secret-box';
-import { settleArrivedWebhooks } from '../sending/arrivals';
-import type { CreateWebhook, WebhooksQuery, RotateSecret, UpdateWebhook } from './inputs';
-import { beginActivation } from '../delivering/activation';
-import { announceDeliveries } from '../delivering/announce';
-import { discardWaiting } from '../delivering/discard';
-import { getDeliveryStore } from '../deliveries/store';
+import { declaredEvents, moduleOff } from '../catalogue';
 import { removeDeliveriesOf } from '../deliveries/log';
-import { generateSecret } from '../rules/signature';
+import { announceDeliveries, getDeliveryStore, leaseTimes } from '../deliveries/store';
 import { readHealthOf, readWaiting } from '../figures/health';
 import { removeRollupsOf } from '../figures/rollups';
-import { openHeaders, sealHeaders } from '../own-headers';
-import { toManaged, toWebhookWithSecret } from '../webhook';
-import { judgeChange } from './webhook-rules';
-import { forgetSubscriptions } from '../subscriptions/current-subscriptions';
+import { getSender } from '../lifecycle';
+import { judgeFilter, storedFilter } from '../rules/data-filter';
+import { judgeKept, keptNames } from '../rules/own-headers';
+import { generateSecret } from '../rules/signature';
+import { settleArrivedWebhooks } from '../sending/arrivals';
+import { beginActivation } from '../sending/record';
+import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { headerNames, openHeaders, sealHeaders, toManaged, toWebhookWithSecret } from '../webhook';
+import type { CreateWebhook, RotateSecret, UpdateWebhook, WebhooksQuery } from './inputs';
+
+const AT_ONCE = 500;
+const LOOK_AGAIN_MS = 100;
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+
+/**
+ * Ends every pending delivery of a webhook that is off, a batch a transaction: failed, with the cause
+ * `discarded`. Attempts that were under way when it was switched off end first, so that what came of
+ * them is in the log.
+ */
+const discardWaiting = async (strapi: Core.Strapi, webhook: number): Promise<void> => {
+  const store = getDeliveryStore(strapi);
+  const { byHandMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
+  const until = performance.now() + byHandMs;
+  for (;;) {
+    const force = performance.now() > until;
+    const { ended, isLeft } = await store.discard(webhook, AT_ONCE, force);
+    if (!isLeft) return;
+    await (ended > 0 ? nextTurn() : pause());
+  }
+};
+
+/**
+ * What the schema cannot say of a webhook's address, events, filter and headers. Names and an address that the webhook
+ * has already stay allowed: the plugin that declared an event may be away, its module off for a
+ * while, and a name may not resolve today.
+ * @param before the webhook that is being changed; none where one is made.
+ */
+export const webhookRules = (
+  strapi: Core.Strapi,
+  before?: Pick<ManagedWebhook, 'url' | 'events' | 'header_names'>
+): Pick<FieldRules<CreateWebhook>, 'url' | 'events' | 'filter' | 'headers'> => ({
+  filter: async (filter) => judgeFilter(filter),
+
+  headers: async (headers) => judgeKept(headers, before?.header_names ?? []),
+
+  /**
+   * A name that does not resolve yet is accepted: the receiver may not be up. Never within a transaction: a
+   * resolver may take seconds to answer, and SQLite has one connection.
+   */
+  async url(url) {
+    if (url === before?.url) return null;
+    const judged = await getSender(strapi).guard.checkUrl(url);
+    const isWrong = judged.verdict === 'invalid' || judged.verdict === 'refused';
+    return isWrong ? refusal(judged.reason, judged.code) : null;
+  },
+
+  async events(names) {
+    const fresh = names.filter((name) => name !== '*' && !before?.events.includes(name));
+    if (fresh.length === 0) return null;
+    const declared = await declaredEvents(strapi);
+    const enabled = await getModules(strapi).enabled();
+    const unknown = fresh.filter((name) => !Object.hasOwn(declared, name));
+    const off = fresh.flatMap((name) => {
+      const module = moduleOff(declared, name, enabled);
+      return module ? [{ name, module }] : [];
+    });
+    const ofModules = off.map(
+      ({ name, module }) => `${name} belongs to the module ${moduleName(module)}`
+    );
+    const wrong = [
+      ...(unknown.length > 0 ? [`unknown event ${unknown.join(', ')}`] : []),
+      ...(off.length > 0 ? [`${ofModules.join(', ')}, which is switched off`] : []),
+    ].join('; ');
+    if (unknown.length > 0) {
+      return refusal(wrong, 'events_unknown', { events: unknown.join(', ') });
+    }
+    if (off.length === 0) return null;
+    return refusal(wrong, 'events_off', { events: off.map(({ name }) => name).join(', ') });
+  },
+});
+
+const HEADERS_MOVED = refusal(
+  'must be given anew with another address, by whoever may not reveal secrets',
+  'headers_moved'
+);
+
+const addressOf = (url: string): string => (URL.canParse(url) ? new URL(url).href : url);
+
+/**
+ * Whether a change would have headers sent to another address whose values it does not give: that is a way
+ * of reading them, and so for who may reveal secrets. Another path of one host may be somebody else's, too.
+ */
+const movesHeaders = (
+  before: Pick<WebhookRow, 'url' | 'headers'>,
+  { url, headers }: Pick<UpdateWebhook, 'url' | 'headers'>
+): boolean => {
+  if (url === undefined || addressOf(url) === addressOf(before.url)) return false;
+  const kept = headers === undefined ? headerNames(before) : keptNames(headers ?? {});
+  return kept.length > 0;
+};
+
+/**
+ * Judges a change by the webhook as it is in the transaction that writes it: what was read before may
+ * have been changed since.
+ * @param mayMoveHeaders whether who asks may reveal secrets
+ * @throws ValidationError (400) where it moves headers that are not given, keeps ones that there are not,
+ * or switches on what has a filter that may not be used
+ */
+const judgeChange = (
+  before: WebhookRow,
+  change: Pick<UpdateWebhook, 'url' | 'headers' | 'active' | 'filter'>,
+  mayMoveHeaders: boolean
+): void => {
+  const unknown = judgeKept(change.headers ?? {}, headerNames(before));
+  if (unknown) throw fieldError('headers', unknown);
+  if (!mayMoveHeaders && movesHeaders(before, change)) throw fieldError('headers', HEADERS_MOVED);
+  if (!change.active || before.active || change.filter !== undefined) return;
+  const filter = storedFilter(before.filter);
+  const unfit = filter && judgeFilter(filter);
+  if (unfit) throw fieldError('filter', unfit);
+};
 
 const DELETE_BATCH = 1000;
 const HOUR_MS = 3_600_000;

@@ -3,28 +3,31 @@ import type { Knex } from 'knex';
 import { getClock } from '../../database/clock';
 import type { TransactionTools } from '../../database/connection';
 import { inRetriedTransaction } from '../../database/retry';
-import { announceDeliveries } from '../delivering/announce';
+import { errorText } from '../../runtime/text';
+import { getScheduler } from '../../scheduling';
+import type { GroupHandler } from '../../scheduling/types';
 import { readAgain, readEnds } from '../deliveries/again';
+import { announceDeliveries } from '../deliveries/store';
 import { firstOutcome, fullOf, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
+import type { RecoveryItemRow, RecoveryKind, RecoveryRow } from '../tables';
+import { createDeliveriesSource, createJournalSource, type RecoverySource } from './sources';
 import {
+  anyWaitingWebhook,
   countItems,
+  dueRecoveries,
+  hasWaitingWebhook,
   itemsIn,
   keepItems,
   lockRecovery,
   queuedAfter,
   recoveries,
+  removeRecoveries,
+  servedAmong,
+  servedWebhooks,
   setItems,
   setQueued,
   takeRecovery,
 } from './store';
-import type { RecoverySource } from '../recovering/source';
-import type { RecoveryItemRow, RecoveryKind, RecoveryRow } from '../recovering/tables';
-import {
-  anyWaitingWebhook,
-  hasWaitingWebhook,
-  servedAmong,
-  servedWebhooks,
-} from '../recovering/waiting-webhooks';
 
 /** For so long other processes leave a recovery alone that one looks at: a dead one delays it by that. */
 const LOOK_MS = 10_000;
@@ -49,7 +52,7 @@ interface Untried {
 }
 
 /** Works on recoveries: each look is one transaction, so a process may die at any moment. */
-export interface RecoveryJob {
+interface RecoveryJob {
   /**
    * Looks at a recovery, unless another process does: finds its items, notes the attempts that what is
    * queued has had, and queues more.
@@ -60,7 +63,7 @@ export interface RecoveryJob {
   stop(): void;
 }
 
-export const createRecoveryJob = (
+const createRecoveryJob = (
   strapi: Core.Strapi,
   sources: Readonly<Record<RecoveryKind, RecoverySource>>
 ): RecoveryJob => {
@@ -297,3 +300,99 @@ export const createRecoveryJob = (
     },
   };
 };
+
+/** The kind of work that recoveries are, as the scheduler and its log lines name it. */
+export const RECOVERIES = 'switchboard recoveries';
+
+const DAY_MS = 86_400_000;
+/** A preview that nobody has started by then. */
+const PREVIEW_DAYS = 1;
+/** At once on a node. */
+const TURNS = 4;
+/** When a recovery is looked at again whose look failed. */
+const FAILED_AGAIN_MS = 5000;
+
+/** Says that a recovery, or any (`null`), may be looked at now. For the moment after a commit; never throws. */
+export const announceRecoveries = (strapi: Core.Strapi, id: number | null): void =>
+  getScheduler(strapi).announce(RECOVERIES, id, getClock(strapi).now());
+
+/**
+ * Works on recoveries from this node. Any number of nodes may: each look is taken by one of them, and
+ * changes all it changes in one transaction.
+ */
+export const createRecoveryHandler = (strapi: Core.Strapi, pollMs: number): GroupHandler => {
+  const job = createRecoveryJob(strapi, {
+    deliveries: createDeliveriesSource(strapi),
+    journal: createJournalSource(strapi),
+  });
+  const underWay = new Set<Promise<unknown>>();
+  /** Looks that were begun here and that nobody waits for, by their recoveries. */
+  const begun = new Map<number, Promise<void>>();
+  /** When recoveries are tried again whose look failed, epoch milliseconds. */
+  const restUntil = new Map<number, number>();
+  const now = () => getClock(strapi).now();
+  let stopping = false;
+
+  const look = async (id: number): Promise<number | null> => {
+    if (stopping) return null;
+    const looking = job.look(id);
+    const settled = looking.catch(() => undefined).finally(() => underWay.delete(settled));
+    underWay.add(settled);
+    return looking;
+  };
+
+  /** Looks at a recovery, and says when it is to be looked at again. */
+  const lookApart = async (id: number): Promise<void> => {
+    let again: number | null = null;
+    try {
+      again = await look(id);
+      restUntil.delete(id);
+    } catch (error) {
+      strapi.log.error(`switchboard: recovery ${id} could not go on: ${errorText(error)}`);
+      again = now() + FAILED_AGAIN_MS;
+      restUntil.set(id, again);
+    } finally {
+      begun.delete(id);
+    }
+    if (again !== null) getScheduler(strapi).announce(RECOVERIES, null, again);
+  };
+
+  return {
+    pollMs,
+    now,
+    async dueTimes() {
+      await getClock(strapi).sync();
+      const due = await dueRecoveries(strapi);
+      for (const [id, at] of due) due.set(id, Math.max(at, restUntil.get(id) ?? 0));
+      return due;
+    },
+    // One that fails, or that has a million deliveries to collect, keeps no other waiting.
+    async work(groups) {
+      for (const id of groups) {
+        while (begun.size >= TURNS) await Promise.race(begun.values());
+        if (!begun.has(id)) begun.set(id, lookApart(id));
+      }
+      return null;
+    },
+    takeTurn: look,
+    turns: { groups: TURNS, nodes: 1 },
+    async stop() {
+      stopping = true;
+      job.stop();
+      await Promise.all(underWay);
+    },
+  };
+};
+
+/** Removes previews that nobody started, and recoveries that ended before the log's days. */
+export const removeOldRecoveries = (
+  strapi: Core.Strapi,
+  logDays: number,
+  pause: () => Promise<void>,
+  now = Date.now()
+): Promise<void> =>
+  removeRecoveries(
+    strapi,
+    { previews: now - PREVIEW_DAYS * DAY_MS, ended: now - logDays * DAY_MS },
+    pause
+  );

@@ -1,19 +1,73 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Webhook } from '../../../../shared/contracts/webhooks';
+import type { Core } from '@strapi/strapi';
+import type { RecoveryFilter, Webhook } from '../../../../shared/contracts/webhooks';
 import { currentExecutor, table } from '../../database/connection';
 import { getModules } from '../../modules';
 import { errorText } from '../../runtime/text';
-import { moduleHolding } from '../sending/modules-off';
-import { getDeliveryStore, type NewDelivery } from '../deliveries/store';
+import { sendAgain } from '../deliveries/again';
+import { matchingDeliveries, type MatchingRequest } from '../deliveries/log';
+import { filterOf } from '../deliveries/log-query';
 import { bodyOf } from '../deliveries/messages';
-import { matchingEntries, type ReplayRange, replayedTo, wasSent } from '../journal/matching';
-import { JOURNAL_TABLE, type JournalRow, REPLAYS_TABLE } from '../journal/tables';
-import { textFor } from '../publishing/payload';
+import { getDeliveryStore, type NewDelivery } from '../deliveries/store';
+import {
+  JOURNAL_TABLE,
+  type JournalRow,
+  matchingEntries,
+  replayedTo,
+  type ReplayRange,
+  REPLAYS_TABLE,
+  wasSent,
+} from '../journal';
+import { textFor } from '../publish';
 import { uuidV7 } from '../rules/uuid-v7';
+import { moduleHolding } from '../sending/modules-off';
+import {
+  DELIVERIES_TABLE,
+  type DeliveryRow,
+  type RecoveryItemRow,
+  type RecoveryRow,
+  type WebhookRow,
+  WEBHOOKS_TABLE,
+} from '../tables';
 import { toWebhook } from '../webhook';
-import { DELIVERIES_TABLE, type DeliveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import type { QueuedItem, RecoverySource } from '../recovering/source';
+
+/** Something that a recovery is to send. */
+export interface FoundItem {
+  /** What the source knows it by: unique within a recovery. */
+  ref: number;
+  webhook: number;
+  /** Its time, epoch milliseconds: the oldest of a webhook are queued first. */
+  at: number;
+  /** The id of its delivery's row; null: the source makes the delivery when it queues it. */
+  delivery: number | null;
+}
+
+/** An item that is in the queue now. */
+export interface QueuedItem {
+  /** The id of its delivery's row. */
+  delivery: number;
+  /** The attempts that it has had by now. */
+  tries: number;
+}
+
+/** Where the work of a recovery comes from. */
+export interface RecoverySource {
+  /**
+   * Finds everything that a recovery is to send, part by part and in any order; again from the start
+   * where a process died meanwhile.
+   * @param keep stores a part: what is stored already is left out. It answers false where there is no
+   * use in going on.
+   */
+  collect(
+    recovery: RecoveryRow,
+    keep: (found: readonly FoundItem[]) => Promise<boolean>
+  ): Promise<void>;
+  /**
+   * Puts items into the queue of deliveries, in the transaction that records it.
+   * @returns those that are in the queue, by `ref`; of the others there is nothing to send any more.
+   */
+  queue(trx: Knex.Transaction, items: readonly RecoveryItemRow[]): Promise<Map<number, QueuedItem>>;
+}
 
 /** What a replay is asked for, as it is stored with its recovery. */
 export interface ReplayFilter extends ReplayRange {
@@ -148,3 +202,47 @@ export const createJournalSource = (strapi: Core.Strapi): RecoverySource => {
     },
   };
 };
+
+const RECOVERABLE = ['failing', 'failed'] as const;
+
+/**
+ * What of the log a recovery's filter asks for: failing and failed deliveries, whatever it says.
+ * @param boundary the id of the newest row that counts
+ */
+export const matchingOf = (
+  { ids, state, ...query }: RecoveryFilter,
+  boundary: number
+): MatchingRequest => {
+  const { filter, search } = filterOf(query);
+  const states = RECOVERABLE.filter((one) => state === undefined || one === state);
+  return { filter: { ...filter, states, ids }, search, boundary };
+};
+
+/** Failing and failed deliveries of the log, to be sent again; docs/contract-webhooks.md#recoveries. */
+export const createDeliveriesSource = (strapi: Core.Strapi): RecoverySource => ({
+  async collect({ filter, boundary }, keep) {
+    const request = matchingOf(JSON.parse(filter) as RecoveryFilter, Number(boundary));
+    for await (const part of matchingDeliveries(strapi, request)) {
+      const found = part.map(({ place: { id, at }, webhook }) => ({
+        ref: id,
+        webhook,
+        at,
+        delivery: id,
+      }));
+      if (!(await keep(found))) return;
+    }
+  },
+
+  async queue(trx, items) {
+    const enabled = await getModules(strapi).enabled();
+    const held = new Map<string, boolean>();
+    const isHeld = async (event: string): Promise<boolean> => {
+      const known = held.get(event) ?? (await moduleHolding(strapi, event, enabled)) !== null;
+      held.set(event, known);
+      return known;
+    };
+    const refs = items.map(({ ref }) => Number(ref));
+    const tries = await sendAgain(strapi, trx, refs, isHeld);
+    return new Map([...tries].map(([id, before]) => [id, { delivery: id, tries: before }]));
+  },
+});

@@ -1,5 +1,30 @@
-import { continueRun } from './failure-run';
+import type { HealthState } from '../../../../shared/contracts/webhooks';
 import { HOUR_MS } from './hours';
+
+interface FailureRun {
+  /** Deliveries in a row that ended failed. */
+  count: number;
+  /** The run reached the threshold at some point of the sequence. */
+  tripped: boolean;
+}
+
+/**
+ * Goes on counting deliveries that ended `failed` in a row; a `sent` one starts over. Deliveries,
+ * not tries: each delivery is handed in once, when it ends. docs/contract-webhooks.md#switching-off.
+ */
+export const continueRun = (
+  count: number,
+  outcomes: readonly ('sent' | 'failed')[],
+  threshold: number
+): FailureRun => {
+  let run = count;
+  let tripped = false;
+  for (const outcome of outcomes) {
+    run = outcome === 'sent' ? 0 : run + 1;
+    if (outcome === 'failed' && run >= threshold) tripped = true;
+  }
+  return { count: run, tripped };
+};
 
 /** What a webhook's row keeps of how its attempts went. */
 export interface Failing {
@@ -74,4 +99,34 @@ export const continueFailing = (
       ? `Switched off because no attempt succeeded for ${hours(limits.failingHours)}.`
       : null,
   };
+};
+
+/** What is kept of how the attempts of a webhook went; tests never count. */
+export interface Spell {
+  /** An attempt was made. */
+  attempted: boolean;
+  /** When the first attempt after the last success failed, epoch milliseconds; null: the last one succeeded. */
+  unwellSince: number | null;
+}
+
+/** Goes on with a spell, in the order of the attempts. Switching a webhook off and on is no attempt. */
+export const continueSpell = (
+  before: Spell,
+  attempts: readonly { ok: boolean; at: number }[]
+): Spell => {
+  let { unwellSince } = before;
+  for (const { ok, at } of attempts) unwellSince = ok ? null : (unwellSince ?? at);
+  return { attempted: before.attempted || attempts.length > 0, unwellSince };
+};
+
+/** docs/contract-webhooks.md#health */
+export const healthState = (
+  active: boolean,
+  { attempted, unwellSince }: Spell,
+  isPaused = false
+): HealthState => {
+  if (!active) return 'off';
+  if (isPaused) return 'paused';
+  if (unwellSince !== null) return 'failing';
+  return attempted ? 'healthy' : 'new';
 };

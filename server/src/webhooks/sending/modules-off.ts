@@ -5,8 +5,7 @@ import { errorText } from '../../runtime/text';
 import { getModules } from '../../modules';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { declarations, moduleOff } from '../catalogue';
-import { announceDeliveries } from '../delivering/announce';
-import { getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
+import { announceDeliveries, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
 
 const RELEASED_AT_ONCE = 500;
 

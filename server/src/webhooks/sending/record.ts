@@ -2,30 +2,126 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
-import { currentExecutor, inTransaction } from '../../database/connection';
+import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { isInfrastructureFault } from '../../database/errors/faults';
 import { withTransientRetry } from '../../database/retry';
 import { statementSize } from '../../database/statement-size';
-import { debugEach } from '../../runtime/debug-log';
-import { errorText } from '../../runtime/text';
-import { createTimeSlice, nextTurn } from '../../runtime/event-loop';
 import { getHook } from '../../hooks';
+import { debugEach } from '../../runtime/debug-log';
+import { createTimeSlice, nextTurn } from '../../runtime/event-loop';
 import { isoTimeOrNull } from '../../runtime/iso-time';
+import { errorText } from '../../runtime/text';
+import { isTurnEvent } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
 import { bytesOfAttempt } from '../deliveries/attempts';
-import { type DeliveryOutcome, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
-import { isTurnEvent } from '../health/operational-events';
+import { pauseWebhooks } from '../deliveries/limits';
+import {
+  announceDeliveries,
+  type DeliveryOutcome,
+  getDeliveryStore,
+  type LeasedDelivery,
+} from '../deliveries/store';
 import { addToRollups, type RolledAttempt } from '../figures/rollups';
-import { pauseUntil } from '../rules/retry-after';
-import { afterAttempt, afterPause, type NextState } from '../rules/transition';
+import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/transition';
+import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { answeredSinceRotation, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';
-import { toWebhook } from '../webhook';
-import { countsFor, lockWebhooks, outdatedOf } from '../delivering/activation';
-import { announceDeliveries } from '../delivering/announce';
-import { pauseWebhooks } from '../delivering/pauses';
-import { isUnnoted, noteAnsweredRotations } from '../delivering/rotations';
 import { announceTurn, countAttempts, publishTurns, type WebhookAttempt } from './switch-off';
-import type { WebhookRow } from '../tables';
+
+/**
+ * Has a webhook begin anew that was switched on or given another address, in the transaction that does
+ * so: its pause ends, and attempts that were made before say nothing of it any more.
+ */
+export const beginActivation = async (strapi: Core.Strapi, id: number): Promise<void> => {
+  const executor = (await currentExecutor(strapi)) as Knex;
+  await table(strapi, executor, WEBHOOKS_TABLE)
+    .where({ id })
+    .update({ paused_until: null, activation: executor.raw('COALESCE(activation, 0) + 1') });
+};
+
+type Known = Pick<WebhookRow, 'url' | 'activation'>;
+
+/**
+ * Whether an attempt counts for a webhook: only where it was made to the address that it has, and since it
+ * was switched on. The address is compared, too, because somebody else may have written it.
+ */
+const countsFor = (webhook: Known, attempted: Known): boolean =>
+  webhook.url === attempted.url &&
+  Number(webhook.activation ?? 0) === Number(attempted.activation ?? 0);
+
+/** Those of some attempts that count no more: their webhooks have another address, or were switched on since. */
+const outdatedOf = async <T extends { webhook: WebhookRow }>(
+  strapi: Core.Strapi,
+  attempts: readonly T[]
+): Promise<ReadonlySet<T>> => {
+  if (attempts.length === 0) return new Set();
+  const ids = [...new Set(attempts.map(({ webhook }) => Number(webhook.id)))];
+  const rows = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+    .select('id', 'url', 'activation')
+    .whereIn('id', ids)) as Pick<WebhookRow, 'id' | 'url' | 'activation'>[];
+  const current = new Map(rows.map((row) => [Number(row.id), row]));
+  return new Set(
+    attempts.filter(({ webhook }) => {
+      const now = current.get(Number(webhook.id));
+      return now !== undefined && !countsFor(now, webhook);
+    })
+  );
+};
+
+/**
+ * Locks the webhooks that attempts change, until the transaction ends: those that are named in any case,
+ * and those whose attempts all succeeded only where that is news. So nobody changes their addresses or
+ * switches them on between the judgement and what is written.
+ * @returns them by their ids, in the order of those: two nodes must not wait for each other
+ */
+const lockWebhooks = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  changed: readonly number[],
+  well: readonly number[]
+): Promise<Map<number, WebhookRow>> => {
+  if (changed.length + well.length === 0) return new Map();
+  const rows = (await table(strapi, trx, WEBHOOKS_TABLE)
+    .whereIn('id', [...new Set([...changed, ...well])])
+    .andWhere((any) => {
+      any
+        .whereIn('id', [...changed])
+        .orWhere('consecutive_failures', '<>', 0)
+        .orWhere('failed_attempts', '>', 0)
+        .orWhereNotNull('unwell_since')
+        .orWhereNotNull('alarmed_at')
+        .orWhereNull('attempted');
+    })
+    .orderBy('id')
+    .forUpdate()) as WebhookRow[];
+  return new Map(rows.map((row) => [Number(row.id), row]));
+};
+
+/** Whether an attempt that was answered 2xx is still to be noted of its webhook, as the attempt read it. */
+const isUnnoted = (row: WebhookRow): boolean => answeredSinceRotation(row) === false;
+
+/**
+ * Notes of webhooks, as their attempts read them, that one was answered 2xx since the rotation whose
+ * overlap is under way; tests count, for they are how somebody tries the new secret. Once a rotation: the
+ * next attempts read that it is noted.
+ */
+const noteAnsweredRotations = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  answered: readonly WebhookRow[]
+): Promise<void> => {
+  const unnoted = answered.filter(isUnnoted);
+  // In the order of ids, as all that locks several webhooks.
+  const rotations = [...new Map(unnoted.map((row) => [Number(row.id), row])).values()].sort(
+    (a, b) => Number(a.id) - Number(b.id)
+  );
+  for (const { id, previous_secret_until: until } of rotations) {
+    await table(strapi, executor, WEBHOOKS_TABLE)
+      // Of a rotation that came meanwhile the attempt says nothing.
+      .where({ id, previous_secret_until: until })
+      .update({ answered_rotation: until });
+  }
+};
 
 /** An attempt that was made under a lease and is to be recorded. */
 export interface MadeAttempt {

@@ -1,27 +1,147 @@
-import { SpanStatusCode } from '@opentelemetry/api';
 import type { Core } from '@strapi/strapi';
+import { SpanStatusCode } from '@opentelemetry/api';
 import type { Attempt, Webhook } from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
-import { debugLog } from '../../runtime/debug-log';
 import { getHook, type RequestArgs } from '../../hooks';
-import { isoTime } from '../../runtime/iso-time';
+import { parseCidrList } from '../../net/address';
 import { type Answer, type AttemptOutcome, classify } from '../../net/attempt-outcome';
-import type { AddressGuard } from '../../net/guard';
 import { openGot } from '../../net/got-transport';
+import { type AddressGuard, createAddressGuard } from '../../net/guard';
 import { createHttpClient, type HttpClient } from '../../net/http-client';
+import { describePrivateAddresses } from '../../net/private-addresses';
 import { openUndici } from '../../net/undici-transport';
-import { unsealOften } from '../../secrets/secret-box';
-import { endedLine, startedLine } from '../debug-lines';
 import { measures } from '../../observability/measures';
 import { inSpan } from '../../observability/spans';
-import { createSiteGuard } from '../delivering/site-guard';
-import { openHeaders } from '../own-headers';
-import { hideEchoes, withOwnHeaders } from '../rules/own-headers';
-import { keepFreeHeaders, redactHeaders, REPLAYED } from '../rules/request-headers';
-import { signatureHeaders } from '../rules/signature';
-import { previousSecret, toWebhook } from '../webhook';
-import type { WebhookRow } from '../tables';
+import { debugLog } from '../../runtime/debug-log';
+import { isoTime } from '../../runtime/iso-time';
+import { whenLoaded } from '../../runtime/when-loaded';
+import { REDACTED, redactText } from '../../secrets/redact';
+import { unsealOften } from '../../secrets/secret-box';
+import { endedLine, startedLine } from '../debug-lines';
 import { getDeliveryStore, type QueuedDelivery } from '../deliveries/store';
+import { hideEchoes, withOwnHeaders } from '../rules/own-headers';
+import { signatureHeaders } from '../rules/signature';
+import type { WebhookRow } from '../tables';
+import { openHeaders, previousSecret, toWebhook } from '../webhook';
+import { addressFacts } from './nodes';
+
+const hookOf = (strapi: Core.Strapi) => getHook(strapi, 'service_crm_webhook_allow_local');
+
+/**
+ * The guard of this site's webhooks: environment, option and hook
+ * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
+ */
+const createSiteGuard = (strapi: Core.Strapi): AddressGuard => {
+  const { open, allowed } = addressFacts(strapi);
+  return createAddressGuard({
+    allowedCidrs: parseCidrList(allowed),
+    isLocalAllowed: async () => (await hookOf(strapi).call(open)) === true,
+  });
+};
+
+/**
+ * One line of the boot log: whether private addresses are open, and why. Once the whole site has
+ * started: what the hook's handlers say counts, and a site's own `bootstrap` may bring one.
+ * @returns a function that gives it up, for a site that is stopped before
+ */
+export const announcePrivateAddresses = (strapi: Core.Strapi): (() => void) =>
+  whenLoaded(strapi, () => {
+    const policy = addressFacts(strapi);
+    const hook = hookOf(strapi);
+    void hook.call(policy.open).then((answer) => {
+      const hookSays = hook.getHandlers().length > 0 ? answer === true : null;
+      strapi.log.info(`switchboard: ${describePrivateAddresses(policy, hookSays)}`);
+    });
+  });
+
+/** So that a receiver can tell what is not of now; docs/contract-webhooks.md#requests-to-receivers. */
+export const REPLAYED = { 'X-Service-Replayed': '1' };
+
+/** Headers that frame the request or sign it: no hook may set them. */
+const RESERVED =
+  /^(x-service-.*|webhook-.*|host|content-length|transfer-encoding|connection|keep-alive|proxy-.*|te|trailer|upgrade|expect|content-encoding)$/i;
+
+/** Headers whose values are credentials, by their name: sent, and shown as `***` in the log. */
+const SECRET =
+  /auth(?!or(?!i[sz]))|cookie|token|secret|passw|pwd|session|jwt|api[-_]?key|access[-_]?key|private[-_]?key|(?:^|[-_])key$/i;
+
+/** Names that sound like it and hold none; the signatures are the log's own matter. */
+const HARMLESS =
+  /^(?:x-service-.*|webhook-.*|idempotency-key|(?:www|proxy)-authenticate|access-control-.*)$/i;
+
+/** A value that is a credential as a whole: `Bearer …`, `Basic …` and the like. */
+const CREDENTIAL = /^\s*(?:bearer|basic|digest|negotiate|token|apikey|aws4-hmac-sha256)\s+\S/i;
+
+/**
+ * The headers a request-args handler may decide about, out of whatever it returned. Always a JSON
+ * content type: the body is signed JSON, whatever a handler says.
+ */
+export const keepFreeHeaders = (headers: unknown): Record<string, string> => {
+  const free: Record<string, string> = {};
+  for (const [name, value] of Object.entries((headers ?? {}) as Record<string, unknown>)) {
+    if (RESERVED.test(name.trim()) || value === undefined || value === null) continue;
+    if (/^content-type$/i.test(name.trim())) continue;
+    free[name] = String(value);
+  }
+  free['Content-Type'] = 'application/json';
+  return free;
+};
+
+/** Names and values are the same from post to post: what was judged need not be judged again. */
+const KEPT = 500;
+const LONGEST_KEPT = 200;
+
+/** @param keeps whether an answer may stay in memory; a credential may not */
+const remembered = <T>(judge: (text: string) => T, keeps: (text: string, answer: T) => boolean) => {
+  const known = new Map<string, T>();
+  return (text: string): T => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const answer = judge(text);
+    if (text.length <= LONGEST_KEPT && keeps(text, answer)) {
+      if (known.size >= KEPT) known.clear();
+      known.set(text, answer);
+    }
+    return answer;
+  };
+};
+
+const judgeName = remembered(
+  (name) => (HARMLESS.test(name) ? 'harmless' : SECRET.test(name) ? 'secret' : 'unknown'),
+  () => true
+);
+
+const judgeValue = remembered(
+  (value) => (CREDENTIAL.test(value) ? REDACTED : redactText(value)),
+  (value, shown) => value === shown
+);
+
+const redactValue = (name: string, value: string): string => {
+  const kind = judgeName(name);
+  if (kind === 'harmless') return value;
+  return kind === 'secret' ? REDACTED : judgeValue(value);
+};
+
+/**
+ * Headers as the log keeps them, of a request or of its answer: credentials are `***`, whether
+ * their name tells or their value does (a scheme such as `Bearer`, a token in a URL).
+ * @param own the names of the webhook's own headers, whose values are not shown at all
+ */
+export const redactHeaders = (
+  headers: Record<string, string>,
+  own: readonly string[] = []
+): Record<string, string> => {
+  const hidden = new Set(own.map((name) => name.toLowerCase()));
+  const shown: Record<string, string> = {};
+  for (const name of Object.keys(headers)) {
+    const isHidden = hidden.size > 0 && hidden.has(name.toLowerCase());
+    const value = isHidden ? REDACTED : redactValue(name, headers[name] ?? '');
+    // The name `__proto__` is a header like any other, and never the object's prototype.
+    if (name === '__proto__') Object.defineProperty(shown, name, { value, enumerable: true });
+    else shown[name] = value;
+  }
+  return shown;
+};
 
 const USER_AGENT = 'Switchboard/1 (+https://www.npmjs.com/package/strapi-plugin-switchboard)';
 

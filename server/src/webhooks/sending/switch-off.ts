@@ -1,23 +1,52 @@
-import { errorText } from '../../runtime/text';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
+import { getOptions } from '../../config';
 import { getClock } from '../../database/clock';
-import { table } from '../../database/connection';
+import { currentExecutor, table } from '../../database/connection';
+import { inRetriedTransaction } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
+import { createTimeSlice } from '../../runtime/event-loop';
+import { isoTime } from '../../runtime/iso-time';
+import { errorText } from '../../runtime/text';
+import type { TurnEvent, WebhookTurn } from '../catalogue';
+import { getPublisher } from '../publish';
+import { refusalOf, storedFilter } from '../rules/data-filter';
 import {
   continueFailing,
+  continueSpell,
   type CountedAttempt,
   type Failing,
+  type Spell,
   type SwitchOffLimits,
 } from '../rules/failing';
-import { continueSpell, type Spell } from '../rules/health';
-import { isoTime } from '../../runtime/iso-time';
-import { mailOwner } from '../health/mail-owner';
-import type { TurnEvent, WebhookTurn } from '../health/operational-events';
-import { getPublisher } from '../publish';
-import { spellOf, toWebhook } from '../webhook';
+import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { spellOf, toWebhook, UNFIT_FILTER } from '../webhook';
+
+interface EmailService {
+  send(message: { to: string; subject: string; text: string }): Promise<void>;
+}
+
+interface OwnersMail {
+  /** What it is about, as the log says it where the mail cannot be sent: `a webhook`. */
+  about: string;
+  subject: string;
+  text: string;
+}
+
+/**
+ * Writes to the address of the option `webhooks.notifyEmail`, where there is one; does not wait for it
+ * and never throws.
+ */
+export const mailOwner = (strapi: Core.Strapi, { about, subject, text }: OwnersMail): void => {
+  const to = getOptions(strapi).webhooks.notifyEmail;
+  if (!to) return;
+  const email = strapi.plugin('email')?.service('email') as EmailService | undefined;
+  email?.send({ to, subject, text }).catch((error: unknown) => {
+    strapi.log.error(`switchboard: the mail about ${about} could not be sent: ${errorText(error)}`);
+  });
+};
 
 /** An attempt that was recorded, in the order of their ends. */
 export interface WebhookAttempt extends CountedAttempt {
@@ -29,7 +58,7 @@ export interface WebhookAttempt extends CountedAttempt {
 }
 
 /** What is to be told of a webhook. */
-export interface TurnedWebhook {
+interface TurnedWebhook {
   turn: WebhookTurn;
   webhook: Webhook;
   reason: string;
@@ -243,4 +272,74 @@ export const announceTurn = (
   const { subject, then } = SAID[turn];
   const text = `${reason}\n\nName: ${webhook.name}\nAddress: ${webhook.url}\n\n${then}`;
   mailOwner(strapi, { about: 'a webhook', subject: subject(webhook.name), text });
+};
+
+/** The column of the reason. */
+const LONGEST_REASON = 255;
+
+/** Why the filter of a row may not be used, as a sentence; null where it may. */
+const reasonFor = ({ filter: text }: Pick<WebhookRow, 'filter'>): string | null => {
+  const filter = storedFilter(text);
+  const wrong = filter && refusalOf(filter);
+  return wrong ? `${UNFIT_FILTER} ${wrong.message}.`.slice(0, LONGEST_REASON) : null;
+};
+
+const switchOff = async (
+  strapi: Core.Strapi,
+  id: number,
+  judged: string | null
+): Promise<TurnedWebhook[]> =>
+  inRetriedTransaction(strapi, async () => {
+    const [row] = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+      .where({ id })
+      .forUpdate()) as WebhookRow[];
+    // Somebody may have changed or switched off what was judged.
+    if (!row?.active || row.filter !== judged) return [];
+    const reason = reasonFor(row);
+    if (reason === null) return [];
+    const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
+    await documentsOf(strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
+    forgetSubscriptions();
+    const turned: TurnedWebhook[] = [
+      { turn: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason },
+    ];
+    await publishTurns(strapi, turned);
+    return turned;
+  });
+
+/**
+ * Switches off active webhooks whose filter may not be used, with the reason: version 0.2 took
+ * filters that this one does not, and a node of 0.2 may save one beside this one. At boot, and when
+ * an event meets such a filter.
+ */
+export const switchOffUnfitFilters = async (strapi: Core.Strapi): Promise<void> => {
+  const rows = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+    .select('id', 'filter')
+    .where({ active: true })
+    .whereNotNull('filter')
+    .orderBy('id')) as Pick<WebhookRow, 'id' | 'filter'>[];
+  const slice = createTimeSlice();
+  for (const row of rows) {
+    if (slice.isOver()) await slice.next();
+    if (reasonFor(row) === null) continue;
+    const turned = await switchOff(strapi, Number(row.id), row.filter);
+    for (const one of turned) announceTurn(strapi, one);
+  }
+};
+
+const looking = new WeakMap<Core.Strapi, Promise<void>>();
+
+/** The same beside other work, one look at a time; what goes wrong is tried again by the next event. */
+export const switchOffUnfitFiltersLater = (strapi: Core.Strapi): Promise<void> => {
+  const running = looking.get(strapi);
+  if (running) return running;
+  const look = switchOffUnfitFilters(strapi)
+    .catch((error: unknown) => {
+      strapi.log.error(
+        `switchboard: webhooks with an unusable filter could not be switched off: ${errorText(error)}`
+      );
+    })
+    .finally(() => looking.delete(strapi));
+  looking.set(strapi, look);
+  return look;
 };

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { copyParamsOf } from '../../../database/host-writes';
 import { listenUntilClosed } from '../../../database/listen-until-closed';
-import { setSilenced } from '../../../webhooks/publishing/silenced';
+import { setSilenced } from '../../../webhooks/events-service';
 import { getWatchPlan } from '../../mapping/registry';
 import { watchWrites } from './listen-to-writes';
 import { wrapDocuments, wrapWrites } from '../../capture/capture';
