@@ -1,4 +1,4 @@
-import { keyDigest } from '../../server/src/pos/intake/connection-lookup';
+import { keyDigest } from '../../server/src/pos/intake/authentication';
 import { describeEach, oneDatabase } from '../support/databases';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';

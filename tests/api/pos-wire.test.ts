@@ -4,10 +4,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { RECORD_SCHEMAS } from '../../server/src/pos/rules/schemas';
-import { signBody } from '../../server/src/pos/rules/signature';
+import { signBody } from '../../server/src/pos/intake/authentication';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';
-import type { Till } from './pos-till';
 import {
   admin,
   allProcessed,
@@ -19,6 +18,7 @@ import {
   otherSecret,
   saleBody,
   type SendChanges,
+  type Till,
 } from './pos-till';
 
 jest.setTimeout(120_000);

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import vectors from '../../docs/vectors/pos-signatures.json';
-import { verifySignature } from '../../server/src/pos/rules/signature';
+import { verifySignature } from '../../server/src/pos/intake/authentication';
 import type * as Client from '../../till-client/browser.mjs';
 import { FakeService, type Received, refusal } from '../unit/till-client/support';
 import { launchBrowser } from './support/browser';

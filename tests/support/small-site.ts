@@ -8,7 +8,7 @@ import { rowsOf } from '../../server/src/database/connection';
 import { ensureTables, type PlainTable } from '../../server/src/database/tables/plain-tables';
 import { loadSiteInstance } from '../../server/src/database/site-instance';
 import { registerHooks } from '../../server/src/hooks';
-import { purchasesTable } from '../../server/src/pos/customers/purchases-table';
+import { purchasesTable } from '../../server/src/pos/customers';
 import { itemSalesTable, salesTable } from '../../server/src/pos/money/rollups';
 import {
   connectionType,

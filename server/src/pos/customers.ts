@@ -1,25 +1,124 @@
 import type { Core } from '@strapi/strapi';
-import type { SaleCustomer } from '../../../shared/contracts/customers';
+import type { Knex } from 'knex';
+import type {
+  CustomersService,
+  PurchasesService,
+  SaleCustomer,
+} from '../../../shared/contracts/customers';
 import { minorDigits } from '../../../shared/currencies';
 import { getOptions } from '../config';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { readLatest } from '../database/latest';
 import { createFaultLog } from '../database/errors/fault-log';
 import { isInfrastructureFault } from '../database/errors/faults';
+import { readLatest } from '../database/latest';
 import { withTransientRetry } from '../database/retry';
-import { errorText } from '../runtime/text';
+import type { PlainTable } from '../database/tables/plain-tables';
+import { readPage } from '../http/pagination';
 import { nextTurn } from '../runtime/event-loop';
+import { errorText } from '../runtime/text';
+import type { Big } from '../stock/tables';
 import { readCounted } from './money/rollups';
+import { isSale, type ProcessingContext } from './processing/processing-context';
 import { getRecordStore } from './processing/record-store';
 import { readRecord } from './rules/validate';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
-  type PosEventRow,
   POS_EVENTS_TABLE,
+  type PosEventRow,
 } from './tables';
-import { customersOf } from './customers/note-purchases';
-import { PURCHASES_TABLE, type PurchaseRow } from './customers/purchases-table';
+
+export const PURCHASES_TABLE = 'switchboard_pos_purchases';
+
+/**
+ * Live sales that name a customer, and refunds of those that have a contact. `contact_id` is null while
+ * nobody was looked for, and where nobody was found. `applied` is what a contact's lifetime value has of
+ * the sale, less its refunds, in minor units of `currency`; null: it has nothing of it, and what it has is
+ * of another currency. `due_at` says that it is to be looked at
+ * (epoch milliseconds); null: nothing has changed since. `tries` is how often in a row it could not be
+ * attached, and `error` why.
+ */
+export const purchasesTable: PlainTable = {
+  tableName: PURCHASES_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    event_id: { type: 'integer' },
+    sale_id: { type: 'integer' },
+    contact_id: { type: 'string' },
+    currency: { type: 'string', column: { args: [3] } },
+    applied: { type: 'text' },
+    due_at: { type: 'biginteger' },
+    tries: { type: 'integer' },
+    error: { type: 'text' },
+  },
+  indexes: [
+    { name: 'sb_purchase_event', columns: ['event_id'], type: 'unique' },
+    { name: 'sb_purchase_sale', columns: ['sale_id'] },
+    { name: 'sb_purchase_contact', columns: ['contact_id', 'event_id'] },
+    { name: 'sb_purchase_due', columns: ['due_at'] },
+  ],
+};
+
+export interface PurchaseRow {
+  id: number;
+  event_id: number;
+  sale_id: number;
+  contact_id: string | null;
+  currency: string | null;
+  applied: string | null;
+  due_at: Big | null;
+  tries: number | null;
+  error: string | null;
+}
+
+/** A site without the CRM has no such service. */
+const customersOf = (strapi: Core.Strapi): CustomersService | undefined =>
+  strapi.service('plugin::switchboard.customers') as unknown as CustomersService | undefined;
+
+const CHUNK = 200;
+
+const namesCustomer = (work: ProcessingContext): boolean =>
+  isSale(work) &&
+  work.row.mode === 'live' &&
+  work.row.processed_at === null &&
+  work.record.customer !== null &&
+  (work.connection.customers ?? 'match') !== 'ignore';
+
+/**
+ * Notes, in the transaction that processes them, which sales are to be attached to a contact, and
+ * which attached ones come to another sum.
+ * @param repriced  sales whose refunds cost otherwise now
+ * @returns whether anything is to be done
+ */
+export const notePurchases = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  batch: readonly ProcessingContext[],
+  repriced: readonly number[]
+): Promise<boolean> => {
+  if (!customersOf(strapi)) return false;
+  const dueAt = getRecordStore(strapi).now();
+  const rows = batch.filter(namesCustomer).map(({ id }): Omit<PurchaseRow, 'id'> => ({
+    event_id: id,
+    sale_id: id,
+    contact_id: null,
+    currency: null,
+    applied: null,
+    due_at: dueAt,
+    tries: 0,
+    error: null,
+  }));
+  for (let start = 0; start < rows.length; start += CHUNK) {
+    await table(strapi, trx, PURCHASES_TABLE).insert(rows.slice(start, start + CHUNK));
+  }
+  let woken = 0;
+  for (let start = 0; start < repriced.length; start += CHUNK) {
+    woken += await table(strapi, trx, PURCHASES_TABLE)
+      .whereIn('event_id', repriced.slice(start, start + CHUNK))
+      .update({ due_at: dueAt, tries: 0 });
+  }
+  return rows.length > 0 || woken > 0;
+};
 
 const AT_ONCE = 50;
 /** After so long a sale is tried again that could not be attached; the last one again and again. */
@@ -327,3 +426,33 @@ export const customerErrors = async (
 /** The sales whose customer could not be attached. */
 export const unattachedSales = (strapi: Core.Strapi, executor: Executor) =>
   purchases(strapi, executor).select('event_id').whereNotNull('error');
+
+type Row = Pick<PosEventRow, 'kind' | 'external_id' | 'occurred_at' | 'counted'>;
+
+/** The service `pos-purchases`, which the CRM asks where the site has both. */
+export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): PurchasesService => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  return {
+    async list(contact, page) {
+      const executor = await currentExecutor(strapi);
+      const query = (executor as Knex)(`${named(PURCHASES_TABLE)} as p`)
+        .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'p.event_id')
+        .select('e.kind', 'e.external_id', 'e.occurred_at', 'e.counted')
+        .where('p.contact_id', contact)
+        .orderBy([
+          { column: 'e.effective_at', order: 'desc' },
+          { column: 'e.id', order: 'desc' },
+        ]);
+      const { rows, meta } = await readPage<Row>(executor, query, page);
+      const data = rows.map(({ kind: stored, external_id, occurred_at, counted }) => {
+        const kind = stored === 'refund' ? ('refund' as const) : ('sale' as const);
+        const money =
+          counted === null ? null : readCounted(counted, { kind, connection: 0, at: 0 });
+        const { currency = null, amount = 0n } = money ?? {};
+        return { kind, external_id, occurred_at, currency, total: Number(amount) };
+      });
+      return { data, meta };
+    },
+  };
+};

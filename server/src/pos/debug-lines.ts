@@ -1,28 +1,7 @@
 import { isoTime } from '../runtime/iso-time';
 import type { Lease } from '../scheduling/types';
-import type { Acceptance } from './intake/accept';
-import type { Submission } from './intake/submission';
 import { type EventState, stateAfter, WAITING_STATES } from './rules/states';
 import type { ProcessingContext } from './processing/processing-context';
-
-/**
- * What the log says of a till's record at the level `debug`, in the order in which it happens: the
- * `event_id` that the till was answered, states and times, and nothing that the till sent.
- * docs/operations.md#one-record-in-the-log.
- */
-
-export const acceptedLine = ({ connection, record }: Submission, given: Acceptance): string => {
-  switch (given.outcome) {
-    case 'accepted':
-      return `POS event ${given.eventId} accepted: ${record.kind} of connection ${connection.id}`;
-    case 'duplicate':
-      return `POS event ${given.eventId} was sent again by connection ${connection.id}`;
-    case 'invalid':
-      return `${record.kind} of connection ${connection.id} refused: schema_invalid`;
-    case 'stale':
-      return `${record.kind} of connection ${connection.id} refused: stale_count`;
-  }
-};
 
 export const claimedLine = ({ id, leaseUntil }: Lease): string =>
   `POS event ${id} claimed, lease until ${isoTime(leaseUntil)}`;
@@ -51,5 +30,3 @@ export const settledLine = (
 /** @param dueAt when it is tried again; null: its owner has to have it processed */
 export const failedLine = (id: number, tries: number, dueAt: number | null): string =>
   `POS event ${id} failed on try ${tries}, ${dueAt === null ? 'the last' : `due again at ${isoTime(dueAt)}`}`;
-
-export const wokenLine = (id: number): string => `POS event ${id} woken`;

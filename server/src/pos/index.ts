@@ -2,20 +2,19 @@ import { followInternalRows, prepareInternalTypes } from '../database/tables/int
 import type { Feature } from '../feature';
 import { offerMetrics } from '../observability/metric-sources';
 import { onItemsKnown } from '../stock/newly-known';
-import { settleArrivedConnections } from './processing/arrivals';
+import { settleArrivedConnections } from './connections';
 import { createConnectionsService } from './admin/connections-service';
-import { controllers, openGate } from './admin/controllers';
+import { controllers } from './admin/controllers';
+import { openGate } from './intake/requests';
 import { createMappingInboxService } from './mapping/inbox';
 import { createPosEventsService } from './admin/events-service';
 import { declarePosEvents } from './processing/events';
 import { recordMetrics } from './processing/metrics';
-import { createPurchasesService } from './customers/purchases-service';
-import { purchasesTable } from './customers/purchases-table';
+import { createPurchasesService, purchasesTable } from './customers';
 import { startProcessing, stopProcessing } from './processing/process';
 import { getRecordStore } from './processing/record-store';
 import { createRawBodyMiddleware } from './intake/raw-body';
-import { getRefusals } from './intake/refusals';
-import { posRefusalTable } from './intake/refusals-table';
+import { getRefusals, posRefusalTable } from './intake/refusals';
 import { routes } from './admin/routes';
 import {
   CONNECTION,

@@ -4,7 +4,7 @@ import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
 import type { LedgerLine } from '../stock/ledger';
 import type { ItemRow, LocationRow } from '../stock/tables';
 import { readCounted } from './money/rollups';
-import { lineNames } from './rules/record-lines';
+import { lineNames } from './rules/records';
 import type { EventState } from './rules/states';
 import { readRecord } from './rules/validate';
 import type { PosEventRow } from './tables';

@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createIngestion, type Ingestion } from '../../../server/src/pos/intake/ingestion';
-import { type Submission, submissionOf } from '../../../server/src/pos/intake/submission';
+import {
+  createIngestion,
+  type Ingestion,
+  type Submission,
+  submissionOf,
+} from '../../../server/src/pos/intake/accept';
 import { createProcessor } from '../../../server/src/pos/processing/process';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import type { RecordKind } from '../../../server/src/pos/rules/states';

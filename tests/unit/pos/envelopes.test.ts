@@ -6,9 +6,9 @@ import {
   readValidation,
   statusSteps,
 } from '../../../server/src/pos/rules/envelopes';
-import { elementsOf, jsonCheckSteps, membersOf } from '../../../server/src/pos/rules/json-slices';
+import { elementsOf, jsonCheckSteps, membersOf } from '../../../server/src/pos/rules/strict-json';
 import { inOneGo } from '../../../server/src/runtime/steps';
-import { batchSchema } from '../../../server/src/pos/rules/schemas/batch';
+import { batchSchema } from '../../../server/src/pos/rules/schemas';
 
 /** JSON with as much white space as JSON may have. */
 const spaced = (value: unknown): string => {

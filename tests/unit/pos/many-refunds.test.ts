@@ -1,7 +1,6 @@
 import { currentExecutor } from '../../../server/src/database/connection';
-import { acceptBatch } from '../../../server/src/pos/intake/accept';
-import { submissionOf } from '../../../server/src/pos/intake/submission';
-import { applyBatch } from '../../../server/src/pos/processing/apply';
+import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
+import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
 import type { RecordKind } from '../../../server/src/pos/rules/states';
 import { readRecord } from '../../../server/src/pos/rules/validate';

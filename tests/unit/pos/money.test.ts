@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { currentExecutor } from '../../../server/src/database/connection';
-import { acceptBatch } from '../../../server/src/pos/intake/accept';
-import { compareDueClosings } from '../../../server/src/pos/closings/due-closings';
+import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
+import { compareDueClosings } from '../../../server/src/pos/closings';
 import { answerClosing } from '../../../server/src/pos/intake/closing';
-import { submissionOf } from '../../../server/src/pos/intake/submission';
 import { joined } from '../../../server/src/pos/money/rollups';
-import { applyBatch } from '../../../server/src/pos/processing/apply';
+import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
 import type { RecordLine } from '../../../server/src/pos/rules/records';
 import { priceOnTop, priceRefunds } from '../../../server/src/pos/rules/refund-money';

@@ -1,5 +1,5 @@
 import { addressKey } from '../../../server/src/net/client-address';
-import { createBatcher } from '../../../server/src/pos/intake/batcher';
+import { createBatcher } from '../../../server/src/pos/intake/accept';
 import { isInNamespace } from '../../../server/src/pos/intake/raw-body';
 import { withoutTrailingSlashes } from '../../../server/src/http/trailing-slashes';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { isOpenAt, openMinutesBetween } from '../../../server/src/pos/rules/open-hours';
-import { countedFrom, isNewlySilent, silentSince } from '../../../server/src/pos/silence/silence';
+import { countedFrom, isNewlySilent, silentSince } from '../../../server/src/pos/silence';
 import { type OpenHours, WEEKDAYS } from '../../../shared/contracts/pos';
 
 const MINUTE = 60_000;

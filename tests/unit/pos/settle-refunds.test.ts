@@ -1,13 +1,11 @@
 import {
-  settledFlags,
-  stateOfLines,
-  stateOfRefund,
-} from '../../../server/src/pos/rules/event-state';
-import {
   graceIsOver,
-  settleRefunds,
   type GroupRefund,
   type GroupSale,
+  settledFlags,
+  settleRefunds,
+  stateOfLines,
+  stateOfRefund,
 } from '../../../server/src/pos/rules/settle-refunds';
 
 const sale = (id: number, connection: number, quantity = 3): GroupSale => ({

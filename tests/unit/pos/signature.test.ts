@@ -11,7 +11,7 @@ import {
   signBody,
   spendVerification,
   verifySignature,
-} from '../../../server/src/pos/rules/signature';
+} from '../../../server/src/pos/intake/authentication';
 import { isInstalled } from '../../support/programs';
 
 interface Vector {

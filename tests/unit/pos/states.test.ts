@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import {
-  settledFlags,
-  stateOfLines,
-  stateOfRefund,
-} from '../../../server/src/pos/rules/event-state';
-import {
-  settleRefunds,
   type GroupRefund,
   type GroupSale,
   type RefundOutcome,
+  settledFlags,
+  settleRefunds,
+  stateOfLines,
+  stateOfRefund,
 } from '../../../server/src/pos/rules/settle-refunds';
 import { compareClosing } from '../../../server/src/pos/rules/closing-comparison';
 import { type EventState, stateAfter } from '../../../server/src/pos/rules/states';

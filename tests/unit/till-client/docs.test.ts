@@ -7,7 +7,7 @@ import {
   EVENT_STATES,
   SCOPES,
 } from '../../../server/src/pos/rules/states';
-import { verifySignature } from '../../../server/src/pos/rules/signature';
+import { verifySignature } from '../../../server/src/pos/intake/authentication';
 import { isInstalled } from '../../support/programs';
 import { codeBlocks, readDocument } from '../docs/support/markdown';
 import { FakeService, makeFolder } from './support';

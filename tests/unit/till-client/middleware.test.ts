@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { verifySignature } from '../../../server/src/pos/rules/signature';
+import { verifySignature } from '../../../server/src/pos/intake/authentication';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import { FakeService, makeFolder } from './support';
 

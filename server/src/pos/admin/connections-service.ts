@@ -20,9 +20,9 @@ import { locationNamed, noLocation } from '../../stock/locations';
 import { type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
 import { fieldErrors, type FieldProblem } from '../../http/validation';
 import { disabledBecause } from '../../webhooks/webhook';
-import { settleArrivedConnections } from '../processing/arrivals';
-import { keyDigest } from '../intake/connection-lookup';
-import { POS_REFUSALS_TABLE } from '../intake/refusals-table';
+import { settleArrivedConnections } from '../connections';
+import { keyDigest } from '../intake/authentication';
+import { POS_REFUSALS_TABLE } from '../intake/refusals';
 import type { CreateConnection, UpdateConnection } from './inputs';
 import { generateKey, generateSecret } from '../rules/credentials';
 import {
@@ -34,7 +34,7 @@ import {
 } from '../tables';
 import { timeZoneOf } from '../money/sales-figures';
 import { regroup, wakeConnection } from '../processing/waits';
-import { openHoursOf, silentSince } from '../silence/silence';
+import { openHoursOf, silentSince } from '../silence';
 
 /** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
 export interface ConnectionsService {

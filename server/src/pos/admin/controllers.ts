@@ -1,3 +1,4 @@
+import { tills } from '../intake/requests';
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import { forbidStoring } from '../../secrets/no-store';
@@ -5,7 +6,6 @@ import type { ControllerFactory } from '../../http/controller';
 import { idFromPath, parseInput } from '../../http/validation';
 import type { ConnectionsService } from './connections-service';
 import type { PosEventsService } from './events-service';
-import { createChecks, type Checks } from '../intake/requests';
 import {
   connectionsQuery,
   createConnectionInput,
@@ -15,29 +15,20 @@ import {
   salesSummaryQuery,
   updateConnectionInput,
 } from './inputs';
-import { readSales, readTotals, shopDay } from '../money/sales-figures';
-import { salesCsv } from '../rules/sales-csv';
+import { readSales, readTotals, salesCsv, shopDay } from '../money/sales-figures';
 import { nameOfAdminUser } from '../../access/current-admin-user';
 import { mayReadPosEvents } from '../../access/may-reveal';
 import type { PosEventDetail } from '../../../../shared/contracts/pos';
-import type { MappingInboxService } from '../mapping/inbox';
-import { inboxQuery, mappingsQuery, resolveInput, undoInput } from '../mapping/inputs';
+import {
+  inboxQuery,
+  type MappingInboxService,
+  mappingsQuery,
+  resolveInput,
+  undoInput,
+} from '../mapping/inbox';
 import { getRefusals } from '../intake/refusals';
 import { PUBLISHED_SCHEMAS } from '../rules/schemas';
 import { codeOf, refusal } from '../../runtime/refusal';
-
-const gates = new WeakMap<Core.Strapi, Checks>();
-
-/** Made at boot, outside any request, so that its loops inherit no request's transaction. */
-export const openGate = (strapi: Core.Strapi): void => {
-  gates.set(strapi, createChecks(strapi));
-};
-
-const gateOf = (strapi: Core.Strapi): Checks => {
-  const gate = gates.get(strapi);
-  if (!gate) throw new Error('The plugin switchboard is not running.');
-  return gate;
-};
 
 const connectionsOf = (strapi: Core.Strapi): ConnectionsService =>
   strapi.service('plugin::switchboard.pos-connections') as unknown as ConnectionsService;
@@ -50,18 +41,6 @@ const NOT_HELD = refusal(
 
 const connectionId = (ctx: Context): number => idFromPath(ctx.params.id, 'Connection');
 const eventId = (ctx: Context): number => idFromPath(ctx.params.id, 'Event');
-
-const tills: ControllerFactory = ({ strapi }) => ({
-  ping: (ctx) => gateOf(strapi).ping(ctx),
-  sale: (ctx) => gateOf(strapi).receive(ctx, 'sale'),
-  refund: (ctx) => gateOf(strapi).receive(ctx, 'refund'),
-  inventory: (ctx) => gateOf(strapi).receive(ctx, 'inventory'),
-  batch: (ctx) => gateOf(strapi).batch(ctx),
-  validate: (ctx) => gateOf(strapi).validate(ctx),
-  status: (ctx) => gateOf(strapi).status(ctx),
-  catalogue: (ctx) => gateOf(strapi).catalogue(ctx),
-  closing: (ctx) => gateOf(strapi).closing(ctx),
-});
 
 /** The very documents that validate; a copy could come apart from them. */
 const schemas: ControllerFactory = () => {

@@ -1,14 +1,27 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { PosEvent, PosEventDetail } from '../../../../shared/contracts/pos';
+import {
+  type ClosingComparison,
+  type ClosingSummary,
+  HANDLINGS_KEPT,
+  type PosEvent,
+  type PosEventDetail,
+  type RecordAction,
+  type RecordHandling,
+  RECORDS_SEARCHED,
+  type RelatedRecord,
+} from '../../../../shared/contracts/pos';
 import type { PlacedMovement } from '../../../../shared/contracts/stock';
 import type { Page } from '../../../../shared/contracts/webhooks';
+import { minorDigits } from '../../../../shared/currencies';
 import { getOptions } from '../../config';
 import { afterCommit, currentExecutor, type Executor, table } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/retry';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
-import { debugLog } from '../../runtime/debug-log';
+import { inRetriedTransaction } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
+import { debugLog } from '../../runtime/debug-log';
+import { createTimeSlice } from '../../runtime/event-loop';
+import { isoTime } from '../../runtime/iso-time';
 import { summaryOf, toMovement } from '../../stock/serialize';
 import {
   type ItemRow,
@@ -19,24 +32,199 @@ import {
   type MovementRow,
   MOVEMENTS_TABLE,
 } from '../../stock/tables';
-import { externalDigest } from '../intake/submission';
-import { wokenLine } from '../debug-lines';
-import { compareClosingAgain } from '../closings/compare-again';
-import { customerErrors, retryAttaching, unattachedSales, wakeAttaching } from '../customers';
-import { handlingsOf, noteHandling } from './by-hand';
-import type { PosEventsQuery } from './inputs';
-import { closingsOf, relationsOf } from './record-relations';
-import { searchRecords } from './record-search';
+import { compareClosingAgain } from '../closings';
+import {
+  customerErrors,
+  type PurchaseRow,
+  PURCHASES_TABLE,
+  retryAttaching,
+  unattachedSales,
+  wakeAttaching,
+} from '../customers';
+import { externalDigest } from '../intake/accept';
+import { readCounted } from '../money/rollups';
 import { getRecordStore } from '../processing/record-store';
+import { wokenLine } from '../processing/waits';
+import { recordMatcher } from '../rules/record-match';
 import { stateAfter } from '../rules/states';
-import { mayWait, type SimulatedLine, toPosEvent, toSimulated } from '../serialize';
+import { mayWait, moneyOf, type SimulatedLine, toPosEvent, toSimulated } from '../serialize';
 import {
   CONNECTIONS_TABLE,
-  type PosEventRow,
   POS_CLOSINGS_TABLE,
   POS_EVENTS_TABLE,
+  type PosClosingRow,
+  type PosEventRow,
   posEventTable,
 } from '../tables';
+import type { PosEventsQuery } from './inputs';
+
+/** As it is stored; `at` in epoch milliseconds. */
+type StoredHandling = Omit<RecordHandling, 'at'> & { at: number };
+
+type HandledRow = Pick<PosEventRow, 'id' | 'by_hand'>;
+
+const storedOf = ({ by_hand: stored }: HandledRow): StoredHandling[] =>
+  JSON.parse(stored ?? '[]') as StoredHandling[];
+
+/** What was done with a record by hand, oldest first. */
+const handlingsOf = (row: HandledRow): RecordHandling[] =>
+  storedOf(row).map(({ action, made_by, at }) => ({ action, made_by, at: isoTime(at) }));
+
+/**
+ * Writes down who did what with a record, beside what they did.
+ * @param row  locked by the transaction
+ * @param madeBy  who does it, as lists name an admin user
+ */
+const noteHandling = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  row: HandledRow,
+  action: RecordAction,
+  madeBy: string | null
+): Promise<void> => {
+  const handling: StoredHandling = { action, made_by: madeBy, at: Date.now() };
+  const kept = [...storedOf(row), handling].slice(-HANDLINGS_KEPT);
+  await table(strapi, trx, POS_EVENTS_TABLE)
+    .where({ id: row.id })
+    .update({ by_hand: JSON.stringify(kept) });
+};
+
+/** How many refunds of one sale are named. */
+const REFUNDS_NAMED = 50;
+
+type Relative = Pick<PosEventRow, 'id' | 'connection_id' | 'external_id' | 'counted'>;
+
+const related = ({ id, external_id }: Relative): RelatedRecord => ({ id: Number(id), external_id });
+
+const saleOf = ({ counted }: Relative): number | null =>
+  counted === null ? null : readCounted(counted, { kind: 'refund', connection: 0, at: 0 }).sale;
+
+/** Others of its refund group: of its own connection, and those that money says belong to it. */
+const readRelatives = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  row: PosEventRow,
+  kind: 'sale' | 'refund'
+): Promise<RelatedRecord[]> => {
+  if (row.family_digest === null) return [];
+  const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+    .select('id', 'connection_id', 'external_id', 'counted')
+    .where({ family_digest: row.family_digest, kind })
+    .orderBy('id')
+    .limit(REFUNDS_NAMED)) as Relative[];
+  const isOwn = (one: Relative): boolean => Number(one.connection_id) === Number(row.connection_id);
+  const belongs = (one: Relative): boolean =>
+    kind === 'refund' ? saleOf(one) === Number(row.id) : saleOf(row) === Number(one.id);
+  return rows.filter((one) => isOwn(one) || belongs(one)).map(related);
+};
+
+/** The sale of a refund, the refunds of a sale, and the contact of either. */
+const relationsOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  row: PosEventRow
+): Promise<Pick<PosEventDetail, 'contact' | 'sale' | 'refunds'>> => {
+  const purchase = (await table(strapi, executor, PURCHASES_TABLE)
+    .select('contact_id')
+    .where({ event_id: row.id })
+    .first()) as Pick<PurchaseRow, 'contact_id'> | undefined;
+  const [sale] = row.kind === 'refund' ? await readRelatives(strapi, executor, row, 'sale') : [];
+  return {
+    contact: purchase?.contact_id ? { id: purchase.contact_id } : null,
+    sale: sale ?? null,
+    refunds: row.kind === 'sale' ? await readRelatives(strapi, executor, row, 'refund') : [],
+  };
+};
+
+interface StoredClosing {
+  comparison: ClosingComparison;
+  summary: ClosingSummary;
+}
+
+/** How closings compare, by the ids of their events. */
+const closingsOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<Map<number, StoredClosing>> => {
+  if (ids.length === 0) return new Map();
+  const rows = (await table(strapi, executor, POS_CLOSINGS_TABLE).whereIn('event_id', [
+    ...ids,
+  ])) as PosClosingRow[];
+  return new Map(
+    rows.map((row): [number, StoredClosing] => {
+      const comparison = JSON.parse(row.result) as ClosingComparison;
+      const { missing = [], unexpected = [], unexpected_count: all, differences } = comparison;
+      const summary = {
+        from: isoTime(Number(row.from_at)),
+        to: isoTime(Number(row.to_at)),
+        missing: missing.length,
+        unexpected: all ?? unexpected.length,
+        ...(all !== undefined && { unexpected_listed: unexpected.length }),
+        differences,
+      };
+      return [Number(row.event_id), { comparison, summary }];
+    })
+  );
+};
+
+/** No more of bodies than this is looked into, though these be fewer records. */
+const BYTES_SEARCHED = 64 * 1024 * 1024;
+const CHUNK = 50;
+
+type Row = Pick<PosEventRow, 'id' | 'kind' | 'external_id' | 'counted' | 'received_at' | 'body'>;
+
+interface FoundRecords {
+  /** Newest first. */
+  ids: number[];
+  /** When the oldest record was received that was looked at; null: there was none. */
+  searchedFrom: string | null;
+}
+
+/**
+ * Looks for a text in the newest records that filters leave. A whole id is found however old it is.
+ * @param filtered  of the log's table, without columns and order
+ */
+const searchRecords = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  filtered: Knex.QueryBuilder,
+  search: string
+): Promise<FoundRecords> => {
+  const matches = recordMatcher(search, minorDigits);
+  const byId = (await filtered
+    .clone()
+    .where({ external_digest: externalDigest(search) })
+    .select('id')) as { id: number }[];
+  const found = new Set(byId.map(({ id }) => Number(id)));
+  const slice = createTimeSlice();
+  let oldest: Row | undefined;
+  let bytes = 0;
+  for (let seen = 0; seen < RECORDS_SEARCHED && bytes < BYTES_SEARCHED; seen += CHUNK) {
+    const query = filtered.clone().select('id').orderBy('id', 'desc').limit(CHUNK);
+    if (oldest) query.where('id', '<', oldest.id);
+    const ids = ((await query) as { id: number }[]).map(({ id }) => Number(id));
+    const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+      .select('id', 'kind', 'external_id', 'counted', 'received_at', 'body')
+      .whereIn('id', ids)
+      .orderBy('id', 'desc')) as Row[];
+    for (const row of rows) {
+      // A closing's body is nothing but ids of others.
+      const body = row.kind === 'closing' ? null : row.body;
+      bytes += row.body.length;
+      if (matches({ externalId: row.external_id, body, money: moneyOf(row) })) {
+        found.add(Number(row.id));
+      }
+      if (slice.isOver()) await slice.next();
+    }
+    oldest = rows.at(-1) ?? oldest;
+    if (ids.length < CHUNK) break;
+  }
+  return {
+    ids: [...found].sort((a, b) => b - a),
+    searchedFrom: oldest ? isoTime(Number(oldest.received_at)) : null,
+  };
+};
 
 /** All but what nobody looks at in a list: the body, what a test would have moved, who handled it. */
 const LIST_COLUMNS = Object.keys(posEventTable.attributes).filter(

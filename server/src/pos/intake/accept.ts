@@ -1,19 +1,308 @@
 import type { Core } from '@strapi/strapi';
-import { type Executor, inTransaction, table } from '../../database/connection';
+import { type Detached, type Executor, inTransaction, table } from '../../database/connection';
+import { isDuplicate } from '../../database/errors/duplicate';
+import { isInfrastructureFault } from '../../database/errors/faults';
+import type { NewRow } from '../../database/lease-types';
+import { withTransientRetry } from '../../database/retry';
+import { measures } from '../../observability/measures';
+import { inSpan } from '../../observability/spans';
+import { debugEach } from '../../runtime/debug-log';
+import { nextTurn } from '../../runtime/event-loop';
+import { digestOf } from '../../stock/digest';
+import { type ItemName, lookUpItems } from '../../stock/items';
+import { acceptCounts, type AcceptedCount } from '../../stock/ledger';
+import { lockLevels, type Place, placeKey, readLevels } from '../../stock/levels';
 import { defaultLocation } from '../../stock/locations';
+import { judgeCounts } from '../../stock/rules/staleness';
+import type { LevelRow } from '../../stock/tables';
+import { type CountedPlaces, writePlaces } from '../mapping/counted-places';
+import { loadMappings, type Mappings, type NamedLocation } from '../mapping/mappings';
 import { getRecordStore } from '../processing/record-store';
-import type { ConnectionMode, EventState } from '../rules/states';
+import {
+  type ClosingRecord,
+  type CountLine,
+  type InventoryRecord,
+  lineNames,
+  type PosRecord,
+} from '../rules/records';
+import type { ConnectionMode, EventFlag, EventState } from '../rules/states';
 import type { BodyIssue } from '../rules/strict-json';
 import { checkLocationRef } from '../rules/validate';
-import { type PosEventRow, POS_EVENTS_TABLE } from '../tables';
 import {
-  type CountJudge,
-  isCount,
-  openCountJudge,
-  type StaleLine,
-  type Stocktake,
-} from './stale-counts';
-import { type Candidate, locate, newRow, type Passed, type Submission } from './submission';
+  type ConnectionRow,
+  type MappedLocation,
+  mappedLocations,
+  POS_EVENTS_TABLE,
+  type PosEventRow,
+} from '../tables';
+import { readTrialCounts, saveTrialCounts } from './trial-counts';
+
+/** A stocktake; an adjustment is never stale. */
+type CountRecord = InventoryRecord & { mode: 'absolute' };
+
+const isCount = (record: PosRecord): record is CountRecord =>
+  record.kind === 'inventory' && record.mode === 'absolute';
+
+/**
+ * Where and how a stocktake was taken. Without a location of its connection's own map it is where a
+ * mapping of the inbox says; its lines cannot be stale where none does.
+ */
+interface Stocktake {
+  record: CountRecord;
+  connection: number;
+  locationId: number | null;
+  mode: ConnectionMode;
+}
+
+type StaleLine = Pick<CountLine, 'sku' | 'quantity'>;
+
+interface CountVerdict {
+  /** False: every line is stale. */
+  accepted: boolean;
+  stale: StaleLine[];
+  places: CountedPlaces;
+}
+
+interface CountJudge {
+  /** Judges a stocktake of the batch; one that is accepted makes older ones after it stale. */
+  judge(stocktake: Stocktake): CountVerdict;
+  /** Writes down the newest accepted times, which later batches are judged by. */
+  save(): Promise<void>;
+}
+
+/** The times of the newest accepted counts, by `placeKey`. */
+class NewestCounts {
+  readonly changed: Record<ConnectionMode, Map<string, AcceptedCount>> = {
+    live: new Map(),
+    test: new Map(),
+  };
+
+  constructor(private readonly times: Record<ConnectionMode, Map<string, number>>) {}
+
+  /** A test count is judged against live ones too, and makes none of them stale. */
+  at(key: string, mode: ConnectionMode): number | null {
+    const live = this.times.live.get(key) ?? null;
+    if (mode === 'live') return live;
+    const test = this.times.test.get(key) ?? null;
+    return live === null || test === null ? (live ?? test) : Math.max(live, test);
+  }
+
+  accept(place: Place, mode: ConnectionMode, time: number): void {
+    const key = placeKey(place);
+    if ((this.times[mode].get(key) ?? Number.NEGATIVE_INFINITY) >= time) return;
+    this.times[mode].set(key, time);
+    this.changed[mode].set(key, { ...place, at: time });
+  }
+}
+
+const timesOf = (
+  levels: ReadonlyMap<string, LevelRow>,
+  column: 'accepted_count_at' | 'test_count_at'
+): Map<string, number> =>
+  new Map(
+    [...levels].flatMap(([key, row]): [string, number][] => {
+      const time = row[column];
+      return time === null || time === undefined ? [] : [[key, Number(time)]];
+    })
+  );
+
+/** A line of a stocktake; `place` is null where nobody can have counted it yet: no item, no place. */
+type PlacedLine = StaleLine & { place: Place | null };
+
+const unmappedLocation = ({ record, connection, locationId }: Stocktake): NamedLocation[] =>
+  locationId === null && record.locationRef !== null
+    ? [{ connection, ref: record.locationRef }]
+    : [];
+
+const mappedLocation = (stocktake: Stocktake, mappings: Mappings): number | null => {
+  const [named] = unmappedLocation(stocktake);
+  return named ? (mappings.ofLocation(named.connection, named.ref)?.location ?? null) : null;
+};
+
+/**
+ * Locks the levels of what a batch counts, so that its stocktakes can be judged one after the other
+ * (docs/contract-pos.md#order) and no other node accepts a newer one meanwhile. Without stocktakes
+ * it asks the database nothing.
+ * @param lock  false where nothing is going to be accepted: then a stocktake may be judged, not saved
+ */
+const openCountJudge = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  stocktakes: readonly Stocktake[],
+  { lock = true }: { lock?: boolean } = {}
+): Promise<CountJudge> => {
+  const names = stocktakes.flatMap(({ record }) => lineNames(record));
+  const lookup = names.length === 0 ? () => null : await lookUpItems(strapi, trx, names, false);
+  const unknown = names.filter((name) => lookup(name) === null);
+  const mappings = await loadMappings(strapi, trx, unknown, stocktakes.flatMap(unmappedLocation));
+  const itemOf = (name: ItemName) => lookup(name) ?? mappings.ofLine(name)?.item ?? null;
+  const places: Record<ConnectionMode, Place[]> = { live: [], test: [] };
+  const linesOf = new Map<CountRecord, PlacedLine[]>();
+  for (const stocktake of stocktakes) {
+    const { record, mode } = stocktake;
+    const location = stocktake.locationId ?? mappedLocation(stocktake, mappings);
+    const lines = record.counts.map(({ sku, quantity }): PlacedLine => {
+      const item = itemOf({ sku, gtin: null });
+      if (item === null || location === null) return { sku, quantity, place: null };
+      const place = { item, location };
+      places[mode].push(place);
+      return { sku, quantity, place };
+    });
+    linesOf.set(record, lines);
+  }
+  // Test mode makes no levels, and keeps none from others.
+  const levels = await (lock ? lockLevels : readLevels)(strapi, trx, places.live);
+  const tried = await readLevels(strapi, trx, places.test);
+  const trials = await readTrialCounts(strapi, trx, places.test);
+  const live = timesOf(new Map([...tried, ...levels]), 'accepted_count_at');
+  const test = timesOf(tried, 'test_count_at');
+  for (const [key, at] of trials) test.set(key, Math.max(at, test.get(key) ?? at));
+  const newest = new NewestCounts({ live, test });
+
+  return {
+    judge({ record, mode }) {
+      const time = record.effectiveMs;
+      const lines = linesOf.get(record) ?? [];
+      const verdict = judgeCounts(
+        time,
+        lines.map(({ place, ...line }) => ({
+          line,
+          newestAcceptedTime: place === null ? null : newest.at(placeKey(place), mode),
+        }))
+      );
+      const stale = verdict.verdict === 'fresh' ? [] : verdict.stale.map(({ line }) => line);
+      const placed = lines.map(({ place }) => place);
+      if (verdict.verdict === 'stale') return { accepted: false, stale, places: placed };
+      for (const place of placed) if (place !== null) newest.accept(place, mode, time);
+      return { accepted: true, stale, places: placed };
+    },
+
+    async save() {
+      const accepted = [...newest.changed.live].flatMap(([key, { at }]) => {
+        const level = levels.get(key);
+        return level ? [{ levelId: Number(level.id), at }] : [];
+      });
+      await acceptCounts(strapi, trx, accepted);
+      await saveTrialCounts(strapi, trx, [...newest.changed.test.values()]);
+    },
+  };
+};
+
+/** A signed, valid record that asks to be accepted. */
+export interface Submission<R extends PosRecord | ClosingRecord = PosRecord> {
+  connection: ConnectionRow;
+  record: R;
+  /** The body exactly as sent, and a digest of it. */
+  body: string;
+  bodyDigest: string;
+  /** `externalDigest` of its own id. */
+  idDigest: string;
+  /** The same of the sale that it is or names, by which its refund group is found. */
+  saleDigest: string | null;
+  receivedAtMs: number;
+}
+
+export const externalDigest = (externalId: string): string => digestOf(`id:${externalId}`);
+
+const saleDigestOf = (record: PosRecord | ClosingRecord, idDigest: string): string | null => {
+  if (record.kind === 'inventory' || record.kind === 'closing') return null;
+  return record.kind === 'sale' ? idDigest : externalDigest(record.saleExternalId);
+};
+
+/** Digests ids and body here and nowhere later, however often the acceptance has to be tried. */
+export const submissionOf = <R extends PosRecord | ClosingRecord>(
+  connection: ConnectionRow,
+  record: R,
+  bytes: Buffer,
+  receivedAtMs: number
+): Submission<R> => {
+  const body = bytes.toString('utf8');
+  const idDigest = externalDigest(record.externalId);
+  return {
+    connection,
+    record,
+    body,
+    bodyDigest: digestOf(body),
+    idDigest,
+    saleDigest: saleDigestOf(record, idDigest),
+    receivedAtMs,
+  };
+};
+
+/** A submission whose id is new, and where its goods are; frozen at acceptance. */
+interface Candidate {
+  submission: Submission;
+  /** The connection's map, read once. */
+  mapped: readonly MappedLocation[];
+  /** null: it names a location that is not mapped, or (a refund) names none. */
+  locationId: number | null;
+  onlyLocationId: number | null;
+  /** It names a location, and its connection maps none. */
+  refIgnored: boolean;
+}
+
+/** Where a record's goods are, as its connection maps it now. */
+const locate = (submission: Submission, fallback: number): Candidate => {
+  const { locationRef, kind } = submission.record;
+  const mapped = mappedLocations(submission.connection);
+  const only =
+    mapped.length === 0 ? fallback : mapped.length === 1 ? (mapped[0]?.location ?? null) : null;
+  const candidate = { submission, mapped, onlyLocationId: only, refIgnored: false };
+  if (locationRef === null) return { ...candidate, locationId: kind === 'refund' ? null : only };
+  if (mapped.length === 0) return { ...candidate, locationId: fallback, refIgnored: true };
+  const named = mapped.find(({ ref }) => ref === locationRef);
+  return { ...candidate, locationId: named?.location ?? null };
+};
+
+/** One that passed the last checks, and is to be stored. */
+export interface Passed {
+  candidate: Candidate;
+  /** Lines of a count that change nothing. */
+  stale: StaleLine[];
+  /** What the lines of a count are of, as far as that is known. */
+  places?: CountedPlaces;
+}
+
+/** The row of a new event. `dueAt`: when it is to be applied, epoch milliseconds of the database. */
+export const newRow = ({ candidate, stale, places }: Passed, dueAt: number): NewRow => {
+  const { submission, locationId, onlyLocationId, refIgnored } = candidate;
+  const { record, connection, receivedAtMs } = submission;
+  const flags: EventFlag[] = [];
+  if (record.clockAhead) flags.push('clock_ahead');
+  if (refIgnored) flags.push('location_ignored');
+  return {
+    group: connection.id,
+    dueAt,
+    columns: {
+      kind: record.kind,
+      external_id: record.externalId,
+      external_digest: submission.idDigest,
+      family_digest: submission.saleDigest,
+      state: 'pending',
+      mode: connection.mode,
+      flags: JSON.stringify(flags),
+      settled_flags: '[]',
+      payload_mismatch: false,
+      occurred_at: record.occurredAt,
+      occurred_ms: record.occurredAtMs,
+      effective_at: record.effectiveMs,
+      received_at: receivedAtMs,
+      processed_at: null,
+      location_ref: record.locationRef,
+      location_id: locationId,
+      only_location_id: onlyLocationId,
+      items: null,
+      stale: JSON.stringify(stale),
+      simulated: null,
+      counted: null,
+      counted_places: places ? writePlaces(places) : null,
+      body: submission.body,
+      body_digest: submission.bodyDigest,
+      tries: 0,
+      error: null,
+    },
+  };
+};
 
 export type Acceptance =
   | { outcome: 'accepted'; eventId: number; stale: StaleLine[] }
@@ -208,3 +497,141 @@ export const acceptBatch = (
     await flagMismatches(strapi, trx, acceptances, stored);
     return acceptances;
   });
+
+/**
+ * What the log says of a till's record at the level `debug`, in the order in which it happens: the
+ * `event_id` that the till was answered, states and times, and nothing that the till sent.
+ * docs/operations.md#one-record-in-the-log.
+ */
+
+const acceptedLine = ({ connection, record }: Submission, given: Acceptance): string => {
+  switch (given.outcome) {
+    case 'accepted':
+      return `POS event ${given.eventId} accepted: ${record.kind} of connection ${connection.id}`;
+    case 'duplicate':
+      return `POS event ${given.eventId} was sent again by connection ${connection.id}`;
+    case 'invalid':
+      return `${record.kind} of connection ${connection.id} refused: schema_invalid`;
+    case 'stale':
+      return `${record.kind} of connection ${connection.id} refused: stale_count`;
+  }
+};
+
+interface Waiting<In, Out> {
+  input: In;
+  resolve(output: Out): void;
+  reject(error: unknown): void;
+}
+
+/** One input's own result: it fails or succeeds by itself, whoever it travelled with. */
+type Settled<Out> = { ok: true; value: Out } | { ok: false; error: unknown };
+
+/**
+ * Gathers what is waiting at the same moment into one piece of work: while one batch is under way,
+ * the next one fills up. Nobody waits for company: a lone input starts at once.
+ */
+export const createBatcher = <In, Out>(
+  detached: Detached,
+  limit: number,
+  work: (inputs: readonly In[]) => Promise<Settled<Out>[]>
+): ((input: In) => Promise<Out>) => {
+  const waiting: Waiting<In, Out>[] = [];
+  let running = false;
+
+  const settle = (
+    { resolve, reject }: Waiting<In, Out>,
+    result: Settled<Out> | undefined
+  ): void => {
+    if (result === undefined) reject(new Error('The batch gave no result for this input.'));
+    else if (result.ok) resolve(result.value);
+    else reject(result.error);
+  };
+
+  const run = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, limit);
+      try {
+        const results = await work(batch.map(({ input }) => input));
+        batch.forEach((one, index) => settle(one, results[index]));
+      } catch (error) {
+        for (const one of batch) one.reject(error);
+      }
+    }
+    running = false;
+  };
+
+  return (input) =>
+    new Promise<Out>((resolve, reject) => {
+      waiting.push({ input, resolve, reject });
+      if (running) return;
+      running = true;
+      // A macrotask later: what arrived in this tick of the event loop goes along.
+      detached(() => setImmediate(() => void run()));
+    });
+};
+
+/** Records that share one commit at most. */
+const BATCH = 100;
+
+const TRIES = 5;
+
+const accept = async (
+  strapi: Core.Strapi,
+  submissions: readonly Submission[]
+): Promise<Acceptance[]> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const acceptances = await withTransientRetry(() => acceptBatch(strapi, submissions));
+      debugEach(strapi, submissions.entries(), ([index, one]) =>
+        acceptedLine(one, acceptances[index] as Acceptance)
+      );
+      return acceptances;
+    } catch (error) {
+      // Another process accepted one of the ids a moment ago: asked again, it is a duplicate.
+      if (attempt >= TRIES || !isDuplicate(error)) throw error;
+    }
+  }
+};
+
+/** Accepts a record; resolves after its commit. */
+export type Ingestion = (submission: Submission) => Promise<Acceptance>;
+
+/**
+ * Records that wait at the same moment share one transaction (a commit is the wall). One that cannot
+ * be stored never fails its neighbours: then each is tried by itself.
+ */
+export const createIngestion = (strapi: Core.Strapi, detached: Detached): Ingestion => {
+  const ingest = createBatcher<Submission, Acceptance>(detached, BATCH, async (submissions) => {
+    try {
+      const values = await accept(strapi, submissions);
+      return values.map((value) => ({ ok: true, value }));
+    } catch (error) {
+      if (submissions.length === 1 || isInfrastructureFault(error)) {
+        return submissions.map(() => ({ ok: false, error }));
+      }
+    }
+    const results: Settled<Acceptance>[] = [];
+    for (const one of submissions) {
+      await nextTurn();
+      try {
+        const [value] = await accept(strapi, [one]);
+        results.push({ ok: true, value: value as Acceptance });
+      } catch (error) {
+        results.push({ ok: false, error });
+      }
+    }
+    return results;
+  });
+  return (submission) => {
+    const { connection, record } = submission;
+    const attributes = {
+      'switchboard.connection_id': Number(connection.id),
+      'switchboard.kind': record.kind,
+    };
+    return inSpan('switchboard.intake', attributes, async () => {
+      const acceptance = await ingest(submission);
+      measures().accepted.add(1, { kind: record.kind });
+      return acceptance;
+    });
+  };
+};

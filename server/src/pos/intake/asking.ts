@@ -1,18 +1,127 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Validated } from '../../../../shared/contracts/till-answers';
-import { inRolledBack } from '../../database/rolled-back';
+import type { Context } from 'koa';
+import type {
+  RecordStatus,
+  TillMovement,
+  Validated,
+} from '../../../../shared/contracts/till-answers';
+import { getOptions } from '../../config';
+import { currentExecutor, type Executor, table } from '../../database/connection';
 import { withTransientRetry } from '../../database/retry';
+import { inRolledBack } from '../../database/rolled-back';
+import { createTimeSlice } from '../../runtime/event-loop';
+import { isoTime } from '../../runtime/iso-time';
+import type { LedgerLine } from '../../stock/ledger';
+import { ITEMS_TABLE, LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
+import { connectionsOf, groupsOf } from '../connections';
 import { type ProcessingContext, unknownNames } from '../processing/processing-context';
-import { PREVIEW_ID, previewRecord } from '../processing/preview';
 import { getRecordStore } from '../processing/record-store';
+import { workOut } from '../processing/work-out';
 import { type EventFlag, stateAfter } from '../rules/states';
-import { mappedLocations, type PosEventRow } from '../tables';
-import { type Acceptance, judgeAlone } from './accept';
-import { answerOfAcceptance } from './answers';
+import { flagsOf } from '../serialize';
+import {
+  type ConnectionRow,
+  type MappedLocation,
+  mappedLocations,
+  POS_EVENTS_TABLE,
+  type PosEventRow,
+} from '../tables';
+import {
+  type Acceptance,
+  externalDigest,
+  judgeAlone,
+  newRow,
+  type Passed,
+  type Submission,
+} from './accept';
+import { answer, answerOfAcceptance } from './answers';
 import { hasScope } from './record-checks';
-import { newRow, type Passed, type Submission } from './submission';
-import { toldMovements } from './told-movements';
+
+/** An id that no event has yet: of two counts of one time, the later arrival wins. */
+const PREVIEW_ID = 2_147_483_647;
+
+/**
+ * What a record that is not stored would come to if it were processed now, by the engine itself.
+ * Writes nothing.
+ * @param row  as it would be stored, with the id `PREVIEW_ID`
+ */
+const previewRecord = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  row: PosEventRow
+): Promise<ProcessingContext> => {
+  const ids = [Number(row.connection_id)];
+  const groups = await groupsOf(strapi, trx, ids);
+  const connections = await connectionsOf(strapi, trx, ids, groups, { lock: false });
+  const times = {
+    nowMs: getRecordStore(strapi).now(),
+    graceMs: getOptions(strapi).pos.refundGraceHours * 3_600_000,
+  };
+  const { batch } = await workOut(strapi, trx, [row], connections, times, { preview: true });
+  const [work] = batch;
+  if (!work) throw new Error('The connection of a record is gone.');
+  return work;
+};
+
+/** What a connection is told of movements. */
+interface TellingRules {
+  mapped: readonly MappedLocation[];
+  /** It has the scope `stock:read`. */
+  withQuantity: boolean;
+}
+
+/** A location as the connection names it; null where it has no name for it. */
+const refOf = (mapped: readonly MappedLocation[], location: number): string | null =>
+  mapped.find((one) => one.location === location)?.ref ?? null;
+
+type Line = Pick<LedgerLine, 'location' | 'quantity' | 'effect' | 'quantityAfter'>;
+
+const toldMovement = (
+  sku: string,
+  { location, quantity, effect, quantityAfter }: Line,
+  { mapped, withQuantity }: TellingRules
+): TillMovement => ({
+  sku,
+  location_ref: refOf(mapped, location),
+  quantity,
+  effect,
+  ...(withQuantity && { quantity_after: quantityAfter }),
+});
+
+const CHUNK = 500;
+
+/** SKUs of items, by id. */
+const skusOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  items: readonly number[]
+): Promise<Map<number, string>> => {
+  const ids = [...new Set(items)];
+  const skus = new Map<number, string>();
+  for (let start = 0; start < ids.length; start += CHUNK) {
+    const rows = (await table(strapi, executor, ITEMS_TABLE)
+      .select('id', 'sku')
+      .whereIn('id', ids.slice(start, start + CHUNK))) as { id: number; sku: string }[];
+    for (const { id, sku } of rows) skus.set(Number(id), sku);
+  }
+  return skus;
+};
+
+/** Lines of the ledger as tills are told them, in their order. */
+const toldMovements = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  lines: readonly LedgerLine[],
+  rules: TellingRules
+): Promise<TillMovement[]> => {
+  const skus = await skusOf(
+    strapi,
+    executor,
+    lines.map(({ item }) => item)
+  );
+  return lines.map((line) => toldMovement(skus.get(line.item) ?? line.sku ?? '', line, rules));
+};
 
 /** The row that the record would be, though it is never inserted. */
 const rowOf = (strapi: Core.Strapi, passed: Passed): PosEventRow => {
@@ -99,3 +208,115 @@ export const previewOf = (strapi: Core.Strapi, submission: Submission): Promise<
         : previewOfKnown(submission, verdict);
     })
   );
+
+const COLUMNS = [
+  'id',
+  'kind',
+  'external_digest',
+  'state',
+  'mode',
+  'flags',
+  'settled_flags',
+  'payload_mismatch',
+  'received_at',
+] as const satisfies readonly (keyof PosEventRow)[];
+
+type Found = Pick<PosEventRow, (typeof COLUMNS)[number]>;
+
+interface MovedRow {
+  sku: string;
+  location_id: number;
+  quantity: number | string;
+  effect: number | string;
+  quantity_after: number | string;
+}
+
+const movementsOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  event: number,
+  rules: TellingRules
+): Promise<TillMovement[]> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const rows = (await (executor as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
+    .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
+    .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
+    .select('i.sku', 'l.location_id', 'm.quantity', 'm.effect', 'm.quantity_after')
+    .where('m.event_id', event)
+    .orderBy('m.id')) as MovedRow[];
+  return rows.map((row) =>
+    toldMovement(
+      row.sku,
+      {
+        location: Number(row.location_id),
+        quantity: Number(row.quantity),
+        effect: Number(row.effect),
+        quantityAfter: Number(row.quantity_after),
+      },
+      rules
+    )
+  );
+};
+
+const simulatedOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  event: number,
+  rules: TellingRules
+): Promise<TillMovement[]> => {
+  const row = (await table(strapi, executor, POS_EVENTS_TABLE)
+    .select('simulated')
+    .where({ id: event })
+    .first()) as Pick<PosEventRow, 'simulated'> | undefined;
+  const lines = JSON.parse(row?.simulated ?? '[]') as LedgerLine[];
+  return toldMovements(strapi, executor, lines, rules);
+};
+
+/**
+ * Answers what became of records of the connection, in the order asked
+ * (docs/tills.md#what-became-of-a-record). Written as text, a record after the other: a hundred of a
+ * thousand lines each would hold the event loop.
+ */
+export const answerStatus = async (
+  strapi: Core.Strapi,
+  ctx: Context,
+  connection: ConnectionRow,
+  ids: readonly string[]
+): Promise<void> => {
+  const executor = await currentExecutor(strapi);
+  const rules: TellingRules = {
+    mapped: mappedLocations(connection),
+    withQuantity: hasScope(connection, 'stock:read'),
+  };
+  const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+    .select(...COLUMNS)
+    .where({ connection_id: connection.id })
+    .whereIn('external_digest', [...new Set(ids.map(externalDigest))])) as Found[];
+  const byDigest = new Map(rows.map((row) => [row.external_digest, row]));
+
+  const statusOf = async (externalId: string): Promise<RecordStatus> => {
+    const row = byDigest.get(externalDigest(externalId));
+    if (!row) return { external_id: externalId, state: 'unknown' };
+    const event = Number(row.id);
+    const read = row.mode === 'test' ? simulatedOf : movementsOf;
+    return {
+      external_id: externalId,
+      event_id: event,
+      kind: row.kind,
+      state: row.state,
+      flags: flagsOf(row),
+      accepted_at: isoTime(Number(row.received_at)),
+      movements: await read(strapi, executor, event, rules),
+    };
+  };
+
+  const texts: string[] = [];
+  const slice = createTimeSlice();
+  for (const id of ids) {
+    if (slice.isOver()) await slice.next();
+    texts.push(JSON.stringify(await statusOf(id)));
+  }
+  answer(ctx, 200, `{"ok":true,"records":[${texts.join(',')}]}`);
+  ctx.type = 'application/json';
+};

@@ -22,7 +22,7 @@ import {
   POS_EVENTS_TABLE,
 } from '../tables';
 import { answerOfAcceptance } from './answers';
-import type { Submission } from './submission';
+import type { Submission } from './accept';
 
 type ClosingSubmission = Submission<ClosingRecord>;
 type Connections = ReadonlyMap<number, ConnectionRow>;

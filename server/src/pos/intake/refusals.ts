@@ -1,19 +1,56 @@
 import type { Core } from '@strapi/strapi';
+import type { Context } from 'koa';
 import {
   type ConnectionRefusal,
   type LoggedRefusal,
   REFUSALS_KEPT,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { createDetached, currentExecutor, table } from '../../database/connection';
+import { createDetached, currentExecutor, type Detached, table } from '../../database/connection';
+import type { PlainTable } from '../../database/tables/plain-tables';
 import { type PageRequest, readPage } from '../../http/pagination';
-import { errorText } from '../../runtime/text';
+import { clientAddress } from '../../net/client-address';
 import { isoTime } from '../../runtime/iso-time';
-import type { Refusal } from './answers';
+import { errorText } from '../../runtime/text';
+import type { Big } from '../../stock/tables';
 import type { ClosingRecord, PosRecord } from '../rules/records';
-import { EVENT_KINDS } from '../rules/states';
-import { CONNECTIONS_TABLE } from '../tables';
-import { POS_REFUSALS_TABLE, type PosRefusalRow } from './refusals-table';
+import { type AskingKind, EVENT_KINDS, type EventKind } from '../rules/states';
+import { type ConnectionRow, CONNECTIONS_TABLE } from '../tables';
+import { Refusal } from './answers';
+import type {
+  ConnectionLookup,
+  LastSeenTracker,
+  LimitVerdict,
+  RateLimits,
+  SignedHeaders,
+} from './authentication';
+
+export const POS_REFUSALS_TABLE = 'switchboard_pos_refusals';
+
+/** The latest requests of each connection's key that were refused; at most `REFUSALS_KEPT` each. */
+export const posRefusalTable: PlainTable = {
+  tableName: POS_REFUSALS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    connection_id: { type: 'integer' },
+    at: { type: 'biginteger' },
+    kind: { type: 'string' },
+    code: { type: 'string' },
+    message: { type: 'text' },
+    external_id: { type: 'text' },
+  },
+  indexes: [{ name: 'sb_refusal_latest', columns: ['connection_id', 'at'] }],
+};
+
+interface PosRefusalRow {
+  id: number;
+  connection_id: number;
+  at: Big;
+  kind: EventKind | AskingKind | 'ping';
+  code: string;
+  message: string;
+  external_id: string | null;
+}
 
 /** What is written of refusals is written together, and no sooner than this after the last time. */
 const EVERY_MS = 1_000;
@@ -56,7 +93,7 @@ const namedExternalId = ({ kind, refusal, signed }: RefusedRequest): string | nu
   return typeof id === 'string' && IDENTIFIER.test(id) ? id : null;
 };
 
-export interface RefusedRequest {
+interface RefusedRequest {
   kind: ConnectionRefusal['kind'];
   /** What the till was told. */
   refusal: Pick<Refusal, 'code' | 'message'>;
@@ -66,7 +103,7 @@ export interface RefusedRequest {
 }
 
 /** The latest refusals of each connection: noted beside the requests, never in their way. */
-export interface Refusals {
+interface Refusals {
   note(connection: number, refused: RefusedRequest): void;
   /** Newest first, at most `REFUSALS_KEPT`; those of this process that are not written yet too. */
   latest(connection: number): Promise<ConnectionRefusal[]>;
@@ -239,4 +276,102 @@ export const getRefusals = (strapi: Core.Strapi): Refusals => {
     kept.set(strapi, refusals);
   }
   return refusals;
+};
+
+/** How much a request has proved of who sent it, at the check that it has come to. */
+export type Sender =
+  /** The service may not be ready. */
+  | { proof: 'not asked' }
+  /** Nobody was looked up yet. */
+  | { proof: 'none' }
+  /** Its key was looked up, and it is being authenticated; null: nobody has that key. */
+  | { proof: 'claim'; row: ConnectionRow | null }
+  /** A ping, which signs nothing: its key is good. */
+  | { proof: 'key'; connection: ConnectionRow }
+  /** Authenticated; `record` as soon as the body was read as one. */
+  | ({ proof: 'signature'; connection: ConnectionRow } & SignedBody);
+
+/** A request on its way through the checks. */
+export interface TillRequest {
+  readonly ctx: Context;
+  readonly kind: RefusedRequest['kind'];
+  /** When it came, epoch milliseconds. */
+  readonly atMs: number;
+  readonly headers: SignedHeaders;
+  /** Kept up by the checks. */
+  sender: Sender;
+}
+
+export const tooMany = ({ headers }: LimitVerdict): Refusal =>
+  new Refusal('rate_limited', 'Too many requests: wait as long as Retry-After says.', {}, headers);
+
+interface Parts {
+  detached: Detached;
+  lookup: ConnectionLookup;
+  limits: RateLimits;
+  lastSeen: LastSeenTracker;
+}
+
+/**
+ * What becomes of a refusal besides its answer: it is charged where somebody might be guessing, and
+ * kept for the owner where it was a known connection's key that was refused.
+ * @returns the refusal to answer
+ */
+export const createRefusedRequests = (
+  strapi: Core.Strapi,
+  { detached, lookup, limits, lastSeen }: Parts
+): ((request: TillRequest, refusal: Refusal) => Promise<Refusal>) => {
+  const refusals = getRefusals(strapi);
+
+  const keep = (
+    row: ConnectionRow | null,
+    { kind, atMs }: TillRequest,
+    refusal: Refusal,
+    signed: SignedBody | null
+  ): void => {
+    if (!row || row.deleted_at !== null) return;
+    refusals.note(Number(row.id), { kind, atMs, refusal, signed });
+  };
+
+  /** Whose it was is found out beside the answer. */
+  const keepUnread = (request: TillRequest, refusal: Refusal): void => {
+    detached(() =>
+      lookup.find(request.headers.key).then(
+        (row) => keep(row, request, refusal, null),
+        () => undefined
+      )
+    );
+  };
+
+  /** A failed authentication is charged to its address; past the limit it is a 429, not a 401. */
+  const charged = async ({ ctx }: TillRequest, refusal: Refusal): Promise<Refusal> => {
+    const verdict = await limits.chargeFailure(clientAddress(ctx));
+    return verdict.allowed ? refusal : tooMany(verdict);
+  };
+
+  return async (request, refusal) => {
+    const { sender, kind, atMs } = request;
+    switch (sender.proof) {
+      case 'not asked':
+        return refusal;
+      case 'none':
+        keepUnread(request, refusal);
+        return refusal;
+      case 'claim': {
+        const { row } = sender;
+        const known = row !== null && row.deleted_at === null;
+        if (known && kind !== 'ping') lastSeen.failed(row, refusal.code, atMs);
+        const answered = await charged(request, refusal);
+        keep(row, request, answered, null);
+        return answered;
+      }
+      case 'key':
+        keep(sender.connection, request, refusal, null);
+        return refusal;
+      case 'signature':
+        lastSeen.failed(sender.connection, refusal.code, atMs);
+        keep(sender.connection, request, refusal, sender);
+        return refusal;
+    }
+  };
 };

@@ -1,22 +1,59 @@
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
-import type { Ping } from '../../../../shared/contracts/till-answers';
-import type { BatchAnswer } from '../../../../shared/contracts/till-answers';
+import type {
+  BatchAnswer,
+  BatchResult,
+  CatalogueAnswer,
+  Ping,
+} from '../../../../shared/contracts/till-answers';
 import { getOptions } from '../../config';
-import { createDetached } from '../../database/connection';
+import { createDetached, currentExecutor } from '../../database/connection';
 import { createFaultLog } from '../../database/errors/fault-log';
 import { isInfrastructureFault } from '../../database/errors/faults';
+import type { ControllerFactory } from '../../http/controller';
 import { clientAddress } from '../../net/client-address';
+import { createTimeSlice } from '../../runtime/event-loop';
+import { inTurns, type Steps } from '../../runtime/steps';
+import { errorText } from '../../runtime/text';
+import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue';
+import { digestOf } from '../../stock/digest';
+import { defaultLocation } from '../../stock/locations';
+import { productFieldsText } from '../../stock/product-facts';
+import {
+  batchSteps,
+  type CatalogueRequest,
+  catalogueSteps,
+  type Enclosed,
+  statusSteps,
+  validationSteps,
+} from '../rules/envelopes';
+import {
+  type AskingKind,
+  ERROR_STATUS,
+  LIMITS,
+  type RecordKind,
+  SCHEMA_VERSION,
+} from '../rules/states';
+import type { BodyIssue } from '../rules/strict-json';
+import { type ConnectionRow, mappedLocations } from '../tables';
+import { createIngestion, type Ingestion, type Submission, submissionOf } from './accept';
 import {
   answer,
   answerOfAcceptance,
   answerRefusal,
+  bodyOfRefusal,
+  hostFailure,
   isMissingTable,
   notReady,
   Refusal,
   schemaInvalid,
 } from './answers';
+import { answerStatus, previewOf } from './asking';
 import {
+  createConnectionLookup,
+  createLastSeenTracker,
+  createRateLimits,
+  type LimitVerdict,
   requireConnection,
   requireSecret,
   requireSignature,
@@ -24,15 +61,8 @@ import {
   requireTime,
   signedHeaders,
 } from './authentication';
-import { costOf, createBatchAnswers } from './batch';
-import { answerCatalogue } from './catalogue';
-import { createConnectionLookup } from './connection-lookup';
-import { createIngestion } from './ingestion';
-import { createLastSeenTracker } from './last-seen-tracker';
-import { createRateLimits, type LimitVerdict } from './rate-limits';
-import { previewOf } from './asking';
-import { rawBodyOf } from './raw-body';
 import { answerClosing } from './closing';
+import { rawBodyOf } from './raw-body';
 import {
   requireClosing,
   requireRecord,
@@ -40,15 +70,181 @@ import {
   requireSize,
   tooLarge,
 } from './record-checks';
-import { answerStatus } from './record-status';
-import { createRefusedRequests, type Sender, type TillRequest, tooMany } from './refused-requests';
-import type { SignedBody } from './refusals';
-import { submissionOf } from './submission';
-import { inTurns, type Steps } from '../../runtime/steps';
-import { batchSteps, catalogueSteps, statusSteps, validationSteps } from '../rules/envelopes';
-import { type AskingKind, type RecordKind, SCHEMA_VERSION } from '../rules/states';
-import type { BodyIssue } from '../rules/strict-json';
-import type { ConnectionRow } from '../tables';
+import {
+  createRefusedRequests,
+  type Sender,
+  type SignedBody,
+  type TillRequest,
+  tooMany,
+} from './refusals';
+
+/** An entry of a batch as it was read: a record to be judged, or what is wrong with the entry. */
+type BatchEntry = { ok: true; value: Enclosed } | { ok: false; issue: BodyIssue };
+
+/** What a batch counts for in the rate limit, as does a status request (docs/tills.md#batches). */
+const costOf = (records: number): number => Math.max(1, Math.ceil(records / LIMITS.recordsACharge));
+
+interface Signed {
+  connection: ConnectionRow;
+  receivedAtMs: number;
+}
+
+/** Keeps what one entry was refused for its owner to see. */
+type Keep = (
+  kind: RecordKind | 'batch',
+  refusal: Refusal,
+  signed: SignedBody | null
+) => Promise<unknown>;
+
+type Judged = { kind: RecordKind; submission: Submission } | { refusal: Refusal };
+
+interface Parts {
+  ingest: Ingestion;
+  /** The largest body of a record, in bytes. */
+  maxBodyBytes: number;
+}
+
+const resultOfRefusal = (refusal: Refusal): BatchResult => ({
+  status: ERROR_STATUS[refusal.code],
+  ...bodyOfRefusal(refusal),
+});
+
+/**
+ * Answers the records of a batch, each with what its own route would have answered, in the order
+ * sent (docs/tills.md#batches). They are handed to the ingestion in that order and in one go, so they
+ * take effect in it and share their commits.
+ */
+const createBatchAnswers = (strapi: Core.Strapi, { ingest, maxBodyBytes }: Parts) => {
+  const judge = async (
+    entry: BatchEntry,
+    { connection, receivedAtMs }: Signed,
+    keep: Keep
+  ): Promise<Judged> => {
+    if (!entry.ok) {
+      const refusal = schemaInvalid('batch', entry.issue);
+      await keep('batch', refusal, null);
+      return { refusal };
+    }
+    const { kind, body } = entry.value;
+    try {
+      requireSize(body, maxBodyBytes); // 413 payload_too_large
+      requireScope(connection, kind); // 403 insufficient_scope
+      const record = await requireRecord(kind, body, receivedAtMs); // 400 schema_invalid
+      return { kind, submission: submissionOf(connection, record, body, receivedAtMs) };
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      await keep(kind, error, { body, record: null });
+      return { refusal: error };
+    }
+  };
+
+  /** 200 duplicate, 409 stale_count, 202; a record that cannot be stored fails alone. */
+  const accept = async (judged: Judged, keep: Keep): Promise<BatchResult> => {
+    if ('refusal' in judged) return resultOfRefusal(judged.refusal);
+    const { kind, submission } = judged;
+    try {
+      const { status, body } = answerOfAcceptance(kind, await ingest(submission));
+      return { status, ...body };
+    } catch (error) {
+      if (error instanceof Refusal) {
+        const { record, body } = submission;
+        await keep(kind, error, { body: Buffer.from(body, 'utf8'), record });
+        return resultOfRefusal(error);
+      }
+      // The database is away for all of them: the whole is answered 503 and may be sent again.
+      if (isMissingTable(error) || isInfrastructureFault(error)) throw error;
+      strapi.log.error(`switchboard: a record of a batch was not accepted: ${errorText(error)}`);
+      return { status: 500, ...hostFailure(500) };
+    }
+  };
+
+  /** @throws the database's error where it could not be asked; what was accepted stays accepted */
+  return async (
+    entries: readonly BatchEntry[],
+    signed: Signed,
+    keep: Keep
+  ): Promise<BatchResult[]> => {
+    const slice = createTimeSlice();
+    const judged: Judged[] = [];
+    for (const entry of entries) {
+      if (slice.isOver()) await slice.next();
+      judged.push(await judge(entry, signed, keep));
+    }
+    const results = await Promise.allSettled(judged.map((one) => accept(one, keep)));
+    return results.map((result) => {
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    });
+  };
+};
+
+/** A location as the catalogue names it; the single store has no name for its own. */
+interface Shelf {
+  ref: string | null;
+  location: number;
+}
+
+const shelvesOf = async (strapi: Core.Strapi, connection: ConnectionRow): Promise<Shelf[]> => {
+  const mapped = mappedLocations(connection);
+  if (mapped.length > 0) return mapped;
+  const { id } = await defaultLocation(strapi, await currentExecutor(strapi));
+  return [{ ref: null, location: Number(id) }];
+};
+
+/** `<number of the last change>.<what the answers were made of><the epoch of the number>` */
+const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})([0-9a-f]{8})$/;
+
+/** Cursors of other locations, or of other fields of the site's products, start anew. */
+const originOf = (strapi: Core.Strapi, id: number, shelves: readonly Shelf[]): string =>
+  digestOf(JSON.stringify([id, shelves, productFieldsText(strapi)])).slice(0, 8);
+
+const readCursor = (cursor: string | null, origin: string): CatalogueAsked['after'] => {
+  if (cursor === null) return null;
+  const [, number, made, epoch] = CURSOR.exec(cursor) ?? [];
+  if (number === undefined || epoch === undefined) {
+    const message = 'cursor must be the cursor of an answer, as it came, or be left out';
+    throw schemaInvalid('catalogue', { field: 'cursor', message });
+  }
+  return made === origin ? { number: Number(number), epoch } : null;
+};
+
+/** Entries of stock in one answer: what a connection of hundreds of locations gets has fewer items. */
+const ENTRIES = 20_000;
+
+/**
+ * A page of the catalogue (docs/tills.md#the-catalogue).
+ * @throws Refusal where the cursor is none
+ */
+const answerCatalogue = async (
+  strapi: Core.Strapi,
+  connection: ConnectionRow,
+  { cursor, limit }: CatalogueRequest
+): Promise<CatalogueAnswer> => {
+  const shelves = await shelvesOf(strapi, connection);
+  const origin = originOf(strapi, Number(connection.id), shelves);
+  const page = await readCatalogue(strapi, {
+    after: readCursor(cursor, origin),
+    limit: Math.min(limit, Math.max(1, Math.floor(ENTRIES / shelves.length))),
+    locations: [...new Set(shelves.map(({ location }) => location))],
+  });
+  return {
+    ok: true,
+    items: page.items.map(({ quantities, ...item }) => ({
+      sku: item.sku,
+      gtin: item.gtin,
+      name: item.name,
+      price: item.price,
+      currency: item.currency,
+      stock: shelves.map(({ ref, location }) => ({
+        location_ref: ref,
+        quantity: quantities.get(location) ?? 0,
+      })),
+      deleted: item.deleted,
+    })),
+    cursor: `${page.last}.${origin}${page.epoch}`,
+    has_more: page.hasMore,
+  };
+};
 
 /** Everything a till's request passes through; one a process. */
 export interface Checks {
@@ -271,3 +467,28 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
       }),
   };
 };
+
+const gates = new WeakMap<Core.Strapi, Checks>();
+
+/** Made at boot, outside any request, so that its loops inherit no request's transaction. */
+export const openGate = (strapi: Core.Strapi): void => {
+  gates.set(strapi, createChecks(strapi));
+};
+
+const gateOf = (strapi: Core.Strapi): Checks => {
+  const gate = gates.get(strapi);
+  if (!gate) throw new Error('The plugin switchboard is not running.');
+  return gate;
+};
+
+export const tills: ControllerFactory = ({ strapi }) => ({
+  ping: (ctx) => gateOf(strapi).ping(ctx),
+  sale: (ctx) => gateOf(strapi).receive(ctx, 'sale'),
+  refund: (ctx) => gateOf(strapi).receive(ctx, 'refund'),
+  inventory: (ctx) => gateOf(strapi).receive(ctx, 'inventory'),
+  batch: (ctx) => gateOf(strapi).batch(ctx),
+  validate: (ctx) => gateOf(strapi).validate(ctx),
+  status: (ctx) => gateOf(strapi).status(ctx),
+  catalogue: (ctx) => gateOf(strapi).catalogue(ctx),
+  closing: (ctx) => gateOf(strapi).closing(ctx),
+});

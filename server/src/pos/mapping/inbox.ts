@@ -1,28 +1,404 @@
+import { z } from '@strapi/utils';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { Mapping, Resolved, UnknownValue } from '../../../../shared/contracts/pos-mapping';
+import { RECORD_KINDS, type RecordKind } from '../../../../shared/contracts/pos';
+import {
+  type Mapping,
+  MAPPING_KINDS,
+  type Resolved,
+  type UnknownValue,
+} from '../../../../shared/contracts/pos-mapping';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { type Executor, table } from '../../database/connection';
+import {
+  afterCommit,
+  currentExecutor,
+  type Executor,
+  inTransaction,
+  table,
+} from '../../database/connection';
+import { whereContains } from '../../database/contains';
 import { inUniqueTransaction } from '../../database/errors/duplicate';
 import { firstOrNotFound } from '../../database/errors/first-or-not-found';
-import type { PageRequest } from '../../http/pagination';
-import { fieldError } from '../../http/validation';
-import type { Big } from '../../stock/tables';
+import { insertRows } from '../../database/insert-rows';
+import { withTransientRetry } from '../../database/retry';
+import { pageQuery, type PageRequest, readPage } from '../../http/pagination';
+import { fieldError, LARGEST_ID } from '../../http/validation';
+import { isoTime } from '../../runtime/iso-time';
+import { refusal } from '../../runtime/refusal';
+import { createItemInput, identifier, itemName, locationName } from '../../stock/inputs';
+import { itemFromInput, skuDigest } from '../../stock/items';
+import type { ItemsService } from '../../stock/items-service';
+import { locationFromInput } from '../../stock/locations';
+import { findProducts } from '../../stock/products';
+import {
+  type Big,
+  type ItemRow,
+  ITEMS_TABLE,
+  LEVELS_TABLE,
+  LOCATIONS_TABLE,
+  MOVEMENTS_TABLE,
+} from '../../stock/tables';
+import { getRecordStore } from '../processing/record-store';
 import { wakeTwice } from '../processing/waits';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
+  POS_EVENTS_TABLE,
+  POS_MAPPED_LINES_TABLE,
   POS_MAPPINGS_TABLE,
   POS_WAITS_TABLE,
   type PosMappingRow,
+  WHOLE_RECORD,
 } from '../tables';
-import { type Destination, destinationOf } from './destinations';
-import { endMapping } from './end-mapping';
-import { listMappings, listUnknown } from './inbox-lists';
-import type { InboxQuery, Resolve } from './inputs';
-import { mappingDigest } from './mappings';
-import { connectionWait } from './wait';
-import { refusal } from '../../runtime/refusal';
+import { connectionWait, mappingDigest } from './mappings';
+import { wakeMapped } from './undo';
+
+/** zod schemas of the routes of the mapping inbox. */
+
+export const inboxQuery = z.object({
+  ...pageQuery,
+  kind: z.enum(MAPPING_KINDS).optional(),
+  search: z.string().max(256).optional(),
+});
+
+export const mappingsQuery = z.object({ ...pageQuery });
+
+const id = z.number().int().min(1).max(LARGEST_ID);
+
+const create = createItemInput.omit({ opening: true }).partial();
+
+const target = z
+  .strictObject({
+    item: itemName.optional(),
+    create: z.union([z.literal(true), create]).optional(),
+    location: locationName.optional(),
+    ignore: z.literal(true).optional(),
+  })
+  .refine((to) => Object.values(to).filter((value) => value !== undefined).length === 1, {
+    message: 'must have one of item, create, location and ignore',
+  });
+
+export const resolveInput = z
+  .strictObject({
+    kind: z.enum(MAPPING_KINDS),
+    value: identifier,
+    connection: id.optional(),
+    to: target,
+    preview: z.boolean().default(false),
+  })
+  .superRefine(({ kind, connection, to }, context) => {
+    const wrong = (path: string[], message: string) =>
+      context.addIssue({ code: 'custom', path, message });
+    if (kind === 'location_ref') {
+      if (connection === undefined) wrong(['connection'], 'is required for a location_ref');
+      if (to.location === undefined)
+        wrong(['to', 'location'], 'is what a location_ref is mapped to');
+      return;
+    }
+    if (connection !== undefined) wrong(['connection'], `means nothing for a ${kind}`);
+    if (to.location !== undefined) wrong(['to', 'location'], `is nothing a ${kind} is mapped to`);
+  });
+
+export const undoInput = z.strictObject({ id });
+
+type InboxQuery = z.infer<typeof inboxQuery>;
+type Resolve = z.infer<typeof resolveInput>;
+type Target = Resolve['to'];
+
+/** Where a mapping leads; without an item and a location it ignores lines. */
+interface Destination {
+  item_id: number | null;
+  location_id: number | null;
+  /** The item was made for it. */
+  made_item: boolean;
+  /** The item was archived, and was brought back for it. */
+  revived_item: boolean;
+}
+
+const itemsService = (strapi: Core.Strapi): ItemsService =>
+  strapi.service('plugin::switchboard.stock-items') as unknown as ItemsService;
+
+const NOWHERE: Destination = {
+  item_id: null,
+  location_id: null,
+  made_item: false,
+  revived_item: false,
+};
+
+/** Makes an item for a value; one of that SKU that was archived comes back. */
+const makeItem = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  { kind, value }: Resolve,
+  create: NonNullable<Target['create']>
+): Promise<Destination> => {
+  const asked = create === true ? {} : create;
+  const sku = asked.sku ?? value;
+  const gtin = asked.gtin ?? (kind === 'gtin' ? value : null);
+  const known = (await table(strapi, trx, ITEMS_TABLE)
+    .where({ sku_digest: skuDigest(sku) })
+    .whereNotNull('archived_at')
+    .first()) as ItemRow | undefined;
+  if (known) {
+    const { id } = await itemsService(strapi).updateItem(Number(known.id), {
+      archived: false,
+      ...(asked.name !== undefined && { name: asked.name }),
+      ...(asked.low_at !== undefined && { low_at: asked.low_at }),
+    });
+    return { ...NOWHERE, item_id: id, revived_item: true };
+  }
+  const { id } = await itemsService(strapi).createItem({
+    sku,
+    gtin,
+    name: asked.name ?? null,
+    low_at: asked.low_at ?? 0,
+    opening: [],
+  });
+  return { ...NOWHERE, item_id: id, made_item: true };
+};
+
+/**
+ * Where an owner says that a value leads.
+ * @param store  false: an item that is to be made is not
+ * @throws ValidationError (400) that names what there is none of
+ */
+const destinationOf = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  input: Resolve,
+  store: boolean
+): Promise<Destination> => {
+  const { to } = input;
+  if (to.location !== undefined) {
+    const location = await locationFromInput(strapi, trx, to.location, 'to.location');
+    return { ...NOWHERE, location_id: Number(location.id) };
+  }
+  if (to.item !== undefined) {
+    const item = await itemFromInput(strapi, trx, to.item, 'to.item');
+    if (item.archived_at !== null) throw fieldError('to.item', refusal('is archived', 'archived'));
+    return { ...NOWHERE, item_id: Number(item.id) };
+  }
+  if (to.create === undefined || !store) return NOWHERE;
+  return makeItem(strapi, trx, input, to.create);
+};
+
+/**
+ * Every record of an item that a mapping made is one of the mapping's. Its lines are written down as they
+ * are found to be of it; those that an earlier version found are known by their movements.
+ */
+const claimRecords = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  mapping: number,
+  item: number
+): Promise<void> => {
+  const events = (await table(strapi, trx, MOVEMENTS_TABLE)
+    .distinct('event_id')
+    .whereIn('level_id', table(strapi, trx, LEVELS_TABLE).select('id').where({ item_id: item }))
+    .whereNotNull('event_id')
+    .whereNotIn(
+      'event_id',
+      table(strapi, trx, POS_MAPPED_LINES_TABLE).select('event_id').where({ mapping_id: mapping })
+    )) as { event_id: number }[];
+  await insertRows(
+    strapi,
+    trx,
+    POS_MAPPED_LINES_TABLE,
+    events.map(({ event_id: event }) => ({
+      mapping_id: mapping,
+      event_id: event,
+      line: WHOLE_RECORD,
+    }))
+  );
+};
+
+/** Whether the site has a product of its own by an item's SKU: it is for sale without any mapping. */
+const isOfProduct = async (strapi: Core.Strapi, trx: Executor, item: number): Promise<boolean> => {
+  const { sku } = await itemsService(strapi).getItem(item);
+  return (await findProducts(strapi, trx, [sku], [])).length > 0;
+};
+
+/**
+ * The mapping holds no more; its records are worked on again. The item that it made or brought back is
+ * archived, unless it is a product's that it made. One that was there before has a history of its own,
+ * which stays: of that item only those lines are taken back that the mapping decided.
+ * @returns the records that are worked on again
+ */
+const endMapping = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  row: PosMappingRow
+): Promise<number[]> => {
+  const id = Number(row.id);
+  await table(strapi, trx, POS_MAPPINGS_TABLE)
+    .where({ id })
+    .update({ active_digest: null, undone_at: Date.now() });
+  const made = row.item_id !== null && row.made_item ? Number(row.item_id) : null;
+  if (row.revived_item || (made !== null && !(await isOfProduct(strapi, trx, made)))) {
+    await itemsService(strapi).archiveItem(Number(row.item_id));
+  }
+  if (made !== null) await claimRecords(strapi, trx, id, made);
+  const records = await wakeMapped(strapi, trx, id);
+  afterCommit(strapi, () => {
+    // Once more: a record may have been applied by it meanwhile.
+    getRecordStore(strapi).detached(() =>
+      withTransientRetry(() =>
+        inTransaction(strapi, ({ trx: later }) => wakeMapped(strapi, later, id))
+      ).catch(() =>
+        strapi.log.warn(`switchboard: the records of the mapping ${id} were not looked at again`)
+      )
+    );
+  });
+  return records;
+};
+
+interface InboxRow {
+  inbox_digest: string;
+  kind: UnknownValue['kind'];
+  value: string;
+  connection_id: Big;
+  records: Big;
+  pieces: Big | null;
+  first_at: Big;
+  last_at: Big;
+}
+
+type ByKind = UnknownValue['by_kind'];
+
+type MappingWithNames = PosMappingRow & {
+  sku: string | null;
+  item_name: string | null;
+  location_code: string;
+  location_name: string;
+};
+
+const namesOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<Map<number, string>> => {
+  const rows = (await table(strapi, executor, CONNECTIONS_TABLE)
+    .select('id', 'name')
+    .whereIn('id', [...new Set(ids)])) as Pick<ConnectionRow, 'id' | 'name'>[];
+  return new Map(rows.map(({ id, name }) => [Number(id), name]));
+};
+
+const toMapping = (row: MappingWithNames, connections: ReadonlyMap<number, string>): Mapping => {
+  const connection = row.connection_id === null ? null : Number(row.connection_id);
+  const to = (): Mapping['to'] => {
+    if (row.location_id !== null) {
+      const id = Number(row.location_id);
+      return { location: { id, code: row.location_code, name: row.location_name } };
+    }
+    if (row.item_id === null) return { ignore: true };
+    const item = { id: Number(row.item_id), sku: row.sku ?? '', name: row.item_name };
+    return { item, created: Boolean(row.made_item) };
+  };
+  return {
+    id: Number(row.id),
+    kind: row.kind,
+    value: row.value,
+    connection:
+      connection === null ? null : { id: connection, name: connections.get(connection) ?? '' },
+    to: to(),
+    made_by: row.made_by,
+    created_at: isoTime(Number(row.created_at)),
+  };
+};
+
+const noneOfAnyKind = (): ByKind =>
+  Object.fromEntries(RECORD_KINDS.map((kind) => [kind, 0])) as ByKind;
+
+/** How many records of which kind are in these rows of the inbox. */
+const kindsOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  digests: readonly string[]
+): Promise<Map<string, ByKind>> => {
+  const kinds = new Map(digests.map((digest) => [digest, noneOfAnyKind()]));
+  if (digests.length === 0) return kinds;
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const rows = (await (executor as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+    .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'w.event_id')
+    .select('w.inbox_digest', 'e.kind')
+    .whereIn('w.inbox_digest', digests)
+    .groupBy('w.inbox_digest', 'e.kind')
+    .count({ records: '*' })) as { inbox_digest: string; kind: RecordKind; records: Big }[];
+  for (const { inbox_digest: digest, kind, records } of rows) {
+    const counts = kinds.get(digest);
+    if (counts) counts[kind] = Number(records);
+  }
+  return kinds;
+};
+
+/** What records wait for, those of the latest records first. */
+const listUnknown = async (
+  strapi: Core.Strapi,
+  { kind, search, ...request }: InboxQuery
+): Promise<Page<UnknownValue>> => {
+  const executor = await currentExecutor(strapi);
+  const query: Knex.QueryBuilder = table(strapi, executor, POS_WAITS_TABLE)
+    .select('kind', 'inbox_digest')
+    .whereNotNull('inbox_digest')
+    .groupBy('kind', 'inbox_digest')
+    .min({ value: 'value', connection_id: 'connection_id', first_at: 'at' })
+    .max({ last_at: 'at' })
+    .count({ records: '*' })
+    .sum({ pieces: 'pieces' })
+    .orderBy([
+      { column: 'last_at', order: 'desc' },
+      { column: 'inbox_digest', order: 'asc' },
+    ]);
+  if (kind !== undefined) query.where({ kind });
+  if (search) whereContains(strapi, query, ['value'], search);
+  const { rows, meta } = await readPage<InboxRow>(executor, query, request);
+  const names = await namesOf(
+    strapi,
+    executor,
+    rows.map((row) => Number(row.connection_id))
+  );
+  const kinds = await kindsOf(
+    strapi,
+    executor,
+    rows.map((row) => row.inbox_digest)
+  );
+  const data = rows.map((row): UnknownValue => {
+    const id = Number(row.connection_id);
+    return {
+      kind: row.kind,
+      value: row.value,
+      ...(row.kind === 'location_ref' && { connection: { id, name: names.get(id) ?? '' } }),
+      records: Number(row.records),
+      by_kind: kinds.get(row.inbox_digest) ?? noneOfAnyKind(),
+      pieces: Number(row.pieces ?? 0),
+      first_at: isoTime(Number(row.first_at)),
+      last_at: isoTime(Number(row.last_at)),
+    };
+  });
+  return { data, meta };
+};
+
+/** The mappings that hold, newest first. */
+const listMappings = async (strapi: Core.Strapi, request: PageRequest): Promise<Page<Mapping>> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  const executor = await currentExecutor(strapi);
+  const query = (executor as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
+    .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
+    .leftJoin(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'm.location_id')
+    .select('m.*', 'i.sku', 'i.name as item_name')
+    .select('p.code as location_code', 'p.name as location_name')
+    .whereNotNull('m.active_digest')
+    .orderBy('m.id', 'desc');
+  const { rows, meta } = await readPage<MappingWithNames>(executor, query, request);
+  const names = await namesOf(
+    strapi,
+    executor,
+    rows.flatMap(({ connection_id: id }) => (id === null ? [] : [Number(id)]))
+  );
+  return { data: rows.map((row) => toMapping(row, names)), meta };
+};
 
 /** What tills sent and the site does not know; docs/tills.md#mapping-what-is-unknown. */
 export interface MappingInboxService {

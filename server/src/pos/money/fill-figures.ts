@@ -4,12 +4,11 @@ import { withTransientRetry } from '../../database/retry';
 import { errorText } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { parseOccurredAt } from '../../stock/rules/occurred-at';
-import { markClosings, wakeComparing } from '../closings/due-closings';
+import { markClosings, wakeComparing } from '../closings';
 import { connectionsOf, groupsOf } from '../connections';
 import { getRecordStore } from '../processing/record-store';
 import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE } from '../tables';
-import { countMembers } from './count-money';
-import { loadMembers } from './members';
+import { countMembers, loadMembers } from './count-money';
 
 /**
  * Figures of what earlier versions accepted: their records have no `occurred_ms` yet. Each step takes

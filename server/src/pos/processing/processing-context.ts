@@ -1,12 +1,16 @@
 import type { ItemLookup } from '../../stock/items';
 import type { NamedLocation } from '../rules/settle-refunds';
-import type { PosRecord, RefundRecord, SaleRecord } from '../rules/records';
+import {
+  type LineName,
+  lineNames,
+  type PosRecord,
+  type RefundRecord,
+  type SaleRecord,
+} from '../rules/records';
 import type { EventFlag, EventState } from '../rules/states';
-import { type LineName, lineNames } from '../rules/record-lines';
 import { readRecord } from '../rules/validate';
 import { type ConnectionRow, mappedLocations, type PosEventRow, WHOLE_RECORD } from '../tables';
-import type { FoundItems, MappedLine, Mappings } from '../mapping/mappings';
-import type { Wait } from '../mapping/wait';
+import type { FoundItems, MappedLine, Mappings, Wait } from '../mapping/mappings';
 import type { LedgerLine } from '../../stock/ledger';
 
 /** An event while it is worked on. */

@@ -8,28 +8,28 @@ import {
   inTransaction,
   table,
 } from '../../database/connection';
-import { debugLog } from '../../runtime/debug-log';
+import { insertRows } from '../../database/insert-rows';
 import { withTransientRetry } from '../../database/retry';
+import { debugLog } from '../../runtime/debug-log';
 import { errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
-import { insertRows } from '../../database/insert-rows';
-import { markClosings, wakeComparing } from '../closings/due-closings';
-import { wokenLine } from '../debug-lines';
-import { digestsOfMappings } from '../mapping/mappings';
-import { connectionWait, itemWaits, joinWaits } from '../mapping/wait';
-import type { ProcessingContext } from './processing-context';
-import { getRecordStore } from './record-store';
+import { markClosings, wakeComparing } from '../closings';
+import { connectionWait, digestsOfMappings, itemWaits, joinWaits } from '../mapping/mappings';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
-  type PosEventRow,
   POS_MAPPED_LINES_TABLE,
   POS_MAPPINGS_TABLE,
   POS_WAITS_TABLE,
+  type PosEventRow,
   type WokenBy,
 } from '../tables';
+import type { ProcessingContext } from './processing-context';
+import { getRecordStore } from './record-store';
+
+export const wokenLine = (id: number): string => `POS event ${id} woken`;
 
 const CHUNK = 500;
 

@@ -7,8 +7,8 @@ import { defaultLocation } from '../../stock/locations';
 import { lookUpTrialItems, type TrialItems } from '../../stock/trial-items';
 import { createLedger, type Ledger, type LedgerLine } from '../../stock/ledger';
 import { type LevelChange, mergeChanges, type Place } from '../../stock/levels';
-import { stateOfLines } from '../rules/event-state';
-import { lineNames, noteOf, quantityOf } from '../rules/record-lines';
+import { stateOfLines } from '../rules/settle-refunds';
+import { lineNames, noteOf, quantityOf } from '../rules/records';
 import type { ConnectionRow, PosEventRow } from '../tables';
 import {
   openContext,
@@ -18,13 +18,18 @@ import {
   unknownNames,
   waitingLines,
 } from './processing-context';
-import { loadRelatives, planRefundGroups } from './refunds';
-import type { Times } from './refund-reach';
-import { type RefundDifference, settleRefundGroups } from './settle-refund-groups';
+import {
+  itemWaitsOf,
+  loadRelatives,
+  locationWaitOf,
+  planRefundGroups,
+  type RefundDifference,
+  settleRefundGroups,
+  type Times,
+} from './refunds';
 import { withdrawMisplaced } from '../mapping/counted-places';
 import { loadFoundItems, loadMappings, type Mappings } from '../mapping/mappings';
 import { takeBack } from '../mapping/undo';
-import { itemWaitsOf, locationWaitOf } from '../mapping/waits-of-record';
 
 const placesOf = (
   works: readonly ProcessingContext[],

@@ -1,16 +1,19 @@
 import { inOneGo, type Steps } from '../../runtime/steps';
-import { formatPath } from './json-path';
 import {
+  type BodyIssue,
   elementsOf,
+  formatPath,
   jsonCheckSteps,
+  type JsonValue,
   type Member,
   membersOf,
+  readText,
   repeatedKey,
   shapeOf,
-} from './json-slices';
-import { REQUIRED_FIELDS } from './schemas/kinds';
+  strictJsonSteps,
+} from './strict-json';
+import { REQUIRED_FIELDS } from './schemas';
 import { type AskingKind, LIMITS, nodesWithin, RECORD_KINDS, type RecordKind } from './states';
-import { type BodyIssue, type JsonValue, readText, strictJsonSteps } from './strict-json';
 
 /** A record within another body. */
 export interface Enclosed {

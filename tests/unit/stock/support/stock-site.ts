@@ -1,7 +1,10 @@
 import { inTransaction } from '../../../../server/src/database/connection';
-import { acceptBatch, type Acceptance } from '../../../../server/src/pos/intake/accept';
-import { submissionOf } from '../../../../server/src/pos/intake/submission';
-import { applyBatch } from '../../../../server/src/pos/processing/apply';
+import {
+  type Acceptance,
+  acceptBatch,
+  submissionOf,
+} from '../../../../server/src/pos/intake/accept';
+import { applyBatch } from '../../../../server/src/pos/processing/process';
 import {
   getRecordStore,
   type LeasedRecord,
