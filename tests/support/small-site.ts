@@ -22,15 +22,13 @@ import {
   catalogueHeadTable,
   catalogueTable,
   changesTable,
-  epochsTable,
-  retiredSkusTable,
-} from '../../server/src/stock/catalogue/tables';
-import {
   documentTable,
+  epochsTable,
   itemTable,
   levelTable,
   locationTable,
   movementTable,
+  retiredSkusTable,
 } from '../../server/src/stock/tables';
 import { createPublisher } from '../../server/src/webhooks/publish';
 import {

@@ -1,7 +1,7 @@
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
 import { offerMetrics } from '../observability/metric-sources';
-import { onItemsKnown } from '../stock/newly-known';
+import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';
 import { createConnectionsService } from './admin/connections-service';
 import { controllers } from './admin/controllers';

@@ -1,31 +1,194 @@
+import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { ChangePreview, Stocktake, StocktakeLine } from '../../../shared/contracts/stock';
+import type {
+  ChangePreview,
+  DocumentLine,
+  LocationSummary,
+  Stocktake,
+  StocktakeLine,
+  Transfer,
+} from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
+import { inUniqueTransaction } from '../database/errors/duplicate';
 import { firstOrNotFound } from '../database/errors/first-or-not-found';
 import { inRetriedTransaction } from '../database/retry';
-import type { PageRequest } from '../http/pagination';
+import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError } from '../http/validation';
 import { isoTime } from '../runtime/iso-time';
+import { refusal } from '../runtime/refusal';
 import { getPublisher } from '../webhooks/publish';
-import type { Adjust, StocktakeInput } from './inputs';
+import { stockChangeEvents } from './events';
+import type { Adjust, StocktakeInput, TransferInput } from './inputs';
+import { itemFromInput } from './items';
 import { type AskedCounting, createLedger, type LedgerLine } from './ledger';
 import { locationFromInput } from './locations';
-import { stockChangeEvents } from './events';
-import { type ItemRow, ITEMS_TABLE, type LocationRow } from './tables';
 import {
-  askedLines,
-  type AskedLine,
-  type DocumentShape,
-  getDocument,
-  insertDocument,
-  itemOfLine,
-  listDocuments,
-  summaryOfLocation,
-  timeOf,
-} from './by-hand/documents';
-import { refusal } from '../runtime/refusal';
+  type Big,
+  digestOf,
+  type DocumentRow,
+  DOCUMENTS_TABLE,
+  type ItemRow,
+  ITEMS_TABLE,
+  LEVELS_TABLE,
+  type LocationRow,
+  LOCATIONS_TABLE,
+  type MovementRow,
+  MOVEMENTS_TABLE,
+} from './tables';
+
+/** Transfers and stocktakes: what is written by hand and is more than one line of the ledger. */
+
+type Kind = DocumentRow['kind'];
+
+/** A line of the ledger beside its item. */
+type LineRow = MovementRow & {
+  item_id: Big;
+  location_id: Big;
+  sku: string;
+  item_name: string | null;
+};
+
+const documentDigest = (kind: Kind, externalId: string): string =>
+  digestOf(`${kind}:${externalId}`);
+
+/** The time that a client gives, or now. @throws ValidationError (400) where it lies ahead */
+export const timeOf = (occurredAt: number | undefined): number => {
+  const now = Date.now();
+  if (occurredAt !== undefined && occurredAt > now) {
+    throw fieldError('occurred_at', refusal('must not lie in the future', 'future'));
+  }
+  return occurredAt ?? now;
+};
+
+/** A line as a client asks for it. */
+interface AskedLine {
+  item: ItemRow;
+  quantity: number;
+  note: string | null;
+}
+
+/** @throws ValidationError (400) that names the item there is none of */
+const askedLines = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  asked: readonly { item: number | string; quantity: number; reason?: string }[],
+  field: string
+): Promise<AskedLine[]> => {
+  const lines: AskedLine[] = [];
+  for (const [index, { item, quantity, reason }] of asked.entries()) {
+    const row = await itemFromInput(strapi, trx, item, `${field}.${index}.item`);
+    lines.push({ item: row, quantity, note: reason ?? null });
+  }
+  return lines;
+};
+
+const summaryOfLocation = (row: LocationRow | undefined): LocationSummary => ({
+  id: Number(row?.id ?? 0),
+  code: row?.code ?? '',
+  name: row?.name ?? '',
+});
+
+const itemOfLine = (line: LineRow): DocumentLine['item'] => ({
+  id: Number(line.item_id),
+  sku: line.sku,
+  name: line.item_name,
+});
+
+type NewDocument = Pick<
+  DocumentRow,
+  'kind' | 'external_id' | 'at' | 'location_id' | 'to_location_id' | 'made_by'
+>;
+
+/** Inserts a document. @returns its id; fails at a unique index where its external id is taken */
+const insertDocument = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  values: NewDocument
+): Promise<number> => {
+  // Found again by its digest: not every database gives the id of a new row.
+  const digest =
+    values.external_id === null
+      ? digestOf(`${values.kind}#${randomUUID()}`)
+      : documentDigest(values.kind, values.external_id);
+  const rows = () => table(strapi, trx, DOCUMENTS_TABLE);
+  await rows().insert({ ...values, external_digest: digest, created_at: Date.now() });
+  const row = (await rows().where({ external_digest: digest }).first()) as DocumentRow;
+  return Number(row.id);
+};
+
+/** What a document is shown as, from its row, its lines and all locations. */
+type DocumentShape<T> = (
+  row: DocumentRow,
+  lines: readonly LineRow[],
+  locations: ReadonlyMap<number, LocationRow>
+) => T;
+
+const linesOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  ids: readonly number[]
+): Promise<LineRow[]> => {
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  return (await (executor as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
+    .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
+    .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
+    .select('m.*', 'l.item_id', 'l.location_id', 'i.sku', 'i.name as item_name')
+    .whereIn('m.document_id', [...ids])
+    .orderBy('m.id')) as LineRow[];
+};
+
+const shaped = async <T>(
+  strapi: Core.Strapi,
+  executor: Executor,
+  rows: readonly DocumentRow[],
+  shape: DocumentShape<T>
+): Promise<T[]> => {
+  const ids = rows.map(({ id }) => Number(id));
+  const lines = await linesOf(strapi, executor, ids);
+  const places = (await table(strapi, executor, LOCATIONS_TABLE).select('*')) as LocationRow[];
+  const locations = new Map(places.map((row) => [Number(row.id), row]));
+  return rows.map((row) =>
+    shape(
+      row,
+      lines.filter(({ document_id: id }) => Number(id) === Number(row.id)),
+      locations
+    )
+  );
+};
+
+/** A page of documents, newest first. */
+const listDocuments = async <T>(
+  strapi: Core.Strapi,
+  kind: Kind,
+  request: PageRequest,
+  shape: DocumentShape<T>
+): Promise<Page<T>> => {
+  const executor = await currentExecutor(strapi);
+  const query = table(strapi, executor, DOCUMENTS_TABLE)
+    .select('*')
+    .where({ kind })
+    .orderBy('id', 'desc');
+  const { rows, meta } = await readPage<DocumentRow>(executor, query, request);
+  return { data: await shaped(strapi, executor, rows, shape), meta };
+};
+
+/** @throws NotFoundError (404) */
+const getDocument = async <T>(
+  strapi: Core.Strapi,
+  executor: Executor,
+  kind: Kind,
+  id: number,
+  shape: DocumentShape<T>
+): Promise<T> => {
+  const what = kind === 'transfer' ? 'Transfer' : 'Stocktake';
+  const query = table(strapi, executor, DOCUMENTS_TABLE).where({ kind, id });
+  const row = await firstOrNotFound<DocumentRow>(query, what);
+  const [document] = await shaped(strapi, executor, [row], shape);
+  return document as T;
+};
 
 /** Counts by hand; docs/tills.md#counting-by-hand. */
 export interface StocktakesService {
@@ -231,4 +394,122 @@ export const createStocktakesService = ({
       const location = summaryOfLocation(count.place);
       return { location, before: quantityAfter - effect, after: quantityAfter, reason };
     }),
+});
+
+/** Stock that goes from one location to another; docs/tills.md#moving-stock. */
+export interface StockTransfersService {
+  /**
+   * Takes from one location and gives to the other, both in one transaction, once for each
+   * `external_id`: the same again is answered with what is there, as `duplicate`.
+   * @throws ValidationError (400) that names the field
+   */
+  transfer(input: TransferInput, madeBy: string | null): Promise<Transfer>;
+  /** Newest first. */
+  list(page: PageRequest): Promise<Page<Transfer>>;
+  /** @throws NotFoundError (404) */
+  get(id: number): Promise<Transfer>;
+}
+
+const movementOf = (line: LineRow): Transfer['lines'][number]['movements'][number] => ({
+  id: Number(line.id),
+  level_id: Number(line.level_id),
+  quantity: Number(line.quantity),
+  effect: Number(line.effect),
+  reason: line.reason,
+});
+
+const toTransfer: DocumentShape<Transfer> = (row, lines, locations) => {
+  const out = lines.filter(({ quantity }) => Number(quantity) < 0);
+  const arrived = lines.filter(({ quantity }) => Number(quantity) > 0);
+  return {
+    id: Number(row.id),
+    external_id: row.external_id,
+    from: summaryOfLocation(locations.get(Number(row.location_id))),
+    to: summaryOfLocation(locations.get(Number(row.to_location_id))),
+    occurred_at: isoTime(Number(row.at)),
+    made_by: row.made_by,
+    created_at: isoTime(Number(row.created_at)),
+    lines: out.map((line, index) => {
+      const other = arrived[index];
+      return {
+        item: itemOfLine(line),
+        quantity: -Number(line.quantity),
+        movements: [line, ...(other ? [other] : [])].map(movementOf),
+      };
+    }),
+  };
+};
+
+interface Move {
+  document: number;
+  from: LocationRow;
+  to: LocationRow;
+  at: number;
+  lines: readonly AskedLine[];
+  madeBy: string | null;
+}
+
+const write = async (
+  strapi: Core.Strapi,
+  trx: Knex.Transaction,
+  { document, from, to, at, lines, madeBy }: Move
+): Promise<void> => {
+  const ledger = createLedger(strapi, trx);
+  const moves = lines.flatMap(({ item, quantity, note }) =>
+    [
+      { location: Number(from.id), quantity: -quantity },
+      { location: Number(to.id), quantity },
+    ].map((side) => ({ ...side, item: Number(item.id), note }))
+  );
+  await ledger.lock(moves);
+  const base = { type: 'transfer', at, reason: null, eventId: null } as const;
+  for (const move of moves) ledger.move({ ...base, ...move, documentId: document, madeBy });
+  const changes = await ledger.flush();
+  await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
+};
+
+const knownTransfer = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  externalId: string | null
+): Promise<DocumentRow | undefined> => {
+  if (externalId === null) return undefined;
+  return (await table(strapi, trx, DOCUMENTS_TABLE)
+    .where({ external_digest: documentDigest('transfer', externalId) })
+    .first()) as DocumentRow | undefined;
+};
+
+export const createStockTransfersService = ({
+  strapi,
+}: {
+  strapi: Core.Strapi;
+}): StockTransfersService => ({
+  transfer: (input, madeBy) =>
+    inUniqueTransaction(strapi, async ({ trx }) => {
+      const externalId = input.external_id ?? null;
+      const read = (id: number) => getDocument(strapi, trx, 'transfer', id, toTransfer);
+      const known = await knownTransfer(strapi, trx, externalId);
+      if (known) return { ...(await read(Number(known.id))), duplicate: true };
+      const at = timeOf(input.occurred_at);
+      const from = await locationFromInput(strapi, trx, input.from, 'from');
+      const to = await locationFromInput(strapi, trx, input.to, 'to');
+      if (Number(from.id) === Number(to.id)) {
+        throw fieldError('to', refusal('must be another location than from', 'same_location'));
+      }
+      const lines = await askedLines(strapi, trx, input.lines, 'lines');
+      const document = await insertDocument(strapi, trx, {
+        kind: 'transfer',
+        external_id: externalId,
+        at,
+        location_id: Number(from.id),
+        to_location_id: Number(to.id),
+        made_by: madeBy,
+      });
+      await write(strapi, trx, { document, from, to, at, lines, madeBy });
+      return { ...(await read(document)), duplicate: false };
+    }),
+
+  list: (page) => listDocuments(strapi, 'transfer', page, toTransfer),
+
+  get: async (id) => getDocument(strapi, await currentExecutor(strapi), 'transfer', id, toTransfer),
 });

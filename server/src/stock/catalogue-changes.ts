@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
-import type { Executor } from '../database/connection';
+import { type Executor, table } from '../database/connection';
 import { insertRows } from '../database/insert-rows';
-import { CHANGES_TABLE } from './catalogue/tables';
+import { CHANGES_TABLE, RETIRED_SKUS_TABLE, skuDigest } from './tables';
 
 /**
  * Says that items are not what the catalogue last said of them, in the transaction that changes them:
@@ -15,4 +15,35 @@ export const markChanged = async (
 ): Promise<void> => {
   const rows = [...new Set(items)].map((item) => ({ item_id: item }));
   await insertRows(strapi, executor, CHANGES_TABLE, rows);
+};
+
+const CHUNK = 500;
+
+/**
+ * Says that an article has another SKU from now on: whoever keeps the old one hears that it is deleted.
+ * In the transaction that renames the item, which is marked as changed beside it.
+ */
+export const retireSku = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  sku: string
+): Promise<void> => {
+  await table(strapi, executor, RETIRED_SKUS_TABLE)
+    .insert({ sku, sku_digest: skuDigest(sku), number: null })
+    .onConflict('sku_digest')
+    .merge(['number']);
+};
+
+/** Says that these SKUs are those of items now. */
+export const claimSkus = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  skus: readonly string[]
+): Promise<void> => {
+  const digests = skus.map(skuDigest);
+  for (let start = 0; start < digests.length; start += CHUNK) {
+    await table(strapi, executor, RETIRED_SKUS_TABLE)
+      .whereIn('sku_digest', digests.slice(start, start + CHUNK))
+      .delete();
+  }
 };

@@ -1,18 +1,244 @@
+import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { currentExecutor, type Executor, table } from '../database/connection';
-import { findProductFacts, type ProductFacts } from './product-facts';
-import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables';
-import { numberChanges } from './catalogue/numbering';
-import { currentEpoch, wasGiven } from './catalogue/epochs';
+import { getOptions } from '../config';
 import {
+  createDetached,
+  currentExecutor,
+  type Executor,
+  inTransaction,
+  table,
+} from '../database/connection';
+import { withTransientRetry } from '../database/retry';
+import { createTimeSlice } from '../runtime/event-loop';
+import { errorText } from '../runtime/text';
+import { markChanged } from './catalogue-changes';
+import { findProductFacts, type ProductFacts } from './products';
+import {
+  type Big,
+  CATALOGUE_HEAD_TABLE,
   CATALOGUE_TABLE,
   type CatalogueRow,
+  type ChangeRow,
+  CHANGES_TABLE,
+  EPOCHS_TABLE,
+  HEAD_ID,
+  type ItemRow,
+  ITEMS_TABLE,
+  type LevelRow,
+  LEVELS_TABLE,
   RETIRED_SKUS_TABLE,
   type RetiredRow,
-} from './catalogue/tables';
+} from './tables';
 
-export interface CatalogueEntry extends ProductFacts {
+/**
+ * An epoch begins where a process gives its first number. A database that a backup took the place of
+ * gives numbers again that it has given before, to other changes; but the processes that are started
+ * with it do so in epochs that nobody has a cursor of. So a cursor has its epoch beside its number, and
+ * is good up to where that ended.
+ */
+
+const KEPT = 500;
+/** Of numbers that an earlier version gave. */
+const NONE = '0'.repeat(8);
+
+interface EpochRow {
+  id: number;
+  token: string;
+  /** The last number before it. */
+  number: Big;
+}
+
+const epochs = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, EPOCHS_TABLE);
+
+/**
+ * Begins an epoch, in a transaction in which nobody else gives numbers. Those of long ago are forgotten:
+ * their cursors start over.
+ * @param number  the last that was given
+ */
+const beginEpoch = async (strapi: Core.Strapi, trx: Executor, number: number): Promise<void> => {
+  await epochs(strapi, trx).insert({ token: randomBytes(4).toString('hex'), number });
+  const old = (await epochs(strapi, trx)
+    .select('id')
+    .orderBy('id', 'desc')
+    .offset(KEPT)
+    .limit(KEPT)) as { id: number }[];
+  if (old.length === 0) return;
+  await epochs(strapi, trx)
+    .whereIn(
+      'id',
+      old.map(({ id }) => id)
+    )
+    .delete();
+};
+
+/** The epoch that cursors are of now: eight hexadecimal digits. */
+const currentEpoch = async (strapi: Core.Strapi): Promise<string> => {
+  const row = (await epochs(strapi, await currentExecutor(strapi))
+    .orderBy('id', 'desc')
+    .first()) as EpochRow | undefined;
+  return row?.token ?? NONE;
+};
+
+/** Whether this database has given a number in an epoch: else its past is another one. */
+const wasGiven = async (strapi: Core.Strapi, number: number, token: string): Promise<boolean> => {
+  const executor = await currentExecutor(strapi);
+  const after = epochs(strapi, executor).orderBy('id');
+  if (token !== NONE) {
+    const epoch = (await epochs(strapi, executor)
+      .where({ token })
+      .orderBy('id', 'desc')
+      .first()) as EpochRow | undefined;
+    if (!epoch) return false;
+    after.where('id', '>', epoch.id);
+  }
+  const next = (await after.first()) as EpochRow | undefined;
+  return next === undefined || number <= Number(next.number);
+};
+
+/** Changes that are numbered in one transaction. */
+const AT_ONCE = 1000;
+const INSERT_CHUNK = 100;
+
+interface Numbered {
+  /** The last number that was given. */
+  last: number;
+  /** Changes may be waiting for a number still. */
+  more: boolean;
+}
+
+const head = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, CATALOGUE_HEAD_TABLE).where({ id: HEAD_ID });
+
+const lastOf = async (query: Knex.QueryBuilder): Promise<number> => {
+  const row = (await query.select('number').first()) as { number: Big } | undefined;
+  return Number(row?.number ?? 0);
+};
+
+const waiting = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
+  table(strapi, executor, CHANGES_TABLE).select('id', 'item_id').orderBy('id');
+
+/**
+ * Numbers old articles before the items that they became: a till that looks goods up by their barcode
+ * must not lose the new one with the old.
+ * @returns the last number that was given
+ */
+const numberRetired = async (
+  strapi: Core.Strapi,
+  trx: Executor,
+  before: number
+): Promise<number> => {
+  const rows = (await table(strapi, trx, RETIRED_SKUS_TABLE)
+    .select('id')
+    .whereNull('number')
+    .orderBy('id')
+    .limit(AT_ONCE)) as Pick<RetiredRow, 'id'>[];
+  for (const [index, { id }] of rows.entries()) {
+    await table(strapi, trx, RETIRED_SKUS_TABLE)
+      .where({ id })
+      .update({ number: before + index + 1 });
+  }
+  return before + rows.length;
+};
+
+/** Processes that have begun an epoch. */
+const begun = new WeakSet<Core.Strapi>();
+
+const giveNumbers = async (strapi: Core.Strapi): Promise<Numbered> => {
+  const numbered = await inTransaction(strapi, async ({ trx }) => {
+    // Until the commit nobody else gives numbers: whoever sees one sees all that are smaller.
+    const given = await lastOf(head(strapi, trx).forUpdate());
+    const changes = (await waiting(strapi, trx).limit(AT_ONCE)) as ChangeRow[];
+    if (changes.length === 0) return { last: given, more: false, isGiven: false };
+    if (!begun.has(strapi)) await beginEpoch(strapi, trx, given);
+    const before = await numberRetired(strapi, trx, given);
+    const items = [...new Set(changes.map(({ item_id: item }) => Number(item)))];
+    const numberedAt = Date.now();
+    const rows = items.map((item, index) => ({
+      item_id: item,
+      number: before + index + 1,
+      numbered_at: numberedAt,
+    }));
+    for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
+      await table(strapi, trx, CATALOGUE_TABLE)
+        .insert(rows.slice(start, start + INSERT_CHUNK))
+        .onConflict('item_id')
+        .merge(['number', 'numbered_at']);
+    }
+    const last = before + items.length;
+    await head(strapi, trx).update({ number: last });
+    const ids = changes.map(({ id }) => id);
+    await table(strapi, trx, CHANGES_TABLE).whereIn('id', ids).delete();
+    return { last, more: changes.length === AT_ONCE, isGiven: true };
+  });
+  // Once it is committed.
+  if (numbered.isGiven) begun.add(strapi);
+  return numbered;
+};
+
+/**
+ * Gives a number to items whose change was committed and has none yet, a bounded part of them. Numbers
+ * follow the commits by which they are given, not those of the changes, so a change that was long in
+ * its transaction gets one that nobody has read past.
+ */
+const numberChanges = async (strapi: Core.Strapi): Promise<Numbered> => {
+  const executor = await currentExecutor(strapi);
+  const some = (await waiting(strapi, executor).limit(1)) as ChangeRow[];
+  if (some.length > 0) return withTransientRetry(() => giveNumbers(strapi));
+  return { last: await lastOf(head(strapi, executor)), more: false };
+};
+
+/** All that wait now: they would else gather where no till asks for the catalogue. */
+const numberAll = async (strapi: Core.Strapi): Promise<void> => {
+  const slice = createTimeSlice();
+  while ((await numberChanges(strapi)).more) if (slice.isOver()) await slice.next();
+};
+
+/**
+ * Marks items that have no number, and those that were changed after theirs was given: an older
+ * version changes items without marking them. Asked at boot.
+ */
+export const markUnnumbered = async (strapi: Core.Strapi): Promise<void> => {
+  const executor = (await currentExecutor(strapi)) as Knex;
+  const schema = strapi.db.getSchemaName();
+  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+  await table(strapi, executor, CATALOGUE_HEAD_TABLE)
+    .insert({ id: HEAD_ID, number: 0 })
+    .onConflict('id')
+    .ignore();
+  // Those that wait for a number already need no second mark.
+  const marked = table(strapi, executor, CHANGES_TABLE).select('item_id').whereNotNull('item_id');
+  for (let after = 0; ;) {
+    const found = (await executor(`${named(ITEMS_TABLE)} as i`)
+      .leftJoin(`${named(CATALOGUE_TABLE)} as c`, 'c.item_id', 'i.id')
+      .select('i.id')
+      .where('i.id', '>', after)
+      .whereNotIn('i.id', marked.clone())
+      .where((stale) => {
+        stale
+          .whereNull('c.item_id')
+          .orWhere('i.updated_at', '>', executor.ref('c.numbered_at'))
+          .orWhereExists(
+            executor(`${named(LEVELS_TABLE)} as l`)
+              .select('l.id')
+              .where('l.item_id', executor.ref('i.id'))
+              .where('l.updated_at', '>', executor.ref('c.numbered_at'))
+          );
+      })
+      .orderBy('i.id')
+      .limit(AT_ONCE)) as { id: number }[];
+    const last = found.at(-1);
+    if (!last) return;
+    await markChanged(
+      strapi,
+      executor,
+      found.map(({ id }) => Number(id))
+    );
+    after = Number(last.id);
+  }
+};
+
+interface CatalogueEntry extends ProductFacts {
   sku: string;
   gtin: string | null;
   /** It was archived, its product is gone, or it has another SKU now. */
@@ -21,7 +247,7 @@ export interface CatalogueEntry extends ProductFacts {
   quantities: ReadonlyMap<number, number>;
 }
 
-export interface CataloguePage {
+interface CataloguePage {
   items: CatalogueEntry[];
   /** The number up to which the reader has now seen all. */
   last: number;
@@ -148,4 +374,25 @@ export const readCatalogue = async (
     epoch: await currentEpoch(strapi),
     hasMore: changes.length > limit || numbered.more,
   };
+};
+
+/** Numbers, once a minute, what no request for the catalogue has numbered: where records are applied. */
+export const keepNumbering = (strapi: Core.Strapi): void => {
+  if (!getOptions(strapi).pos.process) return;
+  const detached = createDetached();
+  strapi.cron.add({
+    switchboardCatalogue: {
+      task: () =>
+        detached(async () => {
+          try {
+            await numberAll(strapi);
+          } catch (error) {
+            strapi.log.debug(
+              `switchboard: changes of items were not numbered: ${errorText(error)}`
+            );
+          }
+        }),
+      options: { rule: '30 * * * * *' },
+    },
+  });
 };

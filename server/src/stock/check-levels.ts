@@ -1,12 +1,120 @@
 import type { Core } from '@strapi/strapi';
-import type { LevelCheck, RebuildDifference } from '../../../shared/contracts/stock';
-import { currentExecutor, table } from '../database/connection';
-import { giveWay } from '../imports/rows';
+import type { LevelCheck, RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
+import { currentExecutor, inTransaction, table } from '../database/connection';
+import { withTransientRetry } from '../database/retry';
 import { readJob, trackImport } from '../imports/jobs';
+import { giveWay } from '../imports/rows';
 import type { ImportWatch } from '../imports/watch';
 import { errorText } from '../runtime/text';
-import type { RebuildService } from './rebuild';
-import { LEVELS_TABLE } from './tables';
+import { foldInDatabase, mendLevels } from './ledger';
+import { lockMappedItems } from './product-mapping';
+import type { LevelState } from './rules/fold';
+import {
+  type ItemRow,
+  ITEMS_TABLE,
+  type LevelRow,
+  LEVELS_TABLE,
+  type LocationRow,
+  LOCATIONS_TABLE,
+} from './tables';
+
+const LEVELS_AT_ONCE = 50;
+
+interface Finding {
+  level: LevelRow;
+  should: LevelState;
+}
+
+const compareBatch = async (
+  strapi: Core.Strapi,
+  afterId: number,
+  mend: boolean
+): Promise<{ rows: LevelRow[]; findings: Finding[] }> =>
+  inTransaction(strapi, async ({ trx }) => {
+    const some = () =>
+      table(strapi, trx, LEVELS_TABLE)
+        .where('id', '>', afterId)
+        .orderBy('id')
+        .limit(LEVELS_AT_ONCE);
+    if (mend) {
+      // Products and items before levels, as everybody locks them.
+      const items = (await some().pluck('item_id')) as number[];
+      await lockMappedItems(strapi, trx, items.map(Number));
+    }
+    const rows = (await some().forUpdate()) as LevelRow[];
+    const findings: Finding[] = [];
+    for (const level of rows) {
+      const should = await foldInDatabase(strapi, trx, level);
+      const sameCount =
+        Number(level.count_at ?? Number.NaN) === (should.lastCount?.time ?? Number.NaN);
+      const noCount = level.count_at === null && should.lastCount === null;
+      if (Number(level.quantity) === should.quantity && (sameCount || noCount)) continue;
+      findings.push({ level, should });
+    }
+    if (!mend) return { rows, findings };
+    await mendLevels(strapi, trx, findings);
+    return { rows, findings };
+  });
+
+const describe = async (
+  strapi: Core.Strapi,
+  findings: readonly Finding[]
+): Promise<RebuildDifference[]> => {
+  if (findings.length === 0) return [];
+  return inTransaction(strapi, async ({ trx }) => {
+    const differences: RebuildDifference[] = [];
+    for (const { level, should } of findings) {
+      const item = (await table(strapi, trx, ITEMS_TABLE).where({ id: level.item_id }).first()) as
+        ItemRow | undefined;
+      const location = (await table(strapi, trx, LOCATIONS_TABLE)
+        .where({ id: level.location_id })
+        .first()) as LocationRow | undefined;
+      differences.push({
+        level_id: Number(level.id),
+        sku: item?.sku ?? '',
+        location: location?.code ?? '',
+        quantity: Number(level.quantity),
+        should_be: should.quantity,
+      });
+    }
+    return differences;
+  });
+};
+
+interface RebuildOptions {
+  /** Whether the stored levels are set right. */
+  mend?: boolean;
+  /** Is told after each batch, in turn: how many levels were in it, and which of them differ. */
+  onBatch?(levels: number, differences: readonly RebuildDifference[]): Promise<void>;
+}
+
+export interface RebuildService {
+  /**
+   * Works every level out anew from the ledger and reports where the stored one differs; there
+   * should be no difference, ever. A few levels at a time, each batch in a short transaction.
+   */
+  rebuild(options?: RebuildOptions): Promise<RebuildReport>;
+}
+
+export const createRebuildService = ({ strapi }: { strapi: Core.Strapi }): RebuildService => ({
+  async rebuild({ mend = false, onBatch } = {}) {
+    let levels = 0;
+    let afterId = 0;
+    const differences: RebuildDifference[] = [];
+    for (;;) {
+      const from = afterId;
+      const batch = await withTransientRetry(() => compareBatch(strapi, from, mend));
+      levels += batch.rows.length;
+      const found = await describe(strapi, batch.findings);
+      differences.push(...found);
+      await onBatch?.(batch.rows.length, found);
+      const last = batch.rows.at(-1);
+      if (!last || batch.rows.length < LEVELS_AT_ONCE) break;
+      afterId = Number(last.id);
+    }
+    return { levels, differences, mended: mend };
+  },
+});
 
 /** What is listed of a level that differs from its movements. */
 const HEADINGS = ['level_id', 'sku', 'location', 'quantity', 'should_be'] as const;

@@ -21,18 +21,15 @@ import {
   updateLocationInput,
 } from './inputs';
 import { isoTime } from '../runtime/iso-time';
-import { timeOf } from './by-hand/documents';
-import { startLevelCheck } from './check-levels';
-import type { StocktakesService } from './by-hand';
-import type { StockTransfersService } from './by-hand/transfers-service';
+import { type StocktakesService, type StockTransfersService, timeOf } from './by-hand';
+import { type RebuildService, startLevelCheck } from './check-levels';
 import type { StockExplanationService } from './explanation';
 import type { StockGridService } from './grid';
 import { answerUpload } from '../imports/upload';
 import type { ItemImport } from './import';
 import type { ItemsService } from './items-service';
-import { linkedProduct } from './linked-product';
+import { linkedProduct } from './products';
 import type { LevelsService } from './levels-service';
-import type { RebuildService } from './rebuild';
 
 const service = <S>(strapi: Core.Strapi, name: string): S =>
   strapi.service(`plugin::switchboard.${name}`) as unknown as S;

@@ -1,29 +1,31 @@
 import type { Feature } from '../feature';
 import { offerStockTools } from './assistant-tools';
 import { controllers } from './controllers';
-import { createStocktakesService } from './by-hand';
-import { createStockTransfersService } from './by-hand/transfers-service';
+import { createStocktakesService, createStockTransfersService } from './by-hand';
 import { createStockExplanationService } from './explanation';
 import { createStockGridService } from './grid';
-import { keepNumbering } from './catalogue/keep-numbering';
-import { markUnnumbered } from './catalogue/numbering';
+import { keepNumbering, markUnnumbered } from './catalogue';
 import {
   catalogueHeadTable,
   catalogueTable,
   changesTable,
+  documentTable,
   epochsTable,
+  itemTable,
+  levelTable,
+  locationTable,
+  movementTable,
   retiredSkusTable,
-} from './catalogue/tables';
+} from './tables';
 import { createItemImport } from './import';
 import { createItemsService } from './items-service';
 import { createLevelsService } from './levels-service';
 import { ensureDefaultLocation } from './locations';
 import { checkProductMapping } from './product-mapping';
 import { watchProductWrites } from './product-writes';
-import { createRebuildService } from './rebuild';
+import { createRebuildService } from './check-levels';
 import { routes } from './routes';
 import { declareStockEvents } from './events';
-import { documentTable, itemTable, levelTable, locationTable, movementTable } from './tables';
 
 export const stock: Feature = {
   option: 'pos',

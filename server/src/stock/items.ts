@@ -2,14 +2,12 @@ import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { fieldError } from '../http/validation';
-import { markChanged } from './catalogue-changes';
-import { claimSkus } from './catalogue/retired-skus';
-import { digestOf, skuDigest } from './digest';
+import { refusal } from '../runtime/refusal';
+import { claimSkus, markChanged } from './catalogue-changes';
 import { openLevels } from './ledger';
 import { defaultLocation } from './locations';
 import { findProducts, fullGtin, isSameGtin, type Product, wholePieces } from './products';
-import { type ItemRow, ITEMS_TABLE } from './tables';
-import { refusal } from '../runtime/refusal';
+import { digestOf, type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
 
 /** GTIN-8, -12, -13 and -14 of one article differ in leading zeros only. */
 export const gtinDigest = (gtin: string): string =>
@@ -154,4 +152,23 @@ export const lookUpItems = async (
     }
   }
   return lookup;
+};
+
+type Listener = (names: readonly ItemName[]) => Promise<void>;
+
+const listeners = new WeakMap<Core.Strapi, Listener[]>();
+
+/**
+ * Hears of items that were made or renamed, in the transaction that did it. The stock knows nothing
+ * of tills; whoever keeps lines waiting for an item registers here.
+ */
+export const onItemsKnown = (strapi: Core.Strapi, listener: Listener): void => {
+  listeners.set(strapi, [...(listeners.get(strapi) ?? []), listener]);
+};
+
+export const notifyItemsKnown = async (
+  strapi: Core.Strapi,
+  names: readonly ItemName[]
+): Promise<void> => {
+  for (const listener of listeners.get(strapi) ?? []) await listener(names);
 };

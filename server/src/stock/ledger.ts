@@ -5,7 +5,6 @@ import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { inChunks } from '../database/matching-documents';
 import { markChanged } from './catalogue-changes';
-import { foldInDatabase, moving } from './fold-level';
 import {
   type LevelChange,
   lockLevels,
@@ -14,6 +13,7 @@ import {
   placeKey,
   readLevels,
 } from './levels';
+import { lockMappedItems, writeThrough } from './product-mapping';
 import {
   applyCount,
   applyMovement,
@@ -22,12 +22,68 @@ import {
   type LevelState,
   type MovementReason,
   type MovementType,
+  openLevel,
+  STANDING_REASONS,
   type Step,
 } from './rules/fold';
 import { type LevelRow, LEVELS_TABLE, type MovementRow, MOVEMENTS_TABLE } from './tables';
-import { lockMappedItems, writeThrough } from './product-mapping';
 
-export interface AskedEntry extends Place {
+type Named = Pick<LevelRow, 'id' | 'opening'>;
+
+/** The lines of a level that are no counts and touch the shelf, whatever counts cover. */
+export const moving = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
+  query.whereNot({ type: 'count' }).andWhere((any) => {
+    any.whereNull('reason').orWhereNotIn('reason', [...STANDING_REASONS]);
+  });
+
+const latestCounts = (strapi: Core.Strapi, executor: Executor, levelId: number) =>
+  table(strapi, executor, MOVEMENTS_TABLE)
+    .where({ level_id: levelId, type: 'count' })
+    .whereNull('undone')
+    .orderBy([
+      { column: 'at', order: 'desc' },
+      { column: 'seq', order: 'desc' },
+      { column: 'line', order: 'desc' },
+    ])
+    .limit(1);
+
+/** The count that a level starts from, as the ledger has it; undefined: the opening quantity. */
+export const lastCountOf = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  levelId: number
+): Promise<MovementRow | undefined> => {
+  const [last] = (await latestCounts(strapi, executor, levelId)) as MovementRow[];
+  return last;
+};
+
+/**
+ * The fold of `rules/fold.ts`, asked of the database, so that a million movements cost no memory.
+ * @param level  locked by the transaction; what was committed before the lock is seen, on MySQL too
+ */
+export const foldInDatabase = async (
+  strapi: Core.Strapi,
+  executor: Executor,
+  level: Named
+): Promise<LevelState> => {
+  const [last] = (await readLatest(
+    strapi,
+    latestCounts(strapi, executor, level.id)
+  )) as MovementRow[];
+  const moved = moving(table(strapi, executor, MOVEMENTS_TABLE).where({ level_id: level.id }));
+  if (last) moved.andWhere('at', '>', Number(last.at));
+  const [sum] = (await readLatest(strapi, moved.sum({ moved: 'quantity' }))) as {
+    moved: number | string | null;
+  }[];
+  const after = Number(sum?.moved ?? 0);
+  if (!last) return openLevel(Number(level.opening) + after);
+  return {
+    quantity: Number(last.quantity) + after,
+    lastCount: { time: Number(last.at), seq: Number(last.seq), line: Number(last.line) },
+  };
+};
+
+interface AskedEntry extends Place {
   /** Effective time, epoch milliseconds. */
   at: number;
   /** What the shelf gains; for a count, what was counted. */
@@ -41,7 +97,7 @@ export interface AskedEntry extends Place {
   madeBy?: string | null;
 }
 
-export interface AskedMove extends AskedEntry {
+interface AskedMove extends AskedEntry {
   type: Exclude<MovementType, 'count'>;
   reason: AskedReason | null;
 }
@@ -400,7 +456,7 @@ const follow = async (
 };
 
 /** A line of a count that is to be taken back. */
-export interface CountToUndo extends Place {
+interface CountToUndo extends Place {
   event: number;
   line: number;
 }

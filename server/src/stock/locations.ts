@@ -1,8 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { fieldError } from '../http/validation';
-import { digestOf } from './digest';
-import { type LocationRow, LOCATIONS_TABLE } from './tables';
+import { digestOf, type LocationRow, LOCATIONS_TABLE } from './tables';
 import { type Refusal, refusal } from '../runtime/refusal';
 
 export const locationDigest = (code: string): string => digestOf(`location:${code}`);

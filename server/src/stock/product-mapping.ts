@@ -4,8 +4,7 @@ import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
 import { readLatest } from '../database/latest';
 import { defaultLocation } from './locations';
-import { isCurrencyCode } from './product-facts';
-import { fitting, lockProducts, mappingOf, wholePieces } from './products';
+import { fitting, isCurrencyCode, lockProducts, mappingOf, wholePieces } from './products';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
 
 const NUMERIC = new Set(['integer', 'biginteger', 'float', 'decimal']);

@@ -7,13 +7,11 @@ import { inTurn } from '../database/transactions';
 import { writtenRows } from '../database/written-rows';
 import { fieldError } from '../http/validation';
 import { getPublisher } from '../webhooks/publish';
-import { markChanged } from './catalogue-changes';
-import { claimSkus, retireSku } from './catalogue/retired-skus';
-import { skuDigest } from './digest';
-import { gtinDigest, type ItemName } from './items';
+import { claimSkus, markChanged, retireSku } from './catalogue-changes';
+import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
+import { gtinDigest, type ItemName, notifyItemsKnown } from './items';
 import { createLedger } from './ledger';
 import { defaultLocation } from './locations';
-import { notifyItemsKnown } from './newly-known';
 import { isOwnWrite, lockMappedItems, setProductNumbers, writeThrough } from './product-mapping';
 import {
   findProducts,
@@ -25,7 +23,6 @@ import {
   readProductRows,
 } from './products';
 import { stockChangeEvents } from './events';
-import { type ItemRow, ITEMS_TABLE } from './tables';
 
 /**
  * What the site writes into its own products, in whatever way the host knows of: the stock follows their

@@ -1,7 +1,7 @@
 import { data } from 'currency-codes';
 import { moneyFormat } from '../../../admin/src/utils/money-format';
 import { recordMatcher } from '../../../server/src/pos/rules/record-match';
-import { toMinorUnits } from '../../../server/src/stock/product-facts';
+import { toMinorUnits } from '../../../server/src/stock/products';
 import { minorDigits } from '../../../shared/currencies';
 
 /** As ISO 4217 has them; ICU has 0 for most of the first row. */

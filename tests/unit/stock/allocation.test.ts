@@ -2,10 +2,11 @@ import fc from 'fast-check';
 
 import {
   allocateRefunds,
+  differences,
+  postingsOf,
   type RefundToShare,
   type SoldLine,
 } from '../../../server/src/stock/rules/allocation';
-import { differences, postingsOf } from '../../../server/src/stock/rules/postings';
 
 const HERE = 1;
 const THERE = 2;

@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { createLevelsService } from '../../../server/src/stock/levels-service';
-import { createStocktakesService } from '../../../server/src/stock/by-hand';
-import { createStockTransfersService } from '../../../server/src/stock/by-hand/transfers-service';
+import {
+  createStocktakesService,
+  createStockTransfersService,
+} from '../../../server/src/stock/by-hand';
 import { createStockExplanationService } from '../../../server/src/stock/explanation';
 import { skuDigest } from '../../../server/src/stock/items';
 import { locationDigest } from '../../../server/src/stock/locations';
-import { createRebuildService } from '../../../server/src/stock/rebuild';
+import { createRebuildService } from '../../../server/src/stock/check-levels';
 import {
   DOCUMENTS_TABLE,
   ITEMS_TABLE,

@@ -2,9 +2,10 @@ import {
   applyCount,
   applyMovement,
   isLatestCount,
+  judgeCount,
+  judgeCounts,
   openLevel,
 } from '../../../server/src/stock/rules/fold';
-import { judgeCount, judgeCounts } from '../../../server/src/stock/rules/staleness';
 
 const mark = (time: number, seq = 1, line = 0) => ({ time, seq, line });
 const counted = (quantity: number, time: number) => ({ quantity, lastCount: mark(time) });

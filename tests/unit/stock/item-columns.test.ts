@@ -1,5 +1,5 @@
 import { csvLine } from '../../../server/src/runtime/csv';
-import { readItemHeader, readItemRow } from '../../../server/src/stock/import/columns';
+import { readItemHeader, readItemRow } from '../../../server/src/stock/import';
 
 const columnsOf = (headings: string[]) => {
   const header = readItemHeader(headings);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { toMinorUnits } from '../../../server/src/stock/product-facts';
+import { toMinorUnits } from '../../../server/src/stock/products';
 
 describe('a price in minor units', () => {
   it.each([

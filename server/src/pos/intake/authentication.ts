@@ -6,8 +6,13 @@ import { currentExecutor, type Detached, table } from '../../database/connection
 import { type ClientAddress, socketLimit } from '../../net/client-address';
 import { errorText } from '../../runtime/text';
 import { unsealOften } from '../../secrets/secret-box';
-import { digestOf } from '../../stock/digest';
-import { ITEMS_TABLE, LEVELS_TABLE, LOCATIONS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
+import {
+  digestOf,
+  ITEMS_TABLE,
+  LEVELS_TABLE,
+  LOCATIONS_TABLE,
+  MOVEMENTS_TABLE,
+} from '../../stock/tables';
 import { hasArrived, settleArrivedConnections } from '../connections';
 import { LIMITS } from '../rules/states';
 import {

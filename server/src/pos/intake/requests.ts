@@ -16,9 +16,9 @@ import { createTimeSlice } from '../../runtime/event-loop';
 import { inTurns, type Steps } from '../../runtime/steps';
 import { errorText } from '../../runtime/text';
 import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue';
-import { digestOf } from '../../stock/digest';
+import { digestOf } from '../../stock/tables';
 import { defaultLocation } from '../../stock/locations';
-import { productFieldsText } from '../../stock/product-facts';
+import { productFieldsText } from '../../stock/products';
 import {
   batchSteps,
   type CatalogueRequest,

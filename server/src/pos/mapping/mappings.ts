@@ -2,9 +2,8 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
 import { type Executor, table } from '../../database/connection';
-import { digestOf } from '../../stock/digest';
+import { digestOf, ITEMS_TABLE } from '../../stock/tables';
 import { gtinDigest, type ItemName, skuDigest } from '../../stock/items';
-import { ITEMS_TABLE } from '../../stock/tables';
 import { POS_MAPPINGS_TABLE, type PosMappingRow } from '../tables';
 
 /** A line that a mapping decided; `WHOLE_RECORD`: the record's location. */

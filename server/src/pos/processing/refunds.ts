@@ -3,13 +3,13 @@ import type { Knex } from 'knex';
 import { type Executor, table } from '../../database/connection';
 import { nextTurn } from '../../runtime/event-loop';
 import { gtinDigest } from '../../stock/items';
-import type { RefundKey } from '../../stock/rules/allocation';
 import {
   differences,
   type Posting,
   type PostingDifference,
   postingsOf,
-} from '../../stock/rules/postings';
+  type RefundKey,
+} from '../../stock/rules/allocation';
 import { leftOfSale, readLeft, shareOnTop, writeLeft } from '../../stock/rules/sale-left';
 import { LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
 import { connectionWait, mappingDigest, type Wait } from '../mapping/mappings';

@@ -20,7 +20,7 @@
  * - `product`: the site wrote another number into its own product; this is the difference.
  * - `mapping_undone`: the line was mapped to the item or location by mistake; this takes it back.
  */
-export const MOVEMENT_REASONS = [
+const MOVEMENT_REASONS = [
   'covered_by_count',
   'stale_count',
   'no_restock',
@@ -36,16 +36,16 @@ export const STANDING_REASONS = [
   'no_restock',
   'over_refund',
 ] as const satisfies readonly MovementReason[];
-export type StandingReason = (typeof STANDING_REASONS)[number];
+type StandingReason = (typeof STANDING_REASONS)[number];
 
 /** Reasons that the one who asks for a movement may give; the others are found by the rule. */
 export type AskedReason = StandingReason | 'reallocated' | 'mapping_undone' | 'product';
 
-export const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'transfer', 'count'] as const;
+const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'transfer', 'count'] as const;
 export type MovementType = (typeof MOVEMENT_TYPES)[number];
 
 /** What orders counts: time, then arrival (`seq`, the record's id), then line of the record. */
-export interface CountMark {
+interface CountMark {
   time: number;
   seq: number;
   line: number;
@@ -58,14 +58,14 @@ export interface LevelState {
   lastCount: CountMark | null;
 }
 
-export interface AskedMovement {
+interface AskedMovement {
   time: number;
   /** Signed: what the shelf gains. */
   quantity: number;
   reason: AskedReason | null;
 }
 
-export interface AskedCount extends CountMark {
+interface AskedCount extends CountMark {
   /** What was counted. */
   quantity: number;
 }
@@ -83,7 +83,7 @@ export const openLevel = (openingQuantity: number): LevelState => ({
 });
 
 /** Below 0 if `a` counts as earlier than `b`. */
-export const compareCounts = (a: CountMark, b: CountMark): number =>
+const compareCounts = (a: CountMark, b: CountMark): number =>
   a.time - b.time || a.seq - b.seq || a.line - b.line;
 
 const isStanding = (reason: MovementReason | null): boolean =>
@@ -129,4 +129,41 @@ export const applyCount = (level: LevelState, count: AskedCount, movedAfter: num
     effect: quantity - level.quantity,
     reason: null,
   };
+};
+
+/**
+ * Staleness of an absolute count (docs/contract-pos.md#order): judged line by line
+ * against the newest *accepted* count of that item in that location, queued ones too.
+ */
+
+/**
+ * A count is stale if it is older than the newest accepted one; of the very same time it is a
+ * correction. Both are effective times in epoch milliseconds.
+ *
+ * @param newestAcceptedTime  null if the item was never counted there, or is not known
+ */
+export const judgeCount = (
+  countTime: number,
+  newestAcceptedTime: number | null
+): 'fresh' | 'stale' =>
+  newestAcceptedTime !== null && countTime < newestAcceptedTime ? 'stale' : 'fresh';
+
+type CountVerdict<Line> =
+  /** Accepted whole. */
+  | { verdict: 'fresh' }
+  /** Accepted: a 409 must not be retried, so it would lose the fresh lines. */
+  | { verdict: 'partly_stale'; stale: Line[] }
+  /** 409: every line is older. */
+  | { verdict: 'stale'; stale: Line[] };
+
+/** Judges a whole record; `stale` keeps the lines as given, in their order. */
+export const judgeCounts = <Line extends { newestAcceptedTime: number | null }>(
+  countTime: number,
+  lines: readonly Line[]
+): CountVerdict<Line> => {
+  const stale = lines.filter(
+    ({ newestAcceptedTime }) => judgeCount(countTime, newestAcceptedTime) === 'stale'
+  );
+  if (stale.length === 0) return { verdict: 'fresh' };
+  return { verdict: stale.length === lines.length ? 'stale' : 'partly_stale', stale };
 };

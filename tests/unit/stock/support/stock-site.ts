@@ -18,12 +18,8 @@ import {
   POS_EVENTS_TABLE,
   POS_WAITS_TABLE,
 } from '../../../../server/src/pos/tables';
-import { digestOf } from '../../../../server/src/stock/digest';
-import { skuDigest } from '../../../../server/src/stock/items';
-import { locationDigest } from '../../../../server/src/stock/locations';
-import { createStockExplanationService } from '../../../../server/src/stock/explanation';
-import { createRebuildService } from '../../../../server/src/stock/rebuild';
 import {
+  digestOf,
   ITEMS_TABLE,
   type LevelRow,
   LEVELS_TABLE,
@@ -31,6 +27,10 @@ import {
   type MovementRow,
   MOVEMENTS_TABLE,
 } from '../../../../server/src/stock/tables';
+import { skuDigest } from '../../../../server/src/stock/items';
+import { locationDigest } from '../../../../server/src/stock/locations';
+import { createStockExplanationService } from '../../../../server/src/stock/explanation';
+import { createRebuildService } from '../../../../server/src/stock/check-levels';
 import { type SmallSite, startSmallSite } from '../../../support/small-site';
 import {
   type Chance,
