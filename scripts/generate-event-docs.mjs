@@ -38,7 +38,7 @@ const readCatalogue = () =>
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
     load('./server/src/stock/events.js').declareStockEvents(strapi);
     load('./server/src/pos/processing/events.js').declarePosEvents(strapi);
-    const { sampleEvents } = load('./server/src/entries/catalogue/sample.js');
+    const { sampleEvents } = load('./server/src/entries/catalogue.js');
     handlers.push((map) => ({ ...map, ...sampleEvents() }));
     const { ping, ...events } = await load('./server/src/webhooks/catalogue.js').declaredEvents(
       strapi

@@ -7,7 +7,7 @@ import { misplaced } from './config/warnings';
 import { keepInternalTables } from './database/tables/internal-tables';
 import { keepColumns } from './database/tables/kept-columns';
 import { crm } from './crm';
-import type { EmailService } from './crm/email/types';
+import type { EmailService } from './crm/email/email-service';
 import type { ContactImport } from './crm/import/import-service';
 import { siteTable } from './database/site-instance';
 import { sqliteWarnings } from './database/sqlite-settings';
@@ -115,7 +115,7 @@ export default {
 
 /** For other plugins: the types of the hooks, of the payloads and of the services they may call. */
 export type * from './hooks/types';
-export type * from './crm/email/types';
+export type * from './crm/email/email-service';
 export type {
   Campaign,
   Company,

@@ -7,23 +7,31 @@ import {
   checkProviderKeys,
   emailWebhookRoutes,
   emailWebhooks,
+  leaveProviderPostsUnread,
   scheduleForgetting,
+  seenEventsTable,
 } from './email/providers';
-import { leaveProviderPostsUnread } from './email/providers/raw-body';
-import { seenEventsTable } from './email/providers/seen-events';
-import { contactImports, importRoutes } from './import/controller';
-import { startFillingPhones, stopFillingPhones } from './customers/fill-phone-index';
-import { keepPhoneIndex, phonesTable } from './customers/phone-index';
-import { createCustomersService } from './customers/customers-service';
-import { adminPurchaseRoutes, contactPurchases, purchaseRoutes } from './customers/purchases';
-import { createContactImport } from './import/import-service';
+import { contactImports, createContactImport, importRoutes } from './import/import-service';
+import {
+  keepPhoneIndex,
+  phonesTable,
+  startFillingPhones,
+  stopFillingPhones,
+} from './customers/phone-index';
+import {
+  adminPurchaseRoutes,
+  contactPurchases,
+  createCustomersService,
+  purchaseRoutes,
+} from './customers/customers-service';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
-import { createSources, sourcesOf } from './change-capture/track/capture';
+import { createSources, sourcesOf } from './capture/capture';
 import { unpublishedTable } from './capture/unpublished';
-import { emailLockTable, prepareEmailLocks } from './contact-integrity/email-lock';
 import {
+  emailLockTable,
   keepDerivedColumns,
+  prepareEmailLocks,
   refuseTakenEmails,
   refuseTakenSlugs,
   settleTagSlugs,

@@ -1,5 +1,5 @@
 import { z } from '@strapi/utils';
-import type { Kind } from './rules/kind-names';
+import type { Kind } from './rules/types';
 
 /**
  * The objects of REST answers and event payloads (shared/contracts/crm.ts). A site that maps types

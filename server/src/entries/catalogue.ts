@@ -1,13 +1,165 @@
 import type { EventDeclaration, EventMap } from '../hooks';
-import { changedFields } from './rules/changed';
-import type { EntryStatus, Shape } from './rules/shape';
-import { entrySchema } from './catalogue/schema';
-import { exampleEntry, exampleFile } from './catalogue/example';
+import {
+  changedFields,
+  ENTRY_EVENTS,
+  type EntryStatus,
+  type EntryValue,
+  type FieldShape,
+  type Shape,
+} from './rules';
+import { type AttributeShape, createDescriber } from './types';
 
 type Schema = Record<string, unknown>;
 
+const NULL: Schema = { type: 'null' };
+const orNull = (schema: Schema): Schema => ({ anyOf: [schema, NULL] });
+
+const SCALAR_SCHEMAS: Readonly<Record<string, Schema>> = {
+  integer: { type: 'integer' },
+  float: { type: 'number' },
+  decimal: { type: 'number' },
+  boolean: { type: 'boolean' },
+  datetime: { type: 'string', format: 'date-time' },
+  timestamp: { type: 'string', format: 'date-time' },
+  date: { type: 'string', format: 'date' },
+};
+
+const scalar = ({ type, values }: Extract<FieldShape, { kind: 'scalar' }>): Schema => {
+  // Whatever JSON can say.
+  if (type === 'json' || type === 'blocks') return {};
+  if (values) return orNull({ type: 'string', enum: [...values] });
+  return orNull(SCALAR_SCHEMAS[type] ?? { type: 'string' });
+};
+
+const oneOrMany = (many: boolean, schema: Schema): Schema =>
+  many ? { type: 'array', items: schema } : orNull(schema);
+
+const reference: Schema = {
+  type: 'object',
+  required: ['documentId'],
+  properties: { documentId: { type: 'string' } },
+};
+
+const fieldSchema = (field: FieldShape, within: readonly Shape[]): Schema => {
+  switch (field.kind) {
+    case 'scalar':
+      return scalar(field);
+    case 'relation':
+      return oneOrMany(field.many, reference);
+    case 'media':
+      return oneOrMany(field.many, entrySchema(field.file, within));
+    case 'component':
+      return oneOrMany(field.many, partSchema(field.shape, {}, within));
+    case 'zone': {
+      const parts = [...field.shapes].map(([uid, shape]) =>
+        partSchema(shape, { __component: { type: 'string', const: uid } }, within)
+      );
+      return { type: 'array', items: parts.length > 0 ? { anyOf: parts } : { type: 'object' } };
+    }
+  }
+};
+
+const objectOf = (shape: Shape, first: Schema, within: readonly Shape[]): Schema => {
+  // A component that contains itself is described once.
+  if (within.includes(shape)) return { type: 'object' };
+  const inside = [...within, shape];
+  const properties = {
+    ...first,
+    ...Object.fromEntries(
+      shape.fields.map(([name, field]) => [name, fieldSchema(field, inside)] as const)
+    ),
+  };
+  return { type: 'object', required: Object.keys(properties), properties };
+};
+
+const partSchema = (shape: Shape, first: Schema, within: readonly Shape[]): Schema =>
+  objectOf(shape, { ...first, id: { type: 'integer' } }, within);
+
+/** JSON Schema 2020-12 of an entry or a file, as `serialize` makes it. */
+const entrySchema = (shape: Shape, within: readonly Shape[] = []): Schema =>
+  objectOf(shape, { id: { type: 'integer' }, documentId: { type: 'string' } }, within);
+
+const TIME = '2026-03-02T08:15:00.000Z';
+const DOCUMENT = 'k3v9x2m5q7w1e4r6t8y0u2i4';
+const RELATED = 'b6n8m1v3c5x7z9l2k4j6h8g0';
+
+const SCALAR_EXAMPLES: Readonly<Record<string, unknown>> = {
+  integer: 1,
+  float: 1.5,
+  decimal: 1.5,
+  biginteger: '1',
+  boolean: true,
+  date: '2026-03-02',
+  time: '08:15:00.000',
+  datetime: TIME,
+  timestamp: TIME,
+  email: 'ada@example.test',
+  uid: 'an-example',
+  json: {},
+  blocks: [],
+};
+
+/** What a file of the media library may be; a name that is not here is null. */
+const FILE: EntryValue = {
+  name: 'harbour.jpg',
+  alternativeText: 'The harbour',
+  width: 1200,
+  height: 800,
+  hash: 'harbour_4f1c',
+  ext: '.jpg',
+  mime: 'image/jpeg',
+  size: 182.5,
+  url: '/uploads/harbour_4f1c.jpg',
+  provider: 'local',
+  createdAt: TIME,
+  updatedAt: TIME,
+  publishedAt: TIME,
+};
+
+const valueOf = (name: string, field: FieldShape, within: readonly Shape[]): unknown => {
+  switch (field.kind) {
+    case 'scalar':
+      if (name === 'locale') return 'en';
+      return field.values?.[0] ?? SCALAR_EXAMPLES[field.type] ?? 'An example';
+    case 'relation':
+      return field.many ? [{ documentId: RELATED }] : { documentId: RELATED };
+    case 'media':
+      return field.many ? [exampleFile(field.file)] : exampleFile(field.file);
+    case 'component': {
+      const part = { id: 1, ...fieldsOf(field.shape, within) };
+      return field.many ? [part] : part;
+    }
+    case 'zone': {
+      const [first] = field.shapes;
+      if (!first) return [];
+      return [{ __component: first[0], id: 1, ...fieldsOf(first[1], within) }];
+    }
+  }
+};
+
+const fieldsOf = (shape: Shape, within: readonly Shape[]): EntryValue => {
+  if (within.includes(shape)) return {};
+  const inside = [...within, shape];
+  return Object.fromEntries(
+    shape.fields.map(([name, field]) => [name, valueOf(name, field, inside)])
+  );
+};
+
+/** An entry of a type, made up: what a test sends and a filter's preview judges. */
+const exampleEntry = (shape: Shape): EntryValue => ({
+  id: 12,
+  documentId: DOCUMENT,
+  ...fieldsOf(shape, []),
+});
+
+const exampleFile = ({ fields }: Shape): EntryValue => ({
+  id: 7,
+  documentId: RELATED,
+  ...Object.fromEntries(fields.map(([name]) => [name, FILE[name] ?? null])),
+});
+
 /** What of a type the catalogue speaks of. */
-export interface DeclaredType {
+interface DeclaredType {
   readonly uid: string;
   readonly shape: Shape;
   readonly draftAndPublish: boolean;
@@ -173,3 +325,53 @@ export const declareMedia = (shape: Shape): EventMap =>
       return [event, declaration];
     })
   );
+
+const ARTICLE = 'api::article.article';
+
+const texts = (...names: string[]): Record<string, AttributeShape> =>
+  Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
+
+const numbers = (...names: string[]): Record<string, AttributeShape> =>
+  Object.fromEntries(names.map((name) => [name, { type: 'decimal' }]));
+
+const times = (...names: string[]): Record<string, AttributeShape> =>
+  Object.fromEntries(names.map((name) => [name, { type: 'datetime' }]));
+
+const STAMPS = times('createdAt', 'updatedAt', 'publishedAt');
+
+/** A type such as sites have, and files as the host has them. */
+const MODELS: Readonly<Record<string, Record<string, AttributeShape>>> = {
+  [ARTICLE]: {
+    ...texts('title'),
+    cover: { type: 'media' },
+    seo: { type: 'component', component: 'shared.seo' },
+    writer: { type: 'relation', relation: 'manyToOne', target: 'api::writer.writer' },
+    ...STAMPS,
+    ...texts('locale'),
+  },
+  'shared.seo': texts('description'),
+  'plugin::upload.file': {
+    ...texts('name', 'alternativeText', 'caption'),
+    ...numbers('width', 'height', 'size'),
+    formats: { type: 'json' },
+    ...texts('hash', 'ext', 'mime', 'url', 'previewUrl', 'provider'),
+    ...STAMPS,
+  },
+};
+
+/** The events of entries and files of a site that has articles: what the documentation shows. */
+export const sampleEvents = (): EventMap => {
+  const describe = createDescriber({
+    model: (uid) => ({ attributes: MODELS[uid] ?? {} }),
+    isPrivate: () => false,
+  });
+  const article = {
+    uid: ARTICLE,
+    shape: describe(ARTICLE),
+    draftAndPublish: true,
+    localized: true,
+    drafts: true,
+    events: ENTRY_EVENTS,
+  };
+  return { ...declareEntries([article]), ...declareMedia(describe('plugin::upload.file')) };
+};

@@ -2,10 +2,147 @@ import type { Core } from '@strapi/strapi';
 import { contentTypes } from '@strapi/utils';
 import { getOptions } from '../config';
 import type { Where } from '../database/matching-documents';
-import { type ContentTypeUid, ENTRY_EVENTS, FILE, MEDIA_EVENTS } from './rules';
-import type { Shape } from './rules/shape';
-import { createDescriber, type ModelShape } from './types/describe';
-import { populateOf } from './types/populate';
+import {
+  type ContentTypeUid,
+  ENTRY_EVENTS,
+  type FieldShape,
+  FILE,
+  MEDIA_EVENTS,
+  type Shape,
+} from './rules';
+
+/** The parts of an attribute of the host's that matter here. */
+export interface AttributeShape {
+  type: string;
+  relation?: string;
+  target?: string;
+  mappedBy?: string;
+  unstable_virtual?: boolean;
+  multiple?: boolean;
+  component?: string;
+  repeatable?: boolean;
+  components?: readonly string[];
+  enum?: readonly string[];
+}
+
+/** The parts of a content type or a component that matter here. */
+export interface ModelShape {
+  uid?: string;
+  attributes: Record<string, AttributeShape>;
+  options?: { draftAndPublish?: boolean };
+  pluginOptions?: { i18n?: { localized?: boolean } };
+}
+
+interface Models {
+  model(uid: string): ModelShape | undefined;
+  /** Private by its own word, by its type's options or by the site's. */
+  isPrivate(model: ModelShape, name: string): boolean;
+}
+
+/** Who wrote an entry is nobody else's business; other languages are documents' versions of their own. */
+const LEFT_OUT = new Set(['createdBy', 'updatedBy', 'localizations']);
+
+const hasDrafts = (model: ModelShape | undefined): boolean =>
+  model?.options?.draftAndPublish === true;
+
+/** Describes the public part of content types and components, each of them once. */
+export const createDescriber = ({ model, isPrivate }: Models) => {
+  const known = new Map<string, Shape>();
+
+  const fieldOf = (attribute: AttributeShape): FieldShape | null => {
+    const { type, relation = '' } = attribute;
+    switch (type) {
+      case 'password':
+        return null;
+      case 'relation':
+        return {
+          kind: 'relation',
+          many: relation.endsWith('ToMany') || relation === 'morphMany',
+          morph: relation.startsWith('morphTo'),
+          ordered: attribute.mappedBy === undefined && !/^morph(One|Many)$/.test(relation),
+          drafts: attribute.target !== undefined && hasDrafts(model(attribute.target)),
+        };
+      case 'media':
+        return {
+          kind: 'media',
+          many: attribute.multiple === true,
+          file: describe('plugin::upload.file'),
+        };
+      case 'component':
+        return {
+          kind: 'component',
+          many: attribute.repeatable === true,
+          shape: describe(String(attribute.component)),
+        };
+      case 'dynamiczone': {
+        const shapes = (attribute.components ?? []).map((uid) => [uid, describe(uid)] as const);
+        return { kind: 'zone', shapes: new Map(shapes) };
+      }
+      default:
+        return { kind: 'scalar', type, ...(attribute.enum && { values: attribute.enum }) };
+    }
+  };
+
+  const describe = (uid: string): Shape => {
+    const found = known.get(uid);
+    if (found) return found;
+    const fields: [string, FieldShape][] = [];
+    const shape: Shape = { fields };
+    // Before its attributes are looked at: a component may contain itself.
+    known.set(uid, shape);
+    const described = model(uid);
+    for (const [name, attribute] of Object.entries(described?.attributes ?? {})) {
+      if (!described || LEFT_OUT.has(name) || attribute.unstable_virtual) continue;
+      if (name === 'id' || name === 'documentId' || isPrivate(described, name)) continue;
+      // A file says what it is, not where it is used.
+      if (uid === 'plugin::upload.file' && attribute.type === 'relation') continue;
+      const field = fieldOf(attribute);
+      if (field) fields.push([name, field]);
+    }
+    return shape;
+  };
+
+  return describe;
+};
+
+const isScalar = (field: FieldShape): boolean => field.kind === 'scalar';
+
+const populateField = (field: FieldShape, within: readonly Shape[]): unknown => {
+  switch (field.kind) {
+    case 'scalar':
+      return undefined;
+    case 'relation':
+      if (field.morph) return {};
+      return { select: ['id', 'documentId', ...(field.drafts ? ['publishedAt'] : [])] };
+    case 'media':
+      return { select: ['id', 'documentId', ...namesOf(field.file)] };
+    case 'component':
+      return within.includes(field.shape) ? undefined : populateShape(field.shape, within);
+    case 'zone': {
+      const on = [...field.shapes]
+        .filter(([, shape]) => !within.includes(shape))
+        .map(([uid, shape]) => [uid, populateShape(shape, within)] as const);
+      return { on: Object.fromEntries(on) };
+    }
+  }
+};
+
+const namesOf = ({ fields }: Shape): string[] =>
+  fields.filter(([, field]) => isScalar(field)).map(([name]) => name);
+
+const populateShape = (shape: Shape, within: readonly Shape[]): unknown => ({
+  populate: populateOf(shape, within),
+});
+
+/** What the host's query engine has to load beside a row's own columns. */
+export const populateOf = (shape: Shape, within: readonly Shape[] = []): Where => {
+  const inside = [...within, shape];
+  return Object.fromEntries(
+    shape.fields
+      .map(([name, field]) => [name, populateField(field, inside)] as const)
+      .filter(([, populate]) => populate !== undefined)
+  );
+};
 
 /** A content type whose writes become events, as the site's options name it. */
 export interface EntryType {
@@ -23,7 +160,7 @@ export interface EntryType {
 export type EntryTypes = ReadonlyMap<string, EntryType>;
 
 /** What the options name and the site does not have; stops the boot. */
-export class EntryTypeError extends Error {}
+class EntryTypeError extends Error {}
 
 const OPTION = 'switchboard.sources.entries';
 

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import type { AttributeShape, Source } from '../../../server/src/crm/mapping/mapping';
-import { keptInput } from '../../../server/src/crm/resources/kept-input';
+import { keptInput } from '../../../server/src/crm/resources/to-data';
 
 const sourceOf = (attributes: Record<string, AttributeShape & { enum?: string[] }>): Source => ({
   kind: 'contact',

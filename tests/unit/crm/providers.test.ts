@@ -1,8 +1,12 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { createMailgun } from '../../../server/src/crm/email/mailgun';
 import { createSendgrid, sendgridKey } from '../../../server/src/crm/email/sendgrid';
-import type { Provider, ProviderEvent, ProviderPost } from '../../../server/src/crm/email/provider';
-import { addressOf } from '../../../server/src/crm/email/providers/values';
+import {
+  addressOf,
+  type Provider,
+  type ProviderEvent,
+  type ProviderPost,
+} from '../../../server/src/crm/email/provider';
 
 const post = (
   body: string | Buffer,

@@ -1,8 +1,7 @@
-import { changedKeys } from '../../../server/src/crm/rules/changed';
-import { KIND_RULES } from '../../../server/src/crm/rules';
-import { relationInput } from '../../../server/src/crm/change-capture/mapping/relation-input';
-import { emailKey } from '../../../server/src/crm/contact-integrity/email-key';
-import { answersOf, labelOf } from '../../../server/src/crm/forms/answers';
+import { changedKeys, KIND_RULES } from '../../../server/src/crm/rules';
+import { relationInput } from '../../../server/src/crm/capture/tracked-changes';
+import { emailKey } from '../../../server/src/crm/contact-integrity';
+import { answersOf, labelOf } from '../../../server/src/crm/forms/resolve-form';
 
 describe('changedKeys', () => {
   const bookkeeping = new Set(['dates.updated_at']);

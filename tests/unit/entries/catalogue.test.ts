@@ -1,8 +1,7 @@
 import Ajv2020 from 'ajv/dist/2020';
 import { declareEntries, declareMedia } from '../../../server/src/entries/catalogue';
 import { ENTRY_EVENTS, MEDIA_EVENTS } from '../../../server/src/entries/rules';
-import { createDescriber, type ModelShape } from '../../../server/src/entries/types/describe';
-import { populateOf } from '../../../server/src/entries/types/populate';
+import { createDescriber, type ModelShape, populateOf } from '../../../server/src/entries/types';
 import { thinEvent } from '../../../server/src/webhooks/publish';
 
 const MODELS: Record<string, ModelShape> = {

@@ -1,8 +1,12 @@
-import { changedFields } from '../../../server/src/entries/rules/changed';
-import { derive, type DocumentChange } from '../../../server/src/entries/rules/derive';
-import { eventOf } from '../../../server/src/entries/rules';
-import { serialize } from '../../../server/src/entries/rules/serialize';
-import type { Shape, Version } from '../../../server/src/entries/rules/shape';
+import {
+  changedFields,
+  derive,
+  type DocumentChange,
+  eventOf,
+  serialize,
+  type Shape,
+  type Version,
+} from '../../../server/src/entries/rules';
 
 const file: Shape = {
   fields: [

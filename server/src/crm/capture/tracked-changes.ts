@@ -1,17 +1,18 @@
 import type { Core } from '@strapi/strapi';
-import { errorText } from '../../runtime/text';
-import { type Before, KIND_RULES, type WriteImpact } from '../rules';
-import type { Entry } from '../mapping/mapping';
 import { documentIdsOf, inChunks, type Where } from '../../database/matching-documents';
 import {
   existingOf,
   lockVersions,
   lockWritten,
   type WriteEvent,
+  writtenRows,
 } from '../../database/written-rows';
-import { type Reading, readRows } from '../mapping/records';
-import { serialize, tagsOf } from '../change-capture/mapping/serialize';
-import type { WatchedSource } from '../mapping/watched-types';
+import { isRecord } from '../../runtime/is-record';
+import { errorText } from '../../runtime/text';
+import type { Entry } from '../mapping/mapping';
+import { type Reading, readRows, serialize, tagsOf } from '../mapping/records';
+import type { WatchedRelation, WatchedSource, WatchPlan } from '../mapping/watched-types';
+import { type Before, KIND_RULES, type WriteImpact } from '../rules';
 import type { TrackedChange, WriteContext } from './write-context';
 
 /** What a write with such data may change; null data: anything. */
@@ -233,5 +234,110 @@ export const trackMatching = async (
   }
   for await (const ids of documentIdsOf(strapi, watched.uid, { where })) {
     await trackDocuments(context, watched, ids, impact);
+  }
+};
+
+type RowId = number | string;
+
+/** What a write says about a relation, in any of the forms that the host's entity manager takes. */
+interface RelationInput {
+  /** The links that are not named go. */
+  replaces: boolean;
+  /** Row ids that come, go or stay. */
+  ids: RowId[];
+}
+
+const idsOf = (value: unknown): RowId[] => {
+  const list = Array.isArray(value) ? value : [value];
+  return list.flatMap((one: unknown) => {
+    const id = isRecord(one) ? one.id : one;
+    return typeof id === 'number' || typeof id === 'string' ? [id] : [];
+  });
+};
+
+/** Row ids that are linked once the write is done. */
+const connectedIds = (value: unknown): RowId[] =>
+  !isRecord(value) || 'id' in value ? idsOf(value) : [...idsOf(value.set), ...idsOf(value.connect)];
+
+export const relationInput = (value: unknown): RelationInput => {
+  const ids = connectedIds(value);
+  if (!isRecord(value) || 'id' in value) return { replaces: true, ids };
+  return { replaces: value.set !== undefined, ids: [...ids, ...idsOf(value.disconnect)] };
+};
+
+type Data = Record<string, unknown>;
+type Action = 'create' | 'update' | 'delete';
+
+const withIds = (ids: readonly RowId[]): Where[] =>
+  inChunks(ids).map((chunk) => ({ id: { $in: chunk } }));
+
+/** What a write edits of a relation's other end; null: nothing. */
+interface EditedEnd {
+  /** Records that are linked to a written one may lose it. */
+  unlinks: boolean;
+  /** Records that are named. */
+  ids: readonly RowId[];
+}
+
+const editedEnd = (relation: WatchedRelation, action: Action, data: Data): EditedEnd | null => {
+  if (action === 'delete') return { unlinks: true, ids: [] };
+  const value = relation.inverse ? data[relation.inverse] : undefined;
+  if (value === undefined) return null;
+  const { replaces, ids } = relationInput(value);
+  // An end that has room for one link gives up the one it had, even where one is only "connected".
+  const unlinks = replaces || (relation.exclusive && connectedIds(value).length > 0);
+  return { unlinks: unlinks && action === 'update', ids };
+};
+
+const linked = ({ attribute }: WatchedRelation, wheres: readonly Where[]): Where[] =>
+  wheres.map((where) => ({ [attribute]: where }));
+
+const isHeard = ({ watched, attribute }: WatchedRelation, context: WriteContext) =>
+  isSubscribed(context, watched, impactOf(watched, 'update', { [attribute]: [] }));
+
+/** Tracks the watched records that match any of the conditions: their relation may change. */
+const trackWhere = async (
+  context: WriteContext,
+  { watched, attribute }: WatchedRelation,
+  conditions: readonly Where[]
+): Promise<void> => {
+  const impact = impactOf(watched, 'update', { [attribute]: [] });
+  for (const where of conditions) {
+    for await (const ids of documentIdsOf(context.strapi, watched.uid, { where })) {
+      await trackDocuments(context, watched, ids, impact);
+    }
+  }
+};
+
+/**
+ * Tracks the records that a write changes without naming them. They are at the other end of a
+ * relation that it edits: a tag that takes contacts on, a company that is deleted. Or they are at the
+ * same end, where a record has one holder at most: the host takes it from the previous holder without
+ * a lifecycle. The written rows are locked first: whoever links a record to one that is being deleted
+ * waits, or has done so before the records are looked for.
+ */
+export const trackRelated = async (
+  context: WriteContext,
+  plan: WatchPlan,
+  action: Action,
+  event: WriteEvent,
+  data: Data
+): Promise<void> => {
+  const { uid } = event.model;
+  for (const relation of plan.relationsByTarget.get(uid) ?? []) {
+    const edited = editedEnd(relation, action, data);
+    if (!edited || !(await isHeard(relation, context))) continue;
+    const written = edited.unlinks ? await writtenRows(context.strapi, event) : [];
+    const unlinked = linked(relation, withIds(written.map(({ id }) => id)));
+    const conditions = [...unlinked, ...withIds(edited.ids)];
+    await trackWhere(context, relation, conditions);
+  }
+  if (action === 'delete') return;
+  for (const relation of plan.exclusiveRelations.get(uid) ?? []) {
+    const value = data[relation.attribute];
+    const ids = value === undefined ? [] : connectedIds(value);
+    // Records that lose a link because the write gives it to another record of their own type.
+    if (ids.length === 0 || !(await isHeard(relation, context))) continue;
+    await trackWhere(context, relation, linked(relation, withIds(ids)));
   }
 };

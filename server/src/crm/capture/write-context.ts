@@ -7,10 +7,24 @@ import {
   prefetchSubscriptions,
   type Subscriptions,
 } from '../../webhooks/subscriptions';
-import type { Before } from '../rules';
 import type { Entry } from '../mapping/mapping';
 import type { WatchedSource } from '../mapping/watched-types';
-import { currentOrigin } from '../change-capture/track/origin';
+import type { Before } from '../rules';
+
+const explicit = new AsyncLocalStorage<ChangeSource>();
+
+/** Runs `work` as done by a form, an import …, whatever request it happens to run in. */
+export const withOrigin = <T>(origin: ChangeSource, work: () => T): T => explicit.run(origin, work);
+
+/** Who or what makes the current change: the `source` of `contact.tagged` and `contact.untagged`. */
+const currentOrigin = (strapi: Core.Strapi): ChangeSource => {
+  const given = explicit.getStore();
+  if (given) return given;
+  const route: unknown = strapi.requestContext.get()?.state?.route;
+  const type = (route as { info?: { type?: string } } | undefined)?.info?.type;
+  if (type === 'admin') return 'admin';
+  return type === 'content-api' ? 'api' : 'code';
+};
 
 /** One record within a unit of work, as it was before the first write to it. */
 export interface TrackedChange {

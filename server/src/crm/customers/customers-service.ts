@@ -1,14 +1,28 @@
 import type { Core } from '@strapi/strapi';
-import type { CustomersService, SaleCustomer } from '../../../../shared/contracts/customers';
-import { getInspected } from '../mapping/registry';
-import { lockEmail } from '../contact-integrity/email-lock';
-import { crmRecords } from '../resources/crm-records';
-import { findByEmail } from '../resources/find-by-email';
-import { INPUTS } from '../resources/inputs';
-import { keptInput } from '../resources/kept-input';
-import { upsertContact } from '../resources/upsert-contact';
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
+import { z } from '@strapi/utils';
+import type {
+  CustomersService,
+  PurchasesService,
+  SaleCustomer,
+} from '../../../../shared/contracts/customers';
+import { adminPolicies } from '../../access/admin-policies';
 import { currentExecutor, table } from '../../database/connection';
-import { e164, findByPhone } from './find-by-phone';
+import { writtenDigits } from '../../database/contains';
+import { inChunks } from '../../database/matching-documents';
+import type { RouteConfig } from '../../feature';
+import type { ControllerFactory } from '../../http/controller';
+import { queryOf } from '../../http/guarded-route';
+import { pageQuery, paginationMeta } from '../../http/pagination';
+import { parseInput } from '../../http/validation';
+import { pageOf } from '../../webhooks/managing/outputs';
+import { lockEmail } from '../contact-integrity';
+import { binWhere, readRows } from '../mapping/records';
+import { getInspected } from '../mapping/registry';
+import { crmRecords } from '../resources/crm-records';
+import { INPUTS } from '../resources/inputs';
+import { keptInput } from '../resources/to-data';
+import { findByEmail, upsertContact } from '../resources/upsert-contact';
 import {
   follow,
   isExact,
@@ -18,6 +32,66 @@ import {
   unitsText,
   type ValueColumn,
 } from './lifetime-value';
+import {
+  indexedUpTo,
+  lastDigits,
+  PHONES_TABLE,
+  type PhoneSource,
+  phoneSourceOf,
+} from './phone-index';
+
+/** A phone number as the whole world writes it; null for what is none. */
+const e164 = (phone: string, country: string | undefined): string | null => {
+  const parsed = parsePhoneNumberFromString(phone, country as CountryCode | undefined);
+  return parsed?.isValid() ? parsed.number : null;
+};
+
+/** The contacts whose phone may end like this: those of the index, and those that it has not reached. */
+const candidates = async (
+  strapi: Core.Strapi,
+  source: PhoneSource,
+  digits: string
+): Promise<string[]> => {
+  const { tableName, column } = source;
+  const executor = await currentExecutor(strapi);
+  const indexed = (await table(strapi, executor, PHONES_TABLE)
+    .select('document_id')
+    .where({ digits })) as { document_id: string }[];
+  const written = writtenDigits(column);
+  const others = (await table(strapi, executor, tableName)
+    .distinct('document_id')
+    .where('id', '>', await indexedUpTo(strapi, source))
+    .whereNotNull(column)
+    .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as typeof indexed;
+  return [...new Set([...indexed, ...others].map(({ document_id: id }) => id))].sort();
+};
+
+/**
+ * The contacts with a phone number, which is compared in E.164; one that is stored without a prefix
+ * is read by the same country. At most two: more are as many as two. One in the bin is nobody's.
+ * @param phone  in E.164
+ */
+const findByPhone = async (
+  strapi: Core.Strapi,
+  phone: string,
+  country: string | undefined
+): Promise<string[]> => {
+  const watched = getInspected(strapi, 'contact');
+  const source = phoneSourceOf(strapi);
+  const digits = lastDigits(phone);
+  if (!source || digits === null) return [];
+  const found: string[] = [];
+  for (const ids of inChunks(await candidates(strapi, source, digits))) {
+    const where = { $and: [{ documentId: { $in: ids } }, ...binWhere(watched, false)] };
+    const reading = { keys: new Set(['phone']), tags: false };
+    for (const entry of await readRows(strapi, watched, where, reading)) {
+      if (e164(String(entry[source.attribute] ?? ''), country) !== phone) continue;
+      found.push(String(entry.documentId));
+      if (found.length > 1) return found;
+    }
+  }
+  return found;
+};
 
 /** Keeps what a contact can hold: a name that is too long must not cost it its sale. */
 const fitting = (customer: SaleCustomer): SaleCustomer =>
@@ -116,3 +190,50 @@ export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): Cus
     },
   };
 };
+
+const query = z.object(pageQuery);
+
+const purchase = z.object({
+  kind: z.enum(['sale', 'refund']),
+  external_id: z.string(),
+  occurred_at: z.string(),
+  currency: z.string().nullable(),
+  total: z.number().int(),
+});
+
+/** A site without tills has no such service. */
+const purchasesOf = (strapi: Core.Strapi): PurchasesService | undefined =>
+  strapi.service('plugin::switchboard.pos-purchases') as unknown as PurchasesService | undefined;
+
+export const contactPurchases: ControllerFactory = ({ strapi }) => ({
+  async find(ctx) {
+    const page = parseInput(query, ctx.query);
+    const { id } = await crmRecords(strapi, 'contact').get(String(ctx.params.id));
+    ctx.body = (await purchasesOf(strapi)?.list(id, page)) ?? {
+      data: [],
+      meta: paginationMeta(page, 0),
+    };
+  },
+});
+
+/** `/api/fw-crm/v1/contacts/:id/purchases`; docs/tills.md#customers. */
+export const purchaseRoutes: RouteConfig[] = [
+  {
+    method: 'GET',
+    path: '/contacts/:id/purchases',
+    handler: 'contact-purchases.find',
+    request: { params: { id: z.string() }, query: query.shape },
+    response: pageOf(purchase),
+    config: {},
+  },
+];
+
+export const adminPurchaseRoutes: RouteConfig[] = [
+  {
+    method: 'GET',
+    path: '/contacts/:id/purchases',
+    handler: 'contact-purchases.find',
+    request: queryOf(query),
+    config: { policies: adminPolicies('crm.read') },
+  },
+];

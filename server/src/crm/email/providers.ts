@@ -1,16 +1,209 @@
+import type { IncomingMessage } from 'node:http';
+import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
-import type { Context } from 'koa';
+import type { Context, Next } from 'koa';
+import { errors } from '@strapi/utils';
 import { createFailedAttempts } from '../../access/failed-attempts';
-import { clientAddress } from '../../net/client-address';
 import { getOptions } from '../../config';
+import { currentExecutor, table } from '../../database/connection';
+import { inUniqueTransaction } from '../../database/errors/duplicate';
+import type { PlainTable } from '../../database/tables/plain-tables';
 import type { RouteConfig } from '../../feature';
+import { type BoundedBody, createBodyBudget, readBoundedBody } from '../../http/bounded-body';
+import { leaveUnparsed, typeOfUnparsed } from '../../http/unparsed';
+import { clientAddress } from '../../net/client-address';
+import { errorText } from '../../runtime/text';
+import { crmRecords } from '../resources/crm-records';
+import { findByEmail } from '../resources/upsert-contact';
+import { getEmailService, setContactStatus } from './email-service';
 import { createMailgun } from './mailgun';
-import { typeOfUnparsed } from '../../http/unparsed';
-import { readProviderBody } from './providers/raw-body';
-import { receive } from './providers/receive';
-import { forgetSeen } from './providers/seen-events';
+import {
+  type Provider,
+  type ProviderEvent,
+  SIGNATURE_WINDOW_MS,
+  type SignedPost,
+} from './provider';
 import { createSendgrid, sendgridKey } from './sendgrid';
-import type { Provider } from './provider';
+
+const MIB = 1024 * 1024;
+
+/** SendGrid posts events in batches of at most 768 kB; Mailgun posts each by itself. */
+const EVENTS_MAX = MIB;
+/** A mail with its attachments comes in whole: of SendGrid up to 30 MB, of Mailgun up to 25. */
+const MAIL_MAX = 32 * MIB;
+/** Of all posts that are under way: whoever posts has shown no signature yet. */
+const TOTAL_MAX = 32 * MIB;
+/** Providers sit in data centres: what has not come by then is not coming. */
+const DEADLINE_MS = 30_000;
+
+const PATH = 'fw-crm/v1/email/';
+const budget = createBodyBudget(TOTAL_MAX);
+
+/** Reads a post, whose bytes are what a provider signs; `http/bounded-body.ts`. */
+const readProviderBody = (request: IncomingMessage): Promise<BoundedBody> => {
+  const isMail = /^multipart\/form-data/i.test(typeOfUnparsed(request));
+  const bytes = isMail ? MAIL_MAX : EVENTS_MAX;
+  return readBoundedBody(request, { bytes, deadlineMs: DEADLINE_MS, budget });
+};
+
+/**
+ * Comes before the host's body parser, which keeps no bytes: what mail providers post is left unread
+ * for the route, which reads it only where a provider is configured.
+ */
+export const leaveProviderPostsUnread = (strapi: Core.Strapi) => {
+  const prefix = strapi.config.get<string>('api.rest.prefix', '/api').replace(/\/+$/, '');
+  const base = `${prefix}/${PATH}`.toLowerCase();
+  return async (ctx: Context, next: Next): Promise<void> => {
+    if (ctx.method === 'POST' && ctx.path.toLowerCase().startsWith(base)) {
+      leaveUnparsed(ctx.req);
+    }
+    await next();
+  };
+};
+
+const TABLE = 'switchboard_email_seen';
+
+/** Ids of what providers posted, so that a post that is made again counts once. */
+export const seenEventsTable: PlainTable = {
+  tableName: TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    digest: { type: 'string', column: { args: [64] } },
+    seen_at: { type: 'biginteger' },
+  },
+  indexes: [
+    { name: 'sb_email_seen_id', columns: ['digest'], type: 'unique' },
+    { name: 'sb_email_seen_at', columns: ['seen_at'] },
+  ],
+};
+
+const digestOf = (provider: string, id: string): string =>
+  createHash('sha256').update(`${provider}\n${id}`).digest('hex');
+
+const isSeen = async (strapi: Core.Strapi, digest: string): Promise<boolean> => {
+  const executor = await currentExecutor(strapi);
+  const known = (await table(strapi, executor, TABLE).where({ digest }).select('id')) as unknown[];
+  return known.length > 0;
+};
+
+/**
+ * Notes an id within the current transaction. @returns false where it was noted before. Should the
+ * same one be noted by another request at this moment, the unique index fails this one; run again
+ * (`inUniqueTransaction`), it finds it noted.
+ */
+const noteSeen = async (
+  strapi: Core.Strapi,
+  provider: string,
+  id: string,
+  now: number
+): Promise<boolean> => {
+  const executor = await currentExecutor(strapi);
+  const digest = digestOf(provider, id);
+  if (await isSeen(strapi, digest)) return false;
+  await table(strapi, executor, TABLE).insert({ digest, seen_at: now });
+  return true;
+};
+
+/**
+ * Whether a signed token may count with this content: when it comes for the first time, or again with
+ * the same, within the current transaction.
+ */
+const bindToken = async (
+  strapi: Core.Strapi,
+  provider: string,
+  { token, content }: { token: string; content: string },
+  now: number
+): Promise<boolean> => {
+  const withContent = `${token}\n${content}`;
+  if (!(await noteSeen(strapi, `${provider} token`, token, now))) {
+    return isSeen(strapi, digestOf(`${provider} token with`, withContent));
+  }
+  return noteSeen(strapi, `${provider} token with`, withContent, now);
+};
+
+/** Forgets what is older than any signature that still counts, twice over. */
+const forgetSeen = async (strapi: Core.Strapi, now: number): Promise<void> => {
+  const executor = await currentExecutor(strapi);
+  await table(strapi, executor, TABLE)
+    .where('seen_at', '<', now - 2 * SIGNATURE_WINDOW_MS)
+    .delete();
+};
+
+const record = async (
+  strapi: Core.Strapi,
+  contact: string,
+  event: ProviderEvent
+): Promise<unknown> => {
+  const email = getEmailService(strapi);
+  const { campaign } = event;
+  switch (event.type) {
+    case 'opened':
+    case 'clicked': {
+      // Without the CRM's campaign it is no campaign email.
+      if (!campaign || event.machine) return undefined;
+      const { userAgent, ip, at, sentAt } = event;
+      const seen = { campaign, contact, userAgent, ip, at: at || undefined, sentAt };
+      return event.type === 'opened'
+        ? email.opened(seen)
+        : email.clicked({ ...seen, url: event.url });
+    }
+    case 'bounced': {
+      const type = event.hard ? 'hard' : 'soft';
+      return email.bounced({ campaign, contact, type, reason: event.reason });
+    }
+    case 'complained':
+      return email.complained({ campaign, contact });
+    case 'unsubscribed':
+      return setContactStatus(
+        strapi,
+        await crmRecords(strapi, 'contact').get(contact),
+        'unsubscribed'
+      );
+    case 'received': {
+      const { subject, from, text } = event;
+      return email.received({ contact, subject, from, text });
+    }
+  }
+};
+
+/**
+ * Records what a provider posted, each in a transaction of its own: one that cannot be recorded (an
+ * address that is no contact, a campaign that is gone) does not hold up the others, nor makes the
+ * provider post all of them again.
+ * @returns how many were taken; null where the signature was used for something else before.
+ */
+const receive = async (
+  strapi: Core.Strapi,
+  provider: string,
+  { events, once }: SignedPost,
+  now: number
+): Promise<number | null> => {
+  if (once) {
+    const bound = await inUniqueTransaction(strapi, () => bindToken(strapi, provider, once, now));
+    if (!bound) return null;
+  }
+  let taken = 0;
+  for (const event of events) {
+    try {
+      const isTaken = await inUniqueTransaction(strapi, async () => {
+        if (!(await noteSeen(strapi, provider, event.id, now))) return false;
+        const contact = await findByEmail(strapi, event.email);
+        if (!contact) return false;
+        await record(strapi, contact, event);
+        return true;
+      });
+      if (isTaken) taken += 1;
+    } catch (error) {
+      if (!(error instanceof errors.ApplicationError || error instanceof errors.HttpError)) {
+        throw error;
+      }
+      strapi.log.warn(
+        `switchboard: what ${provider} posted (${event.type}) was left out: ${errorText(error)}`
+      );
+    }
+  }
+  return taken;
+};
 
 type ProviderName = 'sendgrid' | 'mailgun';
 

@@ -1,15 +1,17 @@
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
-import { isCurrent } from './providers/signed-time';
-import type { Provider, ProviderEvent, ProviderPost } from './provider';
 import {
   addressOf,
   formFields,
+  isCurrent,
   isValues,
   parseJson,
+  type Provider,
+  type ProviderEvent,
+  type ProviderPost,
   textOf,
   timeOf,
   type Values,
-} from './providers/values';
+} from './provider';
 
 /**
  * Twilio SendGrid: the signed Event Webhook (a JSON array) and the signed Inbound Parse Webhook (a

@@ -4,11 +4,10 @@ import { errorText } from '../../runtime/text';
 import { getPublisher } from '../../webhooks/publish';
 import { INPUTS } from '../resources/inputs';
 import { completion, upsertContact } from '../resources/upsert-contact';
-import { withOrigin } from '../change-capture/track/origin';
-import type { Payload } from '../rules/payload';
+import { withOrigin } from '../capture/write-context';
+import type { Payload } from '../rules/types';
 import { withSubject } from '../rules/subject';
-import { answersOf } from './answers';
-import type { Form } from './resolve-form';
+import { answersOf, type Form } from './resolve-form';
 
 type Values = Record<string, unknown>;
 

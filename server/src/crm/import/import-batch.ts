@@ -1,14 +1,332 @@
-import type { Core } from '@strapi/strapi';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Core, UID } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
+import { inTransaction } from '../../database/connection';
+import { inSavepoint } from '../../database/errors/savepoint';
+import { withTransientRetry } from '../../database/retry';
+import { fieldError } from '../../http/validation';
 import { requireRowFault, throughFaults } from '../../imports/faults';
+import { giveWay } from '../../imports/rows';
+import { errorText } from '../../runtime/text';
+import { inUnitOfWork } from '../capture/capture';
+import { emailKey, tryLockEmails } from '../contact-integrity';
+import { readRows, serialize, tagsOf } from '../mapping/records';
 import { getInspected } from '../mapping/registry';
-import { emailKey } from '../contact-integrity/email-key';
+import { tagsOfContact } from '../resources/crm-records';
+import { keptInput, toData } from '../resources/to-data';
+import { differences, upsertContact } from '../resources/upsert-contact';
+import type { Payload } from '../rules/types';
 import type { ImportRow } from './columns';
-import { type BatchResult, importEach, reasonOf } from './import-each';
-import type { ImportTags } from './tags';
-import { inImportTransaction } from './import-transaction';
-import { insertContacts } from './insert-contacts';
-import { changeOf, isInBin, type KnownContact, readKnown } from './known-contacts';
-import { isPlain, updateContacts } from './update-contacts';
+import { type ImportTags, linkTags, type TagLink } from './tags';
+
+const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
+
+/** Somebody holds an address: the transaction is to be run again in a moment. */
+class AddressesHeldError extends Error {}
+
+interface Stored {
+  id: number;
+  documentId: string;
+  email_key: string;
+}
+
+const storedRows = async (
+  strapi: Core.Strapi,
+  rows: readonly ImportRow[]
+): Promise<Map<string, Stored>> => {
+  const where = { email_key: { $in: rows.map(({ email }) => emailKey(email)) } };
+  const found = (await strapi.db
+    .queryBuilder(CONTACT)
+    .init({ select: ['id', 'documentId', 'email_key'], where })
+    .execute()) as Stored[];
+  return new Map(found.map((row) => [row.email_key, row]));
+};
+
+const linksOf = async (
+  tags: ImportTags,
+  rows: readonly ImportRow[],
+  stored: ReadonlyMap<string, Stored>
+): Promise<TagLink[]> => {
+  const links: TagLink[] = [];
+  for (const row of rows) {
+    const contact = stored.get(emailKey(row.email) ?? '');
+    if (!contact) continue;
+    const { id: rowId, documentId } = contact;
+    links.push({ rowId, documentId, tagIds: await tags.idsOf(row.tags), after: 0 });
+  }
+  return links;
+};
+
+/**
+ * Inserts contacts and their tags as one change, in one transaction that holds all their addresses
+ * from its beginning: neither a form nor another import can make one of them meanwhile.
+ * @param rows of different addresses, without an owner or a company
+ * @returns the rows whose contact was made by somebody else just before; they are left alone.
+ * @throws AddressesHeldError where somebody is at work with one of the addresses.
+ */
+const insertContacts = (
+  strapi: Core.Strapi,
+  tags: ImportTags,
+  rows: readonly ImportRow[]
+): Promise<ImportRow[]> =>
+  inUnitOfWork(strapi, getInspected(strapi, 'contact').events, async (context) => {
+    const emails = rows.map(({ email }) => email);
+    if (!(await tryLockEmails(strapi, emails))) throw new AddressesHeldError();
+    const taken = await storedRows(strapi, rows);
+    const isFree = ({ email }: ImportRow): boolean => !taken.has(emailKey(email) ?? '');
+    const free = rows.filter(isFree);
+    const { source, tagSource } = getInspected(strapi, 'contact');
+    const data: Record<string, unknown>[] = [];
+    for (const { input } of free) {
+      const kept = keptInput(strapi, source, { source: 'import', ...input });
+      data.push(await toData(strapi, source, tagSource.uid, kept));
+    }
+    if (data.length > 0) await strapi.db.query(CONTACT).createMany({ data: data as never });
+    const tagged = free.filter((row) => row.tags.length > 0);
+    if (tagged.length > 0) {
+      const stored = await storedRows(strapi, tagged);
+      await linkTags(context, tags, await linksOf(tags, tagged, stored));
+    }
+    return rows.filter((row) => !isFree(row));
+  });
+
+/** How often held addresses are tried again; together about half a second. */
+const TRIES = 20;
+const PAUSE_MS = 50;
+
+const withPatience = async <T>(work: () => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt >= TRIES || !(error instanceof AddressesHeldError)) throw error;
+      await pause(PAUSE_MS * Math.random());
+    }
+  }
+};
+
+/**
+ * One transaction of the import's own, run again where somebody holds an address that it needs, or
+ * where the database chose it as a deadlock's victim. Within a caller's transaction nothing can be
+ * run again; what fails there is undone, so that the rest of it can go on.
+ */
+const inImportTransaction = <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> =>
+  strapi.db.inTransaction()
+    ? inSavepoint(strapi, work)
+    : withPatience(() => withTransientRetry(() => inTransaction(strapi, work)));
+
+/** A contact that an address of the file belongs to. */
+interface KnownContact {
+  rowId: number;
+  contact: Payload;
+  tagIds: ReadonlySet<string>;
+}
+
+/** What a row would make of a contact. */
+interface RowChange {
+  /** As REST takes a contact. */
+  changes: Record<string, unknown>;
+  /** Tags that it does not have yet. */
+  tagIds: string[];
+}
+
+/** Who withdrew stays withdrawn: a list that is older than that must not subscribe them again. */
+const WITHDRAWN = new Set<unknown>(['unsubscribed', 'bounced', 'complained']);
+
+/** What a row says of a contact that exists. */
+const inputForKnown = (row: ImportRow, contact: Payload): Record<string, unknown> => {
+  const { status, ...input } = row.input;
+  return status && !WITHDRAWN.has(contact.status) ? { ...input, status } : input;
+};
+
+/** Whether lists hide a contact. */
+const isInBin = ({ dates }: Payload): boolean =>
+  Boolean((dates as { trashed_at?: unknown } | undefined)?.trashed_at);
+
+/** The plugin's own contacts of these rows, by the key of their address, in one reading. */
+const readKnown = async (
+  strapi: Core.Strapi,
+  rows: readonly ImportRow[]
+): Promise<Map<string, KnownContact>> => {
+  const watched = getInspected(strapi, 'contact');
+  const { source, tagSource } = watched;
+  const where = { email_key: { $in: rows.map(({ email }) => emailKey(email)) } };
+  const found = await readRows(strapi, watched, where, {
+    // Relations that no row of the file names are not loaded.
+    keys: new Set(rows.flatMap(({ input }) => Object.keys(input))),
+    tags: rows.some(({ tags }) => tags.length > 0),
+  });
+  return new Map(
+    found.map((row) => [
+      String(row.email_key),
+      {
+        rowId: Number(row.id),
+        contact: serialize(source, row),
+        tagIds: new Set(tagsOf(source, tagSource, row).map(({ id }) => id)),
+      },
+    ])
+  );
+};
+
+/** @returns null where the row says nothing new of the contact. */
+const changeOf = async (
+  tags: ImportTags,
+  row: ImportRow,
+  known: KnownContact
+): Promise<RowChange | null> => {
+  const changes = differences(known.contact, inputForKnown(row, known.contact));
+  const tagIds = (await tags.idsOf(row.tags)).filter((id) => !known.tagIds.has(id));
+  return Object.keys(changes).length > 0 || tagIds.length > 0 ? { changes, tagIds } : null;
+};
+
+/** What became of some rows. */
+export interface BatchResult {
+  created: number;
+  updated: number;
+  unchanged: number;
+  failures: { row: ImportRow; message: string }[];
+}
+
+const importOne = async (
+  strapi: Core.Strapi,
+  tags: ImportTags,
+  row: ImportRow
+): Promise<'created' | 'updated' | 'unchanged'> => {
+  const { contact, created, changed } = await upsertContact(
+    strapi,
+    { ...row.input, email: row.email },
+    {
+      onlyNew: { source: 'import' },
+      forKnown: (known) => {
+        // Whoever imports a list would look for it in vain.
+        if (isInBin(known)) throw fieldError('email', 'belongs to a contact that is in the bin');
+        return inputForKnown(row, known);
+      },
+    }
+  );
+  const ids = await tags.idsOf(row.tags);
+  const present = ids.length > 0 ? await tagsOfContact(strapi, contact.id) : [];
+  const missing = ids.filter((id) => !present.some((tag) => tag.id === id));
+  for (const id of missing) await tags.add(id, [contact.id]);
+  if (created) return 'created';
+  return changed || missing.length > 0 ? 'updated' : 'unchanged';
+};
+
+/** Why a row could not be imported, without what a driver says. */
+export const reasonOf = (error: unknown): string =>
+  error instanceof errors.ApplicationError ? error.message : errorText(error);
+
+/** Imports rows one by one, each in a transaction of its own. */
+const importEach = async (
+  strapi: Core.Strapi,
+  tags: ImportTags,
+  rows: readonly ImportRow[],
+  result: BatchResult
+): Promise<void> => {
+  for (const row of rows) {
+    try {
+      const outcome = await throughFaults(strapi, () =>
+        inImportTransaction(strapi, () => importOne(strapi, tags, row))
+      );
+      result[outcome] += 1;
+    } catch (error) {
+      requireRowFault(error);
+      result.failures.push({ row, message: reasonOf(error) });
+    }
+    await giveWay();
+  }
+};
+
+interface UpdateResult {
+  updated: number;
+  unchanged: number;
+  /** Rows whose contact is gone, or that would change more than its own row and its tags. */
+  left: ImportRow[];
+}
+
+/** Changes that need the relation's own table: the host's document service writes those. */
+const isPlain = (changes: Readonly<Record<string, unknown>>): boolean =>
+  !('company_id' in changes) && !('owner_id' in changes);
+
+/**
+ * Nobody else changes these contacts until the transaction ends. In the order of their keys, as two
+ * imports of the same list may do it at once; and as its first statement, since MySQL goes on
+ * reading what was there when the transaction first read.
+ */
+const lockContacts = async (
+  strapi: Core.Strapi,
+  known: ReadonlyMap<string, KnownContact>
+): Promise<void> => {
+  const ids = [...known.values()].map(({ rowId }) => rowId);
+  await strapi.db
+    .queryBuilder(CONTACT)
+    .init({ select: ['id'], where: { id: { $in: ids } }, orderBy: { id: 'asc' } })
+    .forUpdate()
+    .execute();
+};
+
+interface Update {
+  known: KnownContact;
+  change: RowChange;
+}
+
+/** One statement for all contacts that change in the same way, such as to the same stage. */
+const writeChanges = async (strapi: Core.Strapi, updates: readonly Update[]): Promise<void> => {
+  const { source, tagSource } = getInspected(strapi, 'contact');
+  const groups = new Map<string, { ids: number[]; changes: RowChange['changes'] }>();
+  for (const { known, change } of updates) {
+    const key = JSON.stringify(change.changes);
+    const group = groups.get(key) ?? { ids: [], changes: change.changes };
+    group.ids.push(known.rowId);
+    groups.set(key, group);
+  }
+  for (const { ids, changes } of groups.values()) {
+    const data = await toData(strapi, source, tagSource.uid, changes);
+    const where = { id: ids.length === 1 ? ids[0] : { $in: ids } };
+    // The host dates an update of many only where it is given a list.
+    const dated = { ...data, updatedAt: new Date() };
+    await strapi.db.query(CONTACT).updateMany({ where, data: dated as never });
+  }
+};
+
+/**
+ * Changes contacts that were found to be known, as one change in one transaction: what they are by
+ * then decides, not what they were when they were found.
+ * @param rows of different addresses
+ */
+const updateContacts = (
+  strapi: Core.Strapi,
+  tags: ImportTags,
+  rows: readonly ImportRow[],
+  found: ReadonlyMap<string, KnownContact>
+): Promise<UpdateResult> =>
+  inUnitOfWork(strapi, getInspected(strapi, 'contact').events, async (context) => {
+    await lockContacts(strapi, found);
+    const current = await readKnown(strapi, rows);
+    const updates: Update[] = [];
+    const left: ImportRow[] = [];
+    for (const row of rows) {
+      const key = emailKey(row.email) ?? '';
+      const known = current.get(key);
+      const change = known && (await changeOf(tags, row, known));
+      const isLocked = known && known.rowId === found.get(key)?.rowId;
+      const isLeft = known !== undefined && isInBin(known.contact);
+      if (!isLocked || isLeft || (change && !isPlain(change.changes))) left.push(row);
+      else if (change) updates.push({ known, change });
+    }
+    await writeChanges(strapi, updates);
+    const links = updates
+      .filter(({ change }) => change.tagIds.length > 0)
+      .map(({ known, change }) => ({
+        rowId: known.rowId,
+        documentId: known.contact.id,
+        tagIds: change.tagIds,
+        after: known.tagIds.size,
+      }));
+    await linkTags(context, tags, links);
+    const unchanged = rows.length - left.length - updates.length;
+    return { updated: updates.length, unchanged, left };
+  });
 
 const keyOf = (row: ImportRow): string => emailKey(row.email) ?? '';
 

@@ -1,17 +1,82 @@
+import type { Readable } from 'node:stream';
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import type { Readable } from 'node:stream';
+import type { Context } from 'koa';
 import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
-import { withOrigin } from '../change-capture/track/origin';
-import { giveWay } from '../../imports/rows';
+import { adminPolicies } from '../../access/admin-policies';
+import { withTransientRetry } from '../../database/retry';
+import { inRolledBack } from '../../database/rolled-back';
+import type { RouteConfig } from '../../feature';
+import { queryOf } from '../../http/guarded-route';
+import { requireRowFault, throughFaults } from '../../imports/faults';
 import { type CsvRecord, readCsv } from '../../imports/read-csv';
+import { giveWay } from '../../imports/rows';
+import { answerUpload, uploadQuery } from '../../imports/upload';
 import type { ImportRun, ImportWatch } from '../../imports/watch';
-import { tryBatch } from './dry-run';
+import { withOrigin } from '../capture/write-context';
+import { emailKey } from '../contact-integrity';
 import { getSource } from '../mapping/registry';
-import { keptInput } from '../resources/kept-input';
+import { keptInput } from '../resources/to-data';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
-import { importBatch } from './import-batch';
+import { type BatchResult, importBatch, reasonOf } from './import-batch';
 import { createImportTags, type ImportTags } from './tags';
+
+const tryRows = (strapi: Core.Strapi, rows: readonly ImportRow[]): Promise<BatchResult> =>
+  withTransientRetry(() =>
+    // Tags that a try makes are gone with it: each has a memory of its own.
+    inRolledBack(strapi, () => importBatch(strapi, createImportTags(strapi), rows))
+  );
+
+const tryRow = async (strapi: Core.Strapi, row: ImportRow): Promise<BatchResult> => {
+  try {
+    return await throughFaults(strapi, () => tryRows(strapi, [row]));
+  } catch (error) {
+    requireRowFault(error);
+    const failures = [{ row, message: reasonOf(error) }];
+    return { created: 0, updated: 0, unchanged: 0, failures };
+  }
+};
+
+const add = (sum: BatchResult, one: BatchResult): BatchResult => ({
+  created: sum.created + one.created,
+  updated: sum.updated + one.updated,
+  unchanged: sum.unchanged + one.unchanged,
+  failures: [...sum.failures, ...one.failures],
+});
+
+/**
+ * What would become of some rows: they are imported in a transaction that is rolled back. One bad row
+ * may end the transaction of all, so then each row is tried by itself.
+ * @param made  addresses that rows before these would have made; those of these are added
+ */
+const tryBatch = async (
+  strapi: Core.Strapi,
+  rows: readonly ImportRow[],
+  made: Set<string>
+): Promise<BatchResult> => {
+  const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? email;
+  const again = rows.filter((row) => made.has(keyOf(row)));
+  const first = rows.filter((row) => !made.has(keyOf(row)));
+  const nothing: BatchResult = { created: 0, updated: again.length, unchanged: 0, failures: [] };
+  if (first.length === 0) return nothing;
+  let result: BatchResult | null = null;
+  try {
+    result = await tryRows(strapi, first);
+  } catch {
+    result = null;
+  }
+  if (result === null || result.failures.length > 0) {
+    result = { created: 0, updated: 0, unchanged: 0, failures: [] };
+    for (const row of first) {
+      const one = await tryRow(strapi, row);
+      if (one.created > 0) made.add(keyOf(row));
+      result = add(result, one);
+    }
+  } else if (result.created > 0) {
+    for (const row of first) made.add(keyOf(row));
+  }
+  return add(nothing, result);
+};
 
 /** Rows a transaction. On SQLite the whole site waits for one: its driver is synchronous. */
 const BATCH = 200;
@@ -141,3 +206,22 @@ export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): Contac
       return job.report;
     }),
 });
+
+export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => ({
+  async import(ctx: Context) {
+    const service = strapi.service(
+      'plugin::switchboard.contact-import'
+    ) as unknown as ContactImport;
+    await answerUpload(strapi, ctx, 'contacts', (file, options) => service.run(file, options));
+  },
+});
+
+export const importRoutes: RouteConfig[] = [
+  {
+    method: 'POST',
+    path: '/contacts/import',
+    handler: 'contact-imports.import',
+    request: queryOf(uploadQuery),
+    config: { policies: adminPolicies('crm.import') },
+  },
+];

@@ -1,6 +1,6 @@
 /** What an object of each kind consists of, and which attribute of the plugin's own type holds it. */
 
-import type { Kind } from '../rules/kind-names';
+import type { Kind } from '../rules/types';
 
 /**
  * `ref`: the document id of a related record. `owner`: the id of an admin user. `bag`: an object of

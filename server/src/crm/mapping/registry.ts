@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
-import { type Kind, KINDS } from '../rules/kind-names';
+import { type Kind, KINDS } from '../rules/types';
 import { type Form, resolveForm } from '../forms/resolve-form';
 import { inspectSource, planWatch, type WatchedSource, type WatchPlan } from './watched-types';
 import { type AttributeShape, MappingError, resolveSource, type Source } from './mapping';

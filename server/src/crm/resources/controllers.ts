@@ -3,7 +3,7 @@ import { z } from '@strapi/utils';
 import type { ControllerFactory } from '../../http/controller';
 import { offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { parseInput } from '../../http/validation';
-import type { Kind } from '../rules/kind-names';
+import type { Kind } from '../rules/types';
 import { getSource } from '../mapping/registry';
 import { changeTag, crmRecords, tagsOfContact } from './crm-records';
 import { createTag } from './create-tag';

@@ -1,30 +1,78 @@
 import type { Core, UID } from '@strapi/strapi';
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { errors } from '@strapi/utils';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { inTransaction } from '../../database/connection';
+import { getOptions } from '../../config';
+import { inTransaction, table } from '../../database/connection';
+import { whereContains, writtenDigits } from '../../database/contains';
 import { isDuplicate } from '../../database/errors/duplicate';
+import type { Where } from '../../database/matching-documents';
 import { inRetriedTransaction, withTransientRetry } from '../../database/retry';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
-import type { Kind } from '../rules/kind-names';
-import type { Entry } from '../mapping/mapping';
-import { eventsAbout, getInspected } from '../mapping/registry';
-import { type Where } from '../../database/matching-documents';
-import { binWhere, countedWhere, readRows } from '../mapping/records';
-import { serialize, tagsOf } from '../change-capture/mapping/serialize';
-import type { Payload, TagRef } from '../rules/payload';
-import type { WatchedSource } from '../mapping/watched-types';
 import { inWriteContext } from '../capture/write-context';
-import { emailKey } from '../contact-integrity/email-key';
-import { withEmailLock } from '../contact-integrity/email-lock';
-import { EmailTakenError } from '../contact-integrity/unique-emails';
-import { contactWhere } from './find-contacts';
+import { emailKey, EmailTakenError, withEmailLock } from '../contact-integrity';
+import type { Entry } from '../mapping/mapping';
+import { binWhere, countedWhere, readRows, serialize, tagsOf } from '../mapping/records';
+import { eventsAbout, getInspected } from '../mapping/registry';
+import type { WatchedSource } from '../mapping/watched-types';
+import type { Kind, Payload, TagRef } from '../rules/types';
+import { DOCUMENT_ID } from './inputs';
 import { toData } from './to-data';
-import { DOCUMENT_ID } from './values';
+
+const SEARCHED: ReadonlySet<string> = new Set([
+  ...['first_name', 'last_name', 'name', 'email', 'phone'],
+]);
+const TEXTS: ReadonlySet<string> = new Set(['string', 'text', 'email', 'uid', 'enumeration']);
+
+const PHONE = /^[+\d\s()./-]+$/;
+/** Fewer would be in nearly every number. */
+const LEAST_DIGITS = 3;
+
+/** What a phone number has in it however it begins; null for what is none. */
+const phoneDigits = (text: string, country: string | undefined): string | null => {
+  if (!PHONE.test(text)) return null;
+  const international = text.replace(/^00/, '+');
+  const parsed = parsePhoneNumberFromString(international, country as CountryCode | undefined);
+  const digits = parsed?.isValid()
+    ? parsed.nationalNumber
+    : text.replace(/\D/g, '').replace(/^0+/, '');
+  return digits.length < LEAST_DIGITS ? null : digits;
+};
+
+/**
+ * The condition that finds contacts by a text: each of its words is in a name, the e-mail address or the
+ * phone number, in any case; or it is a phone number, or a part of one, however it is written. Reads
+ * every contact. docs/management-api.md#finding-contacts
+ */
+const contactWhere = (strapi: Core.Strapi, { uid, source }: WatchedSource, text: string): Where => {
+  const { tableName, attributes } = strapi.db.metadata.get(uid);
+  const columns = source.fields.flatMap(({ path, attribute, shape }) => {
+    if (!attribute || !shape || !SEARCHED.has(path)) return [];
+    const { columnName } = attributes[attribute] as { columnName?: string };
+    return [{ path, column: columnName ?? attribute, isText: TEXTS.has(shape.type) }];
+  });
+  const texts = columns.flatMap(({ column, isText }) => (isText ? column : []));
+  const phone = columns.find(({ path }) => path === 'phone')?.column;
+  const digits = phoneDigits(text, getOptions(strapi).pos.country);
+  const found = table(strapi, strapi.db.connection, tableName).select('id');
+  found.where((any) => {
+    if (texts.length > 0)
+      any.orWhere((all) => {
+        for (const word of text.split(/\s+/)) whereContains(strapi, all, texts, word);
+      });
+    if (phone && digits) {
+      const { sql, bindings } = writtenDigits(phone);
+      any.orWhereRaw(`${sql} LIKE ?`, [...bindings, `%${digits}%`]);
+    }
+  });
+  const isSearchable = texts.length > 0 || (phone !== undefined && digits !== null);
+  return { id: isSearchable ? { $in: found } : -1 };
+};
 
 type Input = Readonly<Record<string, unknown>>;
 
 /** Reads and writes CRM objects of one kind, wherever the site keeps them. */
-export interface CrmRecords {
+interface CrmRecords {
   list(query: PageRequest & Record<string, unknown>): Promise<Page<Payload>>;
   /** @throws NotFoundError for an unknown id. */
   get(id: string): Promise<Payload>;

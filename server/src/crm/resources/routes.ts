@@ -5,7 +5,7 @@ import type { RouteConfig } from '../../feature';
 import { jsonBody, queryOf } from '../../http/guarded-route';
 import { pageOf } from '../../webhooks/managing/outputs';
 import { SHAPES } from '../shapes';
-import type { Kind } from '../rules/kind-names';
+import type { Kind } from '../rules/types';
 import { INPUTS } from './inputs';
 
 const id = z.string();

@@ -1,11 +1,195 @@
-import type { Kind } from './kind-names';
-import { campaignRules } from './campaign-rules';
-import { companyRules } from './company-rules';
-import { contactRules } from './contact-rules';
-import { dealRules } from './deal-rules';
-import { formRules } from './form-rules';
-import { taskRules } from './task-rules';
-import type { KindRules } from './types';
+import { isDeepStrictEqual } from 'node:util';
+import { isRecord } from '../../runtime/is-record';
+import type { Change, CrmEvent, Kind, KindRules, Payload } from './types';
+
+const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+const campaignRules: KindRules = {
+  possible: ({ action, keys }) =>
+    action !== 'delete' && (!keys || keys.has('status')) ? ['campaign.sent'] : [],
+  derive({ before, after }) {
+    if (!after || (before && !before.keys.includes('status'))) return [];
+    const { id, title, subject, status, total, sent, failed } = after.payload;
+    if (status !== 'sent' || before?.payload.status === 'sent') return [];
+    const data = {
+      id,
+      title,
+      subject,
+      total: count(total),
+      sent: count(sent),
+      failed: count(failed),
+    };
+    return [{ event: 'campaign.sent', data }];
+  },
+};
+
+const changedNames = (before: unknown, after: unknown): string[] => {
+  const old = isRecord(before) ? before : {};
+  const now = isRecord(after) ? after : {};
+  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
+  return [...names].filter((name) => !isDeepStrictEqual(old[name] ?? null, now[name] ?? null));
+};
+
+/**
+ * The top-level keys whose value differs, custom fields as `fields.<name>`. `dates` counts only for
+ * dates that somebody sets: one that follows another change (`bookkeeping`) says nothing new.
+ * @param keys the keys to compare; those that a write could not touch need not have been read.
+ */
+export const changedKeys = (
+  before: Readonly<Record<string, unknown>>,
+  after: Payload,
+  keys: Iterable<string>,
+  bookkeeping: ReadonlySet<string>
+): string[] => {
+  const changed: string[] = [];
+  for (const key of keys) {
+    if (key === 'fields') {
+      changed.push(...changedNames(before.fields, after.fields).map((name) => `fields.${name}`));
+    } else if (key === 'dates') {
+      const names = changedNames(before.dates, after.dates);
+      if (names.some((name) => !bookkeeping.has(`dates.${name}`))) changed.push('dates');
+    } else if (!isDeepStrictEqual(before[key] ?? null, after[key] ?? null)) {
+      changed.push(key);
+    }
+  }
+  return changed;
+};
+
+const companyRules: KindRules = {
+  possible({ action, keys }) {
+    if (action === 'create') return ['company.created'];
+    if (action === 'delete') return ['company.deleted'];
+    return keys?.size === 0 ? [] : ['company.updated'];
+  },
+  derive({ before, after, bookkeeping }) {
+    if (!after) return before ? [{ event: 'company.deleted', data: before.payload }] : [];
+    if (!before) return [{ event: 'company.created', data: after.payload }];
+    const changed = changedKeys(before.payload, after.payload, before.keys, bookkeeping);
+    return changed.length > 0 ? [{ event: 'company.updated', data: after.payload }] : [];
+  },
+};
+
+const tagEvents = ({ before, after, origin }: Change): CrmEvent[] => {
+  if (!after?.tags) return [];
+  const old = new Map((before?.tags ?? []).map((tag) => [tag.id, tag]));
+  const now = new Map(after.tags.map((tag) => [tag.id, tag]));
+  const event = (name: string) => (tag: unknown) => ({
+    event: name,
+    data: { contact: after.payload, tag, source: origin },
+  });
+  const gone = [...old.values()].filter((tag) => !now.has(tag.id));
+  const come = [...now.values()].filter((tag) => !old.has(tag.id));
+  return [...gone.map(event('contact.untagged')), ...come.map(event('contact.tagged'))];
+};
+
+const statusEvents = ({ before, after }: Change): CrmEvent[] => {
+  if (!after || (before && !before.keys.includes('status'))) return [];
+  const { status } = after.payload;
+  if ((before?.payload.status ?? null) === status) return [];
+  if (status === 'subscribed') return [{ event: 'contact.subscribed', data: after.payload }];
+  if (status === 'unsubscribed') return [{ event: 'contact.unsubscribed', data: after.payload }];
+  return [];
+};
+
+/** The seven contact events; docs/contract-webhooks.md#events. */
+const contactRules: KindRules = {
+  possible({ action, keys, tags }) {
+    if (action === 'delete') return ['contact.deleted'];
+    const events = [action === 'create' ? 'contact.created' : 'contact.updated'];
+    if (!keys || keys.has('status')) events.push('contact.subscribed', 'contact.unsubscribed');
+    if (tags) events.push('contact.tagged');
+    if (tags && action === 'update') events.push('contact.untagged');
+    return keys?.size === 0 ? events.slice(1) : events;
+  },
+  derive(change) {
+    const { before, after, bookkeeping } = change;
+    if (!after) {
+      if (!before) return [];
+      const { id, email } = before.payload;
+      return [{ event: 'contact.deleted', data: { id, email } }];
+    }
+    const events: CrmEvent[] = [];
+    if (!before) {
+      events.push({ event: 'contact.created', data: after.payload });
+    } else {
+      const changed = changedKeys(before.payload, after.payload, before.keys, bookkeeping);
+      if (changed.length > 0) {
+        events.push({ event: 'contact.updated', data: { contact: after.payload, changed } });
+      }
+    }
+    return [...events, ...statusEvents(change), ...tagEvents(change)];
+  },
+};
+
+const closing = ({ before, after }: Change): CrmEvent[] => {
+  if (!after || (before && !before.keys.includes('status'))) return [];
+  const { status, lost_reason: reason } = after.payload;
+  if ((before?.payload.status ?? null) === status) return [];
+  if (status === 'won') return [{ event: 'deal.won', data: after.payload }];
+  if (status === 'lost') {
+    return [{ event: 'deal.lost', data: { ...after.payload, reason: reason ?? null } }];
+  }
+  return [];
+};
+
+const stageChange = ({ before, after }: Change): CrmEvent[] => {
+  if (!before || !after || !before.keys.includes('stage_id')) return [];
+  const from = before.payload.stage_id ?? null;
+  const to = after.payload.stage_id ?? null;
+  if (from === to) return [];
+  const data = { deal: after.payload, from_stage_id: from, to_stage_id: to };
+  return [{ event: 'deal.stage_changed', data }];
+};
+
+const dealRules: KindRules = {
+  possible({ action, keys }) {
+    if (action === 'delete') return ['deal.deleted'];
+    if (keys?.size === 0) return [];
+    const events = [action === 'create' ? 'deal.created' : 'deal.updated'];
+    if (action === 'update' && (!keys || keys.has('stage_id'))) events.push('deal.stage_changed');
+    if (!keys || keys.has('status')) events.push('deal.won', 'deal.lost');
+    return events;
+  },
+  derive(change) {
+    const { before, after, bookkeeping } = change;
+    if (!after) {
+      if (!before) return [];
+      const { id, title } = before.payload;
+      return [{ event: 'deal.deleted', data: { id, title } }];
+    }
+    if (!before) return [{ event: 'deal.created', data: after.payload }, ...closing(change)];
+    const changed = changedKeys(before.payload, after.payload, before.keys, bookkeeping);
+    if (changed.length === 0) return [];
+    const updated = { event: 'deal.updated', data: { ...after.payload, changed } };
+    return [updated, ...stageChange(change), ...closing(change)];
+  },
+};
+
+/**
+ * A form matters when an entry of it appears. What follows is work (`forms/submit.ts`), done whether
+ * or not somebody listens: the sender is added to the CRM all the same.
+ */
+const formRules: KindRules = {
+  possible: ({ action }) => (action === 'create' ? ['form.submitted'] : []),
+  derive: () => [],
+};
+
+const taskRules: KindRules = {
+  possible({ action, keys }) {
+    if (action === 'delete') return [];
+    const completed = !keys || keys.has('status') ? ['task.completed'] : [];
+    return action === 'create' ? ['task.created', ...completed] : completed;
+  },
+  derive({ before, after }) {
+    if (!after) return [];
+    const created = before ? [] : [{ event: 'task.created', data: after.payload }];
+    const knowsStatus = !before || before.keys.includes('status');
+    const isDone =
+      knowsStatus && after.payload.status === 'done' && before?.payload.status !== 'done';
+    const data = { ...after.payload, outcome: after.payload.outcome ?? null };
+    return isDone ? [...created, { event: 'task.completed', data }] : created;
+  },
+};
 
 /** Kinds without rules send no events of their own. */
 export const KIND_RULES: Readonly<Partial<Record<Kind | 'form', KindRules>>> = {

@@ -1,5 +1,14 @@
 import type { ChangeSource } from '../../../../shared/contracts/crm';
-import type { Payload, TagRef } from './payload';
+
+/** A CRM object as REST and events carry it. */
+export type Payload = { id: string } & Record<string, unknown>;
+
+/** A tag inside `contact.tagged` and `contact.untagged`. */
+export interface TagRef {
+  id: string;
+  slug: unknown;
+  name: unknown;
+}
 
 export interface CrmEvent {
   event: string;
@@ -44,3 +53,15 @@ export interface KindRules {
   /** The events that a change did cause, in the order in which they are sent. */
   derive(change: Change): CrmEvent[];
 }
+
+/** The kinds of objects that the CRM knows. */
+export const KINDS = [
+  'contact',
+  'tag',
+  'company',
+  'deal',
+  'deal-stage',
+  'task',
+  'campaign',
+] as const;
+export type Kind = (typeof KINDS)[number];

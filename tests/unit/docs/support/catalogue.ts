@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { CRM_EVENTS } from '../../../../server/src/crm/catalogue';
-import { sampleEvents } from '../../../../server/src/entries/catalogue/sample';
+import { sampleEvents } from '../../../../server/src/entries/catalogue';
 import { type EventMap, getHook, registerHooks } from '../../../../server/src/hooks';
 import { declarePosEvents } from '../../../../server/src/pos/processing/events';
 import { declareStockEvents } from '../../../../server/src/stock/events';
