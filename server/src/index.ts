@@ -5,7 +5,7 @@ import { config, getOptions } from './config';
 import { ineffective } from './config/ineffective';
 import { misplaced } from './config/warnings';
 import { keepInternalTables } from './database/tables/internal-tables';
-import { keepColumns } from './database/tables/kept-columns';
+import { keepColumns } from './database/tables/persisted-tables';
 import { crm } from './crm';
 import type { EmailService } from './crm/email/email-service';
 import type { ContactImport } from './crm/import/import-service';

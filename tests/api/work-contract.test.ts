@@ -7,17 +7,20 @@ import { getDialect } from '../../server/src/database/dialects';
 import { inRetriedTransaction } from '../../server/src/database/retry';
 import { getRecordStore } from '../../server/src/pos/processing/record-store';
 import { createEmbeddedScheduler } from '../../server/src/scheduling/embedded-scheduler';
-import { createBullmqScheduler } from '../../server/src/scheduling/bullmq/scheduler';
-import { type BullmqPackages, loadBullmq } from '../../server/src/scheduling/bullmq/packages';
+import {
+  type BullmqPackages,
+  createBullmqScheduler,
+  loadBullmq,
+} from '../../server/src/scheduling/bullmq/scheduler';
 import { createBatchWorker } from '../../server/src/scheduling/batch-worker';
 import { createSlotWorker } from '../../server/src/scheduling/slot-worker';
 import type {
   CappedWorkStore,
-  Lease,
   Scheduler,
   WorkerLog,
   WorkStore,
 } from '../../server/src/scheduling/types';
+import type { Lease } from '../../server/src/database/lease-types';
 import { getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
 import { uuidV7 } from '../../server/src/webhooks/rules/uuid-v7';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { dropStatement, isDatabaseError } from '../../server/src/database/errors';
-import { isInfrastructureFault } from '../../server/src/database/errors/faults';
+import { isInfrastructureFault } from '../../server/src/database/retry';
 import { generateSecret as generateTillSecret } from '../../server/src/pos/rules/credentials';
 import { generateSecret as generateWebhookSecret } from '../../server/src/webhooks/rules/signature';
 import { errorText } from '../../server/src/runtime/text';

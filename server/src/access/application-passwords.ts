@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import type { ApplicationPassword } from '../../../shared/contracts/access';
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { inRetriedTransaction } from '../database/retry';
-import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import { isoTime, isoTimeOrNull } from '../runtime/text';
 import {
   APPLICATION_PASSWORDS_TABLE,
   type ApplicationPasswordRow,

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Core } from '@strapi/strapi';
 import { env, importDefault } from '@strapi/utils';
-import { isRecord } from '../runtime/is-record';
+import { isRecord } from '../runtime/text';
 
 /** What a declaration in `config/plugins` has besides the plugin's options, which are in `config`. */
 const OF_THE_HOST = new Set(['enabled', 'resolve', 'config', 'isModule']);

@@ -3,7 +3,7 @@ import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import { currentExecutor, inTransaction, table } from '../database/connection';
-import { isDuplicate } from '../database/errors/duplicate';
+import { isDuplicate } from '../database/retry';
 import { copyParamsOf } from '../database/host-writes';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { lockWritten, type WriteEvent } from '../database/written-rows';

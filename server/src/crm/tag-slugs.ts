@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { table } from '../database/connection';
-import { isDuplicate } from '../database/errors/duplicate';
+import { isDuplicate } from '../database/retry';
 import { fieldError } from '../http/validation';
 
 export const TAG = 'plugin::switchboard.tag';

@@ -1,5 +1,39 @@
-import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../scheduling/types';
-import type { Executor, SqlColumns } from './leases/sql';
+import type { Executor } from './connection';
+import type { SqlValue } from './dialects';
+import type { GroupRoom } from './dialects/types';
+
+/** Work under a lease. `owner` is the token of this lease; only with it can the work be settled. */
+export interface Lease {
+  id: number;
+  group: number;
+  owner: string;
+  /** When it was due before it was leased, epoch milliseconds. */
+  dueAt: number;
+  /** Epoch milliseconds. */
+  leaseUntil: number;
+}
+
+/** How much of a group may be under a lease at once, over all nodes. */
+export interface LeaseCap {
+  atOnce: number;
+  /** Ids of rows that do not count: they are done, and only their outcome is still to be recorded. */
+  except: readonly number[];
+  /**
+   * Rows that the caller holds, and how many more it may lease beyond the cap where nobody else holds
+   * any: it keeps to the cap by itself then, and others find it reached.
+   */
+  ahead?: { own: readonly number[]; limit: number };
+}
+
+export interface CappedClaim<L extends Lease> {
+  leases: L[];
+  /** Whether the group has reached its cap, with these or without any. */
+  isFull: boolean;
+  /** Whether the caller was told of no other holder, so that what it asked for in advance counted. */
+  isAlone?: boolean;
+}
+
+type SqlColumns = Readonly<Record<string, SqlValue>>;
 
 /**
  * Rows of one table that wait in order of time, in groups that must not starve each other. For stores

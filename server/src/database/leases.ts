@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { currentExecutor, rawStatement, rowsOf, type Statement, table } from './connection';
+import { createTimeSlice } from '../runtime/event-loop';
+import { getClock } from './clock';
+import {
+  currentExecutor,
+  type Executor,
+  rawStatement,
+  rowsOf,
+  type Statement,
+  table,
+} from './connection';
 import {
   type CappedGroupClaim,
   type ClaimedWithin,
@@ -9,19 +18,56 @@ import {
   type ColumnType,
   getDialect,
   type GroupClaim,
+  insertRows,
+  inStatements,
   type LeasedSpan,
   type OwnedUpdate,
 } from './dialects';
-import { countOf, leasedWithin } from './dialects/leased-within';
+import { countOf, leasedWithin } from './dialects/sql';
 import { qualified } from './dialects/types';
-import { withTransientRetry } from './retry';
-import { inStatements, insertRows } from './insert-rows';
-import { runPrepared } from './statements';
-import { createCombining } from '../runtime/combining';
-import { createTimeSlice } from '../runtime/event-loop';
-import type { Executor } from './leases/sql';
 import type { LeasedRow, LeasedRows, Settlement } from './lease-types';
-import { getClock } from './clock';
+import { withTransientRetry } from './retry';
+import { runPrepared } from './statements';
+
+interface CombiningOptions {
+  /** How many works may be under way at once. */
+  underWay: number;
+  /** How many pieces one work takes. */
+  together: number;
+}
+
+/**
+ * Works at once on what comes one by one; what comes while as much is under way as may be waits, and is
+ * then worked on together.
+ * @param work answers each piece, in their order; it runs in the asynchronous context of whoever began it
+ * @returns a function that resolves with the answer to its piece, or rejects with what was thrown
+ */
+export const createCombining = <T, R>(
+  work: (batch: readonly T[]) => Promise<readonly R[]>,
+  { underWay, together }: CombiningOptions
+): ((one: T) => Promise<R>) => {
+  const waiting: { one: T; done: (answer: R) => void; failed: (error: unknown) => void }[] = [];
+  let working = 0;
+
+  const workOnSome = async (): Promise<void> => {
+    working += 1;
+    const batch = waiting.splice(0, together);
+    try {
+      const answers = await work(batch.map(({ one }) => one));
+      batch.forEach(({ done }, at) => done(answers[at] as R));
+    } catch (error) {
+      for (const { failed } of batch) failed(error);
+    }
+    working -= 1;
+    if (waiting.length > 0) void workOnSome();
+  };
+
+  return (one) =>
+    new Promise((done, failed) => {
+      waiting.push({ one, done, failed });
+      if (working < underWay) void workOnSome();
+    });
+};
 
 /**
  * A table that holds work has the columns `id`, `due_at` (bigint, epoch milliseconds; null when

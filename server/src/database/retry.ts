@@ -1,5 +1,9 @@
 import type { Core } from '@strapi/strapi';
-import { inTransaction, type TransactionTools } from './connection';
+import type { Knex } from 'knex';
+import { errors } from '@strapi/utils';
+import { errorText } from '../runtime/text';
+import { currentExecutor, inTransaction, type TransactionTools } from './connection';
+import { inTurn } from './transactions';
 
 /** Codes of errors after which the same transaction may simply be run again. */
 const TRANSIENT = new Set([
@@ -12,7 +16,7 @@ const TRANSIENT = new Set([
   'SQLITE_BUSY_SNAPSHOT',
 ]);
 
-export const isTransient = (error: unknown): boolean => {
+const isTransient = (error: unknown): boolean => {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   return TRANSIENT.has(String(code ?? '')) || (cause !== undefined && isTransient(cause));
 };
@@ -56,4 +60,173 @@ export const inRetriedTransaction = <T>(
 ): Promise<T> => {
   const run = () => inTransaction(strapi, work);
   return strapi.db.inTransaction() ? run() : withTransientRetry(run);
+};
+
+let serial = 0;
+
+/**
+ * Runs a part of the current transaction that may fail without costing the rest: after an error
+ * PostgreSQL takes no further statement until the transaction goes back to before it. Several that are
+ * begun side by side take turns: a savepoint that is released takes those with it that came after it.
+ * @throws what `work` throws, with its changes undone; the database's error where they cannot be
+ */
+export const inSavepoint = <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> =>
+  inTurn(strapi, async (turn) => {
+    const executor = await currentExecutor(strapi);
+    serial += 1;
+    const name = `switchboard_${serial}`;
+    await executor.raw(`SAVEPOINT ${name}`);
+    try {
+      const result = await work();
+      await turn.ended();
+      await executor.raw(`RELEASE SAVEPOINT ${name}`);
+      return result;
+    } catch (error) {
+      await turn.undo();
+      // A deadlock's victim has no transaction left; the caller is to hear of the deadlock, not of that.
+      if (!turn.isLost()) await executor.raw(`ROLLBACK TO SAVEPOINT ${name}`);
+      throw error;
+    }
+  });
+
+/** Ends a transaction that must not be committed, and carries what was found out in it. */
+class RolledBack extends Error {
+  constructor(readonly found: unknown) {
+    super('A preview was rolled back.');
+  }
+}
+
+/** Does work that must leave nothing behind: its transaction is rolled back, and its result kept. */
+export const inRolledBack = async <T>(
+  strapi: Core.Strapi,
+  work: (trx: Knex.Transaction) => Promise<T>
+): Promise<T> => {
+  try {
+    return await inTransaction<never>(strapi, async ({ trx }) => {
+      throw new RolledBack(await work(trx));
+    });
+  } catch (error) {
+    if (error instanceof RolledBack) return error.found as T;
+    throw error;
+  }
+};
+
+/**
+ * Makes a query see what is committed now, not what was when its transaction first read. MySQL reads
+ * from a snapshot that may be older than a lock which was taken since; a locking read does not. Only
+ * for rows that a lock held by this transaction already keeps others from changing.
+ */
+export const readLatest = (strapi: Core.Strapi, query: Knex.QueryBuilder): Knex.QueryBuilder =>
+  strapi.db.dialect.client === 'mysql' ? query.forShare() : query;
+
+const CODES = new Set(['23505', 'ER_DUP_ENTRY', 'SQLITE_CONSTRAINT_UNIQUE']);
+
+/** Whether a statement failed at a unique index. @param index what its name, or its columns on SQLite, match */
+export const isDuplicate = (error: unknown, index?: RegExp): boolean => {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  if (!CODES.has(String(code)) && !/unique constraint/i.test(String(message))) return false;
+  return index?.test(String(message)) ?? true;
+};
+
+/**
+ * Runs `work`, which asks whether a name is taken before it takes it, in a transaction of its own.
+ * Where somebody takes the name in between, the unique index fails it: it is run again, finds the
+ * name taken and says so.
+ */
+export const inUniqueTransaction = async <T>(
+  strapi: Core.Strapi,
+  work: (tools: TransactionTools) => Promise<T>
+): Promise<T> => {
+  try {
+    return await inRetriedTransaction(strapi, work);
+  } catch (error) {
+    if (!isDuplicate(error) || strapi.db.inTransaction()) throw error;
+    return inRetriedTransaction(strapi, work);
+  }
+};
+
+/** PostgreSQL: connection, authorization, resources, operator intervention, system; read-only; locks. */
+const POSTGRES = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$|^25006$|^25P03$|^55P03$/;
+const SQLITE =
+  /^SQLITE_(?:BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|PROTOCOL|NOMEM|CORRUPT|NOTADB)(?:_|$)/;
+const SYSTEM =
+  /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOSPC)$/;
+const MYSQL = new Set([
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_BAD_DB_ERROR',
+  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
+  'ER_CONNECTION_KILLED',
+  'ER_CON_COUNT_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_DISK_FULL',
+  'ER_FORCING_CLOSE',
+  'ER_NORMAL_SHUTDOWN',
+  'ER_OPTION_PREVENTS_STATEMENT',
+  'ER_OUTOFMEMORY',
+  'ER_OUT_OF_RESOURCES',
+  'ER_QUERY_INTERRUPTED',
+  'ER_QUERY_TIMEOUT',
+  'ER_RECORD_FILE_FULL',
+  'ER_SERVER_SHUTDOWN',
+  'ER_STATEMENT_TIMEOUT',
+  'ER_TOO_MANY_USER_CONNECTIONS',
+  'ER_USER_LIMIT_REACHED',
+]);
+/** What drivers and the pool say without a code. */
+const MESSAGES =
+  /connection (?:terminated|ended|lost)|not queryable|closed state|acquiring a connection|acquire a connection|transaction query already complete|client was closed|connection is closed/i;
+
+/**
+ * Whether the database is away, locked, full or read-only, or the connection to it broke: nobody's
+ * fault, so it counts no try. What a row itself is
+ * refused for is not among these.
+ */
+export const isInfrastructureFault = (error: unknown): boolean => {
+  if (isTransient(error)) return true;
+  if (!(error instanceof Error)) return false;
+  const { code, errors, cause } = error as { code?: unknown; errors?: unknown; cause?: unknown };
+  if (error.name === 'KnexTimeoutError' || MESSAGES.test(error.message)) return true;
+  if (typeof code === 'string') {
+    if (POSTGRES.test(code) || SQLITE.test(code) || SYSTEM.test(code)) return true;
+    if (MYSQL.has(code) || code.startsWith('PROTOCOL_')) return true;
+  }
+  // Several addresses of one host were tried, or a layer above put the driver's error into its own.
+  if (Array.isArray(errors) && errors.length > 0) return errors.every(isInfrastructureFault);
+  return cause !== undefined && isInfrastructureFault(cause);
+};
+
+const EVERY_MS = 60_000;
+
+/**
+ * Logs errors of a loop. A database that is away fails everything again and again: of that, one line
+ * at first and one a minute, with how many there were; any other error each time.
+ */
+export const createFaultLog = (
+  log: { error(message: string): void },
+  now: () => number = Date.now
+): ((what: string, error: unknown) => void) => {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  let unsaid = 0;
+  return (what, error) => {
+    if (isInfrastructureFault(error)) {
+      if (now() - lastAt < EVERY_MS) {
+        unsaid += 1;
+        return;
+      }
+      lastAt = now();
+    }
+    const more = unsaid > 0 ? ` (and ${unsaid} times more since the last such line)` : '';
+    unsaid = 0;
+    log.error(`${what}: ${errorText(error)}${more}`);
+  };
+};
+
+/** The first row of a query. @throws NotFoundError (404), `<what> not found`, where there is none. */
+export const firstOrNotFound = async <Row>(
+  query: Knex.QueryBuilder,
+  what: string
+): Promise<Row> => {
+  const row = (await query.first()) as Row | undefined;
+  if (!row) throw new errors.NotFoundError(`${what} not found`);
+  return row;
 };

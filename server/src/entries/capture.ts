@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
-import { copyParamsOf } from '../database/host-writes';
-import { listenUntilClosed } from '../database/listen-until-closed';
+import { copyParamsOf, listenUntilClosed } from '../database/host-writes';
 import {
   documentIdsOf,
   giveDocumentId,

@@ -1,6 +1,6 @@
 import type { FilterRules } from './isolated-hook';
 import type { PayloadFilterValue, RequestFilterValue } from './types';
-import { isRecord } from '../runtime/is-record';
+import { isRecord } from '../runtime/text';
 
 const shown = (value: unknown): string => {
   if (value === undefined) return 'nothing';

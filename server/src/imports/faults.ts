@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Core } from '@strapi/strapi';
-import { isInfrastructureFault } from '../database/errors/faults';
+import { isInfrastructureFault } from '../database/retry';
 
 /** A database that restarts, or is full for a moment, is waited for this long. */
 const PAUSES_MS = [200, 1_000, 5_000];

@@ -4,7 +4,7 @@ import { type AdminAction, adminActionId } from '../../../shared/contracts/permi
 import type { Feature } from '../feature';
 import type { ControllerFactory } from '../http/controller';
 import { idFromPath } from '../http/validation';
-import { csvLine, noFormula } from '../runtime/csv';
+import { csvLine, noFormula } from '../runtime/text';
 import { headingsOf, readJob, rejectsOf } from './jobs';
 import { type ImportKind, importRejectTable, importTable } from './tables';
 import { leaveImportsUnread } from './upload';

@@ -4,10 +4,9 @@ import { errors } from '@strapi/utils';
 import type { ImportJob } from '../../../shared/contracts/imports';
 import { getClock } from '../database/clock';
 import { currentExecutor, inTransaction, table } from '../database/connection';
-import { insertRows } from '../database/insert-rows';
-import { firstOrNotFound } from '../database/errors/first-or-not-found';
-import { errorText } from '../runtime/text';
-import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import { insertRows } from '../database/dialects';
+import { firstOrNotFound } from '../database/retry';
+import { errorText, isoTime, isoTimeOrNull } from '../runtime/text';
 import {
   IMPORT_REJECTS_TABLE,
   type ImportKind,

@@ -1,16 +1,65 @@
-import { ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import {
+  ClientRequest,
+  Agent as HttpAgent,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { LookupFunction } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Got, Request, RequestFunction } from 'got';
-import { type Agents, createAgents } from './agents';
-import type { Informational } from './answer';
 import {
+  ADDRESS_ATTEMPT_MS,
   type AnswerListener,
   DEFAULT_USER_AGENT,
+  IDLE_MS,
+  type Informational,
   InvalidAnswerError,
   type JudgedRequest,
   type OpenTransport,
   type Sending,
 } from './transport';
+
+interface AgentPair {
+  http: HttpAgent;
+  https: HttpsAgent;
+}
+
+/** Connections made under one policy. */
+interface Agents {
+  /** Kept alive between requests. */
+  pooled: AgentPair;
+  /** A new connection for each request. */
+  fresh: AgentPair;
+  destroy(): void;
+}
+
+/** Agents of our own, so that no other code's sockets are used and every connect asks `lookup`. */
+function createAgents(lookup: LookupFunction, maxSockets: number): Agents {
+  const createPair = (keepAlive: boolean): AgentPair => {
+    const options = {
+      keepAlive,
+      maxSockets,
+      maxFreeSockets: maxSockets,
+      timeout: IDLE_MS,
+      autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+      lookup,
+    };
+    return { http: new HttpAgent(options), https: new HttpsAgent(options) };
+  };
+  const pooled = createPair(true);
+  const fresh = createPair(false);
+  return {
+    pooled,
+    fresh,
+    destroy() {
+      for (const { http, https } of [pooled, fresh]) {
+        http.destroy();
+        https.destroy();
+      }
+    },
+  };
+}
 
 /** An instance for each kind of connection: an option that a request need not say costs it nothing. */
 interface Instances {

@@ -1,11 +1,12 @@
 import { isIP, type LookupFunction } from 'node:net';
-import { type AddressJudgement, type CidrList, isLocalName, judgeAddress } from './address';
-import { createHostResolver } from './resolve-host';
-import type { ResolvedAddress, ResolveHost } from './resolved-address';
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
+import { type AddressJudgement, type CidrList, isLocalName, judgeAddress } from './address';
+import { createHostResolver, type ResolvedAddress, type ResolveHost } from './resolver';
 
 /** What the guard thinks of a URL; `reason` is a sentence that is safe to show the owner. */
-export type GuardVerdict =
+type GuardVerdict =
   | { verdict: 'allowed' }
   /** Not a URL that can be posted to at all. */
   | { verdict: 'invalid'; reason: string; code: RefusalCode }
@@ -15,7 +16,7 @@ export type GuardVerdict =
   | { verdict: 'unresolvable'; reason: string };
 
 /** A URL judged by everything but DNS. */
-export type UrlInspection =
+type UrlInspection =
   | { verdict: 'allowed'; url: URL; localAllowed: boolean }
   | { verdict: 'invalid' | 'refused'; reason: string; code: RefusalCode };
 
@@ -41,7 +42,7 @@ export interface AddressGuardOptions {
 }
 
 /** The error a lookup gives for a refused address. */
-export class BlockedAddressError extends Error {
+class BlockedAddressError extends Error {
   readonly code = 'ERR_BLOCKED_ADDRESS';
   constructor() {
     super(BLOCKED_NAME);
@@ -171,3 +172,121 @@ function createLookup(resolve: ResolveHost): LookupFunction {
 
 const noSuchFamily = (): NodeJS.ErrnoException =>
   Object.assign(new Error(UNRESOLVABLE), { code: 'ERR_NAME_NOT_RESOLVED' });
+
+/** `unknown`: the host's default, and the system does not say whether anybody chose it. */
+export type GivenNodeEnv = { given: string | null } | 'unknown';
+
+export interface NodeEnvSources {
+  /** What the process has now. */
+  current: string | undefined;
+  /** The environment that the process was started with; null where the system does not tell. */
+  atStart: () => Record<string, string> | null;
+  /** The site's `.env`, which the host reads; empty where there is none. */
+  envFile: () => Record<string, string>;
+}
+
+const HOST_DEFAULT = 'development';
+
+/**
+ * The `NODE_ENV` that somebody set, in the environment or the site's `.env`. The host writes
+ * `development` into `process.env` where nobody set it, before any plugin is loaded, so that the
+ * variable alone does not tell a developer's machine from a live site that was started plainly.
+ */
+export function givenNodeEnv(sources: NodeEnvSources = systemSources): GivenNodeEnv {
+  const { current, atStart, envFile } = sources;
+  if (current !== HOST_DEFAULT) return { given: current || null };
+  if (envFile().NODE_ENV === HOST_DEFAULT) return { given: HOST_DEFAULT };
+  const started = atStart();
+  if (started === null) return 'unknown';
+  return { given: started.NODE_ENV === HOST_DEFAULT ? HOST_DEFAULT : null };
+}
+
+const readOrNull = (file: string): string | null => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+};
+
+/** `name=value`, each ended by NUL: what Linux keeps of a process's first environment. */
+const parseProcEnviron = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    text
+      .split('\0')
+      .map((pair) => /^([^=]+)=([\s\S]*)$/.exec(pair))
+      .filter((match) => match !== null)
+      .map(([, name = '', value = '']) => [name, value])
+  );
+
+const systemSources: NodeEnvSources = {
+  get current() {
+    return process.env.NODE_ENV;
+  },
+  atStart() {
+    const text = readOrNull('/proc/self/environ');
+    return text === null ? null : parseProcEnviron(text);
+  },
+  envFile: () => {
+    const text = readOrNull(process.env.ENV_PATH || '.env');
+    return text === null ? {} : (parseEnv(text) as Record<string, string>);
+  },
+};
+
+export interface PrivateAddressPolicy {
+  /** Whether every address is allowed. */
+  open: boolean;
+  /** Why, in words for the boot log. */
+  why: string;
+}
+
+export interface PrivateAddressFacts {
+  /** The option `webhooks.allowPrivateNetworks`. */
+  option: boolean | readonly string[];
+  nodeEnv: GivenNodeEnv;
+  /** The site runs under `strapi develop`. */
+  develop: boolean;
+}
+
+/** Somebody who sets one of these says that the site runs on a machine of their own. */
+const LOCAL_ENVIRONMENTS = new Set(['development', 'local']);
+const OPTION = 'webhooks.allowPrivateNetworks';
+
+/**
+ * Whether receivers may live at private addresses
+ * (docs/contract-webhooks.md#private-addresses). Fails closed: an environment that nobody set is not
+ * a developer's.
+ */
+export function judgePrivateAddresses(facts: PrivateAddressFacts): PrivateAddressPolicy {
+  const { option, nodeEnv, develop } = facts;
+  if (option === true) return { open: true, why: `${OPTION} is true` };
+  if (develop) return { open: true, why: 'the site runs under strapi develop' };
+  const given = nodeEnv === 'unknown' ? null : nodeEnv.given;
+  if (given !== null && LOCAL_ENVIRONMENTS.has(given)) {
+    return { open: true, why: `NODE_ENV is set to ${given}` };
+  }
+  const environment =
+    nodeEnv === 'unknown'
+      ? 'this system does not tell whether anybody set NODE_ENV'
+      : `NODE_ENV is ${given === null ? 'not set' : `set to ${given}`}`;
+  if (option !== false && option.length > 0) {
+    return { open: false, why: `${environment}; ${OPTION} allows ${option.join(', ')}` };
+  }
+  return { open: false, why: `${environment}; ${OPTION} can allow some` };
+}
+
+const HOOK = 'service_crm_webhook_allow_local';
+
+/**
+ * The one line of the boot log.
+ *
+ * @param hookSays what the hook's handlers make of it now; null where there are none
+ */
+export const describePrivateAddresses = (
+  { open, why }: PrivateAddressPolicy,
+  hookSays: boolean | null
+): string => {
+  const reasons =
+    hookSays === null ? why : `${why}; ${HOOK}, asked each time, says ${hookSays ? 'yes' : 'no'}`;
+  return `private addresses are ${(hookSays ?? open) ? 'open' : 'refused'} (${reasons})`;
+};

@@ -1,16 +1,150 @@
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { performance } from 'node:perf_hooks';
+import { type AttemptOutcome, type FailureCause, failureMessage } from './attempt-outcome';
+import { openGot } from './got-transport';
+import type { AddressGuard } from './guard';
 import {
   type AnswerReader,
   createAnswerReader,
   createInformationalLimit,
   type Informational,
-} from './answer';
-import { failureMessage, type AttemptOutcome, type FailureCause } from './attempt-outcome';
-import { describeError, isHangUp } from './failure';
-import { openGot } from './got-transport';
-import type { AddressGuard } from './guard';
-import { prepareHeaders } from './request-headers';
-import type { JudgedRequest, OpenTransport, Sending, Transport } from './transport';
+  type JudgedRequest,
+  type OpenTransport,
+  type Sending,
+  type Transport,
+} from './transport';
+
+interface Failure {
+  cause: FailureCause;
+  message: string;
+}
+
+const CAUSE_BY_CODE: Record<string, FailureCause> = {
+  ERR_BLOCKED_ADDRESS: 'blocked_address',
+  ERR_NAME_NOT_RESOLVED: 'dns',
+  ECONNREFUSED: 'refused',
+  EHOSTUNREACH: 'unreachable',
+  EHOSTDOWN: 'unreachable',
+  ENETUNREACH: 'unreachable',
+  ENETDOWN: 'unreachable',
+  EADDRNOTAVAIL: 'unreachable',
+  EACCES: 'unreachable',
+  EPERM: 'unreachable',
+  EINVAL: 'unreachable',
+  ETIMEDOUT: 'timeout',
+  ECONNRESET: 'closed',
+  ECONNABORTED: 'closed',
+  EPIPE: 'closed',
+  ERR_CLOSED_EARLY: 'closed',
+  ERR_INVALID_ANSWER: 'invalid_response',
+  EPROTO: 'tls',
+  HOSTNAME_MISMATCH: 'tls',
+  ERR_INVALID_CHAR: 'invalid_request',
+  ERR_INVALID_HTTP_TOKEN: 'invalid_request',
+  ERR_UNESCAPED_CHARACTERS: 'invalid_request',
+  ERR_INVALID_URL: 'invalid_request',
+  // What got itself objects to, such as the host name `unix`, has no code of its own.
+  ERR_GOT_REQUEST_ERROR: 'invalid_request',
+};
+
+/** OpenSSL's names for what can be wrong with a certificate have no common prefix. */
+const CERTIFICATE_CODE =
+  /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_|ERROR_IN_C|PATH_LENGTH_)/;
+
+const CERTIFICATE_MESSAGES: Record<string, string> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'The certificate is self-signed.',
+  SELF_SIGNED_CERT_IN_CHAIN: 'The certificate was issued by an unknown authority.',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'The certificate chain is incomplete.',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'The certificate was issued by an unknown authority.',
+  CERT_HAS_EXPIRED: 'The certificate has expired.',
+  CERT_NOT_YET_VALID: 'The certificate is not valid yet.',
+  CERT_REVOKED: 'The certificate was revoked.',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate belongs to another host name.',
+};
+
+/** An error, what it wraps, and (several addresses tried) what it gathers: the first code found. */
+function codeOf(error: unknown, depth = 0): string {
+  if (typeof error !== 'object' || error === null || depth > 4) return '';
+  const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };
+  const inner = codeOf(cause, depth + 1) || (Array.isArray(errors) && codeOf(errors[0], depth + 1));
+  return inner || (typeof code === 'string' ? code : '');
+}
+
+/**
+ * Names a network error in words of ours. The driver's own text is dropped: it can hold addresses
+ * and, for a refused one, would tell an open port from a closed one.
+ */
+function describeError(error: unknown): Failure {
+  const code = codeOf(error);
+  const cause = causeOf(code, error);
+  return { cause, message: CERTIFICATE_MESSAGES[code] ?? failureMessage(cause) };
+}
+
+function causeOf(code: string, error: unknown): FailureCause {
+  // Node gives a hang-up during the TLS handshake the code of any other hang-up.
+  if (code === 'ECONNRESET' && /before secure TLS connection/.test(String(error))) return 'tls';
+  const known = Object.hasOwn(CAUSE_BY_CODE, code) ? CAUSE_BY_CODE[code] : undefined;
+  if (known) return known;
+  if (CERTIFICATE_CODE.test(code)) return 'tls';
+  return code.startsWith('HPE_') ? 'invalid_response' : 'unknown';
+}
+
+/** The receiver hung up: on a kept-alive connection that may just mean that it had been idle. */
+function isHangUp(error: unknown): boolean {
+  return causeOf(codeOf(error), error) === 'closed';
+}
+
+/** Framing and routing belong to the client: a wrong one is a request of somebody else's making. */
+const OWN_HEADERS = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'upgrade',
+  'expect',
+  'te',
+  'trailer',
+]);
+
+type PreparedHeaders =
+  { ok: true; headers: Record<string, string> } | { ok: false; message: string };
+
+/**
+ * Makes sendable headers of what extension hooks may have left. Null and undefined values are left
+ * out, numbers and booleans written as text; what HTTP does not allow is named, not thrown.
+ */
+function prepareHeaders(input: unknown): PreparedHeaders {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    return { ok: false, message: 'The request headers are not an object.' };
+  }
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(input as Record<string, unknown>)) {
+    const lower = name.toLowerCase();
+    if (value === undefined || value === null || OWN_HEADERS.has(lower)) continue;
+    if (!isSendable(lower, value)) {
+      return { ok: false, message: `The request header ${printable(name)} is not valid.` };
+    }
+    headers[lower] = String(value);
+  }
+  return { ok: true, headers };
+}
+
+function isSendable(name: string, value: unknown): boolean {
+  // HTTP would take it, an object's own key it cannot be.
+  if (name === '__proto__' || !['string', 'number', 'boolean'].includes(typeof value)) return false;
+  try {
+    validateHeaderName(name);
+    validateHeaderValue(name, String(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const printable = (name: string): string =>
+  JSON.stringify(name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?'));
 
 export interface HttpPost {
   url: string;
@@ -26,7 +160,7 @@ export interface HttpClient {
   close(): void;
 }
 
-export interface HttpClientOptions {
+interface HttpClientOptions {
   guard: AddressGuard;
   /** One deadline for an attempt, from DNS to the last byte of the answer. */
   timeoutMs: number;

@@ -1,7 +1,92 @@
-import dns from 'node:dns';
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { isIP } from 'node:net';
-import { type NameFiles, systemNameFiles } from './name-files';
-import type { ResolvedAddress, ResolveHost } from './resolved-address';
+import dns from 'node:dns';
+
+/** A file's text, read again when the file has changed; `''` where there is none. */
+const watchFile = (file: string): (() => { text: string; version: number }) => {
+  let known = { text: '', version: -1 };
+  return () => {
+    try {
+      // Synchronous on purpose: a lookup must not wait for a thread that another name's DNS holds.
+      const version = statSync(file).mtimeMs;
+      if (version !== known.version) known = { text: readFileSync(file, 'utf8'), version };
+    } catch {
+      known = { text: '', version: -1 };
+    }
+    return known;
+  };
+};
+
+/** Names of a hosts file, in lower case, with their addresses in the file's order. */
+export const parseHosts = (text: string): ReadonlyMap<string, string[]> => {
+  const names = new Map<string, string[]>();
+  for (const line of text.split('\n')) {
+    const [address = '', ...listed] = line.replace(/#.*$/, '').trim().split(/\s+/);
+    if (isIP(address) === 0) continue;
+    for (const name of listed) {
+      const key = name.toLowerCase();
+      names.set(key, [...(names.get(key) ?? []), address]);
+    }
+  }
+  return names;
+};
+
+/** The search list of a resolv.conf: the last `search` or `domain` line counts. */
+export const parseSearch = (text: string): string[] => {
+  let search: string[] = [];
+  for (const line of text.split('\n')) {
+    const match = /^\s*(?:search|domain)\s+([^#;]*)/.exec(line);
+    if (match?.[1]) search = match[1].trim().split(/\s+/);
+  }
+  return search.map((domain) => domain.replace(/^\.|\.$/g, '')).filter((domain) => domain !== '');
+};
+
+const HOSTS =
+  process.platform === 'win32'
+    ? path.join(process.env.SystemRoot ?? 'C:\\Windows', 'System32', 'drivers', 'etc', 'hosts')
+    : '/etc/hosts';
+
+/** What the machine says of names beside DNS. */
+interface NameFiles {
+  hosts(): ReadonlyMap<string, string[]>;
+  search(): string[];
+  /** Changes when the name servers may have. */
+  version(): number;
+}
+
+const cached = <T>(
+  read: () => { text: string; version: number },
+  parse: (text: string) => T
+): (() => T) => {
+  let version: number | undefined;
+  let value: T;
+  return () => {
+    const now = read();
+    if (version !== now.version) {
+      value = parse(now.text);
+      version = now.version;
+    }
+    return value;
+  };
+};
+
+const systemNameFiles = (): NameFiles => {
+  const resolvConf = watchFile('/etc/resolv.conf');
+  return {
+    hosts: cached(watchFile(HOSTS), parseHosts),
+    search: cached(resolvConf, parseSearch),
+    version: () => resolvConf().version,
+  };
+};
+
+export interface ResolvedAddress {
+  address: string;
+  family: number;
+}
+
+/** Every address of a name, or a rejection. */
+export type ResolveHost = (host: string) => Promise<ResolvedAddress[]>;
 
 /** One question to a name server waits so long, and is put so often. */
 const QUESTION_MS = 1000;
@@ -13,7 +98,7 @@ const OTHER_FAMILY_MS = 300;
 
 type Ask = (name: string) => Promise<ResolvedAddress[]>;
 
-export interface SystemResolverOptions {
+interface SystemResolverOptions {
   files?: NameFiles;
   /** Asks the name servers; c-ares, which holds no thread, by default. */
   ask?: Ask;
@@ -123,3 +208,50 @@ export const createSystemResolver = (options: SystemResolverOptions = {}): Resol
     return lookup(host, reason);
   };
 };
+
+/** The name has no address now. */
+class UnresolvableError extends Error {
+  readonly code = 'ERR_NAME_NOT_RESOLVED';
+  constructor() {
+    super('The host name could not be resolved.');
+    this.name = 'UnresolvableError';
+  }
+}
+
+/**
+ * Wraps a resolver so that an answer is bounded in time and simultaneous questions for one name
+ * share a lookup: however many deliveries go to a name whose DNS hangs, it is asked about once.
+ * Nothing is cached beyond the lookup.
+ *
+ * @throws UnresolvableError for no answer in time, an error or an empty answer
+ */
+export function createHostResolver(options: {
+  timeoutMs: number;
+  resolve?: ResolveHost;
+}): ResolveHost {
+  const { timeoutMs, resolve = createSystemResolver() } = options;
+  const underWay = new Map<string, Promise<ResolvedAddress[]>>();
+
+  const resolveShared = (host: string): Promise<ResolvedAddress[]> => {
+    const running = underWay.get(host);
+    if (running) return running;
+    const started = Promise.resolve()
+      .then(() => resolve(host))
+      .finally(() => underWay.delete(host));
+    underWay.set(host, started);
+    return started;
+  };
+
+  return (host) =>
+    new Promise((done, fail) => {
+      const timer = setTimeout(() => fail(new UnresolvableError()), timeoutMs);
+      // A name that hangs must not hold up the site's stop.
+      timer.unref();
+      resolveShared(host)
+        .then(
+          (addresses) => (addresses.length > 0 ? done(addresses) : fail(new UnresolvableError())),
+          () => fail(new UnresolvableError())
+        )
+        .finally(() => clearTimeout(timer));
+    });
+}

@@ -1,5 +1,94 @@
 import type { LookupFunction } from 'node:net';
-import type { Informational, AnswerHead } from './answer';
+import type { Answer } from './attempt-outcome';
+
+/** docs/receivers.md#what-to-answer: what is kept of an answer's body. */
+const MAX_ANSWER_BYTES = 20_000;
+const MAX_HEADERS = 64;
+const MAX_HEADER_CHARS = 1000;
+
+/** Pieces of an answer's body that are read: one that comes byte by byte costs as much as a large one. */
+const MAX_PIECES = 1000;
+/** Answers before the answer (1xx) that are taken; a receiver that works may send one every second. */
+const MAX_INFORMATIONAL = 64;
+
+/** What Node tells of an informational answer. */
+export interface Informational {
+  statusMessage?: string;
+  rawHeaders?: readonly string[];
+}
+
+/**
+ * Counts informational answers against an answer's limits: they cost the reader as much as a body
+ * does, and a receiver may send them for ever.
+ * @returns a counter that is true once there were too many, or more of them than is kept of a body
+ */
+export function createInformationalLimit(): (told: Informational) => boolean {
+  let count = 0;
+  let bytes = 0;
+  return ({ statusMessage = '', rawHeaders = [] }) => {
+    count += 1;
+    bytes += statusMessage.length + rawHeaders.reduce((sum, text) => sum + text.length + 2, 16);
+    return count > MAX_INFORMATIONAL || bytes > MAX_ANSWER_BYTES;
+  };
+}
+
+/** The head of an answer. */
+interface AnswerHead {
+  status: number;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** An answer that is being read. */
+export interface AnswerReader {
+  /** Keeps a chunk; true once there is more than is kept and reading should stop. */
+  push(chunk: Buffer): boolean;
+  read(): Answer;
+}
+
+/** Collects an answer up to the cap, so that memory does not follow what the receiver sends. */
+export function createAnswerReader({ status, headers }: AnswerHead): AnswerReader {
+  const chunks: Buffer[] = [];
+  let room = MAX_ANSWER_BYTES;
+  let truncated = false;
+  let pieces = 0;
+
+  return {
+    push(chunk) {
+      pieces += 1;
+      truncated = chunk.length > room || pieces > MAX_PIECES;
+      // Copied when cut: a slice would hold on to the whole chunk.
+      chunks.push(truncated ? Buffer.from(chunk.subarray(0, room)) : chunk);
+      room -= Math.min(room, chunk.length);
+      return truncated;
+    },
+    read: () => ({
+      status,
+      headers: readHeaders(headers),
+      body: decodeText(Buffer.concat(chunks), truncated),
+      truncated,
+    }),
+  };
+}
+
+/** PostgreSQL's text type refuses NUL. */
+const withoutNul = (text: string): string => text.replaceAll('\0', '\ufffd');
+
+function decodeText(bytes: Buffer, truncated: boolean): string {
+  if (!truncated) return withoutNul(bytes.toString('utf8'));
+  // A streaming decoder leaves out the character that the cut went through.
+  return withoutNul(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true }));
+}
+
+function readHeaders(headers: AnswerHead['headers']): Record<string, string> {
+  const kept = Object.entries(headers).slice(0, MAX_HEADERS);
+  return Object.fromEntries(
+    kept.map(([name, value]) => {
+      const text = Array.isArray(value) ? value.join(', ') : String(value);
+      return [name.slice(0, MAX_HEADER_CHARS), withoutNul(text.slice(0, MAX_HEADER_CHARS))];
+    })
+  );
+}
 
 /** A request whose address and headers were judged. */
 export interface JudgedRequest {
@@ -43,7 +132,7 @@ export interface Transport {
   close(): void;
 }
 
-export interface TransportOptions {
+interface TransportOptions {
   /** The guard's: of requests that may reach local addresses, and of all others. */
   lookups: { guarded: LookupFunction; open: LookupFunction };
   /** Connections to one host and port. */

@@ -3,10 +3,9 @@ import { z } from '@strapi/utils';
 import type { DeliveryFigure, DeliveryFigures } from '../../../shared/contracts/overview';
 import { getClock } from '../database/clock';
 import { fieldError, idText } from '../http/validation';
-import { isoTime } from '../runtime/iso-time';
+import { HOUR_MS, hourOf, isoTime } from '../runtime/text';
 import { rollupsSince } from '../webhooks/figures/fill-rollups';
 import { readHours, type Rollup } from '../webhooks/figures/rollups';
-import { HOUR_MS, hourOf } from '../webhooks/rules/hours';
 import { responseOf } from './response';
 
 const DAY_MS = 24 * HOUR_MS;

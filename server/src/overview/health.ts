@@ -9,14 +9,13 @@ import type {
 } from '../../../shared/contracts/overview';
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { createTimeSlice, nextTurn } from '../runtime/event-loop';
-import { isoTime } from '../runtime/iso-time';
+import { HOUR_MS, isoTime } from '../runtime/text';
 import { getScheduler } from '../scheduling';
 import { countPending, type Pending } from '../webhooks/deliveries/pending';
 import { rollupsSince } from '../webhooks/figures/fill-rollups';
 import { readEndedByHour, readRollups, type Rollup } from '../webhooks/figures/rollups';
 import { toHealth } from '../webhooks/figures/health';
 import { disabledBecause } from '../webhooks/webhook';
-import { HOUR_MS } from '../webhooks/rules/hours';
 import {
   DELIVERIES_TABLE,
   type DeliveryRow,

@@ -1,9 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { ClosingAnswer, ClosingComparison } from '../../../shared/contracts/pos';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { createFaultLog } from '../database/errors/fault-log';
-import { isInfrastructureFault } from '../database/errors/faults';
-import { withTransientRetry } from '../database/retry';
+import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import { type BackgroundWork, createBackgroundWork } from '../runtime/background-work';
 import { createTimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';

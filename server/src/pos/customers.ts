@@ -8,10 +8,12 @@ import type {
 import { minorDigits } from '../../../shared/currencies';
 import { getOptions } from '../config';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { createFaultLog } from '../database/errors/fault-log';
-import { isInfrastructureFault } from '../database/errors/faults';
-import { readLatest } from '../database/latest';
-import { withTransientRetry } from '../database/retry';
+import {
+  createFaultLog,
+  isInfrastructureFault,
+  readLatest,
+  withTransientRetry,
+} from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { readPage } from '../http/pagination';
 import { nextTurn } from '../runtime/event-loop';

@@ -1,5 +1,5 @@
-import { isoTime } from '../runtime/iso-time';
-import type { Lease } from '../scheduling/types';
+import { isoTime } from '../runtime/text';
+import type { Lease } from '../database/lease-types';
 import { type EventState, stateAfter, WAITING_STATES } from './rules/states';
 import type { ProcessingContext } from './processing/processing-context';
 

@@ -1,6 +1,6 @@
 import type { ClosingSummary, PosEvent, SimulatedMovement } from '../../../shared/contracts/pos';
 import type { LocationSummary } from '../../../shared/contracts/stock';
-import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import { isoTime, isoTimeOrNull } from '../runtime/text';
 import type { LedgerLine } from '../stock/ledger';
 import type { ItemRow, LocationRow } from '../stock/tables';
 import { readCounted } from './money/rollups';

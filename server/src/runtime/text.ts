@@ -29,3 +29,43 @@ export const errorText = (error: unknown): string => {
     : withoutQuotes(error);
   return oneLine([...known, text].filter(Boolean).join(' '));
 };
+
+/**
+ * One line of text that every database takes, whatever a site's own fields hold: the write must not
+ * fail because of a label.
+ */
+export const lineOf = (value: unknown, maximum: number): string => {
+  if (typeof value !== 'string' && typeof value !== 'number') return '';
+  const line = String(value)
+    .replace(/\p{Surrogate}/gu, '\ufffd')
+    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+    .trim();
+  return line.length <= maximum ? line : [...line.slice(0, maximum * 2)].slice(0, maximum).join('');
+};
+
+/** ISO 8601 with an explicit numeric offset, such as `2030-01-31T09:15:00.000+00:00`. */
+export const isoTime = (epochMs: number): string =>
+  new Date(epochMs).toISOString().replace('Z', '+00:00');
+
+/** The same for a stored time, which PostgreSQL and MySQL hand out as text. */
+export const isoTimeOrNull = (epochMs: number | string | null | undefined): string | null =>
+  epochMs === null || epochMs === undefined ? null : isoTime(Number(epochMs));
+
+/** Whether a value is an object with keys: no null, no list. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const cellOf = (value: string): string =>
+  /[",\r\n]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
+
+/** A line of a CSV file (RFC 4180), with its end. */
+export const csvLine = (cells: readonly (string | number)[]): string =>
+  `${cells.map((cell) => cellOf(String(cell))).join(',')}\r\n`;
+
+/** A text as no spreadsheet takes it for a formula: one that begins like it gets an apostrophe in front. */
+export const noFormula = (text: string): string => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
+
+export const HOUR_MS = 3_600_000;
+
+/** The beginning of the hour of UTC that a time is in; both in epoch milliseconds. */
+export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;

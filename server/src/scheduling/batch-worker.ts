@@ -1,9 +1,8 @@
-import { createFaultLog } from '../database/errors/fault-log';
+import { createFaultLog } from '../database/retry';
 import { createTimeSlice } from '../runtime/event-loop';
-import { createRecorder } from './recorder';
-import { createSignal } from './signal';
-import { STOP_MARGIN_MS, stopWithin } from './stop-within';
-import type { GroupHandler, Lease, WorkerLog, WorkStore } from './types';
+import { createRecorder, createSignal, STOP_MARGIN_MS, stopWithin } from './recorder';
+import type { GroupHandler, WorkerLog, WorkStore } from './types';
+import type { Lease } from '../database/lease-types';
 
 export interface BatchWorkerOptions<L extends Lease> {
   name: string;

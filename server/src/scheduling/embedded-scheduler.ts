@@ -1,5 +1,5 @@
 import type { Detached } from '../database/connection';
-import { createFaultLog } from '../database/errors/fault-log';
+import { createFaultLog } from '../database/retry';
 import type { GroupHandler, Scheduler, WorkerLog } from './types';
 
 const RETRY_AFTER_ERROR_MS = 1000;

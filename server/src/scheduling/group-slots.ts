@@ -1,4 +1,5 @@
-import type { GroupLimits, Lease } from './types';
+import type { GroupLimits } from './types';
+import type { Lease } from '../database/lease-types';
 
 interface Group<L> {
   running: number;

@@ -2,8 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { createDetached } from '../database/connection';
 import { siteInstance } from '../database/site-instance';
-import { createBullmqScheduler } from './bullmq/scheduler';
-import { loadBullmq } from './bullmq/packages';
+import { createBullmqScheduler, loadBullmq } from './bullmq/scheduler';
 import { createEmbeddedScheduler } from './embedded-scheduler';
 import type { Scheduler } from './types';
 

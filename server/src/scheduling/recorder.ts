@@ -1,4 +1,4 @@
-import { isInfrastructureFault } from '../database/errors/faults';
+import { isInfrastructureFault } from '../database/retry';
 
 const RECORD_AT_ONCE = 200;
 const FULL = 1000;
@@ -23,7 +23,7 @@ const LONGEST_PAUSE_MS = 4000;
 /** How often a worker that is to stop tries to record to a database that is away. */
 const TRIES_IN_A_HURRY = 3;
 
-export interface RecorderOptions<Outcome> {
+interface RecorderOptions<Outcome> {
   name: string;
   record(outcomes: readonly Outcome[]): Promise<void>;
   /** How long outcomes are kept while the database is away, in milliseconds; for ever by default. */
@@ -36,7 +36,7 @@ export interface RecorderOptions<Outcome> {
 }
 
 /** Gathers what came of rows and has it recorded in batches, one after the other. */
-export interface Recorder<Outcome> {
+interface Recorder<Outcome> {
   /** @param awaited whether other work waits for it to be recorded */
   add(outcome: Outcome, awaited?: boolean): void;
   /** Starts recording what has gathered, if it does not already. */
@@ -158,3 +158,60 @@ export const createRecorder = <Outcome>({
     },
   };
 };
+
+export interface Signal {
+  /** Wakes everybody who waits now. */
+  give(): void;
+  /** How often it was given so far. */
+  count(): number;
+  /**
+   * Waits until it was given more often than `seen`, but no longer than that: a signal that came
+   * between a look and the wait is not missed.
+   * @returns whether it was
+   */
+  since(seen: number, milliseconds: number): Promise<boolean>;
+}
+
+/** What work waits for until something changes: whoever wakes looks for itself at what there is. */
+export const createSignal = (): Signal => {
+  const waiting = new Set<() => void>();
+  let given = 0;
+  return {
+    give() {
+      given += 1;
+      for (const wake of [...waiting]) wake();
+    },
+    count: () => given,
+    since: (seen, milliseconds) =>
+      new Promise((resolve) => {
+        if (given !== seen) {
+          resolve(true);
+          return;
+        }
+        const end = (came: boolean): void => {
+          clearTimeout(timer);
+          waiting.delete(wake);
+          resolve(came);
+        };
+        const wake = () => end(true);
+        const timer = setTimeout(end, milliseconds, false);
+        waiting.add(wake);
+      }),
+  };
+};
+
+/**
+ * Waits for `ending`, but no longer than that: a database that does not answer must not keep the
+ * process alive.
+ */
+export const stopWithin = async (milliseconds: number, ending: Promise<void>): Promise<void> => {
+  let timeout: NodeJS.Timeout | undefined;
+  const deadline = new Promise<void>((resolve) => {
+    timeout = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([ending, deadline]);
+  clearTimeout(timeout);
+};
+
+/** How long beyond the time of one piece of work a stop may take, in milliseconds. */
+export const STOP_MARGIN_MS = 5000;

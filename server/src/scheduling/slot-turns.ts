@@ -1,6 +1,7 @@
 import type { GroupSlots } from './group-slots';
-import { createSignal, type Signal } from './signal';
-import type { CappedWorkStore, GroupHandler, Lease } from './types';
+import { createSignal, type Signal } from './recorder';
+import type { CappedWorkStore, GroupHandler } from './types';
+import type { Lease } from '../database/lease-types';
 
 export interface SlotTurnsOptions<L extends Lease> {
   store: CappedWorkStore<L>;

@@ -1,3 +1,5 @@
+import { GroupRoom } from '../database/dialects/types';
+import { Lease, LeaseCap, CappedClaim } from '../database/lease-types';
 /**
  * Which group of waiting work is served where and when. The scheduler knows kinds, groups and times
  * and nothing of how work is stored; the stores know rows and nothing of when they are looked at.
@@ -56,23 +58,6 @@ export interface Turn {
   share(): void;
 }
 
-/** Work under a lease. `owner` is the token of this lease; only with it can the work be settled. */
-export interface Lease {
-  id: number;
-  group: number;
-  owner: string;
-  /** When it was due before it was leased, epoch milliseconds. */
-  dueAt: number;
-  /** Epoch milliseconds. */
-  leaseUntil: number;
-}
-
-/** How many rows of a group to claim. */
-export interface GroupRoom {
-  group: number;
-  limit: number;
-}
-
 /** What a group has of its own that the worker's caps do not say. */
 export interface GroupLimits {
   /** How many of it may be under way at once; as of any group where it has none. */
@@ -94,26 +79,6 @@ export interface WorkStore<L extends Lease> {
   claim(group: number, limit: number): Promise<L[]>;
   /** Gives leased rows back unworked: due as they were before, held by nobody. */
   release(leases: readonly L[]): Promise<void>;
-}
-
-/** How much of a group may be under a lease at once, over all nodes. */
-export interface LeaseCap {
-  atOnce: number;
-  /** Ids of rows that do not count: they are done, and only their outcome is still to be recorded. */
-  except: readonly number[];
-  /**
-   * Rows that the caller holds, and how many more it may lease beyond the cap where nobody else holds
-   * any: it keeps to the cap by itself then, and others find it reached.
-   */
-  ahead?: { own: readonly number[]; limit: number };
-}
-
-export interface CappedClaim<L extends Lease> {
-  leases: L[];
-  /** Whether the group has reached its cap, with these or without any. */
-  isFull: boolean;
-  /** Whether the caller was told of no other holder, so that what it asked for in advance counted. */
-  isAlone?: boolean;
 }
 
 /** A store of many groups, which have a cap that holds for all nodes. */

@@ -11,12 +11,10 @@ import type {
 } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { inUniqueTransaction } from '../database/errors/duplicate';
-import { firstOrNotFound } from '../database/errors/first-or-not-found';
-import { inRetriedTransaction } from '../database/retry';
+import { firstOrNotFound, inRetriedTransaction, inUniqueTransaction } from '../database/retry';
 import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError } from '../http/validation';
-import { isoTime } from '../runtime/iso-time';
+import { isoTime } from '../runtime/text';
 import { refusal } from '../runtime/refusal';
 import { getPublisher } from '../webhooks/publish';
 import { stockChangeEvents } from './events';

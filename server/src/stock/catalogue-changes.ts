@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
-import { insertRows } from '../database/insert-rows';
+import { insertRows } from '../database/dialects';
 import { CHANGES_TABLE, RETIRED_SKUS_TABLE, skuDigest } from './tables';
 
 /**

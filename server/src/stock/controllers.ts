@@ -20,7 +20,7 @@ import {
   updateLevelInput,
   updateLocationInput,
 } from './inputs';
-import { isoTime } from '../runtime/iso-time';
+import { isoTime } from '../runtime/text';
 import { type StocktakesService, type StockTransfersService, timeOf } from './by-hand';
 import { type RebuildService, startLevelCheck } from './check-levels';
 import type { StockExplanationService } from './explanation';

@@ -6,8 +6,8 @@ import type {
   LevelExplanation,
 } from '../../../shared/contracts/stock';
 import { type Executor, fromQuery, inTransaction, table } from '../database/connection';
-import { firstOrNotFound } from '../database/errors/first-or-not-found';
-import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import { firstOrNotFound } from '../database/retry';
+import { isoTime, isoTimeOrNull } from '../runtime/text';
 import { lastCountOf, moving } from './ledger';
 import {
   type Big,

@@ -4,7 +4,7 @@ import type { StockGridRow } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { currentExecutor, type Executor } from '../database/connection';
 import { whereContains } from '../database/contains';
-import { isoTimeOrNull } from '../runtime/iso-time';
+import { isoTimeOrNull } from '../runtime/text';
 import { readPage } from '../http/pagination';
 import type { GridQuery } from './inputs';
 import { summaryOf } from './serialize';

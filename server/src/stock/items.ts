@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../database/connection';
-import { readLatest } from '../database/latest';
+import { readLatest } from '../database/retry';
 import { fieldError } from '../http/validation';
 import { refusal } from '../runtime/refusal';
 import { claimSkus, markChanged } from './catalogue-changes';

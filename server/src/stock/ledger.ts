@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
-import { readLatest } from '../database/latest';
+import { readLatest } from '../database/retry';
 import { inChunks } from '../database/matching-documents';
 import { markChanged } from './catalogue-changes';
 import {

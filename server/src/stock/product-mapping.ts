@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
-import { readLatest } from '../database/latest';
+import { readLatest } from '../database/retry';
 import { defaultLocation } from './locations';
 import { fitting, isCurrencyCode, lockProducts, mappingOf, wholePieces } from './products';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';

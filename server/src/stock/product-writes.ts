@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../config';
 import { type Executor, inTransaction, table } from '../database/connection';
-import { readLatest } from '../database/latest';
+import { readLatest } from '../database/retry';
 import { giveDocumentId, inChunks } from '../database/matching-documents';
 import { inTurn } from '../database/transactions';
 import { writtenRows } from '../database/written-rows';

@@ -3,8 +3,7 @@ import type { LinkedProduct } from '../../../shared/contracts/stock';
 import { minorDigits } from '../../../shared/currencies';
 import { getOptions } from '../config';
 import { type Executor, table } from '../database/connection';
-import { defaultLocale, isLocalized } from '../database/default-locale';
-import { inChunks } from '../database/matching-documents';
+import { defaultLocale, inChunks, isLocalized } from '../database/matching-documents';
 
 /**
  * The site's own products, as the `stock` option maps them. A product is a document: its draft, its

@@ -5,7 +5,7 @@ import type {
   LocationSummary,
   Movement,
 } from '../../../shared/contracts/stock';
-import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import { isoTime, isoTimeOrNull } from '../runtime/text';
 import type { ItemRow, LevelRow, LocationRow, MovementRow } from './tables';
 
 export const toLocation = (row: LocationRow): Location => ({

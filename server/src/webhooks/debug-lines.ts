@@ -1,4 +1,4 @@
-import { isoTime } from '../runtime/iso-time';
+import { isoTime } from '../runtime/text';
 import type { LeasedDelivery, NewDelivery } from './deliveries/store';
 import type { AttemptOutcome } from '../net/attempt-outcome';
 import type { NextState } from './rules/transition';

@@ -1,6 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { isInfrastructureFault } from '../database/errors/faults';
-import { inSavepoint } from '../database/errors/savepoint';
+import { inSavepoint, isInfrastructureFault } from '../database/retry';
 import { inTurn } from '../database/transactions';
 import { errorText } from '../runtime/text';
 import { eventData, getPublisher } from './publish';

@@ -3,7 +3,7 @@ import { getClock } from '../database/clock';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import { registerHooks } from '../hooks';
 import type { Feature } from '../feature';
-import { loadUndici } from '../net/undici-package';
+import { loadUndici } from '../net/undici-transport';
 import { offerMetrics } from '../observability/metric-sources';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { settleArrivedWebhooks } from './sending/arrivals';

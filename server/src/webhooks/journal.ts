@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Subject, SubjectType, Webhook } from '../../../shared/contracts/webhooks';
 import { getOptions } from '../config';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { insertRows } from '../database/insert-rows';
+import { insertRows } from '../database/dialects';
 import { inRetriedTransaction, withTransientRetry } from '../database/retry';
 import { SITE_TABLE } from '../database/site-instance';
 import type { PlainTable } from '../database/tables/plain-tables';

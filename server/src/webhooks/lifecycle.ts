@@ -6,7 +6,7 @@ import { getHook } from '../hooks';
 import { onModulesChanged } from '../modules';
 import { nextTurn } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
-import { whenLoaded } from '../runtime/when-loaded';
+import { whenLoaded } from '../runtime/background-work';
 import { getScheduler } from '../scheduling';
 import type { GroupHandler } from '../scheduling/types';
 import { removeFinishedDeliveries } from './deliveries/log';

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { inRetriedTransaction } from '../database/retry';
-import { inStatements } from '../database/insert-rows';
+import { inStatements } from '../database/dialects';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { nextTurn } from '../runtime/event-loop';
 import { chosenEvents } from './webhook';

@@ -7,8 +7,7 @@ import {
   type Webhook,
   type WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
-import { isRecord } from '../runtime/is-record';
-import { isoTime, isoTimeOrNull } from '../runtime/iso-time';
+import { isoTime, isoTimeOrNull, isRecord } from '../runtime/text';
 import { seal, unseal } from '../secrets/secret-box';
 import { storedFilter } from './rules/data-filter';
 import type { Spell } from './rules/failing';

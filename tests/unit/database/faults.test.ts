@@ -1,5 +1,4 @@
-import { createFaultLog } from '../../../server/src/database/errors/fault-log';
-import { isInfrastructureFault } from '../../../server/src/database/errors/faults';
+import { createFaultLog, isInfrastructureFault } from '../../../server/src/database/retry';
 
 const coded = (code: string, message = 'x'): Error => Object.assign(new Error(message), { code });
 

@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3';
-import { globPattern, likePattern } from '../../../server/src/database/dialects/text-pattern';
+import { globPattern, likePattern } from '../../../server/src/database/dialects/sql';
 
 it.each([
   ['abc', '%abc%'],

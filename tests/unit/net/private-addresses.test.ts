@@ -1,9 +1,10 @@
-import { givenNodeEnv, type NodeEnvSources } from '../../../server/src/net/node-env';
 import {
   describePrivateAddresses,
+  givenNodeEnv,
   judgePrivateAddresses,
+  type NodeEnvSources,
   type PrivateAddressFacts,
-} from '../../../server/src/net/private-addresses';
+} from '../../../server/src/net/guard';
 
 const given = (sources: Partial<NodeEnvSources>) =>
   givenNodeEnv({ current: 'development', atStart: () => ({}), envFile: () => ({}), ...sources });

@@ -1,5 +1,9 @@
-import { parseHosts, parseSearch } from '../../../server/src/net/name-files';
-import { candidates, createSystemResolver } from '../../../server/src/net/resolver';
+import {
+  candidates,
+  createSystemResolver,
+  parseHosts,
+  parseSearch,
+} from '../../../server/src/net/resolver';
 
 const ADDRESS = [{ address: '93.184.216.34', family: 4 }];
 

@@ -1,4 +1,4 @@
-import { createCombining } from '../../../server/src/runtime/combining';
+import { createCombining } from '../../../server/src/database/leases';
 
 const open = (underWay: number, together: number) => {
   const batches: number[][] = [];

@@ -1,5 +1,6 @@
 import { createSlotWorker } from '../../../server/src/scheduling/slot-worker';
-import type { Lease, Turn } from '../../../server/src/scheduling/types';
+import type { Turn } from '../../../server/src/scheduling/types';
+import type { Lease } from '../../../server/src/database/lease-types';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 const sleep = (milliseconds: number) =>

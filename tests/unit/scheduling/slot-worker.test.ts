@@ -3,7 +3,7 @@ import {
   createSlotWorker,
   type SlotWorkerOptions,
 } from '../../../server/src/scheduling/slot-worker';
-import type { Lease } from '../../../server/src/scheduling/types';
+import type { Lease } from '../../../server/src/database/lease-types';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 interface Outcome {

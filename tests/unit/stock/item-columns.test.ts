@@ -1,4 +1,4 @@
-import { csvLine } from '../../../server/src/runtime/csv';
+import { csvLine } from '../../../server/src/runtime/text';
 import { readItemHeader, readItemRow } from '../../../server/src/stock/import';
 
 const columnsOf = (headings: string[]) => {

@@ -1,7 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { inTransaction } from '../../database/connection';
-import { copyParamsOf } from '../../database/host-writes';
-import { listenUntilClosed } from '../../database/listen-until-closed';
+import { copyParamsOf, listenUntilClosed } from '../../database/host-writes';
 import { giveDocumentId } from '../../database/matching-documents';
 import { inTurn, openingFresh } from '../../database/transactions';
 import { inTrackedUnit } from '../../database/unit-of-work';

@@ -7,8 +7,7 @@ import {
   type WriteEvent,
   writtenRows,
 } from '../../database/written-rows';
-import { isRecord } from '../../runtime/is-record';
-import { errorText } from '../../runtime/text';
+import { errorText, isRecord } from '../../runtime/text';
 import type { Entry } from '../mapping/mapping';
 import { type Reading, readRows, serialize, tagsOf } from '../mapping/records';
 import type { WatchedRelation, WatchedSource, WatchPlan } from '../mapping/watched-types';

@@ -1,15 +1,13 @@
 import type { Core } from '@strapi/strapi';
 import { createDetached, currentExecutor, type Executor, table } from '../../database/connection';
-import { createFaultLog } from '../../database/errors/fault-log';
+import { createFaultLog, inRetriedTransaction } from '../../database/retry';
 import { copyParamsOf } from '../../database/host-writes';
 import { inChunks } from '../../database/matching-documents';
-import { inRetriedTransaction } from '../../database/retry';
 import { SITE_TABLE } from '../../database/site-instance';
 import { runPrepared } from '../../database/statements';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { type WriteEvent, writtenRows } from '../../database/written-rows';
-import { createBackgroundWork } from '../../runtime/background-work';
-import { whenLoaded } from '../../runtime/when-loaded';
+import { createBackgroundWork, whenLoaded } from '../../runtime/background-work';
 import { getInspected } from '../mapping/registry';
 
 export const PHONES_TABLE = 'switchboard_contact_phones';

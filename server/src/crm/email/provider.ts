@@ -1,4 +1,4 @@
-import { isRecord } from '../../runtime/is-record';
+import { isRecord } from '../../runtime/text';
 
 /** What a provider's post says, in our own words. */
 export type ProviderEvent = {

@@ -6,7 +6,7 @@ import { errors } from '@strapi/utils';
 import { createFailedAttempts } from '../../access/failed-attempts';
 import { getOptions } from '../../config';
 import { currentExecutor, table } from '../../database/connection';
-import { inUniqueTransaction } from '../../database/errors/duplicate';
+import { inUniqueTransaction } from '../../database/retry';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import type { RouteConfig } from '../../feature';
 import { type BoundedBody, createBodyBudget, readBoundedBody } from '../../http/bounded-body';

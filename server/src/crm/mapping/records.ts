@@ -1,9 +1,7 @@
 import type { Core } from '@strapi/strapi';
-import { defaultLocale } from '../../database/default-locale';
-import type { Where } from '../../database/matching-documents';
+import { defaultLocale, type Where } from '../../database/matching-documents';
 import { readNewest } from '../../database/transactions';
-import { isRecord } from '../../runtime/is-record';
-import { isoTime } from '../../runtime/iso-time';
+import { isoTime, isRecord } from '../../runtime/text';
 import type { Payload, TagRef } from '../rules/types';
 import type { AttributeShape, Entry, MappedField, Source } from './mapping';
 import type { WatchedSource } from './watched-types';

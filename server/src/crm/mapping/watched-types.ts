@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { isLocalized } from '../../database/default-locale';
+import { isLocalized } from '../../database/matching-documents';
 import { eventsOfKind, KIND_RULES } from '../rules';
 import type { Form } from '../forms/resolve-form';
 import type { AttributeShape, MappedField, Source } from './mapping';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { inSavepoint } from '../../database/errors/savepoint';
+import { inSavepoint } from '../../database/retry';
 import { fieldError } from '../../http/validation';
 import { getSource } from '../mapping/registry';
 import type { Payload } from '../rules/types';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Core } from '@strapi/strapi';
 import { inTransaction } from '../../database/connection';
-import { inSavepoint } from '../../database/errors/savepoint';
+import { inSavepoint } from '../../database/retry';
 import type { Where } from '../../database/matching-documents';
 import { inTurn } from '../../database/transactions';
 import { emailKey, EmailTakenError, lockEmail, normalizeEmail } from '../contact-integrity';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isRecord } from '../../runtime/is-record';
+import { isRecord } from '../../runtime/text';
 import type { Change, CrmEvent, Kind, KindRules, Payload } from './types';
 
 const count = (value: unknown): number => (typeof value === 'number' ? value : 0);

@@ -3,7 +3,7 @@ import {
   SUBJECT_TYPES,
   type SubjectType,
 } from '../../../../shared/contracts/webhooks';
-import { lineOf } from '../../runtime/one-line';
+import { lineOf } from '../../runtime/text';
 import type { CrmEvent } from './types';
 
 type Values = Readonly<Record<string, unknown>>;

@@ -1,13 +1,24 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
-import { addRowsWith } from './add-rows';
-import { containsByLike } from './text-pattern';
-import { sparseColumn } from '../tables/sparse-index';
-import { insertOfValues } from './sql';
-import { countOf, leasedWithin } from './leased-within';
-import type { ClaimTable, Dialect, GroupsClaim, OwnedUpdate, SqlValue } from './types';
-import { allowedBeside, isFullWith, qualified } from './types';
-import { splitColumns } from './update-from-values';
+import {
+  addRowsWith,
+  containsByLike,
+  countOf,
+  insertOfValues,
+  leasedWithin,
+  splitColumns,
+} from './sql';
+import { sparseColumn } from '../tables/plain-tables';
+import {
+  allowedBeside,
+  type ClaimTable,
+  type Dialect,
+  type GroupsClaim,
+  isFullWith,
+  type OwnedUpdate,
+  qualified,
+  type SqlValue,
+} from './types';
 
 type Rows = [Record<string, unknown>[], unknown];
 

@@ -1,18 +1,24 @@
 import type { Knex } from 'knex';
-import type {
-  CappedGroupClaim,
-  ClaimedWithin,
-  ClaimTable,
-  Dialect,
-  GroupCap,
-  GroupClaim,
+import {
+  allowedBeside,
+  type CappedGroupClaim,
+  type ClaimedWithin,
+  type ClaimTable,
+  type Dialect,
+  type GroupCap,
+  type GroupClaim,
+  isFullWith,
+  qualified,
 } from './types';
-import { allowedBeside, isFullWith, qualified } from './types';
 import { type Executor, rawStatement } from '../connection';
-import { addRowsOnConflict } from './add-rows';
-import { containsByLike } from './text-pattern';
-import { columnTypesOf, insertOfArrays, insertOfValues } from './sql';
-import { updateFromValues } from './update-from-values';
+import {
+  addRowsOnConflict,
+  columnTypesOf,
+  containsByLike,
+  insertOfArrays,
+  insertOfValues,
+  updateFromValues,
+} from './sql';
 
 type Result = { rows: Record<string, unknown>[] };
 

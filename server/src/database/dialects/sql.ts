@@ -1,6 +1,16 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement, rowsOf, type Statement } from '../connection';
-import { type InsertedRow, type InsertTarget, qualified, type SqlValue } from './types';
+import { dropStatement } from '../errors';
+import {
+  type ClaimTable,
+  type Dialect,
+  type InsertedRow,
+  type InsertTarget,
+  type LeasedSpan,
+  type OwnedUpdate,
+  qualified,
+  type SqlValue,
+} from './types';
 
 const repeated = (mark: string, count: number): string => Array(count).fill(mark).join(', ');
 
@@ -24,7 +34,7 @@ export const insertOfValues = (target: InsertTarget, rows: readonly InsertedRow[
 };
 
 /** Types of columns, as PostgreSQL names them. */
-export type ColumnTypes = Readonly<Record<string, string>>;
+type ColumnTypes = Readonly<Record<string, string>>;
 
 /**
  * One statement with an array a column, and one value for a column in which all rows are alike:
@@ -92,3 +102,147 @@ export const columnTypesOf = async (
   tables.set(key, known);
   return known;
 };
+
+/** Keeps a statement, and the time for which it holds its rows, short. */
+const ROWS_AT_ONCE = 100;
+
+interface Clauses {
+  /** How the statement calls the table's own rows, behind its name. */
+  alias: string;
+  /** What a row that is there already becomes. */
+  conflict(keys: readonly string[], sums: readonly string[]): string;
+}
+
+/** The columns in which rows are added up. */
+export const sumsOf = (columns: readonly string[], keys: readonly string[]): string[] =>
+  columns.filter((column) => !keys.includes(column));
+
+/** `addRows` of a dialect, which differs in what happens to rows that are there already. */
+export const addRowsWith =
+  ({ alias, conflict }: Clauses): Dialect['addRows'] =>
+  async (executor: Executor, table: Pick<ClaimTable, 'name' | 'schema'>, keys, rows) => {
+    const columns = Object.keys(rows[0] ?? {});
+    const sums = sumsOf(columns, keys);
+    const tuple = `(${columns.map(() => '?').join(', ')})`;
+    for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
+      const part = rows.slice(at, at + ROWS_AT_ONCE);
+      await rawStatement(
+        executor,
+        `INSERT INTO ??${alias} (${columns.join(', ')}) VALUES ${part.map(() => tuple).join(', ')} ${conflict(keys, sums)}`,
+        [
+          qualified(table),
+          ...part.flatMap((row) => columns.map((column) => row[column] ?? 0)),
+        ] as Knex.RawBinding[]
+      );
+    }
+  };
+
+/** The end of the statement where rows that are there already are called `held`. */
+export const addOnConflict = (keys: readonly string[], sums: readonly string[]): string =>
+  `ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${sums.map((sum) => `${sum} = held.${sum} + excluded.${sum}`).join(', ')}`;
+
+/** For databases with `ON CONFLICT` (PostgreSQL, SQLite). */
+export const addRowsOnConflict = addRowsWith({ alias: ' AS held', conflict: addOnConflict });
+
+interface UpdateStatement {
+  sql: string;
+  bindings: (string | SqlValue)[];
+}
+
+/** Columns of a batch: those in which all rows get the same, and those in which each has its own. */
+export const splitColumns = (
+  rows: readonly OwnedUpdate[]
+): { alike: Record<string, SqlValue>; own: string[] } => {
+  const alike: Record<string, SqlValue> = {};
+  const own: string[] = [];
+  for (const [column, value] of Object.entries(rows[0]?.set ?? {})) {
+    if (rows.every(({ set }) => set[column] === value)) alike[column] = value ?? null;
+    else own.push(column);
+  }
+  return { alike, own };
+};
+
+/**
+ * One statement that writes a batch of owned rows and returns the ids it found still owned.
+ * For databases with `UPDATE … FROM` and `RETURNING` (PostgreSQL, SQLite from 3.35).
+ * @param cast whether parameters carry their type (`?::text`), which PostgreSQL needs.
+ */
+export const updateFromValues = (
+  table: ClaimTable,
+  rows: readonly OwnedUpdate[],
+  cast: boolean
+): UpdateStatement => {
+  // One row is written as it comes, so that its statement is the same whatever it says.
+  const { alike, own: columns } =
+    rows.length > 1 ? splitColumns(rows) : { alike: {}, own: Object.keys(rows[0]?.set ?? {}) };
+  const typed = (column: string): string => (cast ? `?::${table.columns[column] ?? 'text'}` : '?');
+  const key = cast ? '?::integer, ?::text' : '?, ?';
+  const tuple = `(${[key, ...columns.map(typed)].join(', ')})`;
+  // Names of their own, so that `id` and `owner` mean the table's everywhere below, and the owner
+  // that a row is expected to have is not taken for the owner that it is to get.
+  const names = ['k_id', 'k_owner', ...columns.map((column) => `v_${column}`)];
+  const values = rows.flatMap((row) => [
+    row.id,
+    row.owner,
+    ...columns.map((column) => row.set[column] ?? null),
+  ]);
+  const assignments = [
+    ...Object.keys(alike).map((column) => `?? = ${typed(column)}`),
+    ...columns.map(() => '?? = v.??'),
+  ];
+  return {
+    sql:
+      `WITH v(${names.map(() => '??').join(', ')}) AS (VALUES ${rows.map(() => tuple).join(', ')}) ` +
+      `UPDATE ?? SET ${assignments.join(', ')} FROM v ` +
+      'WHERE id = v.k_id AND owner = v.k_owner RETURNING id',
+    bindings: [
+      ...names,
+      ...values,
+      qualified(table),
+      ...Object.entries(alike).flat(),
+      ...columns.flatMap((column) => [column, `v_${column}`]),
+    ],
+  };
+};
+
+/** Counts rows of a group that somebody holds, as `leased`: one range of the index is looked at. */
+export const leasedWithin = (
+  executor: Executor,
+  table: Pick<ClaimTable, 'name' | 'schema' | 'groupColumn'>,
+  group: number,
+  { from, until, except }: LeasedSpan
+): Knex.QueryBuilder =>
+  executor(qualified(table))
+    .count({ leased: '*' })
+    .where(table.groupColumn, group)
+    .whereBetween('due_at', [from, until])
+    .whereNotNull('owner')
+    .whereNotIn('id', [...except])
+    .on('query-error', dropStatement);
+
+/** How many that found. */
+export const countOf = async (counting: Knex.QueryBuilder): Promise<number> => {
+  const [counted] = (await counting) as { leased: number | string }[];
+  return Number(counted?.leased ?? 0);
+};
+
+/** For `LIKE … ESCAPE '!'`: `%` and `_` of a text mean themselves. */
+export const likePattern = (text: string): string => `%${text.replace(/[!%_]/g, '!$&')}%`;
+
+/** `contains` of a dialect whose `LOWER` knows the cases of every language. */
+export const containsByLike = (text: string): { sql: string; binding: string } => ({
+  sql: "LOWER(??) LIKE LOWER(?) ESCAPE '!'",
+  binding: likePattern(text),
+});
+
+const isOneCharacter = (text: string): boolean => [...text].length === 1;
+
+/** One character in either case, or one that means something to GLOB, as itself. */
+const inEitherCase = (character: string): string => {
+  const cases = [character, character.toLowerCase(), character.toUpperCase()];
+  const variants = [...new Set(cases.filter(isOneCharacter))];
+  return variants.length > 1 || '*?['.includes(character) ? `[${variants.join('')}]` : character;
+};
+
+/** For SQLite's `GLOB`: its `LOWER` and `LIKE` know the cases of ASCII alone. */
+export const globPattern = (text: string): string => `*${[...text].map(inEitherCase).join('')}*`;

@@ -1,13 +1,24 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement, rowsOf } from '../connection';
 import { padded, runForEach, runPrepared } from '../statements';
-import { addOnConflict, addRowsOnConflict, sumsOf } from './add-rows';
-import { insertOfValues, valuesOf } from './sql';
-import { countOf, leasedWithin } from './leased-within';
-import { globPattern } from './text-pattern';
-import type { ClaimTable, Dialect, InsertTarget, OwnedUpdate } from './types';
-import { qualified } from './types';
-import { updateFromValues } from './update-from-values';
+import {
+  addOnConflict,
+  addRowsOnConflict,
+  countOf,
+  globPattern,
+  insertOfValues,
+  leasedWithin,
+  sumsOf,
+  updateFromValues,
+  valuesOf,
+} from './sql';
+import {
+  type ClaimTable,
+  type Dialect,
+  type InsertTarget,
+  type OwnedUpdate,
+  qualified,
+} from './types';
 
 const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => {
   const { isTransaction, isCompleted } = executor as Knex.Transaction;

@@ -1,5 +1,10 @@
-import type { GroupRoom } from '../../scheduling/types';
 import type { Executor, Statement } from '../connection';
+
+/** How many rows of a group to claim. */
+export interface GroupRoom {
+  group: number;
+  limit: number;
+}
 
 /** SQL types that a batch update has to name, because PostgreSQL does not guess them from parameters. */
 export type ColumnType = 'integer' | 'bigint' | 'text' | 'boolean';

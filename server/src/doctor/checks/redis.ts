@@ -8,8 +8,9 @@ import {
   describeMistyped,
   findMistyped,
   type KeyScanner,
+  pausedField,
+  queueName,
 } from '../../scheduling/bullmq/mistyped-keys';
-import { pausedField, queueName } from '../../scheduling/bullmq/queue-keys';
 import { type Check, type CheckResult, fail, ok, warn } from '../types';
 
 const ANSWERS_WITHIN_MS = 5000;

@@ -1,9 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import { type FollowedFacts, ownFacts, readFollowed } from '../../webhooks/sending/nodes';
 import { proxyWarning } from '../../net/client-address';
-import type { GivenNodeEnv } from '../../net/node-env';
-import { describePrivateAddresses } from '../../net/private-addresses';
-import { stopWithin } from '../../scheduling/stop-within';
+import { describePrivateAddresses, type GivenNodeEnv } from '../../net/guard';
+import { stopWithin } from '../../scheduling/recorder';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../../secrets/secret-box';
 import { type Check, fail, ok, warn } from '../types';
 

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from '../../../../shared/contracts/webhooks';
-import { isRecord } from '../../runtime/is-record';
-import { lineOf } from '../../runtime/one-line';
+import { isRecord, lineOf } from '../../runtime/text';
 
 /** What of one attribute a payload carries. */
 export type FieldShape =

@@ -9,10 +9,9 @@ import type {
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { getClock } from '../../database/clock';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/retry';
-import { firstOrNotFound } from '../../database/errors/first-or-not-found';
+import { firstOrNotFound, inRetriedTransaction } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
-import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
+import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { type PageRequest, readPage } from '../../http/pagination';
 import { seal } from '../../secrets/secret-box';
 import { digestOf, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';

@@ -16,12 +16,11 @@ import type { Page } from '../../../../shared/contracts/webhooks';
 import { minorDigits } from '../../../../shared/currencies';
 import { getOptions } from '../../config';
 import { afterCommit, currentExecutor, type Executor, table } from '../../database/connection';
-import { firstOrNotFound } from '../../database/errors/first-or-not-found';
-import { inRetriedTransaction } from '../../database/retry';
+import { firstOrNotFound, inRetriedTransaction } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
 import { debugLog } from '../../runtime/debug-log';
 import { createTimeSlice } from '../../runtime/event-loop';
-import { isoTime } from '../../runtime/iso-time';
+import { isoTime } from '../../runtime/text';
 import { summaryOf, toMovement } from '../../stock/serialize';
 import {
   type ItemRow,

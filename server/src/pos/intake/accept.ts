@@ -1,9 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { type Detached, type Executor, inTransaction, table } from '../../database/connection';
-import { isDuplicate } from '../../database/errors/duplicate';
-import { isInfrastructureFault } from '../../database/errors/faults';
+import { isDuplicate, isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import type { NewRow } from '../../database/lease-types';
-import { withTransientRetry } from '../../database/retry';
 import { measures } from '../../observability/measures';
 import { inSpan } from '../../observability/spans';
 import { debugEach } from '../../runtime/debug-log';

@@ -8,10 +8,9 @@ import type {
 } from '../../../../shared/contracts/till-answers';
 import { getOptions } from '../../config';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import { withTransientRetry } from '../../database/retry';
-import { inRolledBack } from '../../database/rolled-back';
+import { inRolledBack, withTransientRetry } from '../../database/retry';
 import { createTimeSlice } from '../../runtime/event-loop';
-import { isoTime } from '../../runtime/iso-time';
+import { isoTime } from '../../runtime/text';
 import type { LedgerLine } from '../../stock/ledger';
 import { ITEMS_TABLE, LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
 import { connectionsOf, groupsOf } from '../connections';

@@ -2,8 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { ClosingAnswer } from '../../../../shared/contracts/pos';
 import type { Accepted } from '../../../../shared/contracts/till-answers';
 import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
-import { isDuplicate } from '../../database/errors/duplicate';
-import { withTransientRetry } from '../../database/retry';
+import { isDuplicate, withTransientRetry } from '../../database/retry';
 import { getPublisher } from '../../webhooks/publish';
 import {
   closingAnswer,

@@ -10,8 +10,7 @@ import { createDetached, currentExecutor, type Detached, table } from '../../dat
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { type PageRequest, readPage } from '../../http/pagination';
 import { clientAddress } from '../../net/client-address';
-import { isoTime } from '../../runtime/iso-time';
-import { errorText } from '../../runtime/text';
+import { errorText, isoTime } from '../../runtime/text';
 import type { Big } from '../../stock/tables';
 import type { ClosingRecord, PosRecord } from '../rules/records';
 import { type AskingKind, EVENT_KINDS, type EventKind } from '../rules/states';

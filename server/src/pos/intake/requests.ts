@@ -8,8 +8,7 @@ import type {
 } from '../../../../shared/contracts/till-answers';
 import { getOptions } from '../../config';
 import { createDetached, currentExecutor } from '../../database/connection';
-import { createFaultLog } from '../../database/errors/fault-log';
-import { isInfrastructureFault } from '../../database/errors/faults';
+import { createFaultLog, isInfrastructureFault } from '../../database/retry';
 import type { ControllerFactory } from '../../http/controller';
 import { clientAddress } from '../../net/client-address';
 import { createTimeSlice } from '../../runtime/event-loop';

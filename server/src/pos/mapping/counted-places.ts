@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../../database/connection';
-import { readLatest } from '../../database/latest';
+import { readLatest } from '../../database/retry';
 import { type AcceptedCount, withdrawCounts } from '../../stock/ledger';
 import type { Place } from '../../stock/levels';
 import { withdrawTrialCounts } from '../intake/trial-counts';

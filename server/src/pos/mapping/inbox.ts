@@ -17,13 +17,11 @@ import {
   table,
 } from '../../database/connection';
 import { whereContains } from '../../database/contains';
-import { inUniqueTransaction } from '../../database/errors/duplicate';
-import { firstOrNotFound } from '../../database/errors/first-or-not-found';
-import { insertRows } from '../../database/insert-rows';
-import { withTransientRetry } from '../../database/retry';
+import { firstOrNotFound, inUniqueTransaction, withTransientRetry } from '../../database/retry';
+import { insertRows } from '../../database/dialects';
 import { pageQuery, type PageRequest, readPage } from '../../http/pagination';
 import { fieldError, LARGEST_ID } from '../../http/validation';
-import { isoTime } from '../../runtime/iso-time';
+import { isoTime } from '../../runtime/text';
 import { refusal } from '../../runtime/refusal';
 import { createItemInput, identifier, itemName, locationName } from '../../stock/inputs';
 import { itemFromInput, skuDigest } from '../../stock/items';

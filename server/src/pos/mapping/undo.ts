@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
 import { afterCommit, type Executor, inTransaction, table } from '../../database/connection';
-import { insertRows } from '../../database/insert-rows';
+import { insertRows } from '../../database/dialects';
 import { createLedger, undoCounts } from '../../stock/ledger';
 import type { LevelChange, Place } from '../../stock/levels';
 import type { ProcessingContext } from '../processing/processing-context';

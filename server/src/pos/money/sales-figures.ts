@@ -10,7 +10,7 @@ import type {
 import { minorSum } from '../../../../shared/minor-sums';
 import { getOptions } from '../../config';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import { csvLine, noFormula } from '../../runtime/csv';
+import { csvLine, noFormula } from '../../runtime/text';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { dayInZone, daysOfZone, type ZonedDay } from '../rules/days';
 import { CONNECTIONS_TABLE } from '../tables';

@@ -2,8 +2,8 @@ import type { Core } from '@strapi/strapi';
 import { createDetached, type Detached, type Executor, table } from '../../database/connection';
 import { createLeasedRows } from '../../database/leases';
 import { getScheduler } from '../../scheduling';
-import type { Lease, WorkStore } from '../../scheduling/types';
-import type { NewRow } from '../../database/lease-types';
+import type { WorkStore } from '../../scheduling/types';
+import type { Lease, NewRow } from '../../database/lease-types';
 import type { EventState } from '../rules/states';
 import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE, type WokenBy } from '../tables';
 

@@ -8,7 +8,7 @@ import {
   inTransaction,
   table,
 } from '../../database/connection';
-import { insertRows } from '../../database/insert-rows';
+import { insertRows } from '../../database/dialects';
 import { withTransientRetry } from '../../database/retry';
 import { debugLog } from '../../runtime/debug-log';
 import { errorText } from '../../runtime/text';

@@ -1,4 +1,4 @@
-import { isRecord } from '../../runtime/is-record';
+import { isRecord } from '../../runtime/text';
 
 /** What a record is found by. */
 export interface Findable {

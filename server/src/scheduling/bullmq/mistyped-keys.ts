@@ -38,7 +38,7 @@ const SCANNED_AT_ONCE = '1000';
 /** Whether Redis refused something because a key holds a value of another type than it is for. */
 export const isWrongType = (error: unknown): boolean => /\bWRONGTYPE\b/.test(errorText(error));
 
-export interface MistypedKey {
+interface MistypedKey {
   key: string;
   /** What it holds, in Redis's words. */
   type: string;
@@ -99,3 +99,15 @@ export const removeMistyped = async (
 /** Such keys for a person, each with what it holds. */
 export const describeMistyped = (keys: readonly MistypedKey[]): string =>
   keys.map(({ key, type }) => `${key} (${type})`).join(', ');
+
+/** A kind of work, as it may stand in keys of Redis. */
+export const asPart = (kind: string): string => kind.toLowerCase().replace(/[^a-z0-9]+/g, '-');
+
+/** A kind's queue of one site: sites that share a Redis have queues of their own. */
+export const queueName = (kind: string, site: string): string => `${asPart(kind)}-${site}`;
+
+/** Where BullMQ keeps whether a queue is paused: the field `paused` of a hash, while it is. */
+export const pausedField = (prefix: string, queue: string): [key: string, field: string] => [
+  `${prefix}:${queue}:meta`,
+  'paused',
+];

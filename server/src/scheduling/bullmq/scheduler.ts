@@ -1,19 +1,417 @@
+import type * as BullMQ from 'bullmq';
 import type { Queue, Worker } from 'bullmq';
-import type { RedisOptions } from 'ioredis';
+import type * as IORedis from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import type { Detached } from '../../database/connection';
-import { createFaultLog } from '../../database/errors/fault-log';
+import { createFaultLog } from '../../database/retry';
+import { loadOptional } from '../../runtime/optional-package';
+import { errorText } from '../../runtime/text';
 import { createLoop, type Loop } from '../embedded-scheduler';
-import { STOP_MARGIN_MS, stopWithin } from '../stop-within';
+import { STOP_MARGIN_MS, stopWithin } from '../recorder';
 import type { GroupHandler, Scheduler, WorkerLog } from '../types';
-import { createGroupTurns, type GroupTurns } from './group-turns';
-import type { BullmqPackages } from './packages';
-import { createLeftOverTickets, LEFT_OVER_MS, type LeftOverTickets } from './left-over-tickets';
-import { describeMistyped, isWrongType, removeMistyped } from './mistyped-keys';
-import { queueName } from './queue-keys';
-import { connectRedis, type LinkLog } from './redis-link';
-import { ANY_GROUP, createTickets, readTicketId, type Ticket, type Tickets } from './tickets';
+import { describeMistyped, isWrongType, queueName, removeMistyped } from './mistyped-keys';
+import {
+  ANY_GROUP,
+  createLeftOverTickets,
+  createTickets,
+  LEFT_OVER_MS,
+  type LeftOverTickets,
+  readTicketId,
+  type Ticket,
+  type Tickets,
+} from './tickets';
 
-export interface BullmqSchedulerOptions {
+interface GroupTurnsOptions {
+  /** What the work is called in the log. */
+  name: string;
+  handler: GroupHandler;
+  /** Asks for a ticket. */
+  ask(ticket: Ticket): void;
+  /** Has due groups looked for, so many milliseconds from now. */
+  look(afterMs: number): void;
+  logFault(what: string, error: unknown): void;
+}
+
+interface GroupTurns {
+  /** More of a group may be due now. */
+  announce(group: number): void;
+  /**
+   * A look has found that a group is due.
+   * @returns whether it depends on its ticket: it has no turn here, and waits for none
+   */
+  found(group: number): boolean;
+  /** Gives a group its turn; resolves when the ticket may be given back. */
+  take(ticket: Ticket): Promise<void>;
+  /** Gives a group its turn without a ticket, once fewer groups have one than may: nobody gives tickets out. */
+  begin(group: number): void;
+  /** The ticket is gone from Redis: only now can another one of its id be written. */
+  gone(ticket: Ticket): void;
+  /** As `gone`, for every turn that has ended: Redis has forgotten their tickets, or was away. */
+  allGone(): void;
+  /** Ends all turns and gives their groups to other nodes. */
+  stop(): Promise<void>;
+}
+
+/** How long a group has its turn while others wait. */
+const TURN_MS = 2000;
+const RETRY_AFTER_ERROR_MS = 1000;
+/**
+ * A look that finds a group due whose turn has just ended comes too early to be trusted: its rows may
+ * be in somebody's transaction, and turns in which nothing can be claimed would follow one another.
+ */
+const QUIET_MS = 100;
+/** A turn asks for another node beside it no more often than this: the ticket may come to one that works on the group. */
+const SHARE_EVERY_MS = 250;
+
+/**
+ * For so long a look asks for no ticket of a group that another one has asked for: all due groups are found
+ * again and again, and most have a ticket that waits, or a turn on another node.
+ */
+const ASKED_MS = 500;
+
+interface Turn {
+  slot: number;
+  /** When the group should have its next turn; undefined while this one lasts. */
+  next?: number | null;
+}
+
+interface GroupState {
+  turn?: Turn;
+  /** Somebody asked for the group during its turn, when no ticket of it could be written. */
+  again: boolean;
+  /** It is to have a turn at a later time. */
+  rest?: { slot: number; timer: NodeJS.Timeout };
+  /** When its last turn ended, on a clock that only goes forward. */
+  endedAt: number;
+}
+
+/**
+ * The turns that groups of one kind have on this node. Times wait in this process and never in Redis:
+ * a ticket that waits there goes by the clock of the node that wrote it.
+ */
+export const createGroupTurns = ({
+  name,
+  handler,
+  ask,
+  look,
+  logFault,
+}: GroupTurnsOptions): GroupTurns => {
+  const groups = new Map<number, GroupState>();
+  const running = new Set<Promise<void>>();
+  /** When a look asked for groups that have had no turn here since, on a clock that only goes forward. */
+  const asked = new Map<number, number>();
+  /** Groups that wait for a turn without a ticket, the first one first. */
+  const line = new Set<number>();
+  let forgotAt = Number.NEGATIVE_INFINITY;
+  let stopping = false;
+
+  const stateOf = (group: number): GroupState => {
+    let state = groups.get(group);
+    if (!state) {
+      state = { again: false, endedAt: Number.NEGATIVE_INFINITY };
+      groups.set(group, state);
+    }
+    return state;
+  };
+
+  const wake = (group: number, state: GroupState): void => {
+    if (!state.rest) return;
+    clearTimeout(state.rest.timer);
+    const { slot } = state.rest;
+    state.rest = undefined;
+    ask({ group, slot });
+  };
+
+  const restFor = (group: number, state: GroupState, slot: number, delay: number): void => {
+    const timer = setTimeout(() => wake(group, state), delay);
+    timer.unref();
+    state.rest = { slot, timer };
+  };
+
+  const forget = (): void => {
+    const now = performance.now();
+    if (Math.max(groups.size, asked.size) <= 2 * handler.turns.groups) return;
+    if (now - forgotAt < ASKED_MS) return;
+    forgotAt = now;
+    for (const [group, { turn, rest, endedAt }] of groups) {
+      if (!turn && !rest && now - endedAt > QUIET_MS) groups.delete(group);
+    }
+    for (const [group, at] of asked) if (now - at > ASKED_MS) asked.delete(group);
+  };
+
+  const endTurn = (group: number, state: GroupState): void => {
+    const { turn, again } = state;
+    if (turn?.next === undefined) return;
+    state.turn = undefined;
+    state.again = false;
+    state.endedAt = performance.now();
+    const delay = turn.next === null ? null : turn.next - handler.now();
+    if (again || (delay !== null && (delay <= 0 || stopping))) ask({ group, slot: turn.slot });
+    else if (delay !== null) restFor(group, state, turn.slot, delay);
+    // What was committed at the very end of the turn found a ticket that was about to go.
+    else look(0);
+  };
+
+  const work = async ({ group, slot }: Ticket, turn: Turn): Promise<void> => {
+    const until = performance.now() + TURN_MS;
+    let sharedAt = Number.NEGATIVE_INFINITY;
+    try {
+      turn.next = await handler.takeTurn(group, {
+        isOver: () => stopping || performance.now() > until,
+        share() {
+          const now = performance.now();
+          if (slot + 1 >= handler.turns.nodes || now - sharedAt < SHARE_EVERY_MS) return;
+          sharedAt = now;
+          ask({ group, slot: slot + 1 });
+        },
+      });
+    } catch (error) {
+      logFault(`${name}: a turn failed`, error);
+      turn.next = handler.now() + RETRY_AFTER_ERROR_MS;
+    }
+  };
+
+  /** @param ended hears of its end, before another group begins in its place */
+  const start = (ticket: Ticket, state: GroupState, ended = () => {}): Promise<void> => {
+    if (state.rest) clearTimeout(state.rest.timer);
+    state.rest = undefined;
+    state.turn = { slot: ticket.slot };
+    asked.delete(ticket.group);
+    const done: Promise<void> = work(ticket, state.turn).finally(() => {
+      running.delete(done);
+      ended();
+      startNext();
+    });
+    running.add(done);
+    return done;
+  };
+
+  const startNext = (): void => {
+    for (const group of line) {
+      if (stopping || running.size >= handler.turns.groups) return;
+      line.delete(group);
+      const state = stateOf(group);
+      if (!state.turn) void start({ group, slot: 0 }, state, () => endTurn(group, state));
+    }
+  };
+
+  return {
+    announce(group) {
+      const state = groups.get(group);
+      if (state?.rest) wake(group, state);
+      else if (state?.turn) state.again = true;
+      else ask({ group, slot: 0 });
+    },
+
+    found(group) {
+      const state = groups.get(group);
+      if (state?.turn || state?.rest) return false;
+      const now = performance.now();
+      const quiet = state ? state.endedAt + QUIET_MS - now : 0;
+      if (state && quiet > 0) restFor(group, state, 0, quiet);
+      else if (now - (asked.get(group) ?? Number.NEGATIVE_INFINITY) < ASKED_MS) look(ASKED_MS);
+      else {
+        asked.set(group, now);
+        ask({ group, slot: 0 });
+      }
+      forget();
+      return true;
+    },
+
+    begin(group) {
+      line.add(group);
+      startNext();
+    },
+
+    async take(ticket) {
+      const state = stateOf(ticket.group);
+      if (state.turn) {
+        // Another ticket of the group was given to the node that works on it.
+        state.again ||= ticket.slot === 0;
+        return;
+      }
+      await start(ticket, state);
+    },
+
+    gone({ group, slot }) {
+      const state = groups.get(group);
+      if (state?.turn?.slot === slot) endTurn(group, state);
+    },
+
+    allGone() {
+      asked.clear();
+      for (const [group, state] of groups) endTurn(group, state);
+    },
+
+    async stop() {
+      stopping = true;
+      for (const [group, state] of groups) wake(group, state);
+      await Promise.all(running);
+    },
+  };
+};
+
+/** The optional packages that the engine `bullmq` is made of. */
+export interface BullmqPackages {
+  Queue: typeof BullMQ.Queue;
+  Worker: typeof BullMQ.Worker;
+  Redis: typeof IORedis.Redis;
+}
+
+/**
+ * Loads the packages, which a site installs only for this engine.
+ * @throws Error that says what to install; the host then refuses to boot.
+ */
+export const loadBullmq = async (): Promise<BullmqPackages> => {
+  const names = ['bullmq', 'ioredis'] as const;
+  const [bullmq, ioredis] = await loadOptional('scheduler.engine is "bullmq"', names);
+  const { Queue, Worker } = bullmq as typeof BullMQ;
+  const { Redis } = ioredis as typeof IORedis;
+  return { Queue, Worker, Redis };
+};
+
+interface LinkLog {
+  warn(message: string): void;
+  info(message: string): void;
+}
+
+export interface RedisLink {
+  /** For what must not wait: while Redis is away, each command fails at once. */
+  readonly commands: Redis;
+  /** For workers, whose commands wait until Redis is back. */
+  readonly workers: Redis;
+  /** Whether tickets can be written now. */
+  isThere(): boolean;
+  /** Resolves when it is known for the first time whether Redis is there. */
+  readonly known: Promise<void>;
+  /** To be told what Redis refused, although the connection to it may stand. */
+  refused(error: unknown): void;
+  /** Hears whenever Redis has gone away or come back. */
+  onChange(listener: (isThere: boolean) => void): void;
+  close(): void;
+}
+
+const CONNECT_TIMEOUT_MS = 2000;
+/** A command that takes longer says that Redis hangs. */
+const COMMAND_TIMEOUT_MS = 2000;
+const PROBE_EVERY_MS = 1000;
+/** Who has not said by then whether Redis is there does without it for now. */
+const KNOWN_AFTER_MS = 3000;
+/** The wait is counted in steps: a process that is busy while it boots hears late what Redis answered. */
+const STEP_MS = 100;
+
+/**
+ * Connects to Redis and watches it. Says once that it is away and once that it is back, however long
+ * that takes; nothing else is said of its connections.
+ * @param redis a `redis://` URL or connection options, docs/operations.md#redis
+ */
+export const connectRedis = (
+  { Redis: Client }: Pick<BullmqPackages, 'Redis'>,
+  { redis, prefix }: { redis: string | RedisOptions; prefix: string },
+  log: LinkLog
+): RedisLink => {
+  const connect = (settings: RedisOptions): Redis => {
+    const common: RedisOptions = {
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      retryStrategy: (times) => Math.min(times * 50, PROBE_EVERY_MS),
+      // BullMQ refuses anything else: its workers wait for Redis as long as it takes.
+      maxRetriesPerRequest: null,
+      ...settings,
+    };
+    return typeof redis === 'string'
+      ? new Client(redis, common)
+      : new Client({ ...redis, ...common });
+  };
+  const commands = connect({ enableOfflineQueue: false, commandTimeout: COMMAND_TIMEOUT_MS });
+  const workers = connect({});
+  const { host, port, path } = commands.options;
+  const where = path ?? `${host}:${port}`;
+  const listeners: ((isThere: boolean) => void)[] = [];
+  let state: 'unknown' | 'there' | 'away' = 'unknown';
+  let closed = false;
+  let reason: unknown = new Error('no answer');
+  let probe: NodeJS.Timeout | undefined;
+  let becomeKnown: () => void;
+  const known = new Promise<void>((resolve) => {
+    becomeKnown = resolve;
+  });
+
+  const change = (next: 'there' | 'away'): void => {
+    if (closed || state === next) return;
+    const isFirst = state === 'unknown';
+    state = next;
+    if (next === 'away') {
+      log.warn(
+        `switchboard: Redis at ${where} is away (${errorText(reason)}). This process goes on with the embedded scheduler until it is back.`
+      );
+    } else if (!isFirst) {
+      log.info(`switchboard: Redis at ${where} is back, and nodes share their work over it again.`);
+    }
+    becomeKnown();
+    for (const listener of listeners) listener(next === 'there');
+  };
+
+  /** A connection that stands says little: Redis may be full, or only be read from. */
+  const tryOut = async (): Promise<void> => {
+    clearTimeout(probe);
+    if (closed) return;
+    try {
+      await commands.set(`${prefix}:probe`, '1', 'PX', PROBE_EVERY_MS);
+      change('there');
+    } catch (error) {
+      reason = error;
+      change('away');
+      // A connection that has closed tells by itself when it is open again.
+      if (commands.status !== 'ready') return;
+      probe = setTimeout(() => void tryOut(), PROBE_EVERY_MS);
+      probe.unref();
+    }
+  };
+
+  // One that wants a password, for instance, neither becomes ready nor closes the connection.
+  let stepsLeft = KNOWN_AFTER_MS / STEP_MS;
+  const waiting = setInterval(() => {
+    stepsLeft -= 1;
+    if (state === 'unknown' && stepsLeft <= 0) change('away');
+    if (state !== 'unknown') clearInterval(waiting);
+  }, STEP_MS);
+  waiting.unref();
+
+  commands.on('ready', () => {
+    reason = new Error('the connection was closed');
+    void tryOut();
+  });
+  commands.on('error', (error: unknown) => {
+    reason = error;
+  });
+  commands.on('close', () => change('away'));
+  // The other connection has the same to say.
+  workers.on('error', () => {});
+
+  return {
+    commands,
+    workers,
+    known,
+    isThere: () => state === 'there',
+    refused(error) {
+      if (state !== 'there') return;
+      reason = error;
+      change('away');
+      probe = setTimeout(() => void tryOut(), PROBE_EVERY_MS);
+      probe.unref();
+    },
+    onChange: (listener) => void listeners.push(listener),
+    close() {
+      closed = true;
+      clearTimeout(probe);
+      clearInterval(waiting);
+      commands.disconnect();
+      workers.disconnect();
+    },
+  };
+};
+
+interface BullmqSchedulerOptions {
   packages: BullmqPackages;
   redis: string | RedisOptions;
   /** Every key in Redis begins with it. */

@@ -1,5 +1,6 @@
 import type { Queue } from 'bullmq';
-import { asPart } from './queue-keys';
+import type { Redis } from 'ioredis';
+import { asPart } from './mistyped-keys';
 
 /**
  * A ticket says that a group should have a turn, and no more: no row, no payload, nothing that would
@@ -70,5 +71,96 @@ export const createTickets = (
       wanted.set(ticketId(kind, ticket), ticket);
     },
     flush,
+  };
+};
+
+/** For so long a ticket lies there that nobody is given, until it counts as left over; milliseconds. */
+export const LEFT_OVER_MS = 3000;
+/** Looks for due groups follow one another quickly; tickets are looked at no more often than this. */
+const EVERY_MS = 1000;
+/** Tickets that are looked at together: those of the groups that wait longest. */
+const LOOKED_AT_ONCE = 200;
+
+/** States of a ticket that is given to a node in its turn. */
+const IN_LINE: ReadonlySet<string> = new Set(['waiting', 'prioritized']);
+
+interface Seen {
+  /** When this very ticket was first seen in nobody's hands, on a clock that only goes forward. */
+  since: number;
+  ticket: string;
+}
+
+export interface LeftOverTickets {
+  /**
+   * Of groups that are due and have no turn here, those whose ticket nobody gets: BullMQ writes no second
+   * one while its key is there. A node that dies leaves its tickets for a shorter time than that. One that
+   * waits in its queue is given to whoever is free next, be that in a minute.
+   */
+  among(groups: readonly number[]): Promise<number[]>;
+  /** Whether there are tickets that nobody has, and that may turn out to be left over. */
+  isWatching(): boolean;
+  /** Removes a group's ticket, so that the next one can be written. @returns its key */
+  remove(group: number): Promise<string>;
+}
+
+/** Finds tickets that are neither given to anybody nor gone, whatever left them there. */
+export const createLeftOverTickets = (
+  kind: string,
+  queue: Pick<Queue, 'toKey' | 'remove' | 'getJobState'>,
+  redis: Pick<Redis, 'pipeline' | 'del'>
+): LeftOverTickets => {
+  let seen = new Map<number, Seen>();
+  let lookedAt = Number.NEGATIVE_INFINITY;
+
+  const idOf = (group: number): string => ticketId(kind, { group, slot: 0 });
+  const lockOf = (key: string): string => `${key}:lock`;
+
+  /** What tells each group's ticket from a later one; null: there is none, or somebody holds it. */
+  const look = async (groups: readonly number[]): Promise<(string | null)[]> => {
+    const asked = redis.pipeline();
+    for (const group of groups) {
+      const key = queue.toKey(idOf(group));
+      asked.exists(key).hmget(key, 'timestamp', 'ats').pttl(lockOf(key));
+    }
+    const answers = (await asked.exec()) ?? [];
+    return groups.map((_group, at) => {
+      const [exists, ticket, lock] = answers.slice(3 * at, 3 * at + 3);
+      // A lock that does not end by itself is nobody's: who holds a ticket prolongs one that does.
+      if (exists?.[1] !== 1 || Number(lock?.[1]) > 0) return null;
+      return String(ticket?.[0] ?? ticket?.[1]);
+    });
+  };
+
+  return {
+    async among(groups) {
+      const now = performance.now();
+      if (now - lookedAt < EVERY_MS) return [];
+      lookedAt = now;
+      const some = groups.slice(0, LOOKED_AT_ONCE);
+      const tickets = some.length > 0 ? await look(some) : [];
+      const before = seen;
+      seen = new Map();
+      const idle = some.filter((group, at) => {
+        const ticket = tickets[at];
+        if (ticket === null || ticket === undefined) return false;
+        const known = before.get(group);
+        const since = known?.ticket === ticket ? known.since : now;
+        seen.set(group, { since, ticket });
+        return now - since >= LEFT_OVER_MS;
+      });
+      const states = await Promise.all(idle.map((group) => queue.getJobState(idOf(group))));
+      return idle.filter((_group, at) => !IN_LINE.has(String(states[at])));
+    },
+
+    isWatching: () => seen.size > 0,
+
+    async remove(group) {
+      const key = queue.toKey(idOf(group));
+      // What is no job, or locked for ever, BullMQ does not remove.
+      await queue.remove(idOf(group)).catch(() => 0);
+      await redis.del(key, lockOf(key));
+      seen.delete(group);
+      return key;
+    },
   };
 };

@@ -2,8 +2,8 @@ import type { Core } from '@strapi/strapi';
 import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { type Executor, rawStatement, rowsOf, table } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
-import { insertRows } from '../../database/insert-rows';
-import { isoTime } from '../../runtime/iso-time';
+import { insertRows } from '../../database/dialects';
+import { isoTime } from '../../runtime/text';
 import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
 
 /**

@@ -16,7 +16,7 @@ import { inRetriedTransaction } from '../../database/retry';
 import { isFromAnotherSite } from '../../database/site-instance';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { nextTurn } from '../../runtime/event-loop';
-import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
+import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { stateOf } from '../rules/delivery-state';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
 import { keptAttempts, readAttempts, removeAttempts } from './attempts';

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Executor, table } from '../../database/connection';
-import { insertRows } from '../../database/insert-rows';
+import { insertRows } from '../../database/dialects';
 import { siteInstance } from '../../database/site-instance';
 import { uuidV7 } from '../rules/uuid-v7';
 import { type DeliveryRow, type MessageRow, MESSAGES_TABLE } from '../tables';

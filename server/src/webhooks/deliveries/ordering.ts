@@ -10,12 +10,11 @@ import {
   table,
 } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
-import { insertRows } from '../../database/insert-rows';
-import type { LeasedRow, LeasedRows } from '../../database/lease-types';
+import { insertRows } from '../../database/dialects';
+import type { CappedClaim, LeaseCap, LeasedRow, LeasedRows } from '../../database/lease-types';
 import { withTransientRetry } from '../../database/retry';
-import { sparseColumn } from '../../database/tables/sparse-index';
+import { sparseColumn } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
-import type { CappedClaim, LeaseCap } from '../../scheduling/types';
 import {
   DELIVERIES_TABLE,
   type DeliveryRow,

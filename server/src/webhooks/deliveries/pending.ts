@@ -9,7 +9,7 @@ import {
 } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import { createTimeSlice } from '../../runtime/event-loop';
-import { HOUR_MS } from '../rules/hours';
+import { HOUR_MS } from '../../runtime/text';
 import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../tables';
 
 /** What of a webhook is not finished; tests do not count. */

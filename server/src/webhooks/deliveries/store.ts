@@ -8,19 +8,20 @@ import type {
 } from '../../../../shared/contracts/webhooks';
 import { getOptions } from '../../config';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import type { LeasedRow, LeasedRows, Settlement } from '../../database/lease-types';
+import type {
+  CappedClaim,
+  Lease,
+  LeaseCap,
+  LeasedRow,
+  LeasedRows,
+  Settlement,
+} from '../../database/lease-types';
 import { createLeasedRows } from '../../database/leases';
 import { inRetriedTransaction } from '../../database/retry';
 import { siteInstance } from '../../database/site-instance';
 import { getScheduler } from '../../scheduling';
-import type {
-  CappedClaim,
-  CappedWorkStore,
-  GroupLimits,
-  GroupRoom,
-  Lease,
-  LeaseCap,
-} from '../../scheduling/types';
+import type { CappedWorkStore, GroupLimits } from '../../scheduling/types';
+import type { GroupRoom } from '../../database/dialects/types';
 import type { NextState } from '../rules/transition';
 import {
   DELIVERIES_TABLE,

@@ -4,7 +4,7 @@ import { getClock } from '../../database/clock';
 import { currentExecutor, rawStatement, rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import type { Metric, MetricSource, Sample } from '../../observability/metric-sources';
-import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
+import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { countPending, type Pending } from '../deliveries/pending';
 import { healthState } from '../rules/failing';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';

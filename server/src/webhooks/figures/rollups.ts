@@ -12,7 +12,7 @@ import { qualified } from '../../database/dialects/types';
 import { inRetriedTransaction } from '../../database/retry';
 import type { Column, PlainTable } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
-import { HOUR_MS, hourOf } from '../rules/hours';
+import { HOUR_MS, hourOf } from '../../runtime/text';
 
 /**
  * The upper ends of the spans that response times are counted in, in milliseconds, about evenly

@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { currentExecutor, table } from '../../database/connection';
 import { parseWithRules } from '../../http/validation';
-import { isRecord } from '../../runtime/is-record';
+import { isRecord } from '../../runtime/text';
 import { chooseableEvents } from '../catalogue';
 import { judgeHeaders } from '../rules/own-headers';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';

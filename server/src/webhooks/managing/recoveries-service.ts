@@ -11,7 +11,7 @@ import { getClock } from '../../database/clock';
 import { currentExecutor } from '../../database/connection';
 import { inRetriedTransaction } from '../../database/retry';
 import type { PageRequest } from '../../http/pagination';
-import { isoTime, isoTimeOrNull } from '../../runtime/iso-time';
+import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { deliveriesAt, matchingDeliveries, newestDelivery } from '../deliveries/log';
 import { isAfter, type LogPlace } from '../deliveries/log-filter';
 import { matchingEntries, newestEntry, type ReplayRange } from '../journal';

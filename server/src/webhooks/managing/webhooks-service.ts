@@ -9,8 +9,7 @@ import type {
 import { getOptions } from '../../config';
 import { currentExecutor, type Executor, table } from '../../database/connection';
 import { whereContains } from '../../database/contains';
-import { firstOrNotFound } from '../../database/errors/first-or-not-found';
-import { inRetriedTransaction, withTransientRetry } from '../../database/retry';
+import { firstOrNotFound, inRetriedTransaction, withTransientRetry } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { readPage } from '../../http/pagination';
 import { fieldError, type FieldRules } from '../../http/validation';

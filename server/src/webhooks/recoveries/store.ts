@@ -3,7 +3,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { getClock } from '../../database/clock';
 import { currentExecutor, type Executor, table } from '../../database/connection';
-import { insertRows } from '../../database/insert-rows';
+import { insertRows } from '../../database/dialects';
 import { inRetriedTransaction } from '../../database/retry';
 import { siteInstance } from '../../database/site-instance';
 import { type PageRequest, readPage } from '../../http/pagination';

@@ -1,5 +1,5 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
-import { isRecord } from '../../runtime/is-record';
+import { isRecord } from '../../runtime/text';
 import { type Refusal, refusal } from '../../runtime/refusal';
 import { addFilterKeywords, expandFilter, LOOPED, UnfitFilter } from './filter-schema';
 

@@ -1,5 +1,5 @@
 import type { HealthState } from '../../../../shared/contracts/webhooks';
-import { HOUR_MS } from './hours';
+import { HOUR_MS } from '../../runtime/text';
 
 interface FailureRun {
   /** Deliveries in a row that ended failed. */

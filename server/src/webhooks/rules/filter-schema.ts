@@ -6,7 +6,7 @@ import {
   type KeywordCxt,
 } from 'ajv/dist/2020.js';
 import type { RefusalCode, RefusalValues } from '../../../../shared/contracts/refusals';
-import { isRecord } from '../../runtime/is-record';
+import { isRecord } from '../../runtime/text';
 import { type Refusal, refusal } from '../../runtime/refusal';
 
 /** Where a text that is looked for may begin anew after a part of it that was found. */

@@ -6,8 +6,12 @@ import { getClock } from '../../database/clock';
 import { type Executor, table } from '../../database/connection';
 import { readSiteInstance, siteInstance } from '../../database/site-instance';
 import type { PlainTable } from '../../database/tables/plain-tables';
-import { type GivenNodeEnv, givenNodeEnv } from '../../net/node-env';
-import { judgePrivateAddresses, type PrivateAddressPolicy } from '../../net/private-addresses';
+import {
+  type GivenNodeEnv,
+  givenNodeEnv,
+  judgePrivateAddresses,
+  type PrivateAddressPolicy,
+} from '../../net/guard';
 import { errorText } from '../../runtime/text';
 
 /**

@@ -1,4 +1,4 @@
-import { createGroupTurns } from '../../../../server/src/scheduling/bullmq/group-turns';
+import { createGroupTurns } from '../../../../server/src/scheduling/bullmq/scheduler';
 import type { Ticket } from '../../../../server/src/scheduling/bullmq/tickets';
 import type { Turn } from '../../../../server/src/scheduling/types';
 

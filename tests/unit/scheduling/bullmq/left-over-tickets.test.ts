@@ -1,7 +1,7 @@
 import {
   createLeftOverTickets,
   LEFT_OVER_MS,
-} from '../../../../server/src/scheduling/bullmq/left-over-tickets';
+} from '../../../../server/src/scheduling/bullmq/tickets';
 
 /** Redis with one key for each ticket, and what BullMQ says of it. */
 const redisWith = (states: Record<number, string>, locked: readonly number[] = []) => {

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { connectRedis, type RedisLink } from '../../../../server/src/scheduling/bullmq/redis-link';
+import { connectRedis, type RedisLink } from '../../../../server/src/scheduling/bullmq/scheduler';
 import { createRedis, describeWithRedis, type RedisServer } from '../../../support/redis';
 
 /** As a site that boots on a busy machine: nothing else has a turn meanwhile. */

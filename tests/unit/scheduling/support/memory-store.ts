@@ -1,4 +1,5 @@
-import type { CappedWorkStore, Lease } from '../../../../server/src/scheduling/types';
+import type { CappedWorkStore } from '../../../../server/src/scheduling/types';
+import type { Lease } from '../../../../server/src/database/lease-types';
 
 export interface MemoryRow {
   id: number;
