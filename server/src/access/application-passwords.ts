@@ -1,21 +1,85 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import type { ApplicationPassword } from '../../../shared/contracts/access';
+import { errors, z } from '@strapi/utils';
+import type { Context } from 'koa';
+import type {
+  ApplicationPassword,
+  ApplicationPasswordList,
+  CreatedApplicationPassword,
+  RevokedApplicationPassword,
+} from '../../../shared/contracts/access';
 import { currentExecutor, type Executor, table } from '../database/connection';
 import { inRetriedTransaction } from '../database/retry';
+import type { PlainTable } from '../database/tables/plain-tables';
+import { type WriteEvent, writtenRows } from '../database/written-rows';
+import type { RouteConfig } from '../feature';
+import { forbidStoring, jsonBody } from '../http/guarded-route';
+import { idFromPath, labelText, parseInput } from '../http/validation';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
-import {
-  APPLICATION_PASSWORDS_TABLE,
-  type ApplicationPasswordRow,
-} from './application-password-table';
-import { generateApplicationPassword, hashApplicationPassword } from './rules/application-password';
+import { adminPolicies } from './admin-actions';
+import { ADMIN_SESSION_STRATEGY, requireAdminUser, strategyOf } from './current-admin-user';
+
+const APPLICATION_PASSWORDS_TABLE = 'switchboard_application_passwords';
+
+/** Times are epoch milliseconds. `user_id` is an admin user's; `hash` is 128 hex digits. */
+export const applicationPasswordTable: PlainTable = {
+  tableName: APPLICATION_PASSWORDS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    user_id: { type: 'integer' },
+    name: { type: 'string' },
+    hash: { type: 'string' },
+    created_at: { type: 'biginteger' },
+    last_used_at: { type: 'biginteger' },
+  },
+  indexes: [
+    { name: 'sb_app_password_hash', columns: ['hash'], type: 'unique' },
+    { name: 'sb_app_password_user', columns: ['user_id'] },
+  ],
+};
+
+/** A row of `switchboard_application_passwords`, as the database driver hands it out. */
+interface ApplicationPasswordRow {
+  id: number;
+  user_id: number;
+  name: string;
+  hash: string;
+  created_at: number | string;
+  last_used_at: number | string | null;
+}
+
+/** Gives that many unpredictable bytes; `randomBytes` of `node:crypto` in production. */
+type RandomSource = (size: number) => Uint8Array;
+
+/** 32 characters that nobody mistakes for one another when they copy by eye: no 0, 1, l or o. */
+const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789';
+const GROUPS = 7;
+const GROUP_LENGTH = 4;
+
+/** A new application password as its owner sees it: seven groups of four, 140 random bits. */
+export const generateApplicationPassword = (random: RandomSource): string =>
+  Array.from({ length: GROUPS }, () =>
+    Array.from(random(GROUP_LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('')
+  ).join(' ');
+
+/** The spaces are there for the eye only: with, without or with other ones, it is the same password. */
+export const normalizeApplicationPassword = (typed: string): string => typed.replace(/\s+/g, '');
+
+/**
+ * What is stored in place of an application password: HMAC-SHA512 under the site's
+ * `admin.apiToken.salt`, just as the host stores its API tokens. A slow hash would protect nothing:
+ * 140 random bits cannot be guessed, and it would have to be paid on every request. Being
+ * deterministic it can be looked up by index, so no secret is ever compared byte by byte.
+ */
+export const hashApplicationPassword = (typed: string, salt: string): string =>
+  createHmac('sha512', salt).update(normalizeApplicationPassword(typed)).digest('hex');
 
 /** A request a second must not be a write a second: the time of last use is kept to the minute. */
 const LAST_USED_PRECISION_MS = 60_000;
 
 /** Application passwords of admin users: made, listed, revoked, found by what was typed. */
-export interface ApplicationPasswordsService {
+interface ApplicationPasswordsService {
   /** Newest first. */
   list(userId: number): Promise<ApplicationPassword[]>;
   /** @returns the password in clear, the only time anybody sees it. */
@@ -123,3 +187,71 @@ export const getApplicationPasswords = (strapi: Core.Strapi): ApplicationPasswor
   strapi.service(
     'plugin::switchboard.application-passwords'
   ) as unknown as ApplicationPasswordsService;
+
+const inputSchema = z.strictObject({ name: labelText(100) });
+
+/** Everybody sees, makes and revokes their own application passwords only. */
+export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi }) => ({
+  async find(ctx: Context) {
+    const body: ApplicationPasswordList = {
+      data: await getApplicationPasswords(strapi).list(requireAdminUser(ctx).id),
+    };
+    ctx.body = body;
+  },
+
+  async create(ctx: Context) {
+    const user = requireAdminUser(ctx);
+    // An admin token may hold fewer permissions than its owner; an application password holds all.
+    if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
+      throw new errors.ForbiddenError('Log in to the admin panel to make an application password');
+    }
+    const { name } = parseInput(inputSchema, ctx.request.body);
+    const body: CreatedApplicationPassword = {
+      data: await getApplicationPasswords(strapi).create(user.id, name),
+    };
+    forbidStoring(ctx);
+    ctx.status = 201;
+    ctx.body = body;
+  },
+
+  async delete(ctx: Context) {
+    const id = idFromPath(ctx.params.id, 'Application password');
+    const revoked = await getApplicationPasswords(strapi).revoke(requireAdminUser(ctx).id, id);
+    if (!revoked) throw new errors.NotFoundError('Application password not found');
+    const body: RevokedApplicationPassword = { data: revoked };
+    ctx.body = body;
+  },
+});
+
+const config = { policies: adminPolicies('application-passwords.manage') };
+
+export const applicationPasswordRoutes: RouteConfig[] = [
+  { method: 'GET', path: '/application-passwords', handler: 'application-passwords.find', config },
+  {
+    method: 'POST',
+    path: '/application-passwords',
+    handler: 'application-passwords.create',
+    request: jsonBody(inputSchema),
+    config,
+  },
+  {
+    method: 'DELETE',
+    path: '/application-passwords/:id',
+    handler: 'application-passwords.delete',
+    config,
+  },
+];
+
+/** Forgets the application passwords of admin users that are deleted, in the same transaction. */
+export const cleanUpDeletedUsers = (strapi: Core.Strapi): (() => void) => {
+  const forget = async (event: WriteEvent): Promise<void> => {
+    // On a copy: what the caller gave stays as it is.
+    const users = await writtenRows(strapi, { ...event, params: { ...event.params } });
+    await getApplicationPasswords(strapi).revokeAllOf(users.map(({ id }) => id));
+  };
+  return strapi.db.lifecycles.subscribe({
+    models: ['admin::user'],
+    beforeDelete: forget,
+    beforeDeleteMany: forget,
+  });
+};

@@ -1,16 +1,16 @@
 import { proxyWarning } from '../net/client-address';
 import type { Feature } from '../feature';
 import { registerAdminActions } from './admin-actions';
-import { applicationPasswordTable } from './application-password-table';
-import { createApplicationPasswordsService } from './application-passwords';
 import {
   applicationPasswordRoutes,
   applicationPasswordsController,
-} from './application-passwords-controller';
+  applicationPasswordTable,
+  cleanUpDeletedUsers,
+  createApplicationPasswordsService,
+} from './application-passwords';
 import { addBasicAuthentication } from './basic-authentication';
 import { arrangeCrmManager } from './crm-manager-role';
 import { createFailedAttempts } from './failed-attempts';
-import { cleanUpDeletedUsers } from './user-cleanup';
 
 const undo: (() => void)[] = [];
 

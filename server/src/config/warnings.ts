@@ -2,7 +2,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Core } from '@strapi/strapi';
 import { env, importDefault } from '@strapi/utils';
+import { FEATURE_IDS, type FeatureId } from '../../../shared/contracts/features';
 import { isRecord } from '../runtime/text';
+import { getOptions } from '.';
 
 /** What a declaration in `config/plugins` has besides the plugin's options, which are in `config`. */
 const OF_THE_HOST = new Set(['enabled', 'resolve', 'config', 'isModule']);
@@ -17,7 +19,7 @@ const declarationIn = (file: string): Record<string, unknown> => {
 };
 
 /** The keys of a declaration that do nothing where they are. */
-export const misplacedKeys = (declaration: object): string[] =>
+const misplacedKeys = (declaration: object): string[] =>
   Object.keys(declaration).filter((key) => !OF_THE_HOST.has(key));
 
 /** A line about options that stand beside `enabled`, where the host looks at none. */
@@ -36,4 +38,29 @@ export const misplaced = (strapi: Core.Strapi): string[] => {
   return [
     `${named} beside enabled in config/plugins has no effect: options belong inside config, as in switchboard: { enabled: true, config: { … } }`,
   ];
+};
+
+/** Options that mean nothing without a feature. */
+const NEEDED_BY: Readonly<Record<FeatureId, readonly string[]>> = {
+  crm: ['sources', 'forms', 'email'],
+  pos: ['pos', 'stock'],
+};
+
+/** Of the sources, those that need no CRM. */
+const ALWAYS = new Set(['entries', 'media']);
+
+const isGiven = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.keys(value).some((name) => !ALWAYS.has(name));
+
+/** One line about each option that was given and has no effect. */
+export const ineffective = (strapi: Core.Strapi): string[] => {
+  const given = strapi.config.get('plugin::switchboard') as Record<string, unknown>;
+  const { features } = getOptions(strapi);
+  return FEATURE_IDS.filter((id) => !features[id]).flatMap((id) =>
+    NEEDED_BY[id]
+      .filter((name) => isGiven(given[name]))
+      .map((name) => `the option ${name} has no effect, because features.${id} is false`)
+  );
 };

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /** What all bodies that are being read at one place may hold together, in bytes. */
-export interface BodyBudget {
+interface BodyBudget {
   readonly limit: number;
   held: number;
 }
@@ -91,3 +91,30 @@ export const readBoundedBody = (
     timer?.unref();
     request.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
   });
+
+/** A content type that no parser of a site takes for its own. */
+const UNPARSED_TYPE = 'application/vnd.switchboard.raw';
+
+const types = new WeakMap<IncomingMessage, string>();
+
+/**
+ * Hides what a body is from the parsers that come after: the host's would read it whole and keep no
+ * bytes, and throws where somebody has read it already. To be called in a middleware before them.
+ */
+export const leaveUnparsed = (request: IncomingMessage): void => {
+  types.set(request, request.headers['content-type'] ?? '');
+  request.headers['content-type'] = UNPARSED_TYPE;
+};
+
+/** The content type that a request came with which was left unparsed. */
+export const typeOfUnparsed = (request: IncomingMessage): string => types.get(request) ?? '';
+
+/**
+ * A path without the slashes at its end. Counted from the end: the pattern `\/+$` would begin anew
+ * at each of many thousand slashes that something else follows.
+ */
+export const withoutTrailingSlashes = (path: string): string => {
+  let length = path.length;
+  while (path.charCodeAt(length - 1) === 0x2f) length -= 1;
+  return path.slice(0, length);
+};

@@ -1,7 +1,136 @@
-import type { z } from '@strapi/utils';
+import { errors, type z } from '@strapi/utils';
+import type { Context, Next } from 'koa';
+import type { Core } from '@strapi/strapi';
+import { framesOf } from '../database/errors';
 import type { RouteConfig } from '../feature';
-import { boundErrors } from './error-boundary';
-import { guardInput, refuseUnknownParameters } from './input-guard';
+import { errorText } from '../runtime/text';
+import { fieldErrors, LARGEST_ID } from './validation';
+
+/** Errors that are answers: the host tells the client what they say, and logs nothing. */
+const isAnswer = (error: unknown): boolean =>
+  error instanceof errors.ApplicationError ||
+  error instanceof errors.HttpError ||
+  (error as { expose?: unknown } | null)?.expose === true;
+
+/**
+ * The host logs whatever else a controller throws, whole: of a database's error that is the
+ * statement with the values of the request. Here such an error is put into words that may be
+ * logged, with the frames of its stack.
+ */
+const boundErrors = async (_ctx: Context, next: Next): Promise<void> => {
+  try {
+    await next();
+  } catch (error) {
+    if (isAnswer(error)) throw error;
+    const bounded = new Error(errorText(error));
+    bounded.stack = `${bounded.message}\n${error instanceof Error ? framesOf(error) : ''}`;
+    throw Object.assign(bounded, { status: (error as { status?: unknown } | null)?.status });
+  }
+};
+
+/** MariaDB refuses JSON that is nested deeper than 32, and a value may lie in a field of its own. */
+export const MAX_DEPTH = 28;
+const MAX_NAMED = 20;
+
+interface InputIssue {
+  path: string[];
+  message: string;
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** What no database keeps: PostgreSQL's text has no NUL, its JSON no half of a surrogate pair. */
+const textIssue = (text: string): string | null => {
+  if (text.includes('\0')) return 'must not contain a NUL character';
+  return LONE_SURROGATE.test(text) ? 'must be valid Unicode' : null;
+};
+
+/** A field's name as an answer may show it. */
+const printable = (key: string): string =>
+  key.slice(0, 64).replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+
+/**
+ * Finds text in a client's input that a database would refuse, however deep it lies, and nesting
+ * that none would keep. Linear, and nothing is allocated on the way: every request pays for it.
+ *
+ * @returns at most 20 issues, in the order they were sent, each with the path of its field
+ */
+export const findInputIssues = (input: unknown): InputIssue[] => {
+  const issues: InputIssue[] = [];
+  const path: string[] = [];
+  const report = (message: string): void => {
+    issues.push({ path: path.map(printable), message });
+  };
+  // Recursion is safe: it ends at MAX_DEPTH.
+  const visit = (value: unknown): void => {
+    if (typeof value === 'string') {
+      const message = textIssue(value);
+      if (message) report(message);
+      return;
+    }
+    if (typeof value !== 'object' || value === null) return;
+    if (path.length > MAX_DEPTH) {
+      const message = `must not be nested deeper than ${MAX_DEPTH}`;
+      issues.push({ path: path.slice(0, 1).map(printable), message });
+      return;
+    }
+    const isList = Array.isArray(value);
+    for (const key in value) {
+      if (issues.length >= MAX_NAMED) return;
+      path.push(key);
+      const message = isList ? null : textIssue(key);
+      if (message) report(`its name ${message}`);
+      else visit((value as Record<string, unknown>)[key]);
+      path.pop();
+    }
+  };
+  visit(input);
+  return issues;
+};
+
+const refuse = (issues: readonly InputIssue[]): void => {
+  if (issues.length === 0) return;
+  const message = issues
+    .map(({ path, message: rule }) => `${path.length > 0 ? path.join('.') : 'body'}: ${rule}`)
+    .join('; ');
+  const details = issues.map((issue) => ({ ...issue, name: 'ValidationError' }));
+  throw new errors.ValidationError(message, { errors: details });
+};
+
+/** Whether a path's part could be the id of anything: text a database takes, a number of 32 bits. */
+export const isPossibleId = (text: string): boolean =>
+  textIssue(text) === null && !(/^\d+$/.test(text) && Number(text) > LARGEST_ID);
+
+/**
+ * Comes before every controller of the CRM's and the admin's routes, after authentication: what no
+ * database could take is refused here, so that no field or filter has to be remembered. An id that
+ * no row can have is a 404, everything else a 400 that names each field. Bodies that the host does
+ * not parse (a till's record, a mail provider's post, a file) are judged where they are read.
+ */
+const guardInput = async (ctx: Context, next: Next): Promise<void> => {
+  const ids = Object.values((ctx.params ?? {}) as Record<string, string>);
+  if (!ids.every((id) => isPossibleId(String(id)))) throw new errors.NotFoundError('Not found');
+  refuse([...findInputIssues(ctx.query), ...findInputIssues(ctx.request.body)]);
+  await next();
+};
+
+/**
+ * Refuses every query parameter that a route does not document: a filter that is misspelt would
+ * otherwise answer everything. A 400 that names each of them.
+ * @param known  the parameters of the route
+ */
+const refuseUnknownParameters = (known: readonly string[]) => {
+  const takes = known.length > 0 ? `; it takes ${known.join(', ')}` : ', which takes none';
+  const message = `is not a parameter of this route${takes}`;
+  return async (ctx: Context, next: Next): Promise<void> => {
+    const unknown = Object.keys(ctx.query).filter((name) => !known.includes(name));
+    if (unknown.length > 0) {
+      const named = unknown.slice(0, MAX_NAMED).map(printable);
+      throw fieldErrors(named.map((path) => ({ path, message, code: 'unknown_field' })));
+    }
+    await next();
+  };
+};
 
 type Middleware = typeof guardInput;
 
@@ -33,3 +162,11 @@ export const jsonBody = (schema: z.ZodType) => ({ body: { 'application/json': sc
 
 /** The `request` of a route that takes a query. */
 export const queryOf = ({ shape }: z.ZodObject) => ({ query: shape });
+
+/** What a feature gives the host as a controller: made once a process, with a method for each action. */
+export type ControllerFactory<HostContext extends Context = Context> = (context: {
+  strapi: Core.Strapi;
+}) => Record<string, (ctx: HostContext) => Promise<void>>;
+
+/** An answer with a secret in clear is kept by no cache, of a browser or on the way. */
+export const forbidStoring = (ctx: Context): void => ctx.set('Cache-Control', 'no-store');

@@ -1,8 +1,103 @@
 import { errors, z } from '@strapi/utils';
-import type { CodedRefusal } from '../../../shared/contracts/refusals';
-import { codeOf, type Refusal } from '../runtime/refusal';
-import { coded, codeOfIssue } from './issue-codes';
-import { plainWords } from './plain-words';
+import type { CodedRefusal, RefusalCode, RefusalValues } from '../../../shared/contracts/refusals';
+import { codeOf, refusal, type Refusal } from '../runtime/refusal';
+
+/** What a schema's `refine` or `addIssue` says, with the code that `codeOfIssue` finds again. */
+export const coded = (message: string, code: RefusalCode, values?: RefusalValues) => ({
+  message,
+  params: refusal(message, code, values),
+});
+
+const bounded = (
+  { origin }: { origin: string },
+  bound: number | bigint,
+  codes: Readonly<Record<'string' | 'list' | 'number', RefusalCode>>,
+  named: string
+): CodedRefusal => {
+  const kind = origin === 'string' ? 'string' : origin === 'array' ? 'list' : 'number';
+  return { code: codes[kind], values: { [named]: Number(bound) } };
+};
+
+/** What a schema found, coded; undefined where only its message tells. */
+const codeOfIssue = (issue: z.core.$ZodIssue): CodedRefusal | undefined => {
+  if (issue.code !== 'custom' && issue.input === undefined) return { code: 'required' };
+  switch (issue.code) {
+    case 'custom':
+      return issue.params?.code === undefined ? undefined : codeOf(issue.params as CodedRefusal);
+    case 'too_small':
+      return bounded(
+        issue,
+        issue.minimum,
+        { string: 'empty', list: 'choose_one', number: 'too_small' },
+        'minimum'
+      );
+    case 'too_big':
+      return bounded(
+        issue,
+        issue.maximum,
+        { string: 'too_long', list: 'too_many', number: 'too_large' },
+        'maximum'
+      );
+    case 'unrecognized_keys':
+      return { code: 'unknown_field' };
+    case 'invalid_format':
+      return { code: issue.format === 'datetime' ? 'time' : 'invalid' };
+    default:
+      return { code: 'invalid' };
+  }
+};
+
+/** Types as a schema expects them, in words; others need none. */
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+};
+
+const FORMATS: Readonly<Record<string, string>> = {
+  datetime: 'a time with its offset, such as 2030-01-31T09:15:00Z',
+  date: 'a date, such as 2030-01-31',
+  email: 'an e-mail address',
+  url: 'a web address',
+};
+
+const units = (origin: string): string => (origin === 'string' ? 'characters' : 'entries');
+const isNumeric = (origin: string): boolean => ['number', 'int', 'bigint'].includes(origin);
+
+/**
+ * What is wrong with a value where its schema has no message of its own: the rule that it breaks,
+ * to be read after the name of its field.
+ */
+const plainWords: z.core.$ZodErrorMap = (issue) => {
+  switch (issue.code) {
+    case 'invalid_type': {
+      if (issue.input === undefined) return 'is required';
+      const type = TYPES[issue.expected];
+      return type ? `must be ${type}` : 'is not valid';
+    }
+    case 'invalid_value': {
+      const values = issue.values.map(String).join(', ');
+      return issue.values.length === 1 ? `must be ${values}` : `must be one of ${values}`;
+    }
+    case 'too_small':
+      if (isNumeric(issue.origin)) return `must be at least ${issue.minimum}`;
+      if (Number(issue.minimum) === 1) return 'must not be empty';
+      return `must have at least ${issue.minimum} ${units(issue.origin)}`;
+    case 'too_big':
+      if (isNumeric(issue.origin)) return `must be at most ${issue.maximum}`;
+      return `must have at most ${issue.maximum} ${units(issue.origin)}`;
+    case 'invalid_format': {
+      const format = FORMATS[issue.format];
+      return format ? `must be ${format}` : 'is not valid';
+    }
+    default:
+      return 'is not valid';
+  }
+};
 
 /** What is wrong with one field, as the host's error format has it, coded where it can be. */
 interface FieldIssue extends Partial<CodedRefusal> {

@@ -2,11 +2,17 @@ import { errors } from '@strapi/utils';
 import { Readable } from 'node:stream';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
 import type { Feature } from '../feature';
-import type { ControllerFactory } from '../http/controller';
+import type { ControllerFactory } from '../http/guarded-route';
 import { idFromPath } from '../http/validation';
 import { csvLine, noFormula } from '../runtime/text';
-import { headingsOf, readJob, rejectsOf } from './jobs';
-import { type ImportKind, importRejectTable, importTable } from './tables';
+import {
+  headingsOf,
+  type ImportKind,
+  importRejectTable,
+  importTable,
+  readJob,
+  rejectsOf,
+} from './jobs';
 import { leaveImportsUnread } from './upload';
 
 /** Who may import, or check the levels, may see what became of it. */

@@ -6,15 +6,102 @@ import { getClock } from '../database/clock';
 import { currentExecutor, inTransaction, table } from '../database/connection';
 import { insertRows } from '../database/dialects';
 import { firstOrNotFound } from '../database/retry';
+import type { PlainTable } from '../database/tables/plain-tables';
 import { errorText, isoTime, isoTimeOrNull } from '../runtime/text';
-import {
-  IMPORT_REJECTS_TABLE,
-  type ImportKind,
-  type ImportRejectRow,
-  type ImportRow,
-  IMPORTS_TABLE,
-} from './tables';
-import type { ImportCounts, ImportWatch } from './watch';
+
+const IMPORTS_TABLE = 'switchboard_imports';
+const IMPORT_REJECTS_TABLE = 'switchboard_import_rejects';
+
+/** `header` is JSON: the headings of what is listed. `seen_at` is when its import last got on. */
+export const importTable: PlainTable = {
+  tableName: IMPORTS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    token: { type: 'string' },
+    kind: { type: 'string' },
+    state: { type: 'string' },
+    dry_run: { type: 'boolean' },
+    header: { type: 'text' },
+    total: { type: 'integer' },
+    created: { type: 'integer' },
+    updated: { type: 'integer' },
+    unchanged: { type: 'integer' },
+    failed: { type: 'integer' },
+    error: { type: 'text' },
+    made_by: { type: 'text' },
+    started_at: { type: 'biginteger' },
+    seen_at: { type: 'biginteger' },
+    finished_at: { type: 'biginteger' },
+  },
+  indexes: [{ name: 'sb_import_token', columns: ['token'], type: 'unique' }],
+};
+
+/** Rows that were not imported, as they came, or levels that differ. `cells` is JSON. */
+export const importRejectTable: PlainTable = {
+  tableName: IMPORT_REJECTS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    import_id: { type: 'integer' },
+    line: { type: 'integer' },
+    message: { type: 'text' },
+    cells: { type: 'text' },
+  },
+  indexes: [{ name: 'sb_import_reject', columns: ['import_id', 'id'] }],
+};
+
+const IMPORT_KINDS = ['contacts', 'items', 'levels'] as const;
+export type ImportKind = (typeof IMPORT_KINDS)[number];
+
+interface ImportRow {
+  id: number;
+  kind: ImportKind;
+  state: 'running' | 'done' | 'failed';
+  dry_run: boolean | number;
+  header: string;
+  total: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+  failed: number;
+  error: string | null;
+  made_by: string | null;
+  started_at: number | string;
+  seen_at: number | string;
+  finished_at: number | string | null;
+}
+
+interface ImportRejectRow {
+  id: number;
+  import_id: number;
+  line: number;
+  message: string;
+  cells: string;
+}
+
+/** What an import is asked for, and whom it tells how it gets on. */
+export interface ImportRun {
+  /** Says what would become of each row, and changes nothing. */
+  dryRun?: boolean;
+  watch?: ImportWatch;
+}
+
+/** Rows so far. */
+interface ImportCounts {
+  total: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+  failed: number;
+}
+
+export interface ImportWatch {
+  /** The header is right, and rows come next. */
+  header(headings: readonly string[]): Promise<void>;
+  /** A row that was not imported, with its cells as they came; or a level that differs. */
+  failed(line: number, message: string, cells: readonly string[]): void;
+  /** Some rows more are done. */
+  advance(counts: ImportCounts): Promise<void>;
+}
 
 /** Rejects, or differences, that are kept of one import. */
 const REJECTS = 10_000;
@@ -29,14 +116,14 @@ interface Reject {
   cells: string;
 }
 
-export interface NewImport {
+interface NewImport {
   kind: ImportKind;
   dryRun: boolean;
   madeBy: string | null;
 }
 
 /** Writes down how one import gets on. */
-export interface ImportTracker extends ImportWatch {
+interface ImportTracker extends ImportWatch {
   /** Resolves with its id once the header was read. */
   readonly started: Promise<number>;
   finish(): Promise<void>;

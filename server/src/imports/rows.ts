@@ -1,4 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { Core } from '@strapi/strapi';
+import { isInfrastructureFault } from '../database/retry';
 
 /**
  * A request of the site is read, finds its user and asks the database a few times, a turn of the
@@ -12,4 +14,29 @@ const TURNS = 10;
  */
 export const giveWay = async (): Promise<void> => {
   for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
+};
+
+/** A database that restarts, or is full for a moment, is waited for this long. */
+const PAUSES_MS = [200, 1_000, 5_000];
+
+/**
+ * Does a row's work, and does it again after a pause where the database failed: that is no fault of
+ * the row. A transaction of the caller's is over with the fault, so there it is not tried again.
+ * @throws the database's fault where it stays: the import ends, and no row is blamed
+ */
+export const throughFaults = async <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> => {
+  for (const pause of PAUSES_MS) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isInfrastructureFault(error) || strapi.db.inTransaction()) throw error;
+      await sleep(pause);
+    }
+  }
+  return work();
+};
+
+/** Rethrows what is no fault of a row. */
+export const requireRowFault = (error: unknown): void => {
+  if (isInfrastructureFault(error)) throw error;
 };

@@ -1,17 +1,45 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
 import type { Context, Next } from 'koa';
-import type { Readable } from 'node:stream';
 import type { FileKind } from '../../../shared/contracts/imports';
 import { nameOfAdminUser } from '../access/current-admin-user';
-import { withSpooled } from '../http/spool';
-import { withoutTrailingSlashes } from '../http/trailing-slashes';
-import { leaveUnparsed, typeOfUnparsed } from '../http/unparsed';
+import { leaveUnparsed, typeOfUnparsed, withoutTrailingSlashes } from '../http/bounded-body';
 import { fieldError, parseInput } from '../http/validation';
 import { errorText } from '../runtime/text';
-import { readJob, trackImport } from './jobs';
-import { requireUtf8 } from './utf8';
-import type { ImportRun } from './watch';
+import { type ImportRun, readJob, trackImport } from './jobs';
+import { requireUtf8 } from './read-csv';
+
+/**
+ * Reads a request's body to its end, into a temporary file, and works on that. Node gives a request
+ * five minutes to arrive (`server.http.serverOptions.requestTimeout`), and a body that is read only as
+ * fast as it is worked on counts as one that has not arrived.
+ * @param work  is given the file as a stream, and its name
+ * @throws what the body or the disk fails with; nothing has been worked on then
+ */
+export const withSpooled = async <T>(
+  body: Readable,
+  work: (file: Readable, name: string) => Promise<T>
+): Promise<T> => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'switchboard-'));
+  try {
+    const name = path.join(folder, 'body');
+    await pipeline(body, createWriteStream(name, { mode: 0o600 }));
+    const file = createReadStream(name);
+    try {
+      return await work(file, name);
+    } finally {
+      file.destroy();
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+};
 
 const PATH = /^\/switchboard\/(contacts|items)\/import$/;
 const TYPES = /^(text\/csv|application\/csv|application\/vnd\.ms-excel|text\/plain)\b/i;

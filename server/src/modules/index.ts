@@ -7,7 +7,7 @@ import {
   type ModuleId,
   type ModulesAnswer,
 } from '../../../shared/contracts/modules';
-import { adminPolicies } from '../access/admin-policies';
+import { adminPolicies } from '../access/admin-actions';
 import { getOptions } from '../config';
 import type { Knex } from 'knex';
 import { type Executor, table } from '../database/connection';

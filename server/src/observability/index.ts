@@ -1,9 +1,65 @@
+import { metrics } from '@opentelemetry/api';
+import type { Core } from '@strapi/strapi';
+import type { Metric as PrometheusMetric } from 'prom-client';
 import { z } from '@strapi/utils';
-import { adminPolicies } from '../access/admin-policies';
+import { adminPolicies } from '../access/admin-actions';
 import type { Feature } from '../feature';
-import type { ControllerFactory } from '../http/controller';
-import { observeGauges } from './gauges';
-import { expose } from './prometheus';
+import type { ControllerFactory } from '../http/guarded-route';
+import { INSTRUMENTATION } from './measures';
+import { type MetricSource, metricSources } from './metric-sources';
+
+/** `switchboard_deliveries_waiting` is `switchboard.deliveries_waiting` there. */
+const nameOf = (name: string): string => name.replace('_', '.');
+
+const observe = (strapi: Core.Strapi, source: MetricSource): void => {
+  const meter = metrics.getMeter(INSTRUMENTATION);
+  const gauges = source.metrics
+    .filter(({ type }) => type === 'gauge')
+    .map(({ name, help }) => ({
+      name,
+      gauge: meter.createObservableGauge(nameOf(name), { description: help }),
+    }));
+  meter.addBatchObservableCallback(
+    async (result) => {
+      const samples = await source.read(strapi);
+      for (const { name, gauge } of gauges)
+        for (const { value, labels } of samples[name] ?? []) result.observe(gauge, value, labels);
+    },
+    gauges.map(({ gauge }) => gauge)
+  );
+};
+
+/** Has what waits, and for how long, asked for whenever a site's OpenTelemetry SDK exports; else never. */
+const observeGauges = (strapi: Core.Strapi): void => {
+  for (const source of metricSources(strapi)) observe(strapi, source);
+};
+
+/** Metrics in the text format of Prometheus, with its content type. */
+interface Exposition {
+  type: string;
+  text: string;
+}
+
+/** Everything is read when it is asked for, so nothing is kept between two answers. */
+const expose = async (strapi: Core.Strapi): Promise<Exposition> => {
+  // Sites that are never asked do not load it.
+  const { Registry } = await import('prom-client');
+  const registry = new Registry();
+  for (const { metrics, read } of metricSources(strapi)) {
+    const samples = await read(strapi);
+    for (const metric of metrics) {
+      const values = (samples[metric.name] ?? []).map(({ value, labels = {}, suffix = '' }) => ({
+        value,
+        labels,
+        metricName: `${metric.name}${suffix}`,
+      }));
+      const given = { ...metric, get: async () => ({ ...metric, aggregator: 'sum', values }) };
+      // Its classes count by themselves; what a registry asks of them is this much.
+      registry.registerMetric(given as unknown as PrometheusMetric);
+    }
+  }
+  return { type: registry.contentType, text: await registry.metrics() };
+};
 
 const controller: ControllerFactory = ({ strapi }) => ({
   async find(ctx) {

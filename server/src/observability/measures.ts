@@ -1,5 +1,15 @@
-import { type Counter, type Histogram, metrics } from '@opentelemetry/api';
-import { INSTRUMENTATION } from './instrumentation';
+import {
+  type Attributes,
+  type Counter,
+  type Histogram,
+  metrics,
+  type Span,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+
+/** What spans and meters are listed under. */
+export const INSTRUMENTATION = 'strapi-plugin-switchboard';
 
 /** What this process counts for OpenTelemetry; docs/monitoring.md#traces. */
 interface Measures {
@@ -32,3 +42,32 @@ let created: Measures | undefined;
 
 /** Made at the first use: whoever registers an SDK has done so by then. */
 export const measures = (): Measures => (created ??= create());
+
+/** The spans of the plugin, docs/monitoring.md#traces. */
+type SpanName =
+  'switchboard.publish' | 'switchboard.attempt' | 'switchboard.intake' | 'switchboard.apply';
+
+/** Of the API alone: without an SDK nothing is recorded, whenever one is registered. */
+const tracer = trace.getTracer(INSTRUMENTATION);
+
+/**
+ * Does some work within a span, which ends with it. Of an error the span has the name alone: its
+ * message may hold what was to be written.
+ */
+export const inSpan = <T>(
+  name: SpanName,
+  attributes: Attributes,
+  work: (span: Span) => Promise<T>
+): Promise<T> =>
+  tracer.startActiveSpan(name, { attributes }, async (span) => {
+    try {
+      return await work(span);
+    } catch (error) {
+      const type = error instanceof Error ? error.name : 'Error';
+      span.setAttribute('error.type', type);
+      span.setStatus({ code: SpanStatusCode.ERROR, message: type });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });

@@ -5,25 +5,41 @@ import type {
   HealthCounts,
   HealthReport,
   LastAnswer,
+  ResponseTimes,
   WebhookHealth,
 } from '../../../shared/contracts/overview';
 import { currentExecutor, type Executor, table } from '../database/connection';
+import { RECORDS } from '../pos/processing/record-store';
 import { createTimeSlice, nextTurn } from '../runtime/event-loop';
 import { HOUR_MS, isoTime } from '../runtime/text';
 import { getScheduler } from '../scheduling';
 import { countPending, type Pending } from '../webhooks/deliveries/pending';
+import { DELIVERIES } from '../webhooks/deliveries/store';
 import { rollupsSince } from '../webhooks/figures/fill-rollups';
-import { readEndedByHour, readRollups, type Rollup } from '../webhooks/figures/rollups';
 import { toHealth } from '../webhooks/figures/health';
-import { disabledBecause } from '../webhooks/webhook';
+import { quantile, readEndedByHour, readRollups, type Rollup } from '../webhooks/figures/rollups';
+import { RECOVERIES } from '../webhooks/recoveries/job';
+import { MANUAL_REQUESTS } from '../webhooks/sending/by-hand';
 import {
   DELIVERIES_TABLE,
   type DeliveryRow,
   type WebhookRow,
   WEBHOOKS_TABLE,
 } from '../webhooks/tables';
-import { responseOf } from './response';
-import { WORK_KINDS } from './work-kinds';
+import { disabledBecause } from '../webhooks/webhook';
+
+/** How long receivers took in some hours together; null where nothing was answered. */
+export const responseOf = (rollups: readonly Rollup[]): ResponseTimes | null => {
+  const counts: number[] = [];
+  for (const { responseTimes } of rollups) {
+    for (const [span, count] of responseTimes.entries()) counts[span] = (counts[span] ?? 0) + count;
+  }
+  const [median, p95] = [quantile(counts, 0.5), quantile(counts, 0.95)];
+  return median === null || p95 === null ? null : { median_ms: median, p95_ms: p95 };
+};
+
+/** Every kind of work that the scheduler serves; with `scheduler.engine: 'bullmq'` each has a queue. */
+export const WORK_KINDS = [DELIVERIES, RECOVERIES, MANUAL_REQUESTS, RECORDS];
 
 const HOURS = 24;
 const BUCKETS = 12;

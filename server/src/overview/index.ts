@@ -1,17 +1,84 @@
 import type { Core } from '@strapi/strapi';
+import { z } from '@strapi/utils';
 import type { Context } from 'koa';
-import type { HealthReport } from '../../../shared/contracts/overview';
-import { adminPolicies } from '../access/admin-policies';
+import type {
+  DeliveryFigure,
+  DeliveryFigures,
+  HealthReport,
+} from '../../../shared/contracts/overview';
+import { adminPolicies } from '../access/admin-actions';
 import { getOptions } from '../config';
 import { getClock } from '../database/clock';
-import { requireModule } from '../modules';
+import { getEntryTypes } from '../entries/types';
 import type { Feature } from '../feature';
 import { queryOf } from '../http/guarded-route';
-import { parseInput } from '../http/validation';
-import { figuresQuery, readFigures } from './figures';
-import { readHealth } from './health';
-import { getEntryTypes } from '../entries/types';
+import { fieldError, idText, parseInput } from '../http/validation';
+import { requireModule } from '../modules';
+import { HOUR_MS, hourOf, isoTime } from '../runtime/text';
+import { rollupsSince } from '../webhooks/figures/fill-rollups';
+import { readHours, type Rollup } from '../webhooks/figures/rollups';
+import { readHealth, responseOf } from './health';
 import { mappedTypes, recordTypes } from './mapped-types';
+
+const DAY_MS = 24 * HOUR_MS;
+/** As long as figures are kept. */
+const LONGEST_MS = 31 * DAY_MS;
+
+const time = z.iso
+  .datetime({ offset: true, message: 'must be a time with its offset' })
+  .transform((text) => Date.parse(text));
+
+/** The query of `GET /switchboard/delivery-figures`; without times, the last 24 hours. */
+const figuresQuery = z.object({
+  webhook: idText('a webhook').optional(),
+  from: time.optional(),
+  to: time.optional(),
+});
+
+type FiguresQuery = z.infer<typeof figuresQuery>;
+
+/** Few enough spans to be seen side by side: hours of two days, quarters of a day of eight, else days. */
+const stepOf = (length: number): number => {
+  if (length <= 2 * DAY_MS) return 1;
+  return length <= 8 * DAY_MS ? 6 : 24;
+};
+
+const figureOf = (rollups: readonly Rollup[]): Omit<DeliveryFigure, 'from'> => ({
+  sent: rollups.reduce((sum, { attempts }) => sum + attempts.sent, 0),
+  failed: rollups.reduce((sum, { attempts }) => sum + attempts.failed, 0),
+  response: responseOf(rollups),
+});
+
+/**
+ * Attempts by outcome and their response times, of one webhook or all, from hourly rollups: an hour
+ * that `from` or `to` lies in counts whole.
+ * @throws ValidationError (400) that names `to` or `from`
+ */
+const readFigures = async (
+  strapi: Core.Strapi,
+  { webhook, from, to }: FiguresQuery
+): Promise<DeliveryFigures> => {
+  const before = to ?? getClock(strapi).now();
+  const since = from ?? before - DAY_MS;
+  if (since >= before) throw fieldError('to', 'must be after from');
+  if (before - since > LONGEST_MS) throw fieldError('from', 'may be 31 days before to at most');
+  const step = stepOf(before - since);
+  const stepMs = step * HOUR_MS;
+  const start = Math.floor(hourOf(since) / stepMs) * stepMs;
+  const hours = await readHours(strapi, { webhook, since: start, before });
+  const bySpan = new Map<number, Rollup[]>();
+  for (let at = start; at < before; at += stepMs) bySpan.set(at, []);
+  for (const rollup of hours) {
+    bySpan.get(Math.floor(rollup.hour / stepMs) * stepMs)?.push(rollup);
+  }
+  const reached = await rollupsSince(strapi);
+  return {
+    step_hours: step,
+    spans: [...bySpan].map(([at, rollups]) => ({ from: isoTime(at), ...figureOf(rollups) })),
+    total: figureOf(hours),
+    complete: reached <= start,
+  };
+};
 
 /** Several screens and widgets ask at once; they may share an answer for this long, in milliseconds. */
 const SHARED_FOR_MS = 2000;

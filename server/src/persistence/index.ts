@@ -5,10 +5,10 @@ import { getOptions } from '../config';
 import { hasCoreStore, persistTables } from '../database/tables/persisted-tables';
 import { ensureTables, type PlainTable } from '../database/tables/plain-tables';
 import type { Feature } from '../feature';
-import { noteAbsent } from './absent';
 import {
   hostSettingsTable,
   noteAbsence,
+  noteAbsent,
   restoreHostSettings,
   saveHostSettings,
   watchHostSettings,

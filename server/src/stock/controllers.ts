@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { ItemDetail, StockClock } from '../../../shared/contracts/stock';
 import { nameOfAdminUser } from '../access/current-admin-user';
-import type { ControllerFactory } from '../http/controller';
+import type { ControllerFactory } from '../http/guarded-route';
 import { idFromPath, parseInput } from '../http/validation';
 import {
   adjustInput,

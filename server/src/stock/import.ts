@@ -6,12 +6,15 @@ import type { ItemImportReport } from '../../../shared/contracts/stock';
 import { currentExecutor, table } from '../database/connection';
 import { inRetriedTransaction, inRolledBack, withTransientRetry } from '../database/retry';
 import { fieldError } from '../http/validation';
-import { MAX_COLUMNS, tooManyColumns } from '../imports/columns';
-import { requireRowFault, throughFaults } from '../imports/faults';
-import { decimalOf } from '../imports/numbers';
-import { type CsvRecord, readCsv } from '../imports/read-csv';
-import { giveWay } from '../imports/rows';
-import type { ImportRun } from '../imports/watch';
+import {
+  type CsvRecord,
+  decimalOf,
+  MAX_COLUMNS,
+  readCsv,
+  tooManyColumns,
+} from '../imports/read-csv';
+import { giveWay, requireRowFault, throughFaults } from '../imports/rows';
+import type { ImportRun } from '../imports/jobs';
 import { errorText } from '../runtime/text';
 import { createItemInput } from './inputs';
 import { gtinDigest, skuDigest } from './items';

@@ -2,8 +2,7 @@ import { z } from '@strapi/utils';
 import { pageQuery } from '../http/pagination';
 import { parseOccurredAt } from './rules/occurred-at';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
-import { coded } from '../http/issue-codes';
-import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../http/validation';
+import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../http/validation';
 
 /** zod schemas of the stock's admin routes. */
 

@@ -1,4 +1,4 @@
-import { adminRoute as route } from '../access/admin-policies';
+import { adminRoute as route } from '../access/admin-actions';
 import type { FeatureRoutes } from '../feature';
 import { jsonBody, queryOf } from '../http/guarded-route';
 import { uploadQuery } from '../imports/upload';

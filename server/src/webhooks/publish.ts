@@ -5,8 +5,7 @@ import { afterCommit, createDetached, type Detached, inTransaction } from '../da
 import { bytesInStatement, statementSize } from '../database/statements';
 import { inTurn } from '../database/transactions';
 import { getEventHook, getHook, type ToldEvent } from '../hooks';
-import { measures } from '../observability/measures';
-import { inSpan } from '../observability/spans';
+import { inSpan, measures } from '../observability/measures';
 import { debugLog } from '../runtime/debug-log';
 import { createTimeSlice } from '../runtime/event-loop';
 import { errorText, isoTime } from '../runtime/text';

@@ -3,7 +3,7 @@ import {
   generateApplicationPassword,
   hashApplicationPassword,
   normalizeApplicationPassword,
-} from '../../../server/src/access/rules/application-password';
+} from '../../../server/src/access/application-passwords';
 
 describe('an application password', () => {
   it('is readable in groups and carries more than 128 random bits', () => {

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { addBasicAuthentication } from '../../../server/src/access/basic-authentication';
 import type { FailedAttempts } from '../../../server/src/access/failed-attempts';
-import { hashApplicationPassword } from '../../../server/src/access/rules/application-password';
+import { hashApplicationPassword } from '../../../server/src/access/application-passwords';
 
 // The host's own chain of strategies. Not among the package's exports, so loaded by its file.
 const hostFile = path.join(

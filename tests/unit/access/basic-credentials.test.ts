@@ -1,4 +1,4 @@
-import { isBasic, parseBasic } from '../../../server/src/access/rules/basic-credentials';
+import { isBasic, parseBasic } from '../../../server/src/access/basic-authentication';
 
 const encode = (text: string): string => Buffer.from(text, 'utf8').toString('base64');
 

@@ -1,8 +1,7 @@
 import { ADMIN_ACTIONS, adminActionId } from '../../../shared/contracts/permissions';
-import { adminPolicies } from '../../../server/src/access/admin-policies';
-import { registerAdminActions } from '../../../server/src/access/admin-actions';
+import { adminPolicies, registerAdminActions } from '../../../server/src/access/admin-actions';
 import { currentAdminUser } from '../../../server/src/access/current-admin-user';
-import { grantKey, grantsToOffer } from '../../../server/src/access/rules/grants';
+import { grantKey, grantsToOffer } from '../../../server/src/access/crm-manager-role';
 
 const read = { action: 'explorer.read', subject: 'plugin::switchboard.contact' };
 const write = { action: 'explorer.update', subject: 'plugin::switchboard.contact' };

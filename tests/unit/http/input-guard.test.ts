@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { findInputIssues, isPossibleId, MAX_DEPTH } from '../../../server/src/http/input-guard';
+import { findInputIssues, isPossibleId, MAX_DEPTH } from '../../../server/src/http/guarded-route';
 
 const nested = (depth: number, inner: unknown): unknown => {
   let value = inner;

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { Readable } from 'node:stream';
-import { withSpooled } from '../../../server/src/http/spool';
+import { withSpooled } from '../../../server/src/imports/upload';
 
 const folders = () => fs.readdirSync(os.tmpdir()).filter((name) => name.startsWith('switchboard-'));
 

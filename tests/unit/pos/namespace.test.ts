@@ -1,7 +1,7 @@
 import { addressKey } from '../../../server/src/net/client-address';
 import { createBatcher } from '../../../server/src/pos/intake/accept';
 import { isInNamespace } from '../../../server/src/pos/intake/raw-body';
-import { withoutTrailingSlashes } from '../../../server/src/http/trailing-slashes';
+import { withoutTrailingSlashes } from '../../../server/src/http/bounded-body';
 
 describe('the namespace of tills', () => {
   it.each([

@@ -6,13 +6,12 @@ import type {
   PurchasesService,
   SaleCustomer,
 } from '../../../../shared/contracts/customers';
-import { adminPolicies } from '../../access/admin-policies';
+import { adminPolicies } from '../../access/admin-actions';
 import { currentExecutor, table } from '../../database/connection';
 import { writtenDigits } from '../../database/contains';
 import { inChunks } from '../../database/matching-documents';
 import type { RouteConfig } from '../../feature';
-import type { ControllerFactory } from '../../http/controller';
-import { queryOf } from '../../http/guarded-route';
+import { type ControllerFactory, queryOf } from '../../http/guarded-route';
 import { pageQuery, paginationMeta } from '../../http/pagination';
 import { parseInput } from '../../http/validation';
 import { pageOf } from '../../webhooks/managing/outputs';

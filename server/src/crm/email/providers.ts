@@ -9,8 +9,13 @@ import { currentExecutor, table } from '../../database/connection';
 import { inUniqueTransaction } from '../../database/retry';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import type { RouteConfig } from '../../feature';
-import { type BoundedBody, createBodyBudget, readBoundedBody } from '../../http/bounded-body';
-import { leaveUnparsed, typeOfUnparsed } from '../../http/unparsed';
+import {
+  type BoundedBody,
+  createBodyBudget,
+  leaveUnparsed,
+  readBoundedBody,
+  typeOfUnparsed,
+} from '../../http/bounded-body';
 import { clientAddress } from '../../net/client-address';
 import { errorText } from '../../runtime/text';
 import { crmRecords } from '../resources/crm-records';

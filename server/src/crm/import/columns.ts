@@ -1,6 +1,5 @@
 import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
-import { MAX_COLUMNS, tooManyColumns } from '../../imports/columns';
-import { decimalOf } from '../../imports/numbers';
+import { decimalOf, MAX_COLUMNS, tooManyColumns } from '../../imports/read-csv';
 import { INPUTS } from '../resources/inputs';
 
 /** Reads the columns of a CSV file of contacts. */

@@ -1,6 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
-import type { ControllerFactory } from '../../http/controller';
+import type { ControllerFactory } from '../../http/guarded-route';
 import { offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { parseInput } from '../../http/validation';
 import type { Kind } from '../rules/types';

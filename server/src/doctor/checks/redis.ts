@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { getOptions } from '../../config';
 import { readSiteInstance, SITE_TABLE } from '../../database/site-instance';
-import { WORK_KINDS } from '../../overview/work-kinds';
+import { WORK_KINDS } from '../../overview/health';
 import { errorText } from '../../runtime/text';
 import { installCommand, loadInstalled, versionFault } from '../../runtime/optional-package';
 import {

@@ -1,8 +1,7 @@
 import { tills } from '../intake/requests';
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
-import { forbidStoring } from '../../secrets/no-store';
-import type { ControllerFactory } from '../../http/controller';
+import { type ControllerFactory, forbidStoring } from '../../http/guarded-route';
 import { idFromPath, parseInput } from '../../http/validation';
 import type { ConnectionsService } from './connections-service';
 import type { PosEventsService } from './events-service';
@@ -16,8 +15,7 @@ import {
   updateConnectionInput,
 } from './inputs';
 import { readSales, readTotals, salesCsv, shopDay } from '../money/sales-figures';
-import { nameOfAdminUser } from '../../access/current-admin-user';
-import { mayReadPosEvents } from '../../access/may-reveal';
+import { mayReadPosEvents, nameOfAdminUser } from '../../access/current-admin-user';
 import type { PosEventDetail } from '../../../../shared/contracts/pos';
 import {
   inboxQuery,

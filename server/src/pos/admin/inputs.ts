@@ -9,11 +9,10 @@ import {
 } from '../../../../shared/contracts/pos';
 import { pageQuery } from '../../http/pagination';
 import { identifier, locationName } from '../../stock/inputs';
-import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
+import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { daysBetween, isDay } from '../rules/days';
 import { BEGINNING, END } from '../rules/open-hours';
 import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/states';
-import { coded } from '../../http/issue-codes';
 
 /** zod schemas of the admin routes of connections and POS events. */
 

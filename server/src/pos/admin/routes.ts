@@ -1,4 +1,4 @@
-import { adminRoute as admin } from '../../access/admin-policies';
+import { adminRoute as admin } from '../../access/admin-actions';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
 import { jsonBody, queryOf } from '../../http/guarded-route';
 import { inboxQuery, mappingsQuery, resolveInput, undoInput } from '../mapping/inbox';

@@ -2,9 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
 import { getOptions } from '../../config';
-import { readBoundedBody } from '../../http/bounded-body';
-import { withoutTrailingSlashes } from '../../http/trailing-slashes';
-import { leaveUnparsed } from '../../http/unparsed';
+import { leaveUnparsed, readBoundedBody, withoutTrailingSlashes } from '../../http/bounded-body';
 import { hostFailure } from './answers';
 import { ASKING_KINDS, LIMITS, RECORD_KINDS } from '../rules/states';
 

@@ -9,7 +9,7 @@ import type {
 import { getOptions } from '../../config';
 import { createDetached, currentExecutor } from '../../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../../database/retry';
-import type { ControllerFactory } from '../../http/controller';
+import type { ControllerFactory } from '../../http/guarded-route';
 import { clientAddress } from '../../net/client-address';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { inTurns, type Steps } from '../../runtime/steps';

@@ -3,12 +3,15 @@ import type { Context } from 'koa';
 import { errors } from '@strapi/utils';
 import type { CodedRefusal } from '../../../../shared/contracts/refusals';
 import type { Delivery, Recovery } from '../../../../shared/contracts/webhooks';
-import { mayReadDeliveries, mayReadJournal, mayRevealSecrets } from '../../access/may-reveal';
-import type { ControllerFactory } from '../../http/controller';
+import {
+  mayReadDeliveries,
+  mayReadJournal,
+  mayRevealSecrets,
+} from '../../access/current-admin-user';
+import { type ControllerFactory, forbidStoring } from '../../http/guarded-route';
 import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { moduleName } from '../../modules';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
-import { forbidStoring } from '../../secrets/no-store';
 import { chooseableEvents } from '../catalogue';
 import { isDeliveryId } from '../deliveries/log-query';
 import { hasJournal, readJournal } from '../journal';

@@ -11,11 +11,10 @@ import {
   WEBHOOK_PAYLOADS,
 } from '../../../../shared/contracts/webhooks';
 import { limitQuery, pageQuery } from '../../http/pagination';
-import { idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
+import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { parseCursor } from '../deliveries/log-filter';
 import { judgeHeaders } from '../rules/own-headers';
 import { EVENT_NAME_MAX } from '../catalogue';
-import { coded } from '../../http/issue-codes';
 
 /** zod schemas of what the management routes take: they validate, and `strapi openapi generate` reads them. */
 

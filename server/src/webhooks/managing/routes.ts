@@ -1,6 +1,6 @@
 import { z } from '@strapi/utils';
 import type { AdminAction } from '../../../../shared/contracts/permissions';
-import { adminPolicies } from '../../access/admin-policies';
+import { adminPolicies } from '../../access/admin-actions';
 import { requireModule } from '../../modules';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
 import { jsonBody, queryOf } from '../../http/guarded-route';
