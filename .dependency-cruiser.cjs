@@ -30,9 +30,17 @@ module.exports = {
   forbidden: [
     {
       name: 'no-circle',
+      comment: 'Nothing is loaded before what it needs.',
       severity: 'error',
       from: {},
-      to: { circular: true },
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'no-circle-of-types-between-folders',
+      comment: 'Files of one folder may use each other’s types.',
+      severity: 'error',
+      from: { path: '^(.+)/[^/]+$' },
+      to: { circular: true, via: { pathNot: '^$1/[^/]+$' } },
     },
     {
       name: 'ground-knows-no-feature',

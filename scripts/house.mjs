@@ -39,8 +39,8 @@ const CORE = [
   /^queue\//,
   /^scheduling\/(?!bullmq\/)/,
   /^webhooks\/sending\//,
-  /^database\/leases\//,
-  /^webhooks\/delivering\/(?!store\/log-|store\/manners|pauses)/,
+  /^database\/lease/,
+  /^webhooks\/deliveries\/(?!log|limits)/,
 ];
 const core = files.filter((name) => CORE.some((one) => one.test(name)));
 

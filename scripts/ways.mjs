@@ -18,7 +18,7 @@ const WINDOW_MS = 1500;
 
 const GROUND = ['runtime', 'config', 'observability', 'secrets', 'hooks', 'modules', 'database'];
 /** Of `net`, what makes the attempt itself is no ground. */
-const ATTEMPT = /^(guard|answer|request-headers|http-client|.*transport.*)\.ts$/;
+const ATTEMPT = /^(guard|http-client|.*transport.*)\.ts$/;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -184,7 +184,7 @@ const contact = crmType({
   displayName: 'Contact',
   attributes: {
     email: { type: 'email', maxLength: 254 },
-    /** What makes an address unique whatever its case; see `email-key.ts`. */
+    /** What makes an address unique whatever its case; see `emailKey`. */
     email_key: {
       type: 'string',
       private: true,

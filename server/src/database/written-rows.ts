@@ -173,7 +173,7 @@ const locked = new WeakMap<object, Promise<WrittenRow[]>>();
  * The rows that a write is about to change, locked in the order of their ids until the transaction
  * ends, and the write bound to them: what is read of them from here on is what the last writer left,
  * and no row that comes to match meanwhile is changed unseen. Once a write; the copy of its parameters
- * that lifecycles are given is changed (`own-params.ts`).
+ * that lifecycles are given is changed (`host-writes.ts`).
  * @returns null where the write names one row by its id: whoever reads it locks it with that
  */
 export const lockWritten = async (

@@ -49,7 +49,7 @@ export const importRejectTable: PlainTable = {
   indexes: [{ name: 'sb_import_reject', columns: ['import_id', 'id'] }],
 };
 
-const IMPORT_KINDS = ['contacts', 'items', 'levels'] as const;
+export const IMPORT_KINDS = ['contacts', 'items', 'levels'] as const;
 export type ImportKind = (typeof IMPORT_KINDS)[number];
 
 interface ImportRow {

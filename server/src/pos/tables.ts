@@ -19,8 +19,8 @@ export const POS_TRIAL_COUNTS_TABLE = 'switchboard_pos_trial_counts';
  * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the
  * column `group_name`, because the other is a word of SQL. A deleted connection keeps its row
  * (`deleted_at`): its events and their ids outlive it. `origin_id` is the id that the row had where
- * it was made, see `arrivals.ts`. `watched_from` is when it was last made live or switched on, and
- * `silent_since` how old its silence was when it was told (silence/silent-tills.ts).
+ * it was made, see `connections.ts`. `watched_from` is when it was last made live or switched on, and
+ * `silent_since` how old its silence was when it was told (silence.ts).
  */
 export const connectionType = internalType({
   singularName: 'pos-connection',
@@ -85,10 +85,10 @@ export const connectionTable: InternalTable = {
  * what (stock/rules/sale-left): null until it was worked out. `counted_places` is JSON: for each line of a
  * stocktake the `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when its owner said that
  * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
- * when (admin/by-hand.ts), null until somebody did. `ignored` is JSON: the lines that a
+ * when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the lines that a
  * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch
  * milliseconds, null in rows of earlier versions until they were counted; `counted` is what the sales
- * figures have of a live sale or refund (money/counted.ts), null while they have nothing; `money_left`
+ * figures have of a live sale or refund (money/rollups.ts), null while they have nothing; `money_left`
  * what a sale's refunds have left of its money (rules/refund-money), null where that takes another look.
  */
 export const posEventTable: PlainTable = {

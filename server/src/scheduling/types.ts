@@ -1,5 +1,6 @@
-import { GroupRoom } from '../database/dialects/types';
-import { Lease, LeaseCap, CappedClaim } from '../database/lease-types';
+import type { GroupRoom } from '../database/dialects/types';
+import type { CappedClaim, Lease, LeaseCap } from '../database/lease-types';
+
 /**
  * Which group of waiting work is served where and when. The scheduler knows kinds, groups and times
  * and nothing of how work is stored; the stores know rows and nothing of when they are looked at.

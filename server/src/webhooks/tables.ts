@@ -145,10 +145,10 @@ export const deliveryType = internalType({
 });
 
 /**
- * What the queue keeps with a delivery (`database/leases/leased-rows.ts`). No attributes of the content
+ * What the queue keeps with a delivery (`database/leases.ts`). No attributes of the content
  * type, so that no transfer carries them: a row that was imported is due for nobody, here or
  * anywhere, and so is never sent by itself. `paused_ms` is by how much its receiver has put it off.
- * `line` is the record whose deliveries go one after the other (`delivering/store/lines.ts`), null where
+ * `line` is the record whose deliveries go one after the other (`deliveries/ordering.ts`), null where
  * none do and once the delivery has ended; with `released_at` later ones do not wait for it.
  */
 const deliveryQueueColumns: PlainTable = {

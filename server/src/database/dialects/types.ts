@@ -110,7 +110,7 @@ export interface Dialect {
    * A query for the groups after a group that have rows which wait, in the order of their ids: `id`,
    * `due_at`, when the first row is due, and `looked_at`, how many entries of the index that took.
    * Those add up to no more than `limit`, and to less only where there are no more groups. It is
-   * answered by the sparse index alone (`tables/sparse-index.ts`), however many rows are done, and
+   * answered by the sparse index alone (`tables/plain-tables.ts`), however many rows are done, and
    * however many groups have none that waits.
    */
   waitingGroups(table: ClaimTable, after: number, limit: number): Statement;

@@ -19,9 +19,6 @@ const parse = (value: string | null): Entry[] => {
   return Array.isArray(entries) ? entries : [];
 };
 
-const without = (entries: readonly Entry[], names: ReadonlySet<string>): Entry[] =>
-  entries.filter((entry) => !names.has(nameOf(entry)));
-
 /**
  * Changes the list so that no entry of anybody else's is lost: the row is replaced only while it
  * still says what was read, and should two processes both have made one, theirs become one.
@@ -70,10 +67,6 @@ export const persistTables = (strapi: Core.Strapi, names: readonly string[]): Pr
     const known = new Set(entries.map(nameOf));
     return [...entries, ...names.filter((name) => !known.has(name)).map((name) => ({ name }))];
   });
-
-/** Takes tables from that list: the host may drop them, or they were. */
-const releaseTables = (strapi: Core.Strapi, names: readonly string[]): Promise<void> =>
-  changeList(strapi, (entries) => without(entries, new Set(names)));
 
 interface Named {
   name: string;

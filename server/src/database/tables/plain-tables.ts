@@ -113,7 +113,7 @@ interface Index {
   name: string;
   columns: string[];
   type?: 'unique';
-  /** Of those rows alone in which this column has a value; see `sparse-index.ts`. */
+  /** Of those rows alone in which this column has a value; see `addSparseIndex`. */
   present?: string;
 }
 

@@ -116,7 +116,7 @@ export const signedHeaders = (request: IncomingMessage): SignedHeaders => ({
 });
 
 /**
- * The checks of who sent a request (docs/contract-pos.md#authentication); `checks.ts` has their
+ * The checks of who sent a request (docs/contract-pos.md#authentication); `requests.ts` has their
  * order. Each throws its Refusal (401).
  */
 

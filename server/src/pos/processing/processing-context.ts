@@ -19,7 +19,7 @@ export interface ProcessingContext {
   row: PosEventRow;
   connection: ConnectionRow;
   record: PosRecord;
-  /** It is leased by this batch; else it is a relative of one that is (refund-groups.ts). */
+  /** It is leased by this batch; else it is a relative of one that is (refunds.ts). */
   mine: boolean;
   /** For each line the item it was found to be. */
   items: (number | null)[];
@@ -39,7 +39,7 @@ export interface ProcessingContext {
   took: number | null;
   /** What it waits for. */
   waits: Wait[];
-  /** What the sales figures have of it, as it is stored (money/counted.ts). */
+  /** What the sales figures have of it, as it is stored (money/rollups.ts). */
   counted: string | null;
 }
 

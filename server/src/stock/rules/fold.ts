@@ -6,7 +6,7 @@
  * arrival wins.
  *
  * `applyMovement` and `applyCount` say it step by step, for the ledger: whatever the order of the
- * steps, the level is the same. The rebuild says it in one go, in SQL (stock/rebuild.ts).
+ * steps, the level is the same. The rebuild says it in one go, in SQL (stock/check-levels.ts).
  */
 
 /**
@@ -20,7 +20,7 @@
  * - `product`: the site wrote another number into its own product; this is the difference.
  * - `mapping_undone`: the line was mapped to the item or location by mistake; this takes it back.
  */
-const MOVEMENT_REASONS = [
+export const MOVEMENT_REASONS = [
   'covered_by_count',
   'stale_count',
   'no_restock',
@@ -41,7 +41,7 @@ type StandingReason = (typeof STANDING_REASONS)[number];
 /** Reasons that the one who asks for a movement may give; the others are found by the rule. */
 export type AskedReason = StandingReason | 'reallocated' | 'mapping_undone' | 'product';
 
-const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'transfer', 'count'] as const;
+export const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'transfer', 'count'] as const;
 export type MovementType = (typeof MOVEMENT_TYPES)[number];
 
 /** What orders counts: time, then arrival (`seq`, the record's id), then line of the record. */

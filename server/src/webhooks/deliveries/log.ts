@@ -253,7 +253,7 @@ const findMore = async (
   return places;
 };
 
-/** What the log of deliveries answers, and how it forgets. The queue's half is `delivery-store.ts`. */
+/** What the log of deliveries answers, and how it forgets. The queue's half is `store.ts`. */
 
 /** What has to be known of a delivery before somebody sends it again. */
 interface LoggedDelivery {

@@ -45,7 +45,7 @@ export const HELD_UNTIL = ASIDE_UNTIL - 1000;
  * `by_record`: only the first of a line that has not ended is sent. What a claim comes upon further
  * behind is held, due for nobody, so it costs no later look or claim anything. Whatever ends a
  * delivery notes its line in the same transaction, and the next claim lets the first of that line go.
- * Claims of such a webhook follow one another (`careful-claims.ts`); what ends deliveries waits for none.
+ * Claims of such a webhook follow one another; what ends deliveries waits for none.
  *
  * Earlier is whose row has the lower id: writers of one record follow one another, so do their rows.
  */

@@ -361,7 +361,7 @@ const DISCARDED = 'discarded';
 const WEBHOOK_DELETED = 'webhook_deleted';
 
 /**
- * The queue of deliveries: with `delivery-log.ts` the only code that knows their rows. Groups are
+ * The queue of deliveries: with `log.ts` the only code that knows their rows. Groups are
  * webhooks; those that are switched off have nothing due.
  */
 interface DeliveryStore extends CappedWorkStore<LeasedDelivery> {

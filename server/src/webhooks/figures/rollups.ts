@@ -64,7 +64,7 @@ const count = (): Column => ({ type: 'integer', column: { defaultTo: 0 } });
  * One row a webhook and hour of UTC in which it was tried; `hour` is its beginning, in epoch
  * milliseconds. `sent` and `failed` count attempts, `ended_sent` and `ended_failed` what became of
  * deliveries by them, `span_…` the response times of the attempts that were answered
- * (`rules/response-times.ts`). No ids: a counter of ids would run out.
+ *. No ids: a counter of ids would run out.
  */
 export const rollupsTable: PlainTable = {
   tableName: ROLLUPS_TABLE,
@@ -112,7 +112,7 @@ export interface Rollup {
   hour: number;
   attempts: { sent: number; failed: number };
   ended: { sent: number; failed: number };
-  /** How many answers took how long, by the spans of `rules/response-times.ts`. */
+  /** How many answers took how long. */
   responseTimes: number[];
 }
 

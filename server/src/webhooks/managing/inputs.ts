@@ -42,7 +42,7 @@ const concurrency = z
   .max(CONCURRENCY_LIMITS.most)
   .nullable();
 export const ordering = z.enum(WEBHOOK_ORDERINGS);
-/** What it may say is judged by `webhook-rules.ts`. */
+/** What it may say is judged by `webhooks-service.ts`. */
 export const filter = z.record(z.string(), z.unknown());
 const url = z.string().trim().min(1).max(2048);
 const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {

@@ -151,7 +151,7 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Keeps webhooks; docs/contract-webhooks.md#management-routes. Unknown ids are a NotFoundError (404).
- * What it is given has been checked (`webhook-rules.ts`).
+ * What it is given has been checked.
  */
 export interface WebhooksService {
   /** Those whose name or address has `q` in it, in the order of `sort`, then of their ids. */
