@@ -1,8 +1,8 @@
 'use strict';
 
-// Boots the site without the admin panel's files (its API is there) and answers the test process
-// over the IPC channel: an operation that came over HTTP would run inside a request's context and
-// would not look like a site's own code.
+// Boots the site as often as the test process asks for it, without the admin panel's files (its API is
+// there), and answers over the IPC channel: an operation that came over HTTP would run inside a
+// request's context and would not look like a site's own code.
 const path = require('node:path');
 const { createStrapi } = require('@strapi/strapi');
 const { createControl } = require('./control');
@@ -32,12 +32,38 @@ const restoreListeners = () => {
     for (const listener of listeners) process.on(name, listener);
 };
 
+const setEnvironment = (env) => {
+  for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
+  Object.assign(process.env, env);
+  // The host does so once, while its modules are loaded.
+  process.env.NODE_ENV ||= 'development';
+};
+
+/** Runs the command `switchboard` as bin/switchboard.js does, and answers with what it prints. */
+const runCommand = async (words) => {
+  const printed = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr']) {
+    process[name].write = (chunk, encoding, done) => {
+      printed[name] += chunk;
+      const written = typeof encoding === 'function' ? encoding : done;
+      if (written) process.nextTick(written);
+      return true;
+    };
+  }
+  const code = await require('../../bin/lib/command').run(words);
+  for (const name of ['stdout', 'stderr']) {
+    delete process[name].write;
+    process[name].removeAllListeners('error');
+  }
+  return { code, ...printed };
+};
+
 const followParent = (strapi) => {
   process.on('disconnect', async () => {
     await strapi?.destroy().catch(() => {});
     process.exit(0);
   });
-  process.on('message', async ({ retire, boot }) => {
+  process.on('message', async ({ retire, boot, command }) => {
     if (retire) {
       await strapi.destroy();
       restoreListeners();
@@ -46,9 +72,15 @@ const followParent = (strapi) => {
     }
     if (boot) {
       restoreListeners();
-      for (const name of Object.keys(process.env)) if (!(name in boot)) delete process.env[name];
-      Object.assign(process.env, boot);
+      setEnvironment(boot);
       await start();
+    }
+    if (command) {
+      setEnvironment(command.env);
+      const ended = await runCommand(command.words);
+      restoreListeners();
+      followParent(null);
+      process.send({ ended });
     }
   });
 };
@@ -62,11 +94,9 @@ const main = async () => {
     autoReload: process.env.SITE_AUTO_RELOAD === 'true',
   });
   await strapi.start();
-  if (process.send) {
-    answerOperations(strapi);
-    followParent(strapi);
-    process.send({ ready: true });
-  }
+  answerOperations(strapi);
+  followParent(strapi);
+  process.send({ ready: true });
   process.stdout.write(`SITE READY ${strapi.config.get('server.absoluteUrl')}\n`);
 };
 
@@ -76,4 +106,4 @@ const start = () =>
     process.exit(1);
   });
 
-void start();
+followParent(null);

@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
+import { count, timed } from './costs';
 import { forgetChild, isRunning, watchChild } from './leak-check';
 import { ROOT, SITE_DIR } from './paths';
+import { addSpare, isPlainEnv, takeProcess } from './spare-processes';
 import { waitFor } from './wait';
 
 export interface CommandOptions {
@@ -30,6 +32,7 @@ const start = (
     env: { ...process.env, NODE_OPTIONS: '', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
+  count('processes');
   watchChild(child);
   const output = { stdout: '', stderr: '' };
   child.stdout.on('data', (chunk) => (output.stdout += chunk));
@@ -48,11 +51,56 @@ const start = (
   return { child, output, ended };
 };
 
-/** Runs the command `switchboard` to its end, in the folder of the tests' site. */
-export const runCommand = (words: string[], options: CommandOptions = {}): Promise<Ended> => {
+/** Runs a command in a process of its own, as whoever types it does. */
+export const spawnCommand = (words: string[], options: CommandOptions = {}): Promise<Ended> => {
   const { child, ended } = start(words, options);
   child.stdin?.end(options.input ?? '');
-  return ended;
+  return timed('commands', () => ended);
+};
+
+/** What the environment of a site's process has beside what nothing but a boot looks at. */
+const OF_ANY_SITE =
+  /^(BROWSER|HOST|NODE_OPTIONS|PORT|PUBLIC_URL|SITE_(PUBLIC_DIR|SETUP_FILES)|STRAPI_\w+)$/;
+
+/** What a command's process is given that this process does not have. */
+const ownEnv = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(
+    Object.entries(env).filter(
+      ([name, value]) => value !== process.env[name] && !OF_ANY_SITE.test(name)
+    )
+  );
+
+/** Runs a command where the host's modules are loaded already, which is most of its time. */
+const runInSpare = (words: string[], env: NodeJS.ProcessEnv): Promise<Ended> =>
+  new Promise((resolve, reject) => {
+    const child = takeProcess(env, true);
+    let printed = '';
+    const collect = (chunk: Buffer) => (printed += chunk);
+    child.stdout?.on('data', collect);
+    child.stderr?.on('data', collect);
+    child.once('close', () =>
+      reject(new Error(`switchboard ${words.join(' ')} ended its process: ${printed}`))
+    );
+    child.on('message', ({ ended }: { ended?: Omit<Ended, 'signal'> }) => {
+      if (!ended) return;
+      addSpare(child);
+      if (process.env.SITE_LOG === '1') process.stderr.write(ended.stderr);
+      resolve({ signal: null, ...ended });
+    });
+    child.send({ command: { words, env } });
+  });
+
+/**
+ * Runs the command `switchboard` to its end, in the folder of the tests' site: in a process that ran
+ * something else before, unless this one is to be of another kind. What a process adds, a signal or
+ * what is typed, is `spawnCommand`'s.
+ */
+export const runCommand = (words: string[], options: CommandOptions = {}): Promise<Ended> => {
+  const { env = {}, cwd, input, file } = options;
+  const isPlain = !cwd && input === undefined && !file && isPlainEnv(ownEnv(env));
+  if (!isPlain) return spawnCommand(words, options);
+  const whole = { ...process.env, NODE_OPTIONS: '', ...env };
+  return timed('commands', () => runInSpare(words, whole));
 };
 
 export interface Worker {

@@ -1,6 +1,7 @@
 'use strict';
 
 const { TestEnvironment } = require('jest-environment-node');
+const { FileCosts } = require('./file-costs');
 
 /**
  * A limit is there for what hangs. What a test proves about time it asserts by itself, so a machine
@@ -16,6 +17,11 @@ class SiteEnvironment extends TestEnvironment {
   /** Hooks and tests whose limit is set: `beforeEach` starts many times. */
   limited = new WeakSet();
 
+  constructor(config, context) {
+    super(config, context);
+    if (process.env.TEST_COSTS) this.costs = new FileCosts(context.testPath);
+  }
+
   /** Called before jest reads the limit of what it starts. */
   handleTestEvent({ name, hook, test }, { testTimeout }) {
     const started = { hook_start: hook, test_fn_start: test }[name];
@@ -25,6 +31,7 @@ class SiteEnvironment extends TestEnvironment {
   }
 
   async teardown() {
+    this.costs?.write(this.global.switchboardCosts);
     const leaked = this.global.switchboardLeaks?.() ?? [];
     await super.teardown();
     if (leaked.length > 0) {

@@ -1,10 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
-import path from 'node:path';
-import { forgetChild, isRunning, watchChild } from './leak-check';
-import { SITE_DIR } from './paths';
-import { addSpare, takeSpare } from './spare-processes';
+import { isRunning } from './leak-check';
+import { addSpare, takeProcess } from './spare-processes';
 
 export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -100,22 +98,7 @@ export class SiteProcess {
     env: Record<string, string | undefined>,
     private isPlain = false
   ) {
-    const spare = isPlain ? takeSpare() : undefined;
-    this.child =
-      spare ??
-      fork(path.join(SITE_DIR, 'run.js'), [], {
-        cwd: SITE_DIR,
-        env: env as NodeJS.ProcessEnv,
-        // Source maps make each error several times dearer, which no site of production pays. A boot
-        // makes so many short-lived objects that Node's own young generation is a tenth of its time.
-        execArgv: [
-          '--expose-gc',
-          '--max-semi-space-size=32',
-          ...(process.env.SITE_SOURCE_MAPS === '1' ? ['--enable-source-maps'] : []),
-        ],
-        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      });
-    watchChild(this.child);
+    this.child = takeProcess(env as NodeJS.ProcessEnv, isPlain);
     this.collect = (chunk: Buffer) => {
       this.output += chunk.toString('utf8');
       if (process.env.SITE_LOG === '1') process.stderr.write(chunk);
@@ -125,8 +108,7 @@ export class SiteProcess {
     this.exited = new Promise((resolve) => this.child.once('close', () => resolve()));
     this.readied = this.readiness();
     this.readied.catch(() => {});
-    this.child.on('error', () => {});
-    if (spare) spare.send({ boot: env });
+    this.child.send({ boot: env });
   }
 
   get pid(): number | undefined {
@@ -208,7 +190,6 @@ export class SiteProcess {
     });
     if (!isRetired) return this.kill();
     this.isRetired = true;
-    forgetChild(this.child);
     addSpare(this.child);
   }
 

@@ -2,11 +2,13 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { createFullAccessToken, signInFirstAdmin } from './accounts';
+import { count, timed } from './costs';
 import { createDatabase, databaseEnv, type DatabaseKind, dropDatabase } from './databases';
 import { type Answer, send, type SendOptions } from './http';
 import { SCRATCH } from './paths';
 import { pluginPath } from './plugin-build';
 import { freePort, SiteProcess, staysInItsSite } from './site-process';
+import { isPlainEnv } from './spare-processes';
 import { createFromTemplate } from './templates';
 import { tidyScratch } from './tidy';
 
@@ -129,15 +131,10 @@ const chooseAuthorization = (site: Site, as: As): string | undefined => {
   return `Basic ${Buffer.from(as.basic.join(':')).toString('base64')}`;
 };
 
-/** Environment that nothing but the configuration of tests/site looks at. */
-const READ_AT_EACH_BOOT =
-  /^(DATABASE_\w+|ENCRYPTION_KEY|SITE_MIDDLEWARES_FILE|SITE_PROXY|SQLITE_\w+|SWITCHBOARD_(ENABLED|OPTIONS\w*))$/;
-
 /** Whether a process in which such a site ran is like any other's afterwards. */
-const isPlain = ({ nodeEnv, setupFiles = [], env = {} }: SiteOptions): boolean =>
-  !nodeEnv &&
+const isPlain = ({ nodeEnv = 'test', setupFiles = [], env = {} }: SiteOptions): boolean =>
   setupFiles.every((file) => staysInItsSite(fs.readFileSync(file, 'utf8'))) &&
-  Object.keys(env).every((name) => READ_AT_EACH_BOOT.test(name));
+  isPlainEnv({ NODE_ENV: nodeEnv, ...env });
 
 const makeTemplate = (kind: DatabaseKind) => async (databaseName: string) => {
   const { apiToken, adminToken, stop } = await startSite({ database: kind, databaseName });
@@ -164,7 +161,9 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
   const isFirstBoot = given.firstBoot ?? (given.accounts === false || given.prepare !== undefined);
   const file = path.join(folder, 'data.db');
   const copy =
-    owned && !isFirstBoot ? await createFromTemplate(kind, file, makeTemplate(kind)) : null;
+    owned && !isFirstBoot
+      ? await timed('copying', () => createFromTemplate(kind, file, makeTemplate(kind)))
+      : null;
   const databaseName =
     copy?.databaseName ??
     given.databaseName ??
@@ -175,7 +174,8 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
   const boot = async (): Promise<void> => {
     const env = environment(settings, { kind, databaseName, port, folder });
     current = new SiteProcess(env, isPlain(settings));
-    await current.ready();
+    count('boots');
+    await timed('booting', () => current.ready());
   };
   const cleanUp = async (): Promise<void> => {
     fs.rmSync(folder, { recursive: true, force: true });
@@ -217,13 +217,13 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
       startSite({ ...given, port: undefined, ...changes, database: kind, databaseName }),
     kill: (signal = 'SIGKILL') => current.kill(signal),
     async restart(changes = {}) {
-      await current.retire();
+      await timed('stopping', () => current.retire());
       earlierLog += current.log();
       settings = { ...settings, ...changes };
       await boot();
     },
     async stop() {
-      await current.retire();
+      await timed('stopping', () => current.retire());
       await cleanUp();
     },
     env: () => environment(settings, { kind, databaseName, port, folder }) as NodeJS.ProcessEnv,

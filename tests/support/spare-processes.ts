@@ -1,6 +1,9 @@
-import childProcess, { type ChildProcess } from 'node:child_process';
+import childProcess, { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { isRunning } from './leak-check';
+import path from 'node:path';
+import { count } from './costs';
+import { forgetChild, isRunning, watchChild } from './leak-check';
+import { SITE_DIR } from './paths';
 
 /**
  * Processes whose site is stopped and in which another one may boot: most of a boot's time goes into
@@ -23,6 +26,7 @@ const handles = (child: ChildProcess): { ref(): void; unref(): void }[] =>
 
 /** Keeps a process whose site is stopped; it ends with the test process. */
 export const addSpare = (child: ChildProcess): void => {
+  forgetChild(child);
   const counted = child as ChildProcess & { [sites]?: number };
   counted[sites] = (counted[sites] ?? 0) + 1;
   child.removeAllListeners();
@@ -36,7 +40,7 @@ export const addSpare = (child: ChildProcess): void => {
   spares().push(child);
 };
 
-export const takeSpare = (): ChildProcess | undefined => {
+const takeSpare = (): ChildProcess | undefined => {
   for (;;) {
     const child = spares().pop();
     if (!child) return undefined;
@@ -45,4 +49,46 @@ export const takeSpare = (): ChildProcess | undefined => {
     for (const handle of handles(child)) handle.ref();
     return child;
   }
+};
+
+/**
+ * Environment that only what is made anew at each boot looks at. `development` is the one `NODE_ENV`
+ * for which the plugin asks what the process was started with.
+ */
+const READ_AT_EACH_BOOT =
+  /^(DATABASE_\w+|ENCRYPTION_KEY|SITE_MIDDLEWARES_FILE|SITE_PLUGINS|SITE_PROXY|SQLITE_\w+|SWITCHBOARD_\w+)$/;
+
+/** Whether a process whose environment has these is like any other's afterwards. */
+export const isPlainEnv = (env: Record<string, string | undefined>): boolean =>
+  Object.entries(env).every(([name, value]) =>
+    name === 'NODE_ENV'
+      ? value !== undefined && value !== 'development'
+      : READ_AT_EACH_BOOT.test(name)
+  );
+
+const forkSite = (env: NodeJS.ProcessEnv): ChildProcess =>
+  fork(path.join(SITE_DIR, 'run.js'), [], {
+    cwd: SITE_DIR,
+    env,
+    // Source maps make each error several times dearer, which no site of production pays. A boot
+    // makes so many short-lived objects that Node's own young generation is a tenth of its time.
+    execArgv: [
+      '--expose-gc',
+      '--max-semi-space-size=32',
+      ...(process.env.SITE_SOURCE_MAPS === '1' ? ['--enable-source-maps'] : []),
+    ],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+
+/**
+ * A process that runs tests/site/run.js and waits to be told what to do.
+ * @param isPlain whether it may be one that ran something else before
+ */
+export const takeProcess = (env: NodeJS.ProcessEnv, isPlain: boolean): ChildProcess => {
+  const spare = isPlain ? takeSpare() : undefined;
+  if (!spare) count('processes');
+  const child = spare ?? forkSite(env);
+  watchChild(child);
+  child.on('error', () => {});
+  return child;
 };

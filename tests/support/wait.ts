@@ -1,5 +1,14 @@
-export const sleep = (milliseconds: number): Promise<void> =>
+import { count } from './costs';
+
+const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+export const sleep = (milliseconds: number): Promise<void> => {
+  count('slept', milliseconds / 1000);
+  return pause(milliseconds);
+};
+
+const POLL_MS = 20;
 
 /**
  * Polls `probe` until it gives something truthy, and resolves with that.
@@ -24,6 +33,7 @@ export const waitFor = async <T>(
       const seen = last instanceof Error ? last.message : JSON.stringify(last);
       throw new Error(`Waited ${timeout} ms for ${what}; last seen: ${seen}`);
     }
-    await sleep(20);
+    count('waited', POLL_MS / 1000);
+    await pause(POLL_MS);
   }
 };

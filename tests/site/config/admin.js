@@ -13,7 +13,8 @@ module.exports = ({ env }) => ({
   apiToken: { salt: 'test-api-token-salt' },
   transfer: { token: { salt: 'test-transfer-token-salt' } },
   // An empty ENCRYPTION_KEY boots the site without one: that case has its own tests.
-  secrets: { encryptionKey: env('ENCRYPTION_KEY', 'test-encryption-key') || undefined },
+  // Null, not undefined: the host keeps what an earlier site of the same process had there.
+  secrets: { encryptionKey: env('ENCRYPTION_KEY', 'test-encryption-key') || null },
   rateLimit: { enabled: false },
   autoOpen: false,
   flags: { nps: false, promoteEE: false },
