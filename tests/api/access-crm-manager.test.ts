@@ -1,10 +1,10 @@
 import { ADMIN_ACTIONS, adminActionId } from '../../shared/contracts/permissions';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 
 jest.setTimeout(120_000);
 
-describeEach(oneDatabase(), 'access', (database) => {
+describeEach(anyDatabase(), 'access', (database) => {
   let site: Site;
 
   beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { adminActionId } from '../../shared/contracts/permissions';
 import { type AdminUser, createAdminUser, FIRST_ADMIN } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Site } from '../support/site';
 import {
   type Login,
@@ -14,7 +14,7 @@ import { logSoFar } from './delivery-support';
 
 jest.setTimeout(120_000);
 
-describeEach(oneDatabase(), 'application passwords', (database) => {
+describeEach(anyDatabase(), 'application passwords', (database) => {
   let site: Site;
   let manager: AdminUser;
   let login: Login;

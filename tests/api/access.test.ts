@@ -8,7 +8,7 @@ import {
   createEndUser,
   FIRST_ADMIN,
 } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
@@ -42,7 +42,7 @@ const revokePublic = (site: Site, action: string): Promise<void> =>
 const setUser = (site: Site, id: number, data: Record<string, boolean>): Promise<unknown> =>
   site.control('query', { uid: 'admin::user', method: 'update', params: { where: { id }, data } });
 
-describeEach(oneDatabase(), 'Basic authentication', (database) => {
+describeEach(anyDatabase(), 'Basic authentication', (database) => {
   let site: Site;
   let manager: AdminUser;
   let login: Login;

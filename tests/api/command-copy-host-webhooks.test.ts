@@ -1,5 +1,5 @@
 import { runCommand } from '../support/command';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { createWebhook, getWebhook, testWebhook, updateWebhook } from './delivery-support';
@@ -25,7 +25,7 @@ interface Copy {
   changes: string[];
 }
 
-describeEach(oneDatabase(), 'the command copy-host-webhooks', (database) => {
+describeEach(anyDatabase(), 'the command copy-host-webhooks', (database) => {
   let site: Site;
   let receiver: Receiver;
 

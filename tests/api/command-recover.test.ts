@@ -5,7 +5,7 @@ import type {
   RecoveryPreview,
 } from '../../shared/contracts/webhooks';
 import { runCommand } from '../support/command';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { countRows, createWebhook } from './delivery-support';
@@ -13,7 +13,7 @@ import { insertFailed, insertFailing, isDone, waitForRecovery } from './recoveri
 
 const json = <T>(text: string): T => JSON.parse(text) as T;
 
-describeEach(oneDatabase(), 'the commands webhooks, deliveries and recover', (database) => {
+describeEach(anyDatabase(), 'the commands webhooks, deliveries and recover', (database) => {
   let site: Site;
   let receiver: Receiver;
   let webhook: number;
@@ -166,7 +166,7 @@ describeEach(oneDatabase(), 'the commands webhooks, deliveries and recover', (da
   });
 });
 
-describeEach(oneDatabase(), 'commands beside a site with another environment', (database) => {
+describeEach(anyDatabase(), 'commands beside a site with another environment', (database) => {
   let site: Site;
   let receiver: Receiver;
   let webhook: number;

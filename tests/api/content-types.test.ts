@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { send } from '../support/http';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
@@ -14,7 +14,7 @@ interface Heard {
   action: string;
 }
 
-describeEach(oneDatabase(), 'webhooks, deliveries and connections as content types', (database) => {
+describeEach(anyDatabase(), 'webhooks, deliveries and connections as content types', (database) => {
   let site: Site;
   let receiver: Receiver;
 

@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase, serverDatabases } from '../support/databases';
+import { describeEach, anyDatabase, serverDatabases } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM, inCode, names, openEventLog } from './crm-helpers';
 import { copyWebhook, createWebhook } from './delivery-support';
@@ -26,7 +26,7 @@ const release = (site: Site): Promise<void> =>
     (state.unhold as () => void)();
   });
 
-describeEach(oneDatabase(), 'who subscribed is asked before the transaction', (database) => {
+describeEach(anyDatabase(), 'who subscribed is asked before the transaction', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options });

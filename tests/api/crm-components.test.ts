@@ -1,10 +1,10 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { type EventLog, openEventLog } from './crm-helpers';
 
 const BRANCH = 'api::branch.branch';
 
-describeEach(oneDatabase(), 'a mapped type with components', (database) => {
+describeEach(anyDatabase(), 'a mapped type with components', (database) => {
   let site: Site;
   let log: EventLog;
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { BootError } from '../support/site-process';
 import { type Site, startSite } from '../support/site';
 import { CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
@@ -8,7 +8,7 @@ const pair = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
 const publicKey = pair.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
 const PERSON = 'Mozilla/5.0 (X11; Linux x86_64; rv:68.0) Gecko/20100101 Thunderbird/68.2.1';
 
-describeEach(oneDatabase(), 'what becomes of e-mail', (database) => {
+describeEach(anyDatabase(), 'what becomes of e-mail', (database) => {
   let site: Site;
   let log: EventLog;
   let campaign: { id: string };

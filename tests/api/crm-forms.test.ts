@@ -1,11 +1,11 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Site } from '../support/site';
 import { CRM, type EventLog, names, useWatchedSite } from './crm-helpers';
 
 /** With a function in it. */
 const env = { SWITCHBOARD_OPTIONS_FILE: require.resolve('./crm-form-options.js') };
 
-describeEach(oneDatabase(), 'a form that adds its sender', (database) => {
+describeEach(anyDatabase(), 'a form that adds its sender', (database) => {
   let site: Site;
   let log: EventLog;
   useWatchedSite(

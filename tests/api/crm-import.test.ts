@@ -1,9 +1,9 @@
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
 
-describeEach(oneDatabase(), 'importing contacts', (database) => {
+describeEach(databases(), 'importing contacts', (database) => {
   let site: Site;
   let log: EventLog;
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { BootError } from '../support/site-process';
 import { type Site, startSite } from '../support/site';
 import { CRM, type EventLog, names, openEventLog } from './crm-helpers';
@@ -7,7 +7,7 @@ import { logSoFar } from './delivery-support';
 const LEAD = 'api::lead.lead';
 const LABEL = 'api::label.label';
 
-describeEach(oneDatabase(), "a site's own types as the CRM's", (database) => {
+describeEach(anyDatabase(), "a site's own types as the CRM's", (database) => {
   let site: Site;
   let log: EventLog;
   beforeAll(async () => {

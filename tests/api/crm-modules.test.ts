@@ -1,8 +1,8 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
 
-describeEach(oneDatabase(), 'modules', (database) => {
+describeEach(anyDatabase(), 'modules', (database) => {
   let site: Site;
   let other: Site;
   let log: EventLog;

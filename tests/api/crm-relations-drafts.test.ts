@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Site } from '../support/site';
 import { type EventLog, useWatchedSite } from './crm-helpers';
 import {
@@ -21,7 +21,7 @@ const SOURCES = {
 
 const ROOM_FROM_A_TO_B = ['contact.updated A fields.room', 'contact.updated B fields.room'];
 
-describeEach(oneDatabase(), 'a relation that is taken, with draft and publish', (database) => {
+describeEach(anyDatabase(), 'a relation that is taken, with draft and publish', (database) => {
   let site: Site;
   let log: EventLog;
   let world: World;

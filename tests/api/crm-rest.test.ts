@@ -1,9 +1,9 @@
 import { createApiToken } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { contactLike, CRM, inCode } from './crm-helpers';
 
-describeEach(oneDatabase(), "the CRM's routes", (database) => {
+describeEach(anyDatabase(), "the CRM's routes", (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options: { webhooks: { dispatch: false } } });

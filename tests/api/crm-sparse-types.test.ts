@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
 import { CRM, type EventLog, names, useWatchedSite } from './crm-helpers';
@@ -8,7 +8,7 @@ import { createTill } from './pos-till';
 /** With functions in it. */
 const env = { SWITCHBOARD_OPTIONS_FILE: require.resolve('./crm-sparse-options.js') };
 
-describeEach(oneDatabase(), "a site's own types that keep little", (database) => {
+describeEach(anyDatabase(), "a site's own types that keep little", (database) => {
   let site: Site;
   let log: EventLog;
   useWatchedSite(

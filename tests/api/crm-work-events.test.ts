@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Site } from '../support/site';
 import { type Ask, type EventLog, inCode, type LoggedEvent, useWatchedSite } from './crm-helpers';
 
@@ -9,7 +9,7 @@ const KINDS = {
 } as const;
 type Kind = keyof typeof KINDS;
 
-describeEach(oneDatabase(), 'events of companies, deals and tasks', (database) => {
+describeEach(anyDatabase(), 'events of companies, deals and tasks', (database) => {
   let site: Site;
   let log: EventLog;
   let api: Ask;

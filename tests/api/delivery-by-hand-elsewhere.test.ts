@@ -1,5 +1,5 @@
 import { startWorker, type Worker } from '../support/command';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { sleep } from '../support/wait';
@@ -17,7 +17,7 @@ import {
 const TIMEOUT_MS = 2000;
 const POLL_SECONDS = 1;
 
-describeEach(oneDatabase(), 'sending by hand on a node that does not send', (database) => {
+describeEach(anyDatabase(), 'sending by hand on a node that does not send', (database) => {
   let site: Site;
   let receiver: Receiver;
   let worker: Worker | undefined;

@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { sleep } from '../support/wait';
@@ -13,7 +13,7 @@ import {
   waitForDelivery,
 } from './delivery-support';
 
-describeEach(oneDatabase(), 'sending by hand', (database) => {
+describeEach(anyDatabase(), 'sending by hand', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver(

@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -24,7 +24,7 @@ const keepSending = (site: Site): Promise<unknown> =>
 const stopSending = (site: Site): Promise<unknown> =>
   site.evaluate(({ state }) => clearInterval(state.load));
 
-describeEach(oneDatabase(), 'a busy webhook whose receiver hangs', (database) => {
+describeEach(anyDatabase(), 'a busy webhook whose receiver hangs', (database) => {
   let site: Site;
   let receiver: Receiver;
   const start = async (webhooks: Record<string, unknown>) => {
@@ -114,7 +114,7 @@ describeEach(oneDatabase(), 'a busy webhook whose receiver hangs', (database) =>
   }, 180_000);
 });
 
-describeEach(oneDatabase(), 'a webhook of a database that an earlier version made', (database) => {
+describeEach(anyDatabase(), 'a webhook of a database that an earlier version made', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {

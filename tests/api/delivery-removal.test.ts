@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { createWebhook, removeWebhook, useSiteAndReceiver } from './delivery-support';
@@ -7,7 +7,7 @@ import { createWebhook, removeWebhook, useSiteAndReceiver } from './delivery-sup
 type Trx = (table: string) => any;
 
 describeEach(
-  oneDatabase(),
+  anyDatabase(),
   'a webhook that is removed while its deliveries are sent',
   (database) => {
     let site: Site;

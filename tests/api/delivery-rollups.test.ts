@@ -3,7 +3,7 @@ import {
   type DatabaseKind,
   databases,
   describeEach,
-  oneDatabase,
+  anyDatabase,
   runSql,
 } from '../support/databases';
 import { loadFixture, startFixture } from '../support/fixtures';
@@ -236,7 +236,7 @@ const madeLately = async (kind: DatabaseKind, name: string): Promise<void> => {
   );
 };
 
-describeEach(oneDatabase(), 'hourly figures of what version 0.1.0 sent', (database) => {
+describeEach(anyDatabase(), 'hourly figures of what version 0.1.0 sent', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {

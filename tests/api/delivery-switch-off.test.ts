@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
@@ -16,7 +16,7 @@ import {
 
 const THRESHOLD = 4;
 
-describeEach(oneDatabase(), 'deliveries that fail in a row', (database) => {
+describeEach(databases(), 'deliveries that fail in a row', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver(

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { ROOT } from '../support/paths';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
@@ -35,7 +35,7 @@ describe('a site without the package undici', () => {
   }, 90_000);
 });
 
-describeEach(oneDatabase(), 'a site that posts with undici', (database) => {
+describeEach(anyDatabase(), 'a site that posts with undici', (database) => {
   let site: Site;
   let receiver: Receiver;
 

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { runCommand } from '../support/command';
-import { describeEach, oneDatabase, readEverything } from '../support/databases';
+import { describeEach, anyDatabase, readEverything } from '../support/databases';
 import { freePort } from '../support/site-process';
 import { type Site, startSite } from '../support/site';
 import { createWebhook, insertDeliveries } from './delivery-support';
@@ -21,7 +21,7 @@ const ask = async (env: NodeJS.ProcessEnv) => {
 
 const QUIET = { webhooks: { dispatch: false }, pos: { process: false } };
 
-describeEach(oneDatabase(), 'switchboard doctor', (database) => {
+describeEach(anyDatabase(), 'switchboard doctor', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options: QUIET, nodeEnv: 'production' });

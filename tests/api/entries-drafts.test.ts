@@ -1,5 +1,5 @@
 import type * as Http from 'node:http';
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, describeEach } from '../support/databases';
 import { type EntrySite, NOTICE, STORY, useEntrySite, WRITER } from './entries-support';
 
 /** A host's event of an entry, as ours is called. */
@@ -17,7 +17,7 @@ interface HostPost {
   entry: { documentId: string; locale?: string | null };
 }
 
-describeEach(databases(), 'entries with their drafts', (database) => {
+describeEach(anyDatabase(), 'entries with their drafts', (database) => {
   let at: EntrySite;
   useEntrySite(
     database,

@@ -1,9 +1,9 @@
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, describeEach } from '../support/databases';
 import { type EntrySite, useEntrySite } from './entries-support';
 
 const MEDIA_EVENTS = ['media.created', 'media.updated', 'media.deleted'];
 
-describeEach(databases(), 'files of the media library as events', (database) => {
+describeEach(anyDatabase(), 'files of the media library as events', (database) => {
   let at: EntrySite;
   useEntrySite(database, [], (site) => (at = site), { media: true }, MEDIA_EVENTS);
 

@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { BootError } from '../support/site-process';
 import { CRM, openEventLog } from './crm-helpers';
@@ -16,7 +16,7 @@ const bootFailure = async (sources: object): Promise<string> => {
   throw new Error('the site started');
 };
 
-describeEach(oneDatabase(), 'without the option', (database) => {
+describeEach(anyDatabase(), 'without the option', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options: { webhooks: { dispatch: false } } });
@@ -42,7 +42,7 @@ describeEach(oneDatabase(), 'without the option', (database) => {
   });
 });
 
-describeEach(oneDatabase(), "with sources.entries: '*'", (database) => {
+describeEach(anyDatabase(), "with sources.entries: '*'", (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({
@@ -145,7 +145,7 @@ describeEach(oneDatabase(), "with sources.entries: '*'", (database) => {
   });
 });
 
-describeEach(oneDatabase(), 'a type that is mapped to the CRM as well', (database) => {
+describeEach(anyDatabase(), 'a type that is mapped to the CRM as well', (database) => {
   const LEAD = 'api::lead.lead';
   let site: Site;
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -17,7 +17,7 @@ const contact = (email: string) => ({
   params: { data: { email } },
 });
 
-describeEach(oneDatabase(), 'handlers of service_crm_webhook', (database) => {
+describeEach(anyDatabase(), 'handlers of service_crm_webhook', (database) => {
   let site: Site;
   let receiver: Receiver;
 

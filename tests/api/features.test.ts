@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { createApiToken } from '../support/accounts';
-import { describeEach, listTables, oneDatabase, readEverything } from '../support/databases';
+import { describeEach, listTables, anyDatabase, readEverything } from '../support/databases';
 import { startFixture } from '../support/fixtures';
 import { ROOT, SITE_DIR } from '../support/paths';
 import { type Receiver, startReceiver } from '../support/receiver';
@@ -64,7 +64,7 @@ const grantsOfManager = (site: Site): Promise<string[]> =>
       .sort();
   }, ROLE);
 
-describeEach(oneDatabase(), 'a site that wants webhooks only', (database) => {
+describeEach(anyDatabase(), 'a site that wants webhooks only', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {
@@ -297,7 +297,7 @@ const hostRows = (site: Site): Promise<Record<string, unknown>> =>
     };
   });
 
-describeEach(oneDatabase(), 'a site that does without for a while', (database) => {
+describeEach(anyDatabase(), 'a site that does without for a while', (database) => {
   let site: Site;
   afterEach(() => site?.stop(), 60_000);
 

@@ -1,10 +1,10 @@
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import { admin, createItem, createTill, levelOf, settled } from './pos-till';
 
-describeEach(oneDatabase(), 'importing items and contacts', (database) => {
+describeEach(anyDatabase(), 'importing items and contacts', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database });

@@ -1,6 +1,6 @@
 import type { JournalPage } from '../../shared/contracts/webhooks';
 import { createAdminUser, createApiToken } from '../support/accounts';
-import { databases, describeEach, oneDatabase } from '../support/databases';
+import { databases, describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { createWebhook, send, sql } from './delivery-support';
@@ -217,7 +217,7 @@ describeEach(databases(), 'the journal', (database) => {
   });
 });
 
-describeEach(oneDatabase(), 'a site without a journal', (database) => {
+describeEach(anyDatabase(), 'a site without a journal', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options: { webhooks: { journalDays: 1 } } });

@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -16,7 +16,7 @@ const CANARY = 'canary-4711';
 const rename = (site: Site, from: string, to: string) =>
   site.control('sql', { statement: `ALTER TABLE ${from} RENAME TO ${to}` });
 
-describeEach(oneDatabase(), 'the log of a site whose database refuses', (database) => {
+describeEach(anyDatabase(), 'the log of a site whose database refuses', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver({ database, webhooks: { pollSeconds: 1 } }, (s, r) => {

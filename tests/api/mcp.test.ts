@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -80,7 +80,7 @@ const refused = async (site: Site, token: string, name: string, args: object): P
   return answer.content[0]!.text;
 };
 
-describeEach(oneDatabase(), 'the tools for assistants', (database) => {
+describeEach(anyDatabase(), 'the tools for assistants', (database) => {
   let site: Site;
   let receiver: Receiver;
   let token: string;

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import Ajv2020 from 'ajv/dist/2020';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Answer, send } from '../support/http';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
@@ -105,7 +105,7 @@ it.each([
   expect(() => answered({ ...ping, ...more }, status)).toThrow();
 });
 
-describeEach(oneDatabase(), 'docs/openapi.json', (database) => {
+describeEach(anyDatabase(), 'docs/openapi.json', (database) => {
   let site: Site;
   let receiver: Receiver;
 

@@ -1,6 +1,6 @@
 import type { DeliveryFigures, RecordTypes } from '../../shared/contracts/overview';
 import type { Delivery, ManagedWebhook, Page } from '../../shared/contracts/webhooks';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -8,7 +8,7 @@ import { createWebhook, send, useSiteAndReceiver } from './delivery-support';
 
 const HOUR_MS = 3_600_000;
 
-describeEach(oneDatabase(), 'what the overview is drawn from', (database) => {
+describeEach(databases(), 'what the overview is drawn from', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver({ database, webhooks: { retryScheduleSeconds: [3600] } }, (s, r) => {

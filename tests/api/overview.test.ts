@@ -1,11 +1,11 @@
 import type { HealthReport } from '../../shared/contracts/overview';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
 import { createWebhook, send, updateWebhook, useSiteAndReceiver } from './delivery-support';
 
-describeEach(oneDatabase(), 'the health that the screens show', (database) => {
+describeEach(anyDatabase(), 'the health that the screens show', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver({ database, webhooks: { retryScheduleSeconds: [3600] } }, (s, r) => {

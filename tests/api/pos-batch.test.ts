@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { databases, describeEach, oneDatabase } from '../support/databases';
+import { databases, describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
@@ -353,7 +353,7 @@ const entriesOf = (happenings: readonly Happening[], name: string): Entry[] => {
   return entries;
 };
 
-describeEach(oneDatabase(), 'batches of random worlds', (database) => {
+describeEach(anyDatabase(), 'batches of random worlds', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options: { pos: { ratePerMinute: 1_000_000 } } });
@@ -421,7 +421,7 @@ describeEach(oneDatabase(), 'batches of random worlds', (database) => {
   });
 });
 
-describeEach(oneDatabase(), 'the rate limit of batches', (database) => {
+describeEach(anyDatabase(), 'the rate limit of batches', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options: { pos: { ratePerMinute: 12 } } });

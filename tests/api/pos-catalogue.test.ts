@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
@@ -57,7 +57,7 @@ const skusOf = (items: readonly Item[]): string[] => items.map(({ sku }) => sku)
 const reader = (site: Site, more: Record<string, unknown> = {}): Promise<Till> =>
   createTill(site, { scopes: ['sale:write', 'refund:write', 'stock:read'], ...more });
 
-describeEach(oneDatabase(), 'the catalogue of items', (database) => {
+describeEach(anyDatabase(), 'the catalogue of items', (database) => {
   let site: Site;
 
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -41,7 +41,7 @@ const closing = (sums: Record<string, Sums>, more: Record<string, unknown> = {})
   ...more,
 });
 
-describeEach(oneDatabase(), 'closings', (database) => {
+describeEach(anyDatabase(), 'closings', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {

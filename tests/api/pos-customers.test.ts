@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -10,7 +10,7 @@ jest.setTimeout(180_000);
 
 const CONTACTS = '/api/fw-crm/v1/contacts';
 
-describeEach(oneDatabase(), 'customers of sales', (database) => {
+describeEach(databases(), 'customers of sales', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
@@ -16,7 +16,7 @@ import {
 } from './pos-till';
 import { createAdminUser, FIRST_ADMIN } from '../support/accounts';
 
-describeEach(oneDatabase(), 'a refund that is held', (database) => {
+describeEach(anyDatabase(), 'a refund that is held', (database) => {
   let site: Site;
   let till: Till;
   beforeAll(async () => {

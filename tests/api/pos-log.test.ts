@@ -1,5 +1,5 @@
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import { admin, allProcessed, createItem, createTill, eventOf, type Till } from './pos-till';
@@ -10,7 +10,7 @@ const WRITES = ['sale:write', 'refund:write', 'inventory:write', 'closing:write'
 const DAY = '2026-03-02';
 const at = (time: string): string => `${DAY}T${time}Z`;
 
-describeEach(oneDatabase(), 'the log of tills', (database) => {
+describeEach(anyDatabase(), 'the log of tills', (database) => {
   let site: Site;
   let till: Till;
   let other: Till;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -15,7 +15,7 @@ interface Row {
   external_id: string | null;
 }
 
-describeEach(oneDatabase(), 'the latest refusals of a connection', (database) => {
+describeEach(anyDatabase(), 'the latest refusals of a connection', (database) => {
   let site: Site;
 
   beforeAll(async () => {

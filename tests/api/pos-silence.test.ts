@@ -1,5 +1,5 @@
 import { WEEKDAYS } from '../../shared/contracts/pos';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -14,7 +14,7 @@ const closedNow = () => [
 const EXPECTED = { expected_every_minutes: 30, open_hours: ALWAYS };
 const HOUR = 3_600_000;
 
-describeEach(oneDatabase(), 'a till that is silent', (database) => {
+describeEach(anyDatabase(), 'a till that is silent', (database) => {
   let site: Site;
   let receiver: Receiver;
   const options = {

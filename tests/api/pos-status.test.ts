@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { allProcessed, createItem, createTill, isoAgo, saleBody, settled } from './pos-till';
 
 jest.setTimeout(180_000);
 
-describeEach(oneDatabase(), 'what became of a record', (database) => {
+describeEach(anyDatabase(), 'what became of a record', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options: { pos: { ratePerMinute: 100_000 } } });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import {
   admin,
@@ -28,7 +28,7 @@ const TABLES = [
   'switchboard_deliveries',
 ];
 
-describeEach(oneDatabase(), 'a record that is tried', (database) => {
+describeEach(anyDatabase(), 'a record that is tried', (database) => {
   let site: Site;
   let till: Till;
 

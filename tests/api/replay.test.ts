@@ -1,5 +1,5 @@
 import type { Recovery } from '../../shared/contracts/webhooks';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -46,7 +46,7 @@ const ended = (site: Site, { id }: Recovery): Promise<Recovery> =>
 const numbersOf = (receiver: Receiver): unknown[] =>
   receiver.requests.map(({ body }) => (JSON.parse(String(body)) as { data: { n: number } }).data.n);
 
-describeEach(oneDatabase(), 'replaying the journal', (database) => {
+describeEach(databases(), 'replaying the journal', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {

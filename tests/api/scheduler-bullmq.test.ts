@@ -4,7 +4,7 @@ import { Queue } from 'bullmq';
 import {
   type DatabaseKind,
   describeEach,
-  oneDatabase,
+  anyDatabase,
   serverDatabases,
 } from '../support/databases';
 import { ROOT } from '../support/paths';
@@ -80,7 +80,7 @@ describe('a site without the packages', () => {
 });
 
 describeWithRedis('tickets on Redis', () => {
-  describeEach(oneDatabase(), 'a node', (database) => {
+  describeEach(anyDatabase(), 'a node', (database) => {
     let redis: RedisServer;
     let site: Site;
     let receiver: Receiver;

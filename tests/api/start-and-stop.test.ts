@@ -1,6 +1,6 @@
 import http from 'node:http';
 import { randomUUID } from 'node:crypto';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
@@ -96,7 +96,7 @@ const FORMS = [
   { contentType: 'api::inquiry.inquiry', title: 'Inquiry', fields: { email: 'mail' } },
 ];
 
-describeEach(oneDatabase(), 'a site that is stopped while requests keep coming', (database) => {
+describeEach(anyDatabase(), 'a site that is stopped while requests keep coming', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {
@@ -246,7 +246,7 @@ describeEach(['sqlite'], 'a request that is under way when the site is stopped',
   }, 240_000);
 });
 
-describeEach(oneDatabase(), 'what is due when a site starts', (database) => {
+describeEach(anyDatabase(), 'what is due when a site starts', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {

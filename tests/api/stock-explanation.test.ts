@@ -1,6 +1,6 @@
 import type { ExplanationTerm, LevelExplanation, Movement } from '../../shared/contracts/stock';
 import type { Page } from '../../shared/contracts/webhooks';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import {
   admin,
@@ -13,7 +13,7 @@ import {
   type Till,
 } from './pos-till';
 
-describeEach(oneDatabase(), 'why a level is what it is', (database) => {
+describeEach(databases(), 'why a level is what it is', (database) => {
   let site: Site;
   let till: Till;
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
@@ -21,7 +21,7 @@ jest.setTimeout(180_000);
 
 const PRODUCT = 'api::product.product';
 
-describeEach(oneDatabase(), 'a site with products of its own', (database) => {
+describeEach(anyDatabase(), 'a site with products of its own', (database) => {
   let site: Site;
   let till: Till;
 

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Delivery, Page, Webhook } from '../../shared/contracts/webhooks';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { exportSite, importInto } from '../support/transfer';
@@ -20,7 +20,7 @@ const API = '/api/fw-crm/v1';
 const OFF = /another site/;
 const TOKEN = 'Bearer canary-token-4711';
 
-describeEach(oneDatabase(), 'a copy of a site', (database) => {
+describeEach(anyDatabase(), 'a copy of a site', (database) => {
   let folder: string;
   let archive: string;
   let original: Site;

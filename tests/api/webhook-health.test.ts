@@ -1,6 +1,6 @@
 import type { HealthReport } from '../../shared/contracts/overview';
 import type { Health, ManagedWebhook } from '../../shared/contracts/webhooks';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -26,7 +26,7 @@ const NEW: Health = {
   failing: 0,
 };
 
-describeEach(oneDatabase(), 'the health of a webhook', (database) => {
+describeEach(anyDatabase(), 'the health of a webhook', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver({ database, webhooks: { retryScheduleSeconds: [3600] } }, (s, r) => {

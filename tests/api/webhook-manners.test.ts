@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -17,7 +17,7 @@ import {
 
 const HOUR_MS = 3_600_000;
 
-describeEach(oneDatabase(), 'what a receiver asks for', (database) => {
+describeEach(anyDatabase(), 'what a receiver asks for', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver(

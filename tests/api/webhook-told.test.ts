@@ -1,4 +1,4 @@
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -12,7 +12,7 @@ import {
   waitForDelivery,
 } from './delivery-support';
 
-describeEach(oneDatabase(), 'being told of a webhook', (database) => {
+describeEach(anyDatabase(), 'being told of a webhook', (database) => {
   let site: Site;
   let alerts: Receiver;
   let shop: Receiver;

@@ -1,5 +1,5 @@
 import type { Delivery, ManagedWebhook } from '../../shared/contracts/webhooks';
-import { describeEach, oneDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -16,7 +16,7 @@ import {
 } from './delivery-support';
 import { insertFailing } from './recoveries-support';
 
-describeEach(oneDatabase(), 'what waits when a webhook is switched on', (database) => {
+describeEach(databases(), 'what waits when a webhook is switched on', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver({ database, webhooks: { pollSeconds: 1 } }, (made, receiving) => {

@@ -6,6 +6,7 @@
 const path = require('node:path');
 const { createStrapi } = require('@strapi/strapi');
 const { createControl } = require('./control');
+const { keepAbilityOfSuperAdmins } = require('./quick-admin');
 
 const answerOperations = (strapi) => {
   const control = createControl(strapi);
@@ -94,6 +95,7 @@ const main = async () => {
     autoReload: process.env.SITE_AUTO_RELOAD === 'true',
   });
   await strapi.start();
+  keepAbilityOfSuperAdmins(strapi);
   answerOperations(strapi);
   followParent(strapi);
   process.send({ ready: true });
