@@ -34,8 +34,8 @@ describeEach(anyDatabase(), 'the command copy-host-webhooks', (database) => {
     site = await startSite({ database, setupFiles: [SETUP], options: OPTIONS });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   const run = (...words: string[]) =>

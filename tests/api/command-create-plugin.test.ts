@@ -28,8 +28,8 @@ describe('a plugin that create-plugin wrote', () => {
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
     folder?.remove();
   }, 60_000);
 

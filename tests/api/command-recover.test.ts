@@ -32,8 +32,8 @@ describeEach(anyDatabase(), 'the commands webhooks, deliveries and recover', (da
     await insertFailing(site, other, 2);
   }, 300_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   const run = (...words: string[]) => runCommand(words, { env: site.env() });
@@ -178,8 +178,8 @@ describeEach(anyDatabase(), 'commands beside a site with another environment', (
     webhook = (await createWebhook(site, receiver.url)).id;
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   const run = (nodeEnv: string, ...words: string[]) =>

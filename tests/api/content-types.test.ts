@@ -38,8 +38,8 @@ describeEach(anyDatabase(), 'webhooks, deliveries and connections as content typ
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   const documents = <T>(name: string, method: string, params: unknown = {}) =>

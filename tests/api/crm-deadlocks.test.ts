@@ -38,8 +38,8 @@ describeEach(serverDatabases(), 'many writers of the same records', (database) =
   }, 180_000);
 
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   });
 
   const rows = async (statement: string): Promise<Record<string, unknown>[]> =>

@@ -82,8 +82,8 @@ describe('the address guard of a live site', () => {
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   afterEach(async () => {
     await removeWebhooks(site);

@@ -31,8 +31,8 @@ describeEach(anyDatabase(), 'sending by hand on a node that does not send', (dat
     site = await startSite({ database, options: { webhooks } });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   beforeEach(() => {
     receiver.clear();

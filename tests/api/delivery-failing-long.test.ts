@@ -38,8 +38,8 @@ describeEach(anyDatabase(), 'a busy webhook whose receiver hangs', (database) =>
   };
   afterEach(async () => {
     await stopSending(site).catch(() => {});
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('has its retries tried among the first tries, so that deliveries end failed and are counted', async () => {
@@ -125,8 +125,8 @@ describeEach(anyDatabase(), 'a webhook of a database that an earlier version mad
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('counts from nothing', async () => {

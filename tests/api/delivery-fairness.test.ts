@@ -25,9 +25,9 @@ describeEach(
     }, 120_000);
     afterAll(async () => {
       await site?.kill();
-      await site?.stop();
       await dead?.close();
       await healthy?.close();
+      await site?.stop();
     }, 60_000);
 
     it('do not delay a healthy webhook’s first attempt (p99 under a second)', async () => {

@@ -30,9 +30,9 @@ describe('the seven extension hooks', () => {
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
     await other?.close();
+    await site?.stop();
   }, 60_000);
   beforeEach(async () => {
     receiver.clear();

@@ -21,8 +21,8 @@ describeEach(anyDatabase(), 'a module that is switched off', (database) => {
   });
 
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   });
 
   const switchModules = async (changes: Record<string, boolean>, on: Site = site) => {

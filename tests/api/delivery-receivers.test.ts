@@ -49,8 +49,8 @@ describe.each(['got', 'undici'])('with %s as the client, a receiver that misbeha
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   afterEach(() => removeWebhooks(site));
 

@@ -126,8 +126,8 @@ describeEach(databases(), 'hourly figures of deliveries', (database) => {
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   beforeEach(() => receiver.respond({}));
   afterEach(() => removeWebhooks(site));
@@ -253,8 +253,8 @@ describeEach(anyDatabase(), 'hourly figures of what version 0.1.0 sent', (databa
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   const report = async (): Promise<HealthReport> =>

@@ -29,8 +29,8 @@ export const useSiteAndReceiver = (
     started(site, receiver);
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   beforeEach(() => {
     receiver.clear();

@@ -49,8 +49,8 @@ describeEach(anyDatabase(), 'a site that posts with undici', (database) => {
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('sends each delivery once, and again what failed, when it is due', async () => {

@@ -42,8 +42,8 @@ describeEach(postgres, 'the SQL of docs/scaling.md', (database) => {
     site = await startSite({ database });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('has attempts in a table for each day, which the site goes on with', async () => {

@@ -27,8 +27,8 @@ describeEach(anyDatabase(), 'handlers of service_crm_webhook', (database) => {
     await site.control('run', { file: require.resolve('../support/handlers/listeners.js') });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   const heard = async (): Promise<Heard[]> =>

@@ -80,8 +80,8 @@ describeEach(anyDatabase(), 'a site that wants webhooks only', (database) => {
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('has no table, no content type and no service of the CRM, of tills or of stock', async () => {

@@ -55,8 +55,8 @@ describe('names whose DNS hangs', () => {
     }, server.port);
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
     server?.socket.close();
   }, 60_000);
   afterEach(() => removeWebhooks(site));

@@ -46,8 +46,8 @@ describeEach(databases(), 'the journal', (database) => {
     site = await startSite({ database, options: { webhooks: { journalDays: 3 } } });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('keeps what nobody asked for, of writes and of other plugins', async () => {

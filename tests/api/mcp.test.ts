@@ -90,8 +90,8 @@ describeEach(anyDatabase(), 'the tools for assistants', (database) => {
     token = await tokenWith(site, 'webhooks.read', 'webhooks.update', 'stock.read');
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('are those that the token was granted', async () => {

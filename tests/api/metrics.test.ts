@@ -41,8 +41,8 @@ describeEach(anyDatabase(), 'the metrics', (database) => {
     site = await startSite({ database, options: { webhooks: { logDays: 1 } } });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   afterEach(() => receiver.respond({}));
 
@@ -176,8 +176,8 @@ describeEach(anyDatabase(), 'traces', (database) => {
     site = await startSite({ database });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('have a span for what is published, tried, taken in and applied', async () => {

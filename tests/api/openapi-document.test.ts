@@ -121,8 +121,8 @@ describeEach(anyDatabase(), 'docs/openapi.json', (database) => {
     });
   }, 180_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   const call = async (

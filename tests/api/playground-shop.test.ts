@@ -65,8 +65,8 @@ describe('the shop of the playground', () => {
     await prepare();
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
     fs.rmSync(folder, { recursive: true, force: true });
   }, 60_000);
 

@@ -50,8 +50,8 @@ describeEach(anyDatabase(), 'closings', (database) => {
     await createItem(site, 'MUG', 1000);
   });
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   });
 
   const newTill = (more: Record<string, unknown> = {}): Promise<Till> =>

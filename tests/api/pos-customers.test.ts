@@ -22,8 +22,8 @@ describeEach(databases(), 'customers of sales', (database) => {
     await createItem(site, 'MUG', 1000);
   });
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   });
 
   const newContact = async (fields: Record<string, unknown>) => {

@@ -27,8 +27,8 @@ describeEach(anyDatabase(), 'a till that is silent', (database) => {
     await createWebhook(site, receiver.url, { events: ['pos.till_silent'] });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   beforeEach(() => receiver.clear());
 
@@ -46,6 +46,8 @@ describeEach(anyDatabase(), 'a till that is silent', (database) => {
       },
       [tills.map(({ id }) => id), Date.now() - ago] as const
     );
+  /** The look for silent tills, which the site takes four times a minute. */
+  const look = (of: Site = site) => of.control('cron', { name: 'switchboardSilentTills' });
   const keepMails = (of: Site) =>
     of.evaluate(({ strapi, state }) => {
       state.mails = [];
@@ -116,6 +118,7 @@ describeEach(anyDatabase(), 'a till that is silent', (database) => {
     await change(quiet[5]!, { active: false });
     const till = await createTill(site, { ...EXPECTED, name: 'Front counter' });
     const at = await heardAgo([...quiet, till], 2 * HOUR);
+    await look();
     await receiver.waitFor(1);
     const since = new Date(at).toISOString().replace('Z', '+00:00');
     expect(receiver.requests[0]?.json).toMatchObject({
@@ -144,10 +147,12 @@ describeEach(anyDatabase(), 'a till that is silent', (database) => {
     expect((await till.send('status', { external_ids: ['x'] })).status).toBe(200);
     await waitFor(async () => (await read(till)).silent_since === null);
     await heardAgo([till], HOUR);
+    await look();
     await receiver.waitFor(2);
     // The one that is made now is told of after the others were looked at once more.
     const last = await createTill(site, { ...EXPECTED, name: 'last' });
     await heardAgo([last], HOUR);
+    await look();
     await receiver.waitFor(3);
     await receiver.settle();
     expect(names()).toEqual(['Front counter', 'Front counter', 'last']);
@@ -163,6 +168,7 @@ describeEach(anyDatabase(), 'a till that is silent', (database) => {
     await change(started, { mode: 'live' });
     const other = await createTill(site, { ...EXPECTED, name: 'other' });
     await heardAgo([other], 2 * HOUR);
+    await look();
     await receiver.waitFor(1);
     await receiver.settle();
     expect(names()).toEqual(['other']);
@@ -179,6 +185,7 @@ describeEach(anyDatabase(), 'a till that is silent', (database) => {
         tills.push(await createTill(site, { ...EXPECTED, name: `till ${n}` }));
       }
       await heardAgo(tills, HOUR);
+      await Promise.all([look(site), look(sibling)]);
       await receiver.waitFor(10);
       await receiver.settle();
       expect(names().sort()).toEqual(tills.map((_till, n) => `till ${n}`));
@@ -203,9 +210,11 @@ describeEach(anyDatabase(), 'a till that is silent', (database) => {
       });
     });
     await heardAgo([till], HOUR);
+    void look().catch(() => undefined);
     await waitFor(() => site.control<boolean>('state', { key: 'telling' }), 60_000);
     await site.kill();
     await site.restart({ options });
+    await look();
     await receiver.waitFor(1);
     await receiver.settle();
     expect(names()).toEqual(['killed']);

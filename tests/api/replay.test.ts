@@ -54,8 +54,8 @@ describeEach(databases(), 'replaying the journal', (database) => {
     site = await startSite({ database, options: { webhooks: { journalDays: 3 } } });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   beforeEach(async () => {
     await removeWebhooks(site);

@@ -108,8 +108,8 @@ describeEach(anyDatabase(), 'a site that is stopped while requests keep coming',
     });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
@@ -184,9 +184,9 @@ describeEach(['sqlite'], 'a request that is under way when the site is stopped',
     site = await startSite({ database });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
     await hanging?.close();
+    await site?.stop();
   }, 60_000);
 
   it('is answered; idle connections and receivers that hang do not hold the stop up', async () => {
@@ -242,7 +242,6 @@ describeEach(['sqlite'], 'a request that is under way when the site is stopped',
     clearInterval(drip);
     endless.destroy();
     expect(Date.now() - stoppedAt).toBeLessThan(28_000);
-    await site.restart();
   }, 240_000);
 });
 
@@ -251,18 +250,19 @@ describeEach(anyDatabase(), 'what is due when a site starts', (database) => {
   let receiver: Receiver;
   beforeAll(async () => {
     receiver = await startReceiver();
-    site = await startSite({ database, options: { webhooks: { pollSeconds: 1 } } });
+    site = await startSite({
+      database,
+      options: { webhooks: { dispatch: false }, pos: { process: false } },
+    });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
 
   it('waits until every plugin and the site itself have started', async () => {
     const { id } = await createWebhook(site, receiver.url);
     const till = await createTill(site);
-    await site.kill();
-    await site.restart({ options: { webhooks: { dispatch: false }, pos: { process: false } } });
     await insertDeliveries(site, id, 100);
     expect((await till.sale([['SKU-1', 1]])).status).toBe(202);
     await site.restart({

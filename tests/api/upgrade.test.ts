@@ -42,8 +42,8 @@ describeEach(databases(), 'a database of an earlier version', (database) => {
       });
     });
     afterAll(async () => {
-      await site?.stop();
       await receiver?.close();
+      await site?.stop();
     });
 
     const list = async (route: string, as?: As): Promise<Record<string, unknown>[]> => {

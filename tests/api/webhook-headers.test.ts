@@ -36,8 +36,8 @@ describe.each(['got', 'undici'])('posted with %s', (client) => {
       });
     }, 120_000);
     afterAll(async () => {
-      await site?.stop();
       await receiver?.close();
+      await site?.stop();
     }, 60_000);
     beforeEach(() => {
       receiver.clear();
@@ -138,8 +138,8 @@ describe('headers of a webhook’s own', () => {
     site = await startSite({ options: { webhooks: { pollSeconds: 1 } } });
   }, 120_000);
   afterAll(async () => {
-    await site?.stop();
     await receiver?.close();
+    await site?.stop();
   }, 60_000);
   afterEach(() => removeWebhooks(site));
 

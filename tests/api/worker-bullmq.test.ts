@@ -50,9 +50,9 @@ describeWithRedis('workers that hear of work over Redis', () => {
     }, 180_000);
     afterAll(async () => {
       await Promise.all(workers.map((worker) => worker.stop('SIGKILL')));
-      await site?.stop();
       await receiver?.close();
       await redis?.close();
+      await site?.stop();
     }, 60_000);
 
     it('send, do what is asked for by hand, and go on without Redis', async () => {

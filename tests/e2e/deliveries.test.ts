@@ -57,8 +57,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  await site?.stop();
   await receiver?.close();
+  await site?.stop();
 });
 
 describe('the log over all webhooks', () => {

@@ -37,8 +37,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  await site?.stop();
   await receiver?.close();
+  await site?.stop();
 });
 
 test('what a webhook missed is counted first, then sent, each event once', async () => {

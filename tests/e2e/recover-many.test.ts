@@ -83,8 +83,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  await site?.stop();
   await receiver?.close();
+  await site?.stop();
 });
 
 test('10,000 failed deliveries are found, looked at and recovered, though the site is killed meanwhile', async () => {

@@ -67,8 +67,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  await site?.stop();
   await receiver?.close();
+  await site?.stop();
 });
 
 describe('a webhook whose every attempt fails', () => {

@@ -20,8 +20,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  await site?.stop();
   await receiver?.close();
+  await site?.stop();
 });
 
 const createWebhook = async (name: string): Promise<number> => {

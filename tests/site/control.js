@@ -36,6 +36,16 @@ const createControl = (strapi) => {
 
     config: ({ key }) => strapi.config.get(key),
 
+    /** Runs one of the site's scheduled tasks now, and resolves when it is done. */
+    async cron({ name }) {
+      const tasks = strapi.cron.jobs.filter((one) => one.name === name);
+      if (tasks.length === 0) {
+        const known = strapi.cron.jobs.map((one) => one.name).join(', ');
+        throw new Error(`Unknown task "${name}". There are: ${known}`);
+      }
+      for (const { job } of tasks) await job.invoke();
+    },
+
     async sql({ statement, bindings = [] }) {
       const executor = strapi.db.inTransaction()
         ? (await strapi.db.transaction()).get()
