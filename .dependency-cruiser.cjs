@@ -43,6 +43,15 @@ module.exports = {
       to: { circular: true, via: { pathNot: '^$1/[^/]+$' } },
     },
     {
+      name: 'no-circle-of-folders',
+      comment:
+        'A folder is a module: those that know each other are one, or have a third one below them.',
+      severity: 'warn',
+      scope: 'folder',
+      from: { path: SERVER },
+      to: { circular: true },
+    },
+    {
       name: 'ground-knows-no-feature',
       comment: 'What lies below the features serves them all and knows none of them.',
       severity: 'error',
