@@ -6,7 +6,7 @@
 const path = require('node:path');
 const { createStrapi } = require('@strapi/strapi');
 const { createControl } = require('./control');
-const { keepAbilityOfSuperAdmins } = require('./quick-admin');
+const { keepAbilityOfSuperAdmins } = require('./quick-host');
 
 const answerOperations = (strapi) => {
   const control = createControl(strapi);

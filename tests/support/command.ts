@@ -60,7 +60,7 @@ export const spawnCommand = (words: string[], options: CommandOptions = {}): Pro
 
 /** What the environment of a site's process has beside what nothing but a boot looks at. */
 const OF_ANY_SITE =
-  /^(BROWSER|HOST|NODE_OPTIONS|PORT|PUBLIC_URL|SITE_(PUBLIC_DIR|SETUP_FILES)|STRAPI_\w+)$/;
+  /^(BROWSER|HOST|NODE_OPTIONS|PORT|PUBLIC_URL|SITE_(IS_COPY|PUBLIC_DIR|SETUP_FILES)|STRAPI_\w+)$/;
 
 /** What a command's process is given that this process does not have. */
 const ownEnv = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>

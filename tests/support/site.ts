@@ -102,7 +102,7 @@ const withLoopback = (options: Record<string, unknown> = {}): Record<string, unk
 
 const environment = (
   settings: SiteOptions,
-  where: { kind: DatabaseKind; databaseName: string; port: number; folder: string }
+  where: { kind: DatabaseKind; databaseName: string; port: number; folder: string; isCopy: boolean }
 ): Record<string, string | undefined> => {
   const { NODE_OPTIONS: _jest, JEST_WORKER_ID: _worker, ...inherited } = process.env;
   return {
@@ -117,6 +117,7 @@ const environment = (
     SWITCHBOARD_PATH: pluginPath(),
     SWITCHBOARD_OPTIONS: JSON.stringify(withLoopback(settings.options)),
     SITE_PUBLIC_DIR: path.join(where.folder, 'public'),
+    SITE_IS_COPY: where.isCopy && !settings.setupFiles?.length ? 'true' : undefined,
     SITE_SETUP_FILES: (settings.setupFiles ?? []).join(path.delimiter),
     ...databaseEnv(where.kind, where.databaseName),
     ...settings.env,
@@ -169,10 +170,12 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
     given.databaseName ??
     (kind === 'sqlite' ? file : await createDatabase(kind));
 
+  const where = { kind, databaseName, port, folder, isCopy: copy !== null };
+
   let earlierLog = '';
   let current!: SiteProcess;
   const boot = async (): Promise<void> => {
-    const env = environment(settings, { kind, databaseName, port, folder });
+    const env = environment(settings, where);
     current = new SiteProcess(env, isPlain(settings));
     count('boots');
     await timed('booting', () => current.ready());
@@ -226,7 +229,7 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
       await timed('stopping', () => current.retire());
       await cleanUp();
     },
-    env: () => environment(settings, { kind, databaseName, port, folder }) as NodeJS.ProcessEnv,
+    env: () => environment(settings, where) as NodeJS.ProcessEnv,
     log: () => earlierLog + current.log(),
   };
 

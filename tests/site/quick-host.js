@@ -1,0 +1,69 @@
+'use strict';
+
+const CHANGES = ['afterCreate', 'afterCreateMany', 'afterUpdate', 'afterUpdateMany'];
+const REMOVALS = ['afterDelete', 'afterDeleteMany'];
+const MODELS = ['admin::permission', 'admin::role', 'admin::user', 'plugin::i18n.locale'];
+
+/** The host's own functions, of modules that outlive a site. */
+let generate;
+let applies;
+
+const isSuperAdmin = ({ roles = [] }) => roles.some(({ code }) => code === 'strapi-super-admin');
+
+/**
+ * Most requests of the tests are the first administrator's. The host works out for each of them what a
+ * super administrator may do, from hundreds of rows: a third of the time of such a request. Here that is
+ * kept until a user, a role, a permission or a locale changes. Other users are looked up each time.
+ */
+const keepAbilityOfSuperAdmins = (strapi) => {
+  const { engine } = strapi.service('admin::permission');
+  generate ??= engine.generateUserAbility;
+  const known = new Map();
+  const forget = () => known.clear();
+  strapi.db.lifecycles.subscribe({
+    models: MODELS,
+    ...Object.fromEntries([...CHANGES, ...REMOVALS].map((name) => [name, forget])),
+  });
+  engine.generateUserAbility = async (user) => {
+    if (!isSuperAdmin(user)) return generate(user);
+    if (!known.has(user.id)) known.set(user.id, generate(user));
+    return known.get(user.id);
+  };
+};
+
+const isSame = (some, others) =>
+  new Set([...some, ...others]).size === some.length && some.length === others.length;
+
+/**
+ * The host goes through the panel's settings of each content type at each boot, which is a quarter of
+ * it. On a copy of a database for which it has just done that, with the same types, it need not.
+ */
+const trustScreens = (strapi) => {
+  const models = { 'content-types': strapi.contentTypes, components: strapi.components };
+  for (const [name, types] of Object.entries(models)) {
+    const service = strapi.plugin('content-manager').service(name);
+    const synchronise = service.syncConfigurations.bind(service);
+    const prefix = `plugin_content_manager_configuration_${name.replace('-', '_')}::`;
+    service.syncConfigurations = async () => {
+      const rows = await strapi.db
+        .query('strapi::core-store')
+        .findMany({ select: ['key'], where: { key: { $startsWith: prefix } } });
+      const known = rows.map(({ key }) => key.slice(prefix.length));
+      if (!isSame(known, Object.keys(types))) await synchronise();
+    };
+  }
+};
+
+/** Asked once for each permission of each role, by handlers of which each boot of a process adds one. */
+const rememberProperties = (strapi) => {
+  const { actionProvider } = strapi.service('admin::permission');
+  applies ??= actionProvider.appliesToProperty;
+  const known = new Map();
+  actionProvider.appliesToProperty = async (...question) => {
+    const key = question.join(' ');
+    if (!known.has(key)) known.set(key, await applies(...question));
+    return known.get(key);
+  };
+};
+
+module.exports = { keepAbilityOfSuperAdmins, rememberProperties, trustScreens };
