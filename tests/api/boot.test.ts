@@ -118,7 +118,7 @@ describeEach(databases(), 'a site with the plugin', (database) => {
 
 describe('options beside enabled instead of inside config', () => {
   const linesOf = async (env: Record<string, string>): Promise<string[]> => {
-    const site = await startSite({ accounts: false, env });
+    const site = await startSite({ env });
     await site.stop();
     return site
       .log()
@@ -161,7 +161,7 @@ describe('a wrong option stops the boot and is named', () => {
 
 describe('a site without an encryption key', () => {
   it('starts and says which line to add', async () => {
-    const site = await startSite({ env: { ENCRYPTION_KEY: '' }, accounts: false });
+    const site = await startSite({ env: { ENCRYPTION_KEY: '' } });
     try {
       expect(site.log()).toContain('admin.secrets.encryptionKey');
       expect(site.log()).toContain('config/admin');

@@ -28,7 +28,6 @@ describe('a site without the package undici', () => {
 
   it('boots with got', async () => {
     const site = await startSite({
-      accounts: false,
       env: { NODE_OPTIONS: `--import ${WITHOUT}`, WITHOUT_PACKAGES: 'undici' },
     });
     await site.stop();

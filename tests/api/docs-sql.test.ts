@@ -18,7 +18,7 @@ const statements = ['docs/operations.md', 'docs/monitoring.md']
 describeEach(databases(), 'the SQL of docs/operations.md and docs/monitoring.md', (database) => {
   let site: Site;
   beforeAll(async () => {
-    site = await startSite({ database, accounts: false });
+    site = await startSite({ database });
   }, 120_000);
   afterAll(() => site?.stop(), 60_000);
 

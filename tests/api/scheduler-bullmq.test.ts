@@ -72,7 +72,6 @@ describe('a site without the packages', () => {
 
   it('boots with the database as its engine', async () => {
     const site = await startSite({
-      accounts: false,
       env: { NODE_OPTIONS: `--import ${WITHOUT}`, WITHOUT_PACKAGES: 'bullmq,ioredis' },
     });
     await site.stop();

@@ -74,7 +74,7 @@ describeEach(onSqlite, 'a site whose database another process is writing to', ()
 
 describeEach(onSqlite, 'the warnings of a boot', () => {
   const bootLog = async (env: Record<string, string>): Promise<string> => {
-    const site = await startSite({ env, accounts: false });
+    const site = await startSite({ env });
     await site.stop();
     return site
       .log()

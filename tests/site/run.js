@@ -86,7 +86,11 @@ const followParent = (strapi) => {
   });
 };
 
+/** A site that is refused before leaves nothing behind that would have to be ended. */
+let hasMetDatabase = false;
+
 const main = async () => {
+  hasMetDatabase = false;
   const strapi = createStrapi({
     appDir: __dirname,
     distDir: process.env.SITE_DIST_DIR ?? path.resolve(__dirname),
@@ -94,6 +98,11 @@ const main = async () => {
     // As `strapi develop` starts the host.
     autoReload: process.env.SITE_AUTO_RELOAD === 'true',
   });
+  const bootstrap = strapi.bootstrap.bind(strapi);
+  strapi.bootstrap = () => {
+    hasMetDatabase = true;
+    return bootstrap();
+  };
   await strapi.start();
   keepAbilityOfSuperAdmins(strapi);
   answerOperations(strapi);
@@ -104,8 +113,14 @@ const main = async () => {
 
 const start = () =>
   main().catch((error) => {
-    process.stderr.write(`${error?.stack ?? error}\n`);
-    process.exit(1);
+    const failed = `${error?.stack ?? error}\n`;
+    if (hasMetDatabase) {
+      process.stderr.write(failed);
+      process.exit(1);
+    }
+    restoreListeners();
+    followParent(null);
+    process.send({ failed });
   });
 
 followParent(null);

@@ -45,6 +45,8 @@ interface Reply {
   id?: number;
   ready?: boolean;
   retired?: boolean;
+  /** The site was refused before it met its database: what it was refused with. */
+  failed?: string;
   result?: unknown;
   error?: { name?: string; message?: string };
 }
@@ -137,6 +139,11 @@ export class SiteProcess {
         if (reply.ready) {
           clearTimeout(timer);
           resolve();
+        } else if (reply.failed !== undefined) {
+          clearTimeout(timer);
+          this.output += reply.failed;
+          this.release();
+          reject(new BootError('The site did not start', this.output));
         } else this.settle(reply);
       });
       void this.exited.then(() => {
@@ -189,12 +196,22 @@ export class SiteProcess {
       this.child.send({ retire: true }, (error) => error && finish(false));
     });
     if (!isRetired) return this.kill();
+    this.release();
+  }
+
+  /** Gives the process up to another site, or ends it where it is like no other. */
+  private release(): void {
+    if (!this.isPlain) {
+      this.child.kill('SIGKILL');
+      return;
+    }
     this.isRetired = true;
     addSpare(this.child);
   }
 
   /** Sends a signal and resolves when the process is gone. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (this.isRetired) return;
     if (this.running) this.child.kill(signal);
     const timer = setTimeout(() => this.child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await this.exited;
