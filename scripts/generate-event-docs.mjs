@@ -27,21 +27,21 @@ const fakeHost = () => {
   };
   return {
     handlers,
-    strapi: { get: () => ({ get: (name) => (name === HOOK ? hook : undefined) }) },
+    app: { hooks: { get: (name) => (name === HOOK ? hook : undefined) } },
   };
 };
 
 const readCatalogue = () =>
   withSources(async (load) => {
-    const { strapi, handlers } = fakeHost();
+    const { app, handlers } = fakeHost();
     const { CRM_EVENTS } = load('./server/src/crm/catalogue.js');
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
-    load('./server/src/stock/events.js').declareStockEvents(strapi);
-    load('./server/src/pos/processing/events.js').declarePosEvents(strapi);
+    load('./server/src/stock/events.js').declareStockEvents(app);
+    load('./server/src/pos/processing/events.js').declarePosEvents(app);
     const { sampleEvents } = load('./server/src/entries/catalogue.js');
     handlers.push((map) => ({ ...map, ...sampleEvents() }));
     const { ping, ...events } = await load('./server/src/webhooks/catalogue.js').declaredEvents(
-      strapi
+      app
     );
     return { ...events, ping };
   });

@@ -1,5 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import type { FeatureId } from '../../shared/contracts/features';
+import type { App } from './app';
 import type { InternalTable } from './database/tables/internal-tables';
 import type { PlainTable } from './database/tables/plain-tables';
 
@@ -29,10 +29,6 @@ export interface FeatureRoutes {
   admin?: RouteConfig[];
 }
 
-export interface FeatureContext {
-  strapi: Core.Strapi;
-}
-
 /**
  * One feature (ARCHITECTURE.md#layout): everything of one concern. `server/src/index.ts` opens
  * the features in order and hands their parts to the host.
@@ -52,13 +48,13 @@ export interface Feature {
   controllers?: Record<string, unknown>;
   policies?: Record<string, unknown>;
   routes?: FeatureRoutes;
-  register?(context: FeatureContext): void | Promise<void>;
-  bootstrap?(context: FeatureContext): void | Promise<void>;
+  register?(app: App): void | Promise<void>;
+  bootstrap?(app: App): void | Promise<void>;
   /** Takes no more work and ends what is under way; requests are still being answered meanwhile. */
-  stop?(context: FeatureContext): void | Promise<void>;
+  stop?(app: App): void | Promise<void>;
   /**
    * After the HTTP server was closed. Writes of other plugins, and of the site, may still come and
    * have to become events: what they need is never taken down, it ends with the database.
    */
-  destroy?(context: FeatureContext): void | Promise<void>;
+  destroy?(app: App): void | Promise<void>;
 }

@@ -1,7 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import type { ContentEvents } from '../../shared/contracts/entries';
 import { access } from './access';
-import { config, getOptions } from './config';
+import { type App, appOf } from './app';
+import { config } from './config';
 import { ineffective, misplaced } from './config/warnings';
 import { keepInternalTables } from './database/tables/internal-tables';
 import { keepColumns } from './database/tables/persisted-tables';
@@ -24,7 +25,6 @@ import { createParts, isOn } from './parts';
 import { keepTables, persistence } from './persistence';
 import { pos } from './pos';
 import type { Feature } from './feature';
-import { closeScheduler, prepareScheduler } from './scheduling';
 import { stock } from './stock';
 import { webhooks } from './webhooks';
 import type { EventsService } from './webhooks/events-service';
@@ -53,8 +53,8 @@ interface HostContext {
 }
 
 /** Those that the site has; the others of its options are as if they were not there. */
-const featuresOf = (strapi: Core.Strapi): readonly Feature[] =>
-  features.filter((feature) => isOn(feature, getOptions(strapi).features));
+const featuresOf = ({ options }: App): readonly Feature[] =>
+  features.filter((feature) => isOn(feature, options.features));
 
 export default {
   ...parts,
@@ -64,51 +64,45 @@ export default {
       offer(config.validator(options).features);
     },
   },
-  async register(context: HostContext): Promise<void> {
-    const { strapi } = context;
-    const present = featuresOf(strapi);
+  async register({ strapi }: HostContext): Promise<void> {
     watchTransactions(strapi);
+    const app = appOf(strapi);
+    await app.prepare();
+    const present = featuresOf(app);
     watchRequests(strapi);
-    await prepareScheduler(strapi);
     keepColumns(strapi);
     keepInternalTables(
-      strapi,
+      app,
       present.flatMap((feature) => feature.internalTables ?? [])
     );
-    keepTables(
-      strapi,
-      [siteTable, ...present.flatMap((feature) => feature.tables ?? [])],
-      features
-    );
-    for (const feature of present) await feature.register?.(context);
+    keepTables(app, [siteTable, ...present.flatMap((feature) => feature.tables ?? [])], features);
+    for (const feature of present) await feature.register?.(app);
     const absent = features.filter((feature) => !present.includes(feature));
     if (absent.length > 0) {
-      const answer = answerAbsent(strapi, present, absent);
+      const answer = answerAbsent(app, present, absent);
       strapi.server.use(answer as Parameters<typeof strapi.server.use>[0]);
     }
-    strapi.server.use(refuseForms(strapi) as Parameters<typeof strapi.server.use>[0]);
+    strapi.server.use(refuseForms(app) as Parameters<typeof strapi.server.use>[0]);
   },
-  async bootstrap(context: HostContext): Promise<void> {
-    const { strapi } = context;
+  async bootstrap({ strapi }: HostContext): Promise<void> {
+    const app = appOf(strapi);
     const warnings = [
       ...misplaced(strapi),
       ...ineffective(strapi),
-      ...(await sqliteWarnings(strapi)),
+      ...(await sqliteWarnings(app.db)),
     ];
     for (const warning of warnings) {
       strapi.log.warn(`switchboard: ${warning}`);
     }
-    for (const feature of featuresOf(strapi)) await feature.bootstrap?.(context);
+    for (const feature of featuresOf(app)) await feature.bootstrap?.(app);
   },
-  async destroy(context: HostContext): Promise<void> {
-    const last = [...featuresOf(context.strapi)].reverse();
+  async destroy({ strapi }: HostContext): Promise<void> {
+    const app = appOf(strapi);
+    const last = [...featuresOf(app)].reverse();
     // Side by side: what waits for receivers and what waits for clients has seconds each.
-    await Promise.all([
-      closeServer(context.strapi),
-      ...last.map((feature) => feature.stop?.(context)),
-    ]);
-    for (const feature of last) await feature.destroy?.(context);
-    await closeScheduler(context.strapi);
+    await Promise.all([closeServer(strapi), ...last.map((feature) => feature.stop?.(app))]);
+    for (const feature of last) await feature.destroy?.(app);
+    await app.scheduler.close();
   },
 };
 

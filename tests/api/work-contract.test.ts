@@ -1,10 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Core } from '@strapi/strapi';
-import { inTransaction, rowsOf } from '../../server/src/database/connection';
-import { getDialect } from '../../server/src/database/dialects';
-import { inRetriedTransaction } from '../../server/src/database/retry';
+import type { App } from '../../server/src/app';
+import { rowsOf } from '../../server/src/database/connection';
 import { getRecordStore } from '../../server/src/pos/processing/record-store';
 import { createEmbeddedScheduler } from '../../server/src/scheduling/embedded-scheduler';
 import {
@@ -72,11 +70,11 @@ const ENGINES: Record<string, Engine> = {
 /** A store with what a test needs beside it. */
 interface Subject {
   tableName: string;
-  storeOf(strapi: Core.Strapi): WorkStore<Lease>;
+  storeOf(app: App): WorkStore<Lease>;
   /** Queues rows of a group within the current transaction or one of its own. */
-  insert(strapi: Core.Strapi, group: number, count: number, dueAt: number): Promise<void>;
+  insert(app: App, group: number, count: number, dueAt: number): Promise<void>;
   /** Settles rows as done, or as due again. @returns the ids whose lease held */
-  settle(strapi: Core.Strapi, leases: readonly Lease[], dueAt: number | null): Promise<Set<number>>;
+  settle(app: App, leases: readonly Lease[], dueAt: number | null): Promise<Set<number>>;
 }
 
 let serial = 0;
@@ -84,10 +82,10 @@ let serial = 0;
 const deliveries: Subject = {
   tableName: 'switchboard_deliveries',
   storeOf: getDeliveryStore as unknown as Subject['storeOf'],
-  insert: (strapi, webhook, count, at) =>
-    inRetriedTransaction(strapi, ({ trx }) =>
-      getDeliveryStore(strapi).insert(
-        trx,
+  insert: (app, webhook, count, at) =>
+    app.db.retrying((tx) =>
+      getDeliveryStore(app).insert(
+        tx,
         Array.from({ length: count }, () => ({
           deliveryId: uuidV7(Date.now()),
           webhook,
@@ -99,10 +97,10 @@ const deliveries: Subject = {
         }))
       )
     ),
-  settle: (strapi, leases, dueAt) =>
-    inRetriedTransaction(strapi, ({ trx }) =>
-      getDeliveryStore(strapi).settle(
-        trx,
+  settle: (app, leases, dueAt) =>
+    app.db.retrying((tx) =>
+      getDeliveryStore(app).settle(
+        tx,
         leases.map((lease) => ({
           lease: lease as never,
           next: {
@@ -128,10 +126,10 @@ const deliveries: Subject = {
 const records: Subject = {
   tableName: 'switchboard_pos_events',
   storeOf: getRecordStore as unknown as Subject['storeOf'],
-  insert: (strapi, group, count, dueAt) =>
-    inRetriedTransaction(strapi, ({ trx }) =>
-      getRecordStore(strapi).insert(
-        trx,
+  insert: (app, group, count, dueAt) =>
+    app.db.retrying((tx) =>
+      getRecordStore(app).insert(
+        tx,
         Array.from({ length: count }, () => {
           serial += 1;
           const columns = {
@@ -146,10 +144,10 @@ const records: Subject = {
         })
       )
     ),
-  settle: (strapi, leases, dueAt) =>
-    inRetriedTransaction(strapi, ({ trx }) =>
-      getRecordStore(strapi).settle(
-        trx,
+  settle: (app, leases, dueAt) =>
+    app.db.retrying((tx) =>
+      getRecordStore(app).settle(
+        tx,
         leases.map((lease) => ({ lease, dueAt, outcome: { state: 'applied' as const, tries: 0 } }))
       )
     ),
@@ -197,28 +195,28 @@ describeEach(databases(), 'work that waits', (kind) => {
     let second: WorkStore<Lease>;
 
     beforeEach(async () => {
-      store = subject.storeOf(one.strapi);
-      second = subject.storeOf(other.strapi);
+      store = subject.storeOf(one.app);
+      second = subject.storeOf(other.app);
       await one.connection(tableName).delete();
       await store.dueTimes();
     });
 
     it('is there if and only if its transaction commits', async () => {
-      const rolledBack = inTransaction(one.strapi, async () => {
-        await insert(one.strapi, 1, 2, store.now());
+      const rolledBack = one.app.db.transaction(async () => {
+        await insert(one.app, 1, 2, store.now());
         throw new Error('the write fails');
       });
       await expect(rolledBack).rejects.toThrow('the write fails');
       expect(await store.dueTimes()).toEqual(new Map());
-      await insert(one.strapi, 1, 2, store.now());
+      await insert(one.app, 1, 2, store.now());
       expect(await store.claim(1, 5)).toHaveLength(2);
     });
 
     it('says when each group is next due', async () => {
       const now = store.now();
-      await insert(one.strapi, 1, 1, now + 5000);
-      await insert(one.strapi, 1, 1, now - 5000);
-      await insert(one.strapi, 3, 1, now + 9000);
+      await insert(one.app, 1, 1, now + 5000);
+      await insert(one.app, 1, 1, now - 5000);
+      await insert(one.app, 3, 1, now + 9000);
       const due = await second.dueTimes();
       expect([...due].sort()).toEqual([
         [1, now - 5000],
@@ -228,9 +226,9 @@ describeEach(databases(), 'work that waits', (kind) => {
 
     it('is taken in the order it is due, no more than asked for, and of its group alone', async () => {
       const now = store.now();
-      for (const ago of [10, 30, 20, 40]) await insert(one.strapi, 1, 1, now - ago);
-      await insert(one.strapi, 2, 1, now - 99);
-      await insert(one.strapi, 1, 1, now + 60_000);
+      for (const ago of [10, 30, 20, 40]) await insert(one.app, 1, 1, now - ago);
+      await insert(one.app, 2, 1, now - 99);
+      await insert(one.app, 1, 1, now + 60_000);
       const claimed = await store.claim(1, 3);
       expect(claimed.map(({ dueAt }) => now - dueAt)).toEqual([40, 30, 20]);
       expect(new Set(claimed.map(({ group }) => group))).toEqual(new Set([1]));
@@ -239,7 +237,7 @@ describeEach(databases(), 'work that waits', (kind) => {
     });
 
     it('is held by one of two nodes, however many ask at once', async () => {
-      await insert(one.strapi, 1, 120, store.now());
+      await insert(one.app, 1, 120, store.now());
       const claims = await Promise.all(
         Array.from({ length: 12 }, (_none, index) => (index % 2 ? store : second).claim(1, 20))
       );
@@ -252,39 +250,39 @@ describeEach(databases(), 'work that waits', (kind) => {
     });
 
     it('comes back when a lease ends, and its first holder then changes nothing', async () => {
-      await insert(one.strapi, 1, 1, store.now());
+      await insert(one.app, 1, 1, store.now());
       const [first] = await store.claim(1, 1);
       await one.connection(tableName).update({ due_at: store.now() - 1000 });
       const [again] = await second.claim(1, 1);
       expect(again?.id).toBe(first?.id);
-      expect(await settle(one.strapi, [first!], null)).toEqual(new Set());
+      expect(await settle(one.app, [first!], null)).toEqual(new Set());
       await store.release([first!]);
       expect(await second.claim(1, 1)).toEqual([]);
-      expect(await settle(other.strapi, [again!], null)).toEqual(new Set([again!.id]));
+      expect(await settle(other.app, [again!], null)).toEqual(new Set([again!.id]));
       expect(await store.dueTimes()).toEqual(new Map());
     });
 
     it('that is given back is due as it was', async () => {
       const dueAt = store.now() - 1234;
-      await insert(one.strapi, 2, 1, dueAt);
+      await insert(one.app, 2, 1, dueAt);
       await store.release(await store.claim(2, 1));
       expect(await second.dueTimes()).toEqual(new Map([[2, dueAt]]));
     });
 
     it('that is settled is due again when it was said, or never', async () => {
-      await insert(one.strapi, 1, 2, store.now());
+      await insert(one.app, 1, 2, store.now());
       const [ended, later] = await store.claim(1, 2);
       const dueAt = store.now() + 60_000;
-      await settle(one.strapi, [ended!], null);
-      await settle(one.strapi, [later!], dueAt);
+      await settle(one.app, [ended!], null);
+      await settle(one.app, [later!], dueAt);
       expect(await second.dueTimes()).toEqual(new Map([[1, dueAt]]));
     });
 
     it.each([-3_600_000, 3_600_000])(
       'goes by the database’s clock, though a node’s is %i ms off',
       async (off) => {
-        await insert(one.strapi, 1, 1, store.now());
-        await insert(one.strapi, 2, 1, store.now() + 60_000);
+        await insert(one.app, 1, 1, store.now());
+        await insert(one.app, 2, 1, store.now() + 60_000);
         Date.now = () => realNow() + off;
         const [held] = await store.claim(1, 1);
         expect(held).toBeDefined();
@@ -298,7 +296,7 @@ describeEach(databases(), 'work that waits', (kind) => {
 
   describe('in the store of deliveries, inserted at once', () => {
     it.each([1, 2, 100, 250])('is as it was given, of %i', async (count) => {
-      const store = getDeliveryStore(one.strapi);
+      const store = getDeliveryStore(one.app);
       const at = store.now() - 1000;
       const given = Array.from({ length: count }, (_none, nth) => ({
         deliveryId: uuidV7(at),
@@ -310,7 +308,7 @@ describeEach(databases(), 'work that waits', (kind) => {
         isTest: nth % 2 === 1,
       }));
       await one.connection('switchboard_deliveries').delete();
-      await inRetriedTransaction(one.strapi, ({ trx }) => store.insert(trx, given));
+      await one.app.db.retrying((tx) => store.insert(tx, given));
       const claimed = await store.claim(1, count + 1);
       expect(
         claimed.map(({ dueAt, delivery: { deliveryId, body, isTest, status } }) => ({
@@ -328,7 +326,7 @@ describeEach(databases(), 'work that waits', (kind) => {
 
   describe('in the store of deliveries, of several groups at once', () => {
     const { tableName, insert, settle } = deliveries;
-    const storeIn = ({ strapi }: SmallSite) => getDeliveryStore(strapi);
+    const storeIn = ({ app }: SmallSite) => getDeliveryStore(app);
     const rooms = (...groups: [number, number][]) =>
       groups.map(([group, limit]) => ({ group, limit }));
 
@@ -338,7 +336,7 @@ describeEach(databases(), 'work that waits', (kind) => {
     });
 
     it('is held for longer by who prolongs its lease, and by nobody else', async () => {
-      await insert(one.strapi, 1, 2, storeIn(one).now());
+      await insert(one.app, 1, 2, storeIn(one).now());
       const [lost, held] = await storeIn(one).claim(1, 2);
       await one.connection(tableName).where({ id: lost!.id }).update({ due_at: 1000 });
       expect(await storeIn(other).claim(1, 2)).toHaveLength(1);
@@ -350,15 +348,15 @@ describeEach(databases(), 'work that waits', (kind) => {
       const left = rows.map((row) => Number(row.due_at) - storeIn(one).now());
       expect(left[0]).toBeLessThan(1000);
       expect(left[1]).toBeGreaterThan(5000);
-      expect(await settle(one.strapi, [lost!, held!], null)).toEqual(new Set([held!.id]));
+      expect(await settle(one.app, [lost!, held!], null)).toEqual(new Set([held!.id]));
     });
 
     it('is taken so much of each, in the order it is due', async () => {
       const now = storeIn(one).now();
       for (const group of [1, 2, 3]) {
-        for (const ago of [10, 40, 20]) await insert(one.strapi, group, 1, now - ago - group);
+        for (const ago of [10, 40, 20]) await insert(one.app, group, 1, now - ago - group);
       }
-      await insert(one.strapi, 4, 1, now + 60_000);
+      await insert(one.app, 4, 1, now + 60_000);
       const claimed = await storeIn(one).claimGroups(rooms([1, 2], [3, 1], [4, 5]));
       expect(claimed.map(({ group, dueAt }) => [group, now - dueAt])).toEqual([
         [3, 43],
@@ -374,7 +372,7 @@ describeEach(databases(), 'work that waits', (kind) => {
 
     it('is held by one of two nodes, however many ask at once', async () => {
       const groups = [1, 2, 3, 4, 5, 6, 7, 8];
-      for (const group of groups) await insert(one.strapi, group, 15, storeIn(one).now());
+      for (const group of groups) await insert(one.app, group, 15, storeIn(one).now());
       const ask = (index: number, limit: number) =>
         storeIn(index % 2 ? one : other).claimGroups(
           rooms(...groups.map((group): [number, number] => [group, limit]))
@@ -393,7 +391,7 @@ describeEach(databases(), 'work that waits', (kind) => {
     const WEBHOOKS = 2000;
     const ids = Array.from({ length: WEBHOOKS }, (_none, at) => 1001 + at);
     const due = ids.filter((_id, at) => at % 200 === 7);
-    const store = () => getDeliveryStore(one.strapi);
+    const store = () => getDeliveryStore(one.app);
 
     /** As a node of an earlier version writes it. */
     const written = (webhook: number, dueAt: number | null) => ({
@@ -411,7 +409,7 @@ describeEach(databases(), 'work that waits', (kind) => {
     });
     const look = () => {
       const table = { name: 'switchboard_deliveries', schema: undefined, columns: {} };
-      return getDialect(one.strapi).waitingGroups({ ...table, groupColumn: 'webhook_id' }, 0, 500);
+      return one.app.db.dialect.waitingGroups({ ...table, groupColumn: 'webhook_id' }, 0, 500);
     };
 
     beforeAll(async () => {
@@ -423,8 +421,8 @@ describeEach(databases(), 'work that waits', (kind) => {
       await connection.batchInsert('switchboard_deliveries', finished, 50);
       if (kind !== 'mysql') await connection.raw('ANALYZE');
       for (const id of due) {
-        await insert(one.strapi, id, 2, store().now() - id);
-        await insert(one.strapi, id, 1, store().now() + 60_000);
+        await insert(one.app, id, 2, store().now() - id);
+        await insert(one.app, id, 1, store().now() + 60_000);
       }
     });
     afterAll(async () => {
@@ -482,13 +480,13 @@ describeEach(databases(), 'work that waits', (kind) => {
 
   describe('in the store of deliveries, with a cap', () => {
     const { tableName, insert, settle } = deliveries;
-    const storeIn = ({ strapi }: SmallSite) => getDeliveryStore(strapi);
+    const storeIn = ({ app }: SmallSite) => getDeliveryStore(app);
     const claim = (site: SmallSite, limit: number, atOnce: number, except: number[] = []) =>
       storeIn(site).claimWithin(1, limit, { atOnce, except });
 
     beforeEach(async () => {
       await one.connection(tableName).delete();
-      await insert(one.strapi, 1, 40, storeIn(one).now());
+      await insert(one.app, 1, 40, storeIn(one).now());
       await storeIn(other).dueTimes();
     });
 
@@ -506,7 +504,7 @@ describeEach(databases(), 'work that waits', (kind) => {
     }
 
     it('never has more under a lease, however many nodes ask at once', async () => {
-      await insert(one.strapi, 2, 5, storeIn(one).now());
+      await insert(one.app, 2, 5, storeIn(one).now());
       await storeIn(one).claim(2, 5);
       const claims = await Promise.all(
         Array.from({ length: 12 }, (_none, index) => claim(index % 2 ? one : other, 3, 7))
@@ -518,7 +516,7 @@ describeEach(databases(), 'work that waits', (kind) => {
 
     it('gives what was settled, and what is as good as settled, to the next one', async () => {
       const { leases } = await claim(one, 5, 5);
-      await settle(one.strapi, leases.slice(0, 2), null);
+      await settle(one.app, leases.slice(0, 2), null);
       expect((await claim(other, 9, 5)).leases).toHaveLength(2);
       const done = leases.slice(2).map(({ id }) => id);
       expect((await claim(one, 9, 5, done)).leases).toHaveLength(3);
@@ -543,7 +541,7 @@ describeEach(databases(), 'work that waits', (kind) => {
         isAlone: false,
       });
       const all = [...first.leases, ...second.leases];
-      await settle(one.strapi, all.slice(0, 10), null);
+      await settle(one.app, all.slice(0, 10), null);
       expect((await storeIn(other).claimWithin(1, 5, ahead([], 9))).leases).toHaveLength(2);
       expect(await storeIn(one).claimWithin(1, 5, ahead(all.slice(10), 9))).toEqual({
         leases: [],
@@ -556,7 +554,7 @@ describeEach(databases(), 'work that waits', (kind) => {
       const { leases } = await claim(one, 5, 5);
       const expired = { due_at: storeIn(one).now() - 1000 };
       await one.connection(tableName).where({ id: leases[0]!.id }).update(expired);
-      await insert(one.strapi, 1, 30, storeIn(one).now() + 5000);
+      await insert(one.app, 1, 30, storeIn(one).now() + 5000);
       const next = await claim(other, 9, 5);
       expect(next.leases.map(({ id }) => id)).toEqual([leases[0]!.id]);
       expect(next.isFull).toBe(true);
@@ -572,18 +570,18 @@ describeEach(databases(), 'work that waits', (kind) => {
     let firstDoneAt = 0;
 
     const serve = (
-      { strapi }: SmallSite,
+      { app }: SmallSite,
       changes: { pollMs?: number; shape?: 'slots' | 'batches' } = {}
     ) => {
       const log = { error: (line: string) => void errors.push(line) };
       const scheduler = engine.create(log);
       schedulers.push(scheduler);
-      const store = storeOf(strapi) as CappedWorkStore<Lease>;
+      const store = storeOf(app) as CappedWorkStore<Lease>;
       const announce = (_group: number | null = null, at = store.now()) =>
         scheduler.announce('work', null, at);
       const record = async (leases: readonly Lease[]) => {
         const recordedAt = store.now();
-        const held = await settle(strapi, leases, null);
+        const held = await settle(app, leases, null);
         if (done.length === 0) firstDoneAt = recordedAt;
         done.push(...held);
       };
@@ -632,7 +630,7 @@ describeEach(databases(), 'work that waits', (kind) => {
       async (shape) => {
         const first = serve(one, { shape });
         const second = serve(other, { shape });
-        for (const group of [1, 2, 3]) await insert(one.strapi, group, 100, first.store.now());
+        for (const group of [1, 2, 3]) await insert(one.app, group, 100, first.store.now());
         first.announce();
         second.announce();
         await waitFor(async () => done.length >= 300, 30_000);
@@ -644,12 +642,12 @@ describeEach(databases(), 'work that waits', (kind) => {
     it('is done soon after it was announced, and not before it is due', async () => {
       const { announce, store, scheduler } = serve(one);
       const dueAt = store.now() + 700;
-      await insert(one.strapi, 1, 1, dueAt);
+      await insert(one.app, 1, 1, dueAt);
       scheduler.announce('work', 1, dueAt);
       await waitFor(async () => done.length === 1, 30_000);
       // The database's clock decides; a node knows it to some milliseconds.
       expect(firstDoneAt).toBeGreaterThan(dueAt - 300);
-      await insert(one.strapi, 2, 1, store.now());
+      await insert(one.app, 2, 1, store.now());
       announce();
       await waitFor(async () => done.length === 2, 30_000);
     });
@@ -657,21 +655,21 @@ describeEach(databases(), 'work that waits', (kind) => {
     it('is done though every announcement of it was lost', async () => {
       const { announce, store } = serve(one, { pollMs: 200 });
       // Something waits for later, so that the engine looks again and again.
-      await insert(one.strapi, 3, 1, store.now() + 3_600_000);
+      await insert(one.app, 3, 1, store.now() + 3_600_000);
       announce();
       await sleep(100);
-      await insert(other.strapi, 1, 3, store.now());
+      await insert(other.app, 1, 3, store.now());
       await waitFor(async () => done.length === 3, 30_000);
     });
 
     it('is not begun after a stop, which waits for what was', async () => {
       const { announce, store, scheduler } = serve(one);
-      await insert(one.strapi, 1, 50, store.now());
+      await insert(one.app, 1, 50, store.now());
       announce();
       await waitFor(async () => done.length > 0, 30_000);
       await scheduler.stop();
       const ended = done.length;
-      await insert(one.strapi, 2, 5, store.now());
+      await insert(one.app, 2, 5, store.now());
       announce();
       await sleep(200);
       expect(done).toHaveLength(ended);
@@ -685,7 +683,7 @@ describeEach(databases(), 'work that waits', (kind) => {
 
     it('goes on after a look that failed', async () => {
       const { announce, store } = serve(one);
-      await insert(one.strapi, 1, 1, store.now());
+      await insert(one.app, 1, 1, store.now());
       const { dueTimes } = store;
       let failures = 0;
       store.dueTimes = async () => {

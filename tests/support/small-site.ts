@@ -3,11 +3,9 @@ import type { Core } from '@strapi/strapi';
 import { knex, type Knex } from 'knex';
 import type { DatabaseKind } from './databases';
 import { SERVERS } from './servers';
-import { MODULE_IDS } from '../../shared/contracts/modules';
+import { type App, appOf } from '../../server/src/app';
 import { rowsOf } from '../../server/src/database/connection';
 import { ensureTables, type PlainTable } from '../../server/src/database/tables/plain-tables';
-import { loadSiteInstance } from '../../server/src/database/site-instance';
-import { registerHooks } from '../../server/src/hooks';
 import { purchasesTable } from '../../server/src/pos/customers';
 import { itemSalesTable, salesTable } from '../../server/src/pos/money/rollups';
 import {
@@ -49,6 +47,7 @@ import { subscriptionsTable } from '../../server/src/webhooks/subscription-index
 
 /** What of the host a delivery and a till's record need, in this process: no HTTP, no admin. */
 export interface SmallSite {
+  app: App;
   strapi: Core.Strapi;
   connection: Knex;
   /** What was logged so far, of all levels, without the level. */
@@ -196,7 +195,7 @@ export const startSmallSite = async (
   const connection = connect(database);
   const lines: string[] = [];
   const say = (line: string) => void lines.push(line);
-  const hooks = new Map<string, unknown>();
+  const container = new Map<string, unknown>([['hooks', new Map<string, unknown>()]]);
   const settings: Record<string, unknown> = {
     'plugin::switchboard': options,
     'admin.secrets.encryptionKey': 'key',
@@ -204,7 +203,6 @@ export const startSmallSite = async (
   };
   const services: Record<string, unknown> = {
     'admin::encryption': { encrypt: (value: string) => value, decrypt: (value: string) => value },
-    'plugin::switchboard.modules': { enabled: async () => new Set(MODULE_IDS) },
   };
   const tableOf = { 'plugin::switchboard.webhook': 'switchboard_webhooks' } as const;
   const db = createDatabase(connection, database.kind);
@@ -218,7 +216,10 @@ export const startSmallSite = async (
       error: say,
     },
     config: { get: (key: string) => settings[key] },
-    get: () => hooks,
+    store: () => ({ get: async () => null, set: async () => undefined }),
+    has: (name: string) => container.has(name),
+    add: (name: string, value: unknown) => void container.set(name, value),
+    get: (name: string) => container.get(name),
     service: (uid: string) => services[uid],
     plugin: () => undefined,
     eventHub: { emit: async () => undefined },
@@ -229,9 +230,11 @@ export const startSmallSite = async (
       },
     }),
   } as unknown as Core.Strapi;
+  const app = appOf(strapi);
+  await app.prepare();
   services['plugin::switchboard.publisher'] = createPublisher({ strapi });
-  registerHooks(strapi);
+  app.hooks.register();
   if (!database.hasTables) await ensureTables(strapi, TABLES);
-  await loadSiteInstance(strapi);
-  return { strapi, connection, lines, close: () => connection.destroy() };
+  await app.site.load();
+  return { app, strapi, connection, lines, close: () => connection.destroy() };
 };

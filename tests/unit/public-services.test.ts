@@ -35,7 +35,9 @@ const cases = Object.entries(SERVICES);
 
 it.each(cases)('%s is a service of the plugin with the methods of its type', (uid, methods) => {
   const factories = plugin.services as Record<string, (context: object) => object>;
-  const service = factories[uid.replace('plugin::switchboard.', '')]!({ strapi: {} });
+  const service = factories[uid.replace('plugin::switchboard.', '')]!({
+    strapi: { has: () => true, get: () => ({}) },
+  });
   expect(Object.keys(service).sort()).toEqual([...methods].sort());
 });
 

@@ -1,12 +1,11 @@
-import type { Core } from '@strapi/strapi';
 import { featureOfAction } from '../../../shared/contracts/features';
 import {
   ADMIN_ACTIONS,
   type AdminAction,
   adminActionId,
 } from '../../../shared/contracts/permissions';
-import { getOptions } from '../config';
 import type { RouteConfig } from '../feature';
+import type { App } from '../app';
 
 interface ActionLabel {
   /** Heading in the host's role editor. */
@@ -48,8 +47,8 @@ interface PermissionService {
 }
 
 /** The actions that mean something on this site. */
-export const offeredActions = (strapi: Core.Strapi): AdminAction[] => {
-  const { features } = getOptions(strapi);
+export const offeredActions = (app: App): AdminAction[] => {
+  const { features } = app.options;
   return ADMIN_ACTIONS.filter((action) => {
     const feature = featureOfAction(action);
     return feature === undefined || features[feature];
@@ -57,10 +56,12 @@ export const offeredActions = (strapi: Core.Strapi): AdminAction[] => {
 };
 
 /** Makes the plugin's actions known to the host's roles. The host gives each of them to super admins. */
-export const registerAdminActions = async (strapi: Core.Strapi): Promise<void> => {
-  const { actionProvider } = strapi.service('admin::permission') as unknown as PermissionService;
+export const registerAdminActions = async (app: App): Promise<void> => {
+  const { actionProvider } = app.strapi.service(
+    'admin::permission'
+  ) as unknown as PermissionService;
   await actionProvider.registerMany(
-    offeredActions(strapi).map((uid) => ({
+    offeredActions(app).map((uid) => ({
       section: 'plugins',
       pluginName: 'switchboard',
       uid,

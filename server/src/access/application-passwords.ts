@@ -9,8 +9,6 @@ import type {
   CreatedApplicationPassword,
   RevokedApplicationPassword,
 } from '../../../shared/contracts/access';
-import { currentExecutor, type Executor, table } from '../database/connection';
-import { inRetriedTransaction } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { type WriteEvent, writtenRows } from '../database/written-rows';
 import type { RouteConfig } from '../feature';
@@ -19,6 +17,8 @@ import { idFromPath, labelText, parseInput } from '../http/validation';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
 import { adminPolicies } from './admin-actions';
 import { ADMIN_SESSION_STRATEGY, requireAdminUser, strategyOf } from './current-admin-user';
+import { type App, appOf } from '../app';
+import type { Db } from '../database/db';
 
 const APPLICATION_PASSWORDS_TABLE = 'switchboard_application_passwords';
 
@@ -108,13 +108,13 @@ export const createApplicationPasswordsService = ({
 }: {
   strapi: Core.Strapi;
 }): ApplicationPasswordsService => {
+  const app = appOf(strapi);
   // Not an async function that returns the builder: a builder is thenable, awaiting it would run it.
-  const rows = (executor: Executor): Knex.QueryBuilder =>
-    table(strapi, executor, APPLICATION_PASSWORDS_TABLE);
-  const here = (): Promise<Executor> => currentExecutor(strapi);
+  const rows = (db: Db): Knex.QueryBuilder => db.table(APPLICATION_PASSWORDS_TABLE);
+  const here = (): Promise<Db> => app.db.current();
   // The host refuses to boot without this salt; read late because it may come from the environment.
   const hash = (typed: string): string =>
-    hashApplicationPassword(typed, strapi.config.get<string>('admin.apiToken.salt'));
+    hashApplicationPassword(typed, app.strapi.config.get<string>('admin.apiToken.salt'));
 
   return {
     async list(userId) {
@@ -127,8 +127,8 @@ export const createApplicationPasswordsService = ({
     async create(userId, name) {
       const password = generateApplicationPassword(randomBytes);
       const hashed = hash(password);
-      return inRetriedTransaction(strapi, async ({ trx }) => {
-        await rows(trx).insert({
+      return app.db.retrying(async (tx) => {
+        await rows(tx).insert({
           user_id: userId,
           name,
           hash: hashed,
@@ -136,17 +136,17 @@ export const createApplicationPasswordsService = ({
           last_used_at: null,
         });
         // Read back by the hash: what an insert returns differs between databases.
-        const row: ApplicationPasswordRow = await rows(trx).where({ hash: hashed }).first();
+        const row: ApplicationPasswordRow = await rows(tx).where({ hash: hashed }).first();
         return { id: row.id, name: row.name, password };
       });
     },
 
     async revoke(userId, id) {
-      return inRetriedTransaction(strapi, async ({ trx }) => {
+      return app.db.retrying(async (tx) => {
         const mine = { id, user_id: userId };
-        const row: ApplicationPasswordRow | undefined = await rows(trx).where(mine).first();
+        const row: ApplicationPasswordRow | undefined = await rows(tx).where(mine).first();
         if (!row) return null;
-        await rows(trx).where(mine).delete();
+        await rows(tx).where(mine).delete();
         return toContract(row);
       });
     },
@@ -183,45 +183,50 @@ export const createApplicationPasswordsService = ({
   };
 };
 
-export const getApplicationPasswords = (strapi: Core.Strapi): ApplicationPasswordsService =>
-  strapi.service(
+export const getApplicationPasswords = (app: App): ApplicationPasswordsService =>
+  app.strapi.service(
     'plugin::switchboard.application-passwords'
   ) as unknown as ApplicationPasswordsService;
 
 const inputSchema = z.strictObject({ name: labelText(100) });
 
 /** Everybody sees, makes and revokes their own application passwords only. */
-export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi }) => ({
-  async find(ctx: Context) {
-    const body: ApplicationPasswordList = {
-      data: await getApplicationPasswords(strapi).list(requireAdminUser(ctx).id),
-    };
-    ctx.body = body;
-  },
+export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async find(ctx: Context) {
+      const body: ApplicationPasswordList = {
+        data: await getApplicationPasswords(app).list(requireAdminUser(ctx).id),
+      };
+      ctx.body = body;
+    },
 
-  async create(ctx: Context) {
-    const user = requireAdminUser(ctx);
-    // An admin token may hold fewer permissions than its owner; an application password holds all.
-    if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
-      throw new errors.ForbiddenError('Log in to the admin panel to make an application password');
-    }
-    const { name } = parseInput(inputSchema, ctx.request.body);
-    const body: CreatedApplicationPassword = {
-      data: await getApplicationPasswords(strapi).create(user.id, name),
-    };
-    forbidStoring(ctx);
-    ctx.status = 201;
-    ctx.body = body;
-  },
+    async create(ctx: Context) {
+      const user = requireAdminUser(ctx);
+      // An admin token may hold fewer permissions than its owner; an application password holds all.
+      if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
+        throw new errors.ForbiddenError(
+          'Log in to the admin panel to make an application password'
+        );
+      }
+      const { name } = parseInput(inputSchema, ctx.request.body);
+      const body: CreatedApplicationPassword = {
+        data: await getApplicationPasswords(app).create(user.id, name),
+      };
+      forbidStoring(ctx);
+      ctx.status = 201;
+      ctx.body = body;
+    },
 
-  async delete(ctx: Context) {
-    const id = idFromPath(ctx.params.id, 'Application password');
-    const revoked = await getApplicationPasswords(strapi).revoke(requireAdminUser(ctx).id, id);
-    if (!revoked) throw new errors.NotFoundError('Application password not found');
-    const body: RevokedApplicationPassword = { data: revoked };
-    ctx.body = body;
-  },
-});
+    async delete(ctx: Context) {
+      const id = idFromPath(ctx.params.id, 'Application password');
+      const revoked = await getApplicationPasswords(app).revoke(requireAdminUser(ctx).id, id);
+      if (!revoked) throw new errors.NotFoundError('Application password not found');
+      const body: RevokedApplicationPassword = { data: revoked };
+      ctx.body = body;
+    },
+  };
+};
 
 const config = { policies: adminPolicies('application-passwords.manage') };
 
@@ -243,13 +248,13 @@ export const applicationPasswordRoutes: RouteConfig[] = [
 ];
 
 /** Forgets the application passwords of admin users that are deleted, in the same transaction. */
-export const cleanUpDeletedUsers = (strapi: Core.Strapi): (() => void) => {
+export const cleanUpDeletedUsers = (app: App): (() => void) => {
   const forget = async (event: WriteEvent): Promise<void> => {
     // On a copy: what the caller gave stays as it is.
-    const users = await writtenRows(strapi, { ...event, params: { ...event.params } });
-    await getApplicationPasswords(strapi).revokeAllOf(users.map(({ id }) => id));
+    const users = await writtenRows(app.strapi, { ...event, params: { ...event.params } });
+    await getApplicationPasswords(app).revokeAllOf(users.map(({ id }) => id));
   };
-  return strapi.db.lifecycles.subscribe({
+  return app.strapi.db.lifecycles.subscribe({
     models: ['admin::user'],
     beforeDelete: forget,
     beforeDeleteMany: forget,

@@ -1,5 +1,4 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Context, Next } from 'koa';
 import { adminActionId } from '../../../shared/contracts/permissions';
@@ -8,6 +7,7 @@ import { getApplicationPasswords } from './application-passwords';
 import { type AdminUser, BASIC_STRATEGY } from './current-admin-user';
 import type { FailedAttempts } from './failed-attempts';
 import { adminActionFor } from './rules/content-api-actions';
+import type { App } from '../app';
 
 /** The two halves of an `Authorization: Basic` header. */
 interface BasicCredentials {
@@ -84,16 +84,13 @@ const sameEmail = (one: string, other: string): boolean =>
  * first, by its hash, and the address is only compared with its owner's: whoever has no valid
  * password cannot tell an address that exists from one that does not, by the answer or its time.
  */
-const authenticatedUser = async (
-  strapi: Core.Strapi,
-  header?: string
-): Promise<AdminUser | null> => {
+const authenticatedUser = async (app: App, header?: string): Promise<AdminUser | null> => {
   const credentials = parseBasic(header);
   if (!credentials) return null;
-  const passwords = getApplicationPasswords(strapi);
+  const passwords = getApplicationPasswords(app);
   const password = await passwords.findByPassword(credentials.password);
   if (!password) return null;
-  const stored: StoredUser | null = await strapi.db
+  const stored: StoredUser | null = await app.strapi.db
     .query('admin::user')
     .findOne({ where: { id: password.userId }, populate: ['roles'] });
   if (!stored || stored.isActive !== true || stored.blocked === true) return null;
@@ -109,14 +106,14 @@ const authenticatedUser = async (
  * admin roles (`rules/content-api-actions.ts`). Wrong credentials are a 401 and never fall through
  * to what the public may do; too many from one address are a 429.
  */
-const createBasicStrategy = (strapi: Core.Strapi, failedAttempts: FailedAttempts) => ({
+const createBasicStrategy = (app: App, failedAttempts: FailedAttempts) => ({
   name: BASIC_STRATEGY,
 
   async authenticate(ctx: Context) {
     if (!concernsUs(ctx)) return { authenticated: false };
-    const user = await authenticatedUser(strapi, ctx.request.headers.authorization);
+    const user = await authenticatedUser(app, ctx.request.headers.authorization);
     if (user) {
-      const permissions = strapi.service('admin::permission') as unknown as PermissionService;
+      const permissions = app.strapi.service('admin::permission') as unknown as PermissionService;
       const ability = await permissions.engine.generateUserAbility(user);
       return { authenticated: true, credentials: user, ability };
     }
@@ -153,12 +150,9 @@ interface HostAuthentication {
  * depends on the site's configuration: after it we would never be asked. The host lets a route name
  * its strategies, so for these requests, and only these, the route names ours.
  */
-export const addBasicAuthentication = (
-  strapi: Core.Strapi,
-  failedAttempts: FailedAttempts
-): void => {
-  const host = strapi.get('auth') as unknown as HostAuthentication;
-  host.register('content-api', createBasicStrategy(strapi, failedAttempts));
+export const addBasicAuthentication = (app: App, failedAttempts: FailedAttempts): void => {
+  const host = app.strapi.get('auth') as unknown as HostAuthentication;
+  host.register('content-api', createBasicStrategy(app, failedAttempts));
   const authenticate = host.authenticate.bind(host);
   host.authenticate = (ctx, next) => {
     if (concernsUs(ctx)) {

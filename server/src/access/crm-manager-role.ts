@@ -1,8 +1,7 @@
-import type { Core } from '@strapi/strapi';
 import { adminActionId } from '../../../shared/contracts/permissions';
-import { inTransaction } from '../database/connection';
 import { errorText } from '../runtime/text';
 import { offeredActions } from './admin-actions';
+import type { App } from '../app';
 
 /** A permission of the host, as far as it says what is allowed. */
 interface Grant {
@@ -65,60 +64,60 @@ interface ContentTypeService {
   ): Grant[];
 }
 
-const roles = (strapi: Core.Strapi): RoleService =>
-  strapi.service('admin::role') as unknown as RoleService;
+const roles = (app: App): RoleService =>
+  app.strapi.service('admin::role') as unknown as RoleService;
 
 /** Every action of the plugin that means something on this site, and every one that the content manager has on its content types. */
-const wantedGrants = (strapi: Core.Strapi): Grant[] => {
-  const { actionProvider } = strapi.service('admin::permission') as unknown as {
+const wantedGrants = (app: App): Grant[] => {
+  const { actionProvider } = app.strapi.service('admin::permission') as unknown as {
     actionProvider: { values(): HostAction[] };
   };
-  const contentTypes = strapi.service('admin::content-type') as unknown as ContentTypeService;
+  const contentTypes = app.strapi.service('admin::content-type') as unknown as ContentTypeService;
   const actions = actionProvider.values().filter(({ section }) => section === 'contentTypes');
   const isForeign = (uid: string): boolean => !uid.startsWith('plugin::switchboard.');
   const restrictedSubjects = actions.flatMap(({ subjects }) => subjects ?? []).filter(isForeign);
   return [
-    ...offeredActions(strapi).map((action) => ({ action: adminActionId(action) })),
+    ...offeredActions(app).map((action) => ({ action: adminActionId(action) })),
     ...contentTypes.getPermissionsWithNestedFields(actions, { restrictedSubjects }),
   ];
 };
 
-const memory = (strapi: Core.Strapi) =>
-  strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
+const memory = (app: App) =>
+  app.strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
 
 /**
  * Has everything offered to the role once more: for a role that the host emptied while nobody wrote
  * down what it had (a boot without the plugin, before version 0.2). Nothing where there is none.
  */
-export const offerAgain = async (strapi: Core.Strapi): Promise<void> => {
-  if (await memory(strapi).get({})) await memory(strapi).set({ value: { offered: [] } });
+export const offerAgain = async (app: App): Promise<void> => {
+  if (await memory(app).get({})) await memory(app).set({ value: { offered: [] } });
 };
 
 /** Its own name, unless the site has a role of that name already, which is not ours to change. */
-const freeName = async (strapi: Core.Strapi): Promise<string> =>
-  (await roles(strapi).exists({ name: NAME })) ? `${NAME} (Switchboard)` : NAME;
+const freeName = async (app: App): Promise<string> =>
+  (await roles(app).exists({ name: NAME })) ? `${NAME} (Switchboard)` : NAME;
 
 /**
  * Creates the CRM Manager role, once in the life of a site, and gives it whatever it was never
  * given before. A role or a permission that an administrator removed does not come back.
  */
-const offerCrmManager = (strapi: Core.Strapi): Promise<void> =>
-  inTransaction(strapi, async () => {
-    const store = memory(strapi);
+const offerCrmManager = (app: App): Promise<void> =>
+  app.db.transaction(async () => {
+    const store = memory(app);
     const remembered = (await store.get({})) as { offered: string[] } | null;
-    const wanted = wantedGrants(strapi);
-    let role = await roles(strapi).findOne({ code: CRM_MANAGER_CODE });
+    const wanted = wantedGrants(app);
+    let role = await roles(app).findOne({ code: CRM_MANAGER_CODE });
     let grants = grantsToOffer(wanted, remembered?.offered ?? []);
     if (!role && remembered) return;
     if (!role) {
-      const name = await freeName(strapi);
-      role = await roles(strapi).create({ name, code: CRM_MANAGER_CODE, description: DESCRIPTION });
+      const name = await freeName(app);
+      role = await roles(app).create({ name, code: CRM_MANAGER_CODE, description: DESCRIPTION });
     } else if (!remembered) {
       // The memory was lost, the role was not: what it lacks may have been taken away on purpose.
       grants = [];
     }
     if (remembered && grants.length === 0) return;
-    await roles(strapi).addPermissions(role.id, grants);
+    await roles(app).addPermissions(role.id, grants);
     const offered = [...new Set([...(remembered?.offered ?? []), ...wanted.map(grantKey)])];
     await store.set({ value: { offered } });
   });
@@ -134,19 +133,19 @@ const offerCrmManager = (strapi: Core.Strapi): Promise<void> =>
  * step, which it takes at every boot: renewing the super admin's permissions.
  * @returns what undoes the arrangement.
  */
-export const arrangeCrmManager = (strapi: Core.Strapi): (() => void) => {
-  const hook = roles(strapi).hooks.willResetSuperAdminPermissions;
+export const arrangeCrmManager = (app: App): (() => void) => {
+  const hook = roles(app).hooks.willResetSuperAdminPermissions;
   let done = false;
   const handler: Handler = async (permissions) => {
     if (done) return permissions;
     done = true;
     try {
-      await offerCrmManager(strapi);
+      await offerCrmManager(app);
     } catch (error) {
       // Two nodes that boot a new site at once both create the role, and one of them may.
-      const exists = await roles(strapi).exists({ code: CRM_MANAGER_CODE });
+      const exists = await roles(app).exists({ code: CRM_MANAGER_CODE });
       if (!exists)
-        strapi.log.error(
+        app.log.error(
           `switchboard: the CRM Manager role could not be created: ${errorText(error)}`
         );
     }

@@ -1,7 +1,7 @@
 import { errors } from '@strapi/utils';
 import type { Context } from 'koa';
-import type { Core } from '@strapi/strapi';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
+import type { App } from '../app';
 
 /** The name under which the host knows our strategy. */
 export const BASIC_STRATEGY = 'switchboard-basic';
@@ -93,14 +93,10 @@ interface State {
  * Content API: the host's own judgement of the action, so that API tokens of every kind,
  * users-permissions roles and Basic (by the user's admin roles) are each judged as for a route.
  */
-const isAllowed = async (
-  strapi: Core.Strapi,
-  ctx: Context,
-  { content, admin }: Shown
-): Promise<boolean> => {
+const isAllowed = async (app: App, ctx: Context, { content, admin }: Shown): Promise<boolean> => {
   const { auth, userAbility, route } = ctx.state as State;
   if (route?.info?.type === 'admin') return userAbility?.can(adminActionId(admin)) ?? false;
-  const host = strapi.get('auth') as unknown as HostAuthentication;
+  const host = app.strapi.get('auth') as unknown as HostAuthentication;
   for (const action of content) {
     try {
       await host.verify(auth, { scope: [`plugin::switchboard.${action}`] });
@@ -113,17 +109,17 @@ const isAllowed = async (
 };
 
 /** Whether whoever asks may see signing secrets: an action of its own beside reading webhooks. */
-export const mayRevealSecrets = (strapi: Core.Strapi, ctx: Context): Promise<boolean> =>
-  isAllowed(strapi, ctx, SECRETS);
+export const mayRevealSecrets = (app: App, ctx: Context): Promise<boolean> =>
+  isAllowed(app, ctx, SECRETS);
 
 /** Whether whoever asks may see what deliveries hold, in the answer of a route for something else. */
-export const mayReadDeliveries = (strapi: Core.Strapi, ctx: Context): Promise<boolean> =>
-  isAllowed(strapi, ctx, DELIVERIES);
+export const mayReadDeliveries = (app: App, ctx: Context): Promise<boolean> =>
+  isAllowed(app, ctx, DELIVERIES);
 
 /** Whether whoever asks may have what is in the journal. */
-export const mayReadJournal = (strapi: Core.Strapi, ctx: Context): Promise<boolean> =>
-  isAllowed(strapi, ctx, JOURNAL);
+export const mayReadJournal = (app: App, ctx: Context): Promise<boolean> =>
+  isAllowed(app, ctx, JOURNAL);
 
 /** Whether whoever asks may see tills' records, in the answer of a route for something else. */
-export const mayReadPosEvents = (strapi: Core.Strapi, ctx: Context): Promise<boolean> =>
-  isAllowed(strapi, ctx, POS_EVENTS);
+export const mayReadPosEvents = (app: App, ctx: Context): Promise<boolean> =>
+  isAllowed(app, ctx, POS_EVENTS);

@@ -20,14 +20,14 @@ export const access: Feature = {
   services: { 'application-passwords': createApplicationPasswordsService },
   controllers: { 'application-passwords': applicationPasswordsController },
   routes: { admin: applicationPasswordRoutes },
-  register({ strapi }) {
-    addBasicAuthentication(strapi, createFailedAttempts());
+  register(app) {
+    addBasicAuthentication(app, createFailedAttempts());
   },
-  async bootstrap({ strapi }) {
-    const warning = proxyWarning(strapi.config.get('server.proxy'));
-    if (warning) strapi.log.warn(`switchboard: ${warning}`);
-    await registerAdminActions(strapi);
-    undo.push(arrangeCrmManager(strapi), cleanUpDeletedUsers(strapi));
+  async bootstrap(app) {
+    const warning = proxyWarning(app.strapi.config.get('server.proxy'));
+    if (warning) app.log.warn(`switchboard: ${warning}`);
+    await registerAdminActions(app);
+    undo.push(arrangeCrmManager(app), cleanUpDeletedUsers(app));
   },
   destroy() {
     for (const step of undo.splice(0)) step();

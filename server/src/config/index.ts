@@ -7,8 +7,6 @@ export const config = {
   validator: (options: unknown): Options => parseOptions(options),
 };
 
-const parsed = new WeakMap<Core.Strapi, Options>();
-
 /** Where `bin/` says what its process is for; nothing is there in a site's own processes. */
 const COMMAND = 'switchboard-command';
 
@@ -36,16 +34,11 @@ const forCommand = (
   pos: { ...options.pos, process: applies },
 });
 
-/** The site's options with every default filled in. Parsed once a process. */
-export const getOptions = (strapi: Core.Strapi): Options => {
-  let options = parsed.get(strapi);
-  if (!options) {
-    options = parseOptions(strapi.config.get('plugin::switchboard'));
-    const command = strapi.config.get(COMMAND) as CommandProcess | undefined;
-    if (command) options = forCommand(options, command);
-    parsed.set(strapi, options);
-  }
-  return options;
+/** The site's options with every default filled in. */
+export const readOptions = (strapi: Core.Strapi): Options => {
+  const options = parseOptions(strapi.config.get('plugin::switchboard'));
+  const command = strapi.config.get(COMMAND) as CommandProcess | undefined;
+  return command ? forCommand(options, command) : options;
 };
 
 export type { Options } from './schema';

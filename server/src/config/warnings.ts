@@ -4,7 +4,7 @@ import type { Core } from '@strapi/strapi';
 import { env, importDefault } from '@strapi/utils';
 import { FEATURE_IDS, type FeatureId } from '../../../shared/contracts/features';
 import { isRecord } from '../runtime/text';
-import { getOptions } from '.';
+import { readOptions } from '.';
 
 /** What a declaration in `config/plugins` has besides the plugin's options, which are in `config`. */
 const OF_THE_HOST = new Set(['enabled', 'resolve', 'config', 'isModule']);
@@ -57,7 +57,7 @@ const isGiven = (value: unknown): boolean =>
 /** One line about each option that was given and has no effect. */
 export const ineffective = (strapi: Core.Strapi): string[] => {
   const given = strapi.config.get('plugin::switchboard') as Record<string, unknown>;
-  const { features } = getOptions(strapi);
+  const { features } = readOptions(strapi);
   return FEATURE_IDS.filter((id) => !features[id]).flatMap((id) =>
     NEEDED_BY[id]
       .filter((name) => isGiven(given[name]))

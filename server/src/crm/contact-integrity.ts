@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
-import { currentExecutor, inTransaction, table } from '../database/connection';
 import { isDuplicate } from '../database/retry';
 import { copyParamsOf } from '../database/host-writes';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { lockWritten, type WriteEvent } from '../database/written-rows';
 import { slugKey, TAG } from './tag-slugs';
+import type { App } from '../app';
 
 /** How addresses are compared: without regard to case or to spaces around them. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
@@ -89,12 +88,8 @@ export class EmailTakenError extends errors.ValidationError {
 const CONFLICT = /switchboard_contacts_email\b|switchboard_contacts\.email_key\b/;
 
 /** @throws EmailTakenError where another contact has the address. */
-const refuseTaken = async (
-  strapi: Core.Strapi,
-  key: string,
-  self: string | undefined
-): Promise<void> => {
-  const [taken] = (await strapi.db
+const refuseTaken = async (app: App, key: string, self: string | undefined): Promise<void> => {
+  const [taken] = (await app.strapi.db
     .queryBuilder(CONTACT)
     .init({ select: ['id', 'documentId', 'trashed_at'], where: { email_key: key }, limit: 1 })
     .execute()) as { documentId: string; trashed_at: unknown }[];
@@ -113,8 +108,8 @@ interface DocumentContext {
  * one is there already or is met at the unique index, which makes it sure. No transaction, and so no
  * lock, begins here: a site's own middlewares come after this one, and may well use a connection.
  */
-export const refuseTakenEmails = (strapi: Core.Strapi): void => {
-  strapi.documents.use(async (context, next) => {
+export const refuseTakenEmails = (app: App): void => {
+  app.strapi.documents.use(async (context, next) => {
     const call = context as unknown as DocumentContext;
     const { uid, action } = call;
     if (uid !== CONTACT || !['create', 'update', 'clone'].includes(action)) return next();
@@ -125,7 +120,7 @@ export const refuseTakenEmails = (strapi: Core.Strapi): void => {
     const key = emailKey(params.data?.email);
     if (key === null) return next();
     const self = action === 'update' ? params.documentId : undefined;
-    await refuseTaken(strapi, key, self);
+    await refuseTaken(app, key, self);
     try {
       return await next();
     } catch (error) {
@@ -152,7 +147,7 @@ const complete = (uid: string, data: Data, now: Date): void => {
 };
 
 /** Sets the date of a status on the records that an update is about to bring into it. */
-const deriveOnUpdate = async (strapi: Core.Strapi, event: UpdateEvent): Promise<void> => {
+const deriveOnUpdate = async (app: App, event: UpdateEvent): Promise<void> => {
   const { uid } = event.model;
   const { data } = event.params;
   if (!data || Array.isArray(data)) return;
@@ -161,12 +156,12 @@ const deriveOnUpdate = async (strapi: Core.Strapi, event: UpdateEvent): Promise<
   const derived = derivedDateToSet(uid, data);
   if (!derived) return;
   // Of several that match, the host may change one.
-  await lockWritten(strapi, event);
+  await lockWritten(app.strapi, event);
   const { where } = event.params;
   const others = {
     $or: [{ [derived.status]: { $ne: derived.value } }, { [derived.status]: null }],
   };
-  await strapi.db
+  await app.strapi.db
     .queryBuilder(uid)
     .where(where ? { $and: [where, others] } : others)
     .update({ [derived.date]: new Date() })
@@ -174,15 +169,15 @@ const deriveOnUpdate = async (strapi: Core.Strapi, event: UpdateEvent): Promise<
 };
 
 /** Keeps the derived columns of the plugin's own types. */
-export const keepDerivedColumns = (strapi: Core.Strapi): void => {
+export const keepDerivedColumns = (app: App): void => {
   const models = [...Object.keys(DERIVED_DATES), TAG];
-  copyParamsOf(strapi, models);
+  copyParamsOf(app.strapi, models);
   const onCreate = ({ model, params }: UpdateEvent): void => {
     const now = new Date();
     const rows = Array.isArray(params.data) ? params.data : [params.data ?? {}];
     for (const data of rows) complete(model.uid, data, now);
   };
-  const onUpdate = (event: UpdateEvent): Promise<void> => deriveOnUpdate(strapi, event);
+  const onUpdate = (event: UpdateEvent): Promise<void> => deriveOnUpdate(app, event);
   const subscriber = {
     models,
     beforeCreate: onCreate,
@@ -190,8 +185,8 @@ export const keepDerivedColumns = (strapi: Core.Strapi): void => {
     beforeUpdate: onUpdate,
     beforeUpdateMany: onUpdate,
   };
-  strapi.db.lifecycles.subscribe(
-    subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
+  app.strapi.db.lifecycles.subscribe(
+    subscriber as unknown as Parameters<typeof app.strapi.db.lifecycles.subscribe>[0]
   );
 };
 
@@ -205,23 +200,23 @@ export const emailLockTable: PlainTable = {
 };
 
 /** Makes the rows once; another node may be doing the same. */
-export const prepareEmailLocks = async (strapi: Core.Strapi): Promise<void> => {
-  const executor = await currentExecutor(strapi);
+export const prepareEmailLocks = async (app: App): Promise<void> => {
+  const db = await app.db.current();
   const rows = Array.from({ length: BUCKETS }, (_none, index) => ({ id: index + 1, uses: 0 }));
-  await table(strapi, executor, TABLE).insert(rows).onConflict('id').ignore();
+  await db.table(TABLE).insert(rows).onConflict('id').ignore();
 };
 
 const bucketOf = (key: string): number => (Number.parseInt(key.slice(0, 6), 16) % BUCKETS) + 1;
 
-const isSqlite = (strapi: Core.Strapi): boolean => strapi.db.dialect.client === 'sqlite';
+const isSqlite = (app: App): boolean => app.db.client === 'sqlite';
 
 /** The rows of some addresses, to lock; null where no address is given. */
-const rowsOf = async (strapi: Core.Strapi, emails: readonly unknown[]) => {
+const rowsOf = async (app: App, emails: readonly unknown[]) => {
   const keys = emails.map(emailKey).filter((key) => key !== null);
   const buckets = [...new Set(keys.map(bucketOf))];
   if (buckets.length === 0) return null;
-  const executor = await currentExecutor(strapi);
-  return { query: table(strapi, executor, TABLE).whereIn('id', buckets), count: buckets.length };
+  const db = await app.db.current();
+  return { query: db.table(TABLE).whereIn('id', buckets), count: buckets.length };
 };
 
 /** SQLite locks no rows: a transaction that begins with a write is the only writer from there on. */
@@ -234,10 +229,10 @@ const becomeWriter = async (query: Knex.QueryBuilder): Promise<void> => {
  * found by its primary key: that waits on every server and has no gap to lock. Call it before the
  * transaction reads, where that can be: MySQL goes on reading what was there when it first read.
  */
-export const lockEmail = async (strapi: Core.Strapi, email: string): Promise<void> => {
-  const rows = await rowsOf(strapi, [email]);
+export const lockEmail = async (app: App, email: string): Promise<void> => {
+  const rows = await rowsOf(app, [email]);
   if (!rows) return;
-  if (isSqlite(strapi)) await becomeWriter(rows.query);
+  if (isSqlite(app)) await becomeWriter(rows.query);
   else await rows.query.select('id').forUpdate();
 };
 
@@ -246,13 +241,10 @@ export const lockEmail = async (strapi: Core.Strapi, email: string): Promise<voi
  * wait for a transaction that waits for those, such as one that saves two forms.
  * @returns false where somebody holds one; the transaction is then to end and to begin again.
  */
-export const tryLockEmails = async (
-  strapi: Core.Strapi,
-  emails: readonly string[]
-): Promise<boolean> => {
-  const rows = await rowsOf(strapi, emails);
+export const tryLockEmails = async (app: App, emails: readonly string[]): Promise<boolean> => {
+  const rows = await rowsOf(app, emails);
   if (!rows) return true;
-  if (isSqlite(strapi)) {
+  if (isSqlite(app)) {
     await becomeWriter(rows.query);
     return true;
   }
@@ -266,15 +258,11 @@ export const tryLockEmails = async (
  * would take several, in an order of its own, and could wait for another such for ever. There the
  * unique index decides, once the first of them has ended.
  */
-export const withEmailLock = <T>(
-  strapi: Core.Strapi,
-  email: unknown,
-  work: () => Promise<T>
-): Promise<T> => {
-  if (typeof email !== 'string' || emailKey(email) === null || strapi.db.inTransaction())
+export const withEmailLock = <T>(app: App, email: unknown, work: () => Promise<T>): Promise<T> => {
+  if (typeof email !== 'string' || emailKey(email) === null || app.db.inTransaction())
     return work();
-  return inTransaction(strapi, async () => {
-    await lockEmail(strapi, email);
+  return app.db.transaction(async () => {
+    await lockEmail(app, email);
     return work();
   });
 };

@@ -1,4 +1,3 @@
-import { getHook } from '../hooks';
 import type { Feature } from '../feature';
 import { CRM_EVENTS } from './catalogue';
 import { contentTypes } from './content-types';
@@ -57,23 +56,25 @@ export const crm: Feature = {
     crm: [...crmRoutes, ...purchaseRoutes, ...emailWebhookRoutes],
     admin: [...importRoutes, ...adminPurchaseRoutes],
   },
-  register({ strapi }) {
-    checkProviderKeys(strapi);
-    strapi.server.use(leaveProviderPostsUnread(strapi) as Parameters<typeof strapi.server.use>[0]);
-    getHook(strapi, 'service_crm_webhook_events').register(function crmEvents(map) {
+  register(app) {
+    checkProviderKeys(app);
+    app.strapi.server.use(
+      leaveProviderPostsUnread(app) as Parameters<typeof app.strapi.server.use>[0]
+    );
+    app.hooks.get('service_crm_webhook_events').register(function crmEvents(map) {
       return { ...map, ...CRM_EVENTS };
     });
   },
-  async bootstrap({ strapi }) {
-    await prepareEmailLocks(strapi);
-    await settleTagSlugs(strapi);
-    refuseTakenEmails(strapi);
-    refuseTakenSlugs(strapi);
-    keepDerivedColumns(strapi);
-    sourcesOf(strapi).start();
-    keepPhoneIndex(strapi);
-    await startFillingPhones(strapi);
-    scheduleForgetting(strapi);
+  async bootstrap(app) {
+    await prepareEmailLocks(app);
+    await settleTagSlugs(app);
+    refuseTakenEmails(app);
+    refuseTakenSlugs(app);
+    keepDerivedColumns(app);
+    sourcesOf(app).start();
+    keepPhoneIndex(app);
+    await startFillingPhones(app);
+    scheduleForgetting(app);
   },
-  stop: ({ strapi }) => stopFillingPhones(strapi),
+  stop: (app) => stopFillingPhones(app),
 };

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { table } from '../database/connection';
 import { isDuplicate } from '../database/retry';
 import { fieldError } from '../http/validation';
+import type { App } from '../app';
 
 export const TAG = 'plugin::switchboard.tag';
 const TABLE = 'switchboard_tags';
@@ -31,8 +30,8 @@ export const isSlugTaken = (error: unknown): boolean => {
 };
 
 /** Answers a second tag of one slug, which only the index has seen, with what a person can read. */
-export const refuseTakenSlugs = (strapi: Core.Strapi): void => {
-  strapi.documents.use(async (context, next) => {
+export const refuseTakenSlugs = (app: App): void => {
+  app.strapi.documents.use(async (context, next) => {
     if (context.uid !== TAG) return next();
     try {
       return await next();
@@ -47,12 +46,12 @@ interface Row {
   slug: string;
 }
 
-const rows = (strapi: Core.Strapi) => table(strapi, strapi.db.connection, TABLE);
+const rows = (app: App) => app.db.pool.table(TABLE);
 
 /** @returns whether nobody else has the slug; a row that somebody has changed meanwhile is left alone */
-const take = async (strapi: Core.Strapi, { id, slug }: Row, wanted: string): Promise<boolean> => {
+const take = async (app: App, { id, slug }: Row, wanted: string): Promise<boolean> => {
   try {
-    await rows(strapi)
+    await rows(app)
       .where({ id, slug })
       .whereNull('slug_key')
       .update({ slug: wanted, slug_key: slugKey(wanted) });
@@ -63,14 +62,14 @@ const take = async (strapi: Core.Strapi, { id, slug }: Row, wanted: string): Pro
   }
 };
 
-const settle = async (strapi: Core.Strapi, row: Row): Promise<void> => {
-  if (await take(strapi, row, row.slug)) return;
+const settle = async (app: App, row: Row): Promise<void> => {
+  if (await take(app, row, row.slug)) return;
   for (let nth = 1; ; nth += 1) {
     const end = `-${nth}`;
     const wanted = `${row.slug.slice(0, SLUG_MAX - end.length)}${end}`;
-    if (await rows(strapi).where({ slug: wanted }).first('id')) continue;
-    if (!(await take(strapi, row, wanted))) continue;
-    strapi.log.warn(
+    if (await rows(app).where({ slug: wanted }).first('id')) continue;
+    if (!(await take(app, row, wanted))) continue;
+    app.log.warn(
       `switchboard: two tags had the slug ${JSON.stringify(row.slug)}; tag ${row.id} has ${JSON.stringify(wanted)} now`
     );
     return;
@@ -84,10 +83,10 @@ const AT_ONCE = 200;
  * still make some. The second tag of a slug gets another one. Each row by itself, so it may be ended
  * at any moment, and several nodes may do it at once.
  */
-export const settleTagSlugs = async (strapi: Core.Strapi): Promise<void> => {
+export const settleTagSlugs = async (app: App): Promise<void> => {
   let last = 0;
   for (;;) {
-    const found = (await rows(strapi)
+    const found = (await rows(app)
       .select('id', 'slug')
       .where('id', '>', last)
       .whereNull('slug_key')
@@ -95,7 +94,7 @@ export const settleTagSlugs = async (strapi: Core.Strapi): Promise<void> => {
       .andWhere('slug', '<>', '')
       .orderBy('id')
       .limit(AT_ONCE)) as Row[];
-    for (const row of found) await settle(strapi, row);
+    for (const row of found) await settle(app, row);
     const tail = found.at(-1);
     if (!tail || found.length < AT_ONCE) return;
     last = Number(tail.id);

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { currentExecutor, rowsOf } from './connection';
+import { rowsOf } from './connection';
 
 /**
  * The database's clock, which all nodes of a site share. Leases, due times and retries go by it, so
@@ -24,7 +24,7 @@ const NOW: Readonly<Record<string, string>> = {
 const SLOW_MS = 250;
 const EVERY_MS = 1000;
 
-const createClock = (strapi: Core.Strapi): DatabaseClock => {
+export const createClock = (strapi: Core.Strapi): DatabaseClock => {
   const statement = NOW[strapi.db.dialect.client] ?? (NOW.sqlite as string);
   /** The database's time when this process's clock, which only goes forward, was 0. */
   let origin = Date.now() - performance.now();
@@ -35,7 +35,8 @@ const createClock = (strapi: Core.Strapi): DatabaseClock => {
     async sync() {
       if (performance.now() - synced < EVERY_MS) return;
       synced = performance.now();
-      const executor = await currentExecutor(strapi);
+      const { db } = strapi;
+      const executor = db.inTransaction() ? (await db.transaction()).get() : db.connection;
       const asked = performance.now();
       const [row] = rowsOf<{ now: number | string }>(await executor.raw(statement));
       const answered = performance.now();
@@ -48,15 +49,4 @@ const createClock = (strapi: Core.Strapi): DatabaseClock => {
       origin = next;
     },
   };
-};
-
-const clocks = new WeakMap<Core.Strapi, DatabaseClock>();
-
-export const getClock = (strapi: Core.Strapi): DatabaseClock => {
-  let clock = clocks.get(strapi);
-  if (!clock) {
-    clock = createClock(strapi);
-    clocks.set(strapi, clock);
-  }
-  return clock;
 };

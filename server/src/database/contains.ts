@@ -1,6 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { getDialect } from './dialects';
+import type { Database } from './db';
 
 /**
  * Keeps the rows of a query that have a text in one of these columns, in any case; nothing in the text
@@ -8,12 +7,12 @@ import { getDialect } from './dialects';
  * @param columns  of text
  */
 export const whereContains = (
-  strapi: Core.Strapi,
+  database: Pick<Database, 'dialect'>,
   query: Knex.QueryBuilder,
   columns: readonly string[],
   text: string
 ): Knex.QueryBuilder => {
-  const { sql, binding } = getDialect(strapi).contains(text);
+  const { sql, binding } = database.dialect.contains(text);
   return query.where((any) => {
     for (const column of columns) any.orWhereRaw(sql, [column, binding]);
   });

@@ -1,4 +1,4 @@
-import type { Executor } from './connection';
+import type { Db } from './db';
 import type { SqlValue } from './dialects';
 import type { GroupRoom } from './dialects/types';
 
@@ -33,6 +33,7 @@ export interface CappedClaim<L extends Lease> {
   isAlone?: boolean;
 }
 
+export type { Executor } from './connection';
 type SqlColumns = Readonly<Record<string, SqlValue>>;
 
 /**
@@ -44,10 +45,10 @@ export interface LeasedRows {
   now(): number;
 
   /**
-   * Inserts rows within `executor`'s transaction: they exist if and only if it commits. In statements
+   * Inserts rows within `db`'s transaction: they exist if and only if it commits. In statements
    * of bounded size, however many rows there are.
    */
-  insert(executor: Executor, rows: readonly NewRow[]): Promise<void>;
+  insert(db: Db, rows: readonly NewRow[]): Promise<void>;
 
   /** When each group's next row is due, epoch milliseconds; groups without waiting rows are absent. */
   dueTimes(): Promise<Map<number, number>>;
@@ -75,10 +76,10 @@ export interface LeasedRows {
    * Gives a lease on rows that the caller's transaction has locked, and knows to be free.
    * @param free with the times at which they were due
    */
-  lease(executor: Executor, free: readonly { id: number; dueAt: number }[]): Promise<LeasedRow[]>;
+  lease(db: Db, free: readonly { id: number; dueAt: number }[]): Promise<LeasedRow[]>;
 
   /** How many rows of a group are under a lease now; without these, which are done. */
-  countLeased(executor: Executor, group: number, except: readonly number[]): Promise<number>;
+  countLeased(db: Db, group: number, except: readonly number[]): Promise<number>;
 
   /**
    * Takes one row whether it is due or not, for as long as that.
@@ -107,7 +108,7 @@ export interface LeasedRows {
    * Ends leases and writes what came of the work, each row only while its owner still holds it.
    * @returns the ids whose owner still held them; the others changed nothing.
    */
-  settle(executor: Executor, settlements: readonly Settlement[]): Promise<Set<number>>;
+  settle(db: Db, settlements: readonly Settlement[]): Promise<Set<number>>;
 }
 
 export interface NewRow {

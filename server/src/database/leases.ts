@@ -1,25 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { createTimeSlice } from '../runtime/event-loop';
-import { getClock } from './clock';
-import {
-  currentExecutor,
-  type Executor,
-  rawStatement,
-  rowsOf,
-  type Statement,
-  table,
-} from './connection';
+import { rowsOf, type Statement } from './connection';
+import type { Database, Db } from './db';
 import {
   type CappedGroupClaim,
   type ClaimedWithin,
   type ClaimTable,
   type ColumnType,
-  getDialect,
   type GroupClaim,
-  insertRows,
-  inStatements,
   type LeasedSpan,
   type OwnedUpdate,
 } from './dialects';
@@ -27,7 +16,6 @@ import { countOf, leasedWithin } from './dialects/sql';
 import { qualified } from './dialects/types';
 import type { LeasedRow, LeasedRows, Settlement } from './lease-types';
 import { withTransientRetry } from './retry';
-import { runPrepared } from './statements';
 
 interface CombiningOptions {
   /** How many works may be under way at once. */
@@ -129,15 +117,15 @@ interface WaitingGroup {
 }
 
 export const createLeasedRows = (
-  strapi: Core.Strapi,
+  database: Database,
   { tableName, groupColumn, columns, groups, leaseMs, longestLeaseMs = leaseMs }: LeasedRowsOptions
 ): LeasedRows => {
-  const dialect = getDialect(strapi);
-  const clock = getClock(strapi);
+  const dialect = database.dialect;
+  const clock = database.clock;
   const now = () => clock.now();
   const claimTable: ClaimTable = {
     name: tableName,
-    schema: strapi.db.getSchemaName(),
+    schema: database.schema,
     groupColumn,
     columns: { ...columns, due_at: 'bigint', owner: 'text' },
   };
@@ -157,21 +145,11 @@ export const createLeasedRows = (
     row,
   });
 
-  const updateOwned = async (
-    executor: Executor,
-    updates: readonly OwnedUpdate[]
-  ): Promise<Set<number>> => {
+  const updateOwned = async (db: Db, updates: readonly OwnedUpdate[]): Promise<Set<number>> => {
     const held = new Set<number>();
-    await inStatements(
-      strapi,
-      executor,
-      updates,
-      SETTLE_CHUNK,
-      ({ set }) => set,
-      async (part) => {
-        for (const id of await dialect.updateOwned(executor, claimTable, part)) held.add(id);
-      }
-    );
+    await db.inParts(updates, { count: SETTLE_CHUNK, valuesOf: ({ set }) => set }, async (part) => {
+      for (const id of await dialect.updateOwned(db.knex, claimTable, part)) held.add(id);
+    });
     return held;
   };
 
@@ -205,21 +183,21 @@ export const createLeasedRows = (
   const claimCapped = createCombining<CappedGroupClaim, ClaimedWithin>(
     (claims) =>
       withTransientRetry(async () => {
-        const executor = await currentExecutor(strapi);
-        if (dialect.claimAllWithin) return dialect.claimAllWithin(executor, claimTable, claims);
+        const db = await database.current();
+        if (dialect.claimAllWithin) return dialect.claimAllWithin(db.knex, claimTable, claims);
         return Promise.all(
-          claims.map(({ claim, cap }) => dialect.claimWithin(executor, claimTable, claim, cap))
+          claims.map(({ claim, cap }) => dialect.claimWithin(db.knex, claimTable, claim, cap))
         );
       }),
     dialect.claimAllWithin ? TOGETHER : ONE_BY_ONE
   );
 
   /** Groups in which something waits, whether they are served now or not. */
-  const groupsAfter = async (executor: Executor, after: number): Promise<WaitingGroup[]> => {
+  const groupsAfter = async (db: Db, after: number): Promise<WaitingGroup[]> => {
     const waiting = dialect.waitingGroups(claimTable, after, LOOKED_AT_ONCE);
     const conditions = Object.entries(groups.where ?? {});
     const { sql: seen, bindings: seenBindings } = groups.seen?.columns ?? { sql: '', bindings: [] };
-    const { sql, bindings } = (executor as Knex)
+    const { sql, bindings } = (db.knex as Knex)
       .raw(
         `SELECT w.id, w.due_at, w.looked_at, g.id AS served${seen && `, ${seen}`} FROM (${waiting.sql}) w
          LEFT JOIN ?? g ON g.id = w.id ${conditions.map(() => 'AND g.?? = ?').join(' ')} ORDER BY w.id`,
@@ -232,16 +210,14 @@ export const createLeasedRows = (
       )
       .toSQL();
     const statement = { sql, bindings: bindings as readonly Knex.RawBinding[] };
-    return rowsOf(await runPrepared(executor, statement));
+    return rowsOf(await db.prepared(statement));
   };
 
   return {
     now,
 
-    async insert(executor, rows) {
-      await insertRows(
-        strapi,
-        executor,
+    async insert(db, rows) {
+      await db.insert(
         tableName,
         rows.map(({ group, dueAt, columns: own }) => ({
           [groupColumn]: group,
@@ -253,11 +229,11 @@ export const createLeasedRows = (
 
     async dueTimes() {
       await clock.sync();
-      const executor = await currentExecutor(strapi);
+      const db = await database.current();
       const due = new Map<number, number>();
       const slice = createTimeSlice();
       for (let after = 0; ;) {
-        const rows = await groupsAfter(executor, after);
+        const rows = await groupsAfter(db, after);
         let looked = 0;
         for (const { id, due_at: dueAt, looked_at: steps, served, ...columns } of rows) {
           const first = Number(dueAt);
@@ -273,16 +249,14 @@ export const createLeasedRows = (
     },
 
     async lostGroups() {
-      const executor = await currentExecutor(strapi);
+      const db = await database.current();
       const lost: number[] = [];
       for (let after = 0; ;) {
         const { sql, bindings } = dialect.waitingGroups(claimTable, after, LOOKED_AT_ONCE);
-        const waiting = rowsOf<WaitingGroup>(await rawStatement(executor, sql, bindings));
+        const waiting = rowsOf<WaitingGroup>(await db.raw(sql, bindings));
         const ids = waiting.map(({ id }) => Number(id)).sort((a, b) => a - b);
         // Read after the rows, so that a group that was made with them is there.
-        const there = (await table(strapi, executor, groups.tableName)
-          .whereIn('id', ids)
-          .pluck('id')) as number[];
+        const there = (await db.table(groups.tableName).whereIn('id', ids).pluck('id')) as number[];
         const known = new Set(there.map(Number));
         lost.push(...ids.filter((id) => !known.has(id)));
         const looked = waiting.reduce((sum, { looked_at: steps }) => sum + Number(steps), 0);
@@ -294,15 +268,15 @@ export const createLeasedRows = (
     claim: (group, limit) =>
       withTransientRetry(async () => {
         const claim = { group, limit, ...newLease() };
-        const executor = await currentExecutor(strapi);
-        return asClaimed(claim, await dialect.claimGroup(executor, claimTable, claim));
+        const db = await database.current();
+        return asClaimed(claim, await dialect.claimGroup(db.knex, claimTable, claim));
       }),
 
     claimGroups: (rooms) =>
       withTransientRetry(async () => {
         const claim = { groups: rooms, ...newLease() };
-        const executor = await currentExecutor(strapi);
-        return asClaimed(claim, await dialect.claimGroups(executor, claimTable, claim));
+        const db = await database.current();
+        return asClaimed(claim, await dialect.claimGroups(db.knex, claimTable, claim));
       }),
 
     async claimWithin(group, limit, { atOnce, except, ahead }) {
@@ -314,19 +288,17 @@ export const createLeasedRows = (
       return { leases: asClaimed(claim, rows), isFull, isAlone };
     },
 
-    async lease(executor, free) {
+    async lease(db, free) {
       const { owner, leaseUntil } = newLease();
       const ids = free.map(({ id }) => id);
-      const isMysql = strapi.db.dialect.client === 'mysql';
+      const isMysql = database.client === 'mysql';
       const ofRow = isMysql ? "CONCAT(?, '/', due_at)" : "CAST(? AS text) || '/' || due_at";
-      await table(strapi, executor, tableName)
+      await db
+        .table(tableName)
         .whereIn('id', ids)
         // MySQL assigns from left to right.
-        .update({ owner: executor.raw(ofRow, [owner]), due_at: leaseUntil });
-      const rows = (await table(strapi, executor, tableName).whereIn('id', ids)) as Record<
-        string,
-        unknown
-      >[];
+        .update({ owner: db.knex.raw(ofRow, [owner]), due_at: leaseUntil });
+      const rows = (await db.table(tableName).whereIn('id', ids)) as Record<string, unknown>[];
       const found = new Map(rows.map((row) => [Number(row.id), row]));
       return free.flatMap(({ id, dueAt }) => {
         const row = found.get(id);
@@ -334,22 +306,23 @@ export const createLeasedRows = (
       });
     },
 
-    async countLeased(executor, group, except) {
-      return countOf(leasedWithin(executor, claimTable, group, leasedNow(except)));
+    async countLeased(db, group, except) {
+      return countOf(leasedWithin(db.knex, claimTable, group, leasedNow(except)));
     },
 
     async claimOne(id, forMs) {
       const owner = randomUUID();
       const at = now();
       const leaseUntil = at + forMs;
-      const executor = await currentExecutor(strapi);
-      const updated = await table(strapi, executor, tableName)
+      const db = await database.current();
+      const updated = await db
+        .table(tableName)
         .where({ id })
         .andWhere((free) => {
           free.whereNull('owner').orWhere('due_at', '<=', at);
         })
         .update({ owner, due_at: leaseUntil });
-      const row = (await table(strapi, executor, tableName).where({ id }).first()) as
+      const row = (await db.table(tableName).where({ id }).first()) as
         Record<string, unknown> | undefined;
       if (!row) return 'absent';
       return updated === 1 ? asLeased(row, owner, at, leaseUntil) : 'held';
@@ -358,7 +331,7 @@ export const createLeasedRows = (
     async renew(leases) {
       const due_at = now() + leaseMs;
       const updates = leases.map(({ id, owner }) => ({ id, owner, set: { due_at } }));
-      await updateOwned(await currentExecutor(strapi), updates);
+      await updateOwned(await database.current(), updates);
     },
 
     async release(leases) {
@@ -367,12 +340,13 @@ export const createLeasedRows = (
         owner,
         set: { due_at: dueAt, owner: null },
       }));
-      await updateOwned(await currentExecutor(strapi), updates);
+      await updateOwned(await database.current(), updates);
     },
 
     async releaseLapsed(group, { from, until }, limit) {
-      const executor = await currentExecutor(strapi);
-      const lapsed = (await table(strapi, executor, tableName)
+      const db = await database.current();
+      const lapsed = (await db
+        .table(tableName)
         .select('id', 'owner')
         .where(groupColumn, group)
         .whereBetween('due_at', [from, until])
@@ -384,11 +358,11 @@ export const createLeasedRows = (
           ? []
           : [{ id: Number(id), owner, set: { due_at: dueAt, owner: null } }];
       });
-      await updateOwned(executor, updates);
+      await updateOwned(db, updates);
       return updates.length;
     },
 
-    async settle(executor, settlements) {
+    async settle(db, settlements) {
       const updates: OwnedUpdate[] = settlements.map(
         ({ id, owner, dueAt, columns: own }: Settlement) => ({
           id,
@@ -396,7 +370,7 @@ export const createLeasedRows = (
           set: { ...own, due_at: dueAt, owner: null },
         })
       );
-      return updateOwned(executor, updates);
+      return updateOwned(db, updates);
     },
   };
 };

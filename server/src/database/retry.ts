@@ -1,9 +1,6 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { errors } from '@strapi/utils';
 import { errorText } from '../runtime/text';
-import { currentExecutor, inTransaction, type TransactionTools } from './connection';
-import { inTurn } from './transactions';
 
 /** Codes of errors after which the same transaction may simply be run again. */
 const TRANSIENT = new Set([
@@ -49,76 +46,6 @@ export const withTransientRetry = async <T>(work: () => Promise<T>, tries = 10):
   }
 };
 
-/**
- * Runs `work` in a transaction of its own, and the whole of it again where the database chose it as
- * the victim of a deadlock: what a rolled-back try did, its events included, is gone with it. Within
- * a caller's transaction it is a part of that, which is the caller's to run again.
- */
-export const inRetriedTransaction = <T>(
-  strapi: Core.Strapi,
-  work: (tools: TransactionTools) => Promise<T>
-): Promise<T> => {
-  const run = () => inTransaction(strapi, work);
-  return strapi.db.inTransaction() ? run() : withTransientRetry(run);
-};
-
-let serial = 0;
-
-/**
- * Runs a part of the current transaction that may fail without costing the rest: after an error
- * PostgreSQL takes no further statement until the transaction goes back to before it. Several that are
- * begun side by side take turns: a savepoint that is released takes those with it that came after it.
- * @throws what `work` throws, with its changes undone; the database's error where they cannot be
- */
-export const inSavepoint = <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> =>
-  inTurn(strapi, async (turn) => {
-    const executor = await currentExecutor(strapi);
-    serial += 1;
-    const name = `switchboard_${serial}`;
-    await executor.raw(`SAVEPOINT ${name}`);
-    try {
-      const result = await work();
-      await turn.ended();
-      await executor.raw(`RELEASE SAVEPOINT ${name}`);
-      return result;
-    } catch (error) {
-      await turn.undo();
-      // A deadlock's victim has no transaction left; the caller is to hear of the deadlock, not of that.
-      if (!turn.isLost()) await executor.raw(`ROLLBACK TO SAVEPOINT ${name}`);
-      throw error;
-    }
-  });
-
-/** Ends a transaction that must not be committed, and carries what was found out in it. */
-class RolledBack extends Error {
-  constructor(readonly found: unknown) {
-    super('A preview was rolled back.');
-  }
-}
-
-/** Does work that must leave nothing behind: its transaction is rolled back, and its result kept. */
-export const inRolledBack = async <T>(
-  strapi: Core.Strapi,
-  work: (trx: Knex.Transaction) => Promise<T>
-): Promise<T> => {
-  try {
-    return await inTransaction<never>(strapi, async ({ trx }) => {
-      throw new RolledBack(await work(trx));
-    });
-  } catch (error) {
-    if (error instanceof RolledBack) return error.found as T;
-    throw error;
-  }
-};
-
-/**
- * Makes a query see what is committed now, not what was when its transaction first read. MySQL reads
- * from a snapshot that may be older than a lock which was taken since; a locking read does not. Only
- * for rows that a lock held by this transaction already keeps others from changing.
- */
-export const readLatest = (strapi: Core.Strapi, query: Knex.QueryBuilder): Knex.QueryBuilder =>
-  strapi.db.dialect.client === 'mysql' ? query.forShare() : query;
-
 const CODES = new Set(['23505', 'ER_DUP_ENTRY', 'SQLITE_CONSTRAINT_UNIQUE']);
 
 /** Whether a statement failed at a unique index. @param index what its name, or its columns on SQLite, match */
@@ -126,23 +53,6 @@ export const isDuplicate = (error: unknown, index?: RegExp): boolean => {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (!CODES.has(String(code)) && !/unique constraint/i.test(String(message))) return false;
   return index?.test(String(message)) ?? true;
-};
-
-/**
- * Runs `work`, which asks whether a name is taken before it takes it, in a transaction of its own.
- * Where somebody takes the name in between, the unique index fails it: it is run again, finds the
- * name taken and says so.
- */
-export const inUniqueTransaction = async <T>(
-  strapi: Core.Strapi,
-  work: (tools: TransactionTools) => Promise<T>
-): Promise<T> => {
-  try {
-    return await inRetriedTransaction(strapi, work);
-  } catch (error) {
-    if (!isDuplicate(error) || strapi.db.inTransaction()) throw error;
-    return inRetriedTransaction(strapi, work);
-  }
 };
 
 /** PostgreSQL: connection, authorization, resources, operator intervention, system; read-only; locks. */

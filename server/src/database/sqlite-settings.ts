@@ -1,5 +1,4 @@
-import type { Core } from '@strapi/strapi';
-import { currentExecutor } from './connection';
+import type { Database } from './db';
 
 /** The driver waits for a lock without giving the event loop back, so the whole site waits. */
 const LONGEST_WAIT_MS = 1000;
@@ -10,11 +9,11 @@ const ADVICE = 'see docs/operations.md of strapi-plugin-switchboard, Databases';
  * What is to be said at boot about a site's SQLite: that it lacks the write-ahead log, and that it
  * waits too long for a lock. Nothing about databases in memory and other dialects.
  */
-export const sqliteWarnings = async (strapi: Core.Strapi): Promise<string[]> => {
-  if (strapi.db.dialect.client !== 'sqlite') return [];
-  const executor = await currentExecutor(strapi);
+export const sqliteWarnings = async (database: Database): Promise<string[]> => {
+  if (database.client !== 'sqlite') return [];
+  const { knex } = await database.current();
   const read = async (pragma: string): Promise<Record<string, unknown>> =>
-    (await executor.raw<Record<string, unknown>[]>(`PRAGMA ${pragma}`))[0] ?? {};
+    (await knex.raw<Record<string, unknown>[]>(`PRAGMA ${pragma}`))[0] ?? {};
   const { file } = await read('database_list');
   if (!file) return [];
   const warnings: string[] = [];

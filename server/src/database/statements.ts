@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { type Executor, type Pool, rawStatement, rowsOf, type Statement } from './connection';
 import { dropStatement } from './errors';
@@ -100,23 +99,13 @@ export const padded = <T>(values: readonly T[], filler: T | undefined = values.a
   return [...values, ...Array<T>(length - values.length).fill(filler as T)];
 };
 
-/**
- * Runs a statement on a connection of its own, beside whatever the caller does next. The pool is
- * asked before this returns, so that a transaction that is opened next waits behind it. Never within
- * a transaction: who holds a connection must not wait for another one.
- */
-export const runApart = async (
-  strapi: Core.Strapi,
-  statement: (knex: Knex) => Statement
-): Promise<unknown> => {
-  const knex = strapi.db.connection as Knex;
-  const asked = statement(knex);
-  return withConnection<unknown>(knex, (connection) =>
+/** Runs a statement on a connection of the pool's, which is asked before this returns; `Database.apart`. */
+export const runApart = (knex: Knex, statement: Statement): Promise<unknown> =>
+  withConnection<unknown>(knex, (connection) =>
     isPrepared(knex)
-      ? runOnSqlite(knex, connection, asked)
-      : rawStatement(knex, asked.sql, asked.bindings).connection(connection)
+      ? runOnSqlite(knex, connection, statement)
+      : rawStatement(knex, statement.sql, statement.bindings).connection(connection)
   );
-};
 
 /**
  * Runs a statement of SQLite's that answers with no rows in a transaction, with the values of each row in turn.
@@ -136,7 +125,7 @@ export const runForEach = (
   });
 
 /** What one statement may carry, in bytes of values. */
-interface StatementSize {
+export interface StatementSize {
   /** Rows are put together into one statement up to this. */
   batch: number;
   /** A statement with one row that is larger would be refused. */
@@ -147,30 +136,22 @@ const MIB = 1024 * 1024;
 /** The rest of a statement beside its one large value. */
 const OVERHEAD = 64 * 1024;
 
-const sizes = new WeakMap<Core.Strapi, StatementSize>();
-
 /**
- * Asked once a process. MySQL and MariaDB refuse a statement beyond `max_allowed_packet` (16 MB, 1 MB
+ * Asks how large a statement may be. MySQL and MariaDB refuse one beyond `max_allowed_packet` (16 MB, 1 MB
  * on old servers) and close the connection, which costs the caller the transaction: so it has to be
  * known before. The others take whatever a text column holds.
  */
-export const statementSize = async (
-  strapi: Core.Strapi,
-  executor: Executor
+export const readStatementSize = async (
+  executor: Executor,
+  client: string
 ): Promise<StatementSize> => {
-  const known = sizes.get(strapi);
-  if (known) return known;
-  let size: StatementSize = { batch: MIB, largest: 128 * MIB };
-  if (strapi.db.dialect.client === 'mysql') {
-    const [row] = rowsOf<{ n: number | string }>(
-      await executor.raw('SELECT @@max_allowed_packet AS n')
-    );
-    const packet = Number(row?.n) || 16 * MIB;
-    // The driver writes values into the statement and escapes them: at most twice their size.
-    size = { batch: Math.min(MIB, Math.floor(packet / 4)), largest: packet - OVERHEAD };
-  }
-  sizes.set(strapi, size);
-  return size;
+  if (client !== 'mysql') return { batch: MIB, largest: 128 * MIB };
+  const [row] = rowsOf<{ n: number | string }>(
+    await executor.raw('SELECT @@max_allowed_packet AS n')
+  );
+  const packet = Number(row?.n) || 16 * MIB;
+  // The driver writes values into the statement and escapes them: at most twice their size.
+  return { batch: Math.min(MIB, Math.floor(packet / 4)), largest: packet - OVERHEAD };
 };
 
 const ESCAPED = /[\0\b\t\n\r\u001a"'\\]/g;

@@ -1,5 +1,4 @@
-import type { Core } from '@strapi/strapi';
-import { inTransaction } from './connection';
+import type { App } from '../app';
 import { isDatabaseError } from './errors';
 import { doom, inTurn } from './transactions';
 
@@ -7,8 +6,8 @@ import { doom, inTurn } from './transactions';
  * PostgreSQL takes no further statement of a transaction after an error, and does not commit it: then
  * nothing is there to be told of.
  */
-const isRefused = (strapi: Core.Strapi, error: unknown): boolean =>
-  strapi.db.dialect.client === 'postgres' && isDatabaseError(error);
+const isRefused = (app: App, error: unknown): boolean =>
+  app.db.client === 'postgres' && isDatabaseError(error);
 
 /**
  * Runs a write and then publishes what it changed, in one transaction, as one turn of it. Where the
@@ -17,20 +16,20 @@ const isRefused = (strapi: Core.Strapi, error: unknown): boolean =>
  * @throws what `work` or `publish` throws
  */
 export const inTrackedUnit = <T>(
-  strapi: Core.Strapi,
+  app: App,
   work: () => Promise<T>,
   publish: () => Promise<void>
 ): Promise<T> => {
-  const isPart = strapi.db.inTransaction();
-  return inTransaction(strapi, () =>
-    inTurn(strapi, async (turn) => {
+  const isPart = app.db.inTransaction();
+  return app.db.transaction(() =>
+    inTurn(app.strapi, async (turn) => {
       let result: T;
       try {
         result = await work();
       } catch (error) {
         if (isPart && !turn.isLost()) {
           await publish().catch((fault: unknown) => {
-            if (!isRefused(strapi, fault)) doom(strapi, fault);
+            if (!isRefused(app, fault)) doom(app.strapi, fault);
           });
         }
         throw error;
@@ -38,7 +37,7 @@ export const inTrackedUnit = <T>(
       try {
         await publish();
       } catch (error) {
-        if (!isRefused(strapi, error)) doom(strapi, error);
+        if (!isRefused(app, error)) doom(app.strapi, error);
         throw error;
       }
       return result;

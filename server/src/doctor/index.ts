@@ -1,5 +1,4 @@
 import type { Core } from '@strapi/strapi';
-import { getOptions } from '../config';
 import { SITE_TABLE } from '../database/site-instance';
 import type { Feature } from '../feature';
 import { isOn } from '../parts';
@@ -9,6 +8,7 @@ import { queues, redis } from './checks/redis';
 import { encryptionKey, environment, mcp, proxy } from './checks/site';
 import { deliveries, posEvents } from './checks/work';
 import { type Check, fail, type NamedResult } from './types';
+import { type App, appOf } from '../app';
 
 /** What `switchboard doctor` asks for (docs/operations.md#is-everything-in-order). */
 export interface Doctor {
@@ -19,9 +19,9 @@ export interface Doctor {
 }
 
 /** One check that cannot be made says so, and the others are made all the same. */
-const lookAt = async (strapi: Core.Strapi, { name, look }: Check): Promise<NamedResult | null> => {
+const lookAt = async (app: App, { name, look }: Check): Promise<NamedResult | null> => {
   try {
-    const result = await look(strapi);
+    const result = await look(app);
     return result && { name, ...result };
   } catch (error) {
     return {
@@ -34,10 +34,10 @@ const lookAt = async (strapi: Core.Strapi, { name, look }: Check): Promise<Named
   }
 };
 
-const examine = async (strapi: Core.Strapi, checks: readonly Check[]): Promise<NamedResult[]> => {
+const examine = async (app: App, checks: readonly Check[]): Promise<NamedResult[]> => {
   const results: NamedResult[] = [];
   for (const check of checks) {
-    const result = await lookAt(strapi, check);
+    const result = await lookAt(app, check);
     if (result) results.push(result);
   }
   return results;
@@ -45,19 +45,22 @@ const examine = async (strapi: Core.Strapi, checks: readonly Check[]): Promise<N
 
 /** The command's half of the plugin. @param features all others, whose tables are looked for */
 export const doctorOf = (features: readonly Feature[]): Feature => {
-  const expected = (strapi: Core.Strapi): string[] => [
+  const expected = (app: App): string[] => [
     SITE_TABLE,
     ...features
-      .filter((feature) => isOn(feature, getOptions(strapi).features))
+      .filter((feature) => isOn(feature, app.options.features))
       .flatMap((feature) => (feature.tables ?? []).map(({ tableName }) => tableName)),
   ];
   return {
     services: {
-      doctor: ({ strapi }: { strapi: Core.Strapi }): Doctor => ({
-        examineSite: () => examine(strapi, [encryptionKey, environment, proxy, mcp, redis]),
-        examineDatabase: () =>
-          examine(strapi, [clocks, tables(expected), sqlite, deliveries, posEvents, queues]),
-      }),
+      doctor: ({ strapi }: { strapi: Core.Strapi }): Doctor => {
+        const app = appOf(strapi);
+        return {
+          examineSite: () => examine(app, [encryptionKey, environment, proxy, mcp, redis]),
+          examineDatabase: () =>
+            examine(app, [clocks, tables(expected), sqlite, deliveries, posEvents, queues]),
+        };
+      },
     },
   };
 };

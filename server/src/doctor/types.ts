@@ -1,5 +1,4 @@
-import type { Core } from '@strapi/strapi';
-
+import type { App } from '../app';
 /** `warn`: something to know or to mend at leisure; `fail`: work stands still until it is mended. */
 export type CheckState = 'ok' | 'warn' | 'fail';
 
@@ -15,7 +14,7 @@ export interface CheckResult {
 export interface Check {
   name: string;
   /** @returns null where it does not concern this site. */
-  look(strapi: Core.Strapi): CheckResult | null | Promise<CheckResult | null>;
+  look(app: App): CheckResult | null | Promise<CheckResult | null>;
 }
 
 export interface NamedResult extends CheckResult {

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Core } from '@strapi/strapi';
 import { copyParamsOf, listenUntilClosed } from '../database/host-writes';
 import {
   documentIdsOf,
@@ -34,6 +33,7 @@ import {
   type Version,
 } from './rules';
 import { type EntryType, type EntryTypes, getEntryTypes } from './types';
+import type { App } from '../app';
 
 interface Row extends Record<string, unknown> {
   id: number;
@@ -59,23 +59,23 @@ type Versions = Map<string, Version[]>;
  * until the transaction ends nobody else may change them, so that what differs is this write's doing.
  */
 const readVersions = async (
-  strapi: Core.Strapi,
+  app: App,
   type: EntryType,
   documentIds: readonly string[],
   { lock = false }: { lock?: boolean } = {}
 ): Promise<Versions> => {
   // Also those that nobody hears of: two that publish a draft for the first time have no other in common.
   if (lock && (type.draftAndPublish || type.localized)) {
-    await lockVersions(strapi, type.uid, documentIds);
+    await lockVersions(app.strapi, type.uid, documentIds);
   }
   const where: Where = { documentId: { $in: [...documentIds] } };
   if (!seesDrafts(type)) where.publishedAt = { $notNull: true };
-  const query = strapi.db
+  const query = app.strapi.db
     .queryBuilder(type.uid)
     .init({ where, populate: type.populate, orderBy: { id: 'asc' } });
   if (lock) query.forUpdate();
   const versions: Versions = new Map();
-  for (const row of (await readNewest(strapi, () => query.execute())) as Row[]) {
+  for (const row of (await readNewest(app.strapi, () => query.execute())) as Row[]) {
     const status = statusOf(type, row);
     const found = versions.get(row.documentId) ?? [];
     found.push({
@@ -91,11 +91,11 @@ const readVersions = async (
 
 /** The languages of which documents have a draft. */
 const readDraftLocales = async (
-  strapi: Core.Strapi,
+  app: App,
   type: EntryType,
   documentIds: readonly string[]
 ): Promise<Map<string, Set<string | null>>> => {
-  const rows = (await strapi.db
+  const rows = (await app.strapi.db
     .queryBuilder(type.uid)
     .init({
       select: ['id', 'documentId', ...(type.localized ? ['locale'] : [])],
@@ -133,12 +133,12 @@ class EntryWrite {
   readonly rows = new Set<string>();
 
   constructor(
-    readonly strapi: Core.Strapi,
+    readonly app: App,
     readonly prefetched: PrefetchedSubscriptions | null
   ) {}
 
   subscriptions({ events }: EntryType): Promise<Subscriptions> {
-    return currentSubscriptions(this.strapi, events, this.prefetched);
+    return currentSubscriptions(this.app, events, this.prefetched);
   }
 
   async isSubscribed(type: EntryType): Promise<boolean> {
@@ -161,15 +161,11 @@ const trackedWrite = (): EntryWrite | undefined => {
 };
 
 /** Runs `work` as a write of its own; who subscribed is asked for beside what the host does first. */
-const inWrite = <T>(
-  strapi: Core.Strapi,
-  { events }: EntryType,
-  work: (write: EntryWrite) => T
-): T => {
-  const prefetched = strapi.db.inTransaction()
+const inWrite = <T>(app: App, { events }: EntryType, work: (write: EntryWrite) => T): T => {
+  const prefetched = app.db.inTransaction()
     ? (writes.getStore()?.prefetched ?? null)
-    : prefetchSubscriptions(strapi, events);
-  const write = new EntryWrite(strapi, prefetched);
+    : prefetchSubscriptions(app, events);
+  const write = new EntryWrite(app, prefetched);
   return writes.run(write, () => work(write));
 };
 
@@ -183,7 +179,7 @@ const isGone = (before: readonly Version[], after: readonly Version[]): boolean 
 
 /** What is not published any more is unpublished where a draft of it is left, and else deleted. */
 const draftsLeft = async (
-  { strapi }: EntryWrite,
+  { app }: EntryWrite,
   type: EntryType,
   chunk: Chunk,
   after: Versions
@@ -192,16 +188,16 @@ const draftsLeft = async (
   const gone = chunk.filter(([id, { before }]) => isGone(before, after.get(id) ?? []));
   if (gone.length === 0) return new Map();
   return readDraftLocales(
-    strapi,
+    app,
     type,
     gone.map(([id]) => id)
   );
 };
 
 const publishChunk = async (write: EntryWrite, type: EntryType, chunk: Chunk): Promise<void> => {
-  const { strapi } = write;
+  const { app } = write;
   const ids = chunk.map(([id]) => id);
-  const after = await readVersions(strapi, type, ids);
+  const after = await readVersions(app, type, ids);
   const drafts = await draftsLeft(write, type, chunk, after);
   const { uid, shape, draftAndPublish } = type;
   const events: EventAboutEntry[] = chunk.flatMap(([id, { before, rewritten }]) =>
@@ -216,7 +212,7 @@ const publishChunk = async (write: EntryWrite, type: EntryType, chunk: Chunk): P
   );
   const subscriptions = await write.subscriptions(type);
   const subscribed = events.filter(({ event }) => subscriptions.isSubscribed(event));
-  if (subscribed.length > 0) await getPublisher(strapi).publish(subscribed, subscriptions);
+  if (subscribed.length > 0) await getPublisher(app).publish(subscribed, subscriptions);
 };
 
 /** Compares every document that a write may have changed, and publishes what happened to it, in its transaction. */
@@ -239,7 +235,7 @@ const trackDocuments = async (
   const documents = write.documentsOf(type);
   const unread = documentIds.filter((id) => !documents.has(id));
   for (const ids of inChunks(unread)) {
-    const versions = await readVersions(write.strapi, type, ids, { lock: true });
+    const versions = await readVersions(write.app, type, ids, { lock: true });
     for (const id of ids) {
       const before = versions.get(id) ?? [];
       documents.set(id, { before, rewritten: false });
@@ -262,12 +258,12 @@ const trackCreated = async (
     if (typeof data.documentId === 'string') {
       given.push(data.documentId);
     } else {
-      const id = giveDocumentId(write.strapi, type.uid, data);
+      const id = giveDocumentId(write.app.strapi, type.uid, data);
       write.documentsOf(type).set(id, { before: [], rewritten: false });
     }
   }
   const unknown = given.filter((id) => !write.documentsOf(type).has(id));
-  const existing = unknown.length > 0 ? await existingOf(write.strapi, type.uid, unknown) : [];
+  const existing = unknown.length > 0 ? await existingOf(write.app.strapi, type.uid, unknown) : [];
   for (const id of unknown) {
     if (!existing.includes(id)) write.documentsOf(type).set(id, { before: [], rewritten: false });
   }
@@ -276,18 +272,18 @@ const trackCreated = async (
 
 /** The documents that a write changes, by its own condition, of which receivers hear. */
 async function* matching(
-  { strapi }: EntryWrite,
+  { app }: EntryWrite,
   type: EntryType,
   event: WriteEvent
 ): AsyncGenerator<string[]> {
   const data = event.params.data as Data | undefined;
   // Rows that are given a time of publishing come to be heard of.
   const isHeard = seesDrafts(type) || data?.publishedAt !== undefined;
-  const locked = await lockWritten(strapi, event);
+  const locked = await lockWritten(app.strapi, event);
   if (!locked) {
     const where = event.params.where as Where;
     const published: Where = { publishedAt: { $notNull: true } };
-    yield* documentIdsOf(strapi, type.uid, {
+    yield* documentIdsOf(app.strapi, type.uid, {
       where: isHeard ? where : { $and: [where, published] },
     });
     return;
@@ -327,7 +323,7 @@ const trackMatching = async (
  * @param begin notes what is known to change, before the work writes any of its rows
  */
 const capture = async <T>(
-  strapi: Core.Strapi,
+  app: App,
   type: EntryType,
   begin: (write: EntryWrite) => Promise<void>,
   work: () => Promise<T>
@@ -337,9 +333,9 @@ const capture = async <T>(
     if (await outer.isSubscribed(type)) await begin(outer);
     return work();
   }
-  return inTurn(strapi, () =>
-    inWrite(strapi, type, async (write) => {
-      if (isSilenced(strapi) || !(await write.isSubscribed(type))) return work();
+  return inTurn(app.strapi, () =>
+    inWrite(app, type, async (write) => {
+      if (isSilenced(app) || !(await write.isSubscribed(type))) return work();
       const tracked = async (): Promise<T> => {
         write.isTracking = true;
         try {
@@ -349,7 +345,7 @@ const capture = async <T>(
           write.isTracking = false;
         }
       };
-      return inTrackedUnit(strapi, tracked, () => publishChanges(write));
+      return inTrackedUnit(app, tracked, () => publishChanges(write));
     })
   );
 };
@@ -378,15 +374,15 @@ const concerns = (type: EntryType, { action, params }: DocumentCall): boolean =>
  * to other languages after it: only around all of that can before be compared with after. To be called
  * in `register`, so that it is around what other plugins add in their `bootstrap`.
  */
-export const wrapDocuments = (strapi: Core.Strapi, types: () => EntryTypes): void => {
-  strapi.documents.use(async (given, next) => {
+export const wrapDocuments = (app: App, types: () => EntryTypes): void => {
+  app.strapi.documents.use(async (given, next) => {
     const call = given as unknown as DocumentCall;
     const type = types().get(call.uid);
     if (!type || !concerns(type, call)) return next();
     const { documentId } = call.params;
     const named = typeof documentId === 'string' && call.action !== 'clone' ? [documentId] : [];
     return capture(
-      strapi,
+      app,
       type,
       (write) => trackDocuments(write, type, named),
       async () => next()
@@ -402,15 +398,15 @@ type Write = (uid: string, params?: unknown) => Promise<unknown>;
  * Gives each write of the query engine to a named type a transaction where it has none: the host runs
  * them without, and an event could outlive its write, or the other way round.
  */
-const wrapWrites = (strapi: Core.Strapi, types: EntryTypes): void => {
-  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
+const wrapWrites = (app: App, types: EntryTypes): void => {
+  const manager = app.strapi.db.entityManager as unknown as Record<Method, Write>;
   for (const method of METHODS) {
     const original = manager[method];
     manager[method] = function write(this: unknown, uid, params) {
       const run = () => original.call(manager, uid, params);
       const type = types.get(uid);
       if (!type || trackedWrite()) return run();
-      return capture(strapi, type, async () => undefined, run);
+      return capture(app, type, async () => undefined, run);
     };
   }
 };
@@ -421,7 +417,7 @@ interface CreateEvent {
 }
 
 /** Hears of every write to a named type, from wherever it comes, and notes what is about to change. */
-const watchWrites = (strapi: Core.Strapi, types: EntryTypes): void => {
+const watchWrites = (app: App, types: EntryTypes): void => {
   const tracking = async (
     uid: string,
     track: (write: EntryWrite, type: EntryType) => Promise<void>
@@ -446,17 +442,17 @@ const watchWrites = (strapi: Core.Strapi, types: EntryTypes): void => {
     beforeDelete: beforeChange,
     beforeDeleteMany: beforeChange,
   };
-  strapi.db.lifecycles.subscribe(
-    subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
+  app.strapi.db.lifecycles.subscribe(
+    subscriber as unknown as Parameters<typeof app.strapi.db.lifecycles.subscribe>[0]
   );
 };
 
 /** Begins to listen to writes of the query engine; once every plugin has registered. */
-export const captureWrites = (strapi: Core.Strapi): void => {
-  const types = getEntryTypes(strapi);
+export const captureWrites = (app: App): void => {
+  const types = getEntryTypes(app);
   if (types.size === 0) return;
-  listenUntilClosed(strapi);
-  copyParamsOf(strapi, [...types.keys()]);
-  wrapWrites(strapi, types);
-  watchWrites(strapi, types);
+  listenUntilClosed(app.strapi);
+  copyParamsOf(app.strapi, [...types.keys()]);
+  wrapWrites(app, types);
+  watchWrites(app, types);
 };

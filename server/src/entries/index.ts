@@ -1,15 +1,15 @@
-import type { Core } from '@strapi/strapi';
 import type { Feature } from '../feature';
-import { type EventMap, getHook } from '../hooks';
+import type { EventMap } from '../hooks';
 import { captureWrites, wrapDocuments } from './capture';
 import { declareEntries, declareMedia } from './catalogue';
 import { FILE } from './rules';
 import { checkEntryTypes, type EntryTypes, getEntryTypes, namesEntryTypes } from './types';
+import type { App } from '../app';
 
 const NONE: EntryTypes = new Map();
 
 /** Sites whose plugins have all registered, so that their content types are complete. */
-const listening = new WeakSet<Core.Strapi>();
+const listening = new WeakSet<App>();
 
 const declare = (types: EntryTypes): EventMap => {
   const file = types.get(FILE);
@@ -20,35 +20,35 @@ const declare = (types: EntryTypes): EventMap => {
 };
 
 /** Who asked for everything gets these as well, and should not find that out by a receiver's log. */
-const announce = (strapi: Core.Strapi, types: EntryTypes): void => {
+const announce = (app: App, types: EntryTypes): void => {
   const entries = [...types.keys()].filter((uid) => uid !== FILE);
   const named = [
     ...(entries.length > 0 ? [`sources.entries: entries of ${entries.join(', ')}`] : []),
     ...(types.has(FILE) ? ['sources.media: files of the media library'] : []),
   ];
   if (named.length === 0) return;
-  strapi.log.info(
+  app.log.info(
     `switchboard: ${named.join('; ')} are sent to webhooks that ask for their events, and to those for every event (*)`
   );
 };
 
 /** Content types of the site's own as sources of events; docs/any-content-type.md. */
 export const entries: Feature = {
-  register({ strapi }) {
+  register(app) {
     // A site without the option pays nothing: nobody listens.
-    if (!namesEntryTypes(strapi)) return;
+    if (!namesEntryTypes(app)) return;
     let declared: EventMap | undefined;
-    wrapDocuments(strapi, () => (listening.has(strapi) ? getEntryTypes(strapi) : NONE));
-    getHook(strapi, 'service_crm_webhook_events').register(function entryEvents(map) {
-      declared ??= declare(getEntryTypes(strapi));
+    wrapDocuments(app, () => (listening.has(app) ? getEntryTypes(app) : NONE));
+    app.hooks.get('service_crm_webhook_events').register(function entryEvents(map) {
+      declared ??= declare(getEntryTypes(app));
       return { ...map, ...declared };
     });
   },
-  bootstrap({ strapi }) {
-    if (!namesEntryTypes(strapi)) return;
-    checkEntryTypes(strapi);
-    listening.add(strapi);
-    captureWrites(strapi);
-    announce(strapi, getEntryTypes(strapi));
+  bootstrap(app) {
+    if (!namesEntryTypes(app)) return;
+    checkEntryTypes(app);
+    listening.add(app);
+    captureWrites(app);
+    announce(app, getEntryTypes(app));
   },
 };

@@ -1,6 +1,4 @@
-import type { Core } from '@strapi/strapi';
 import { contentTypes } from '@strapi/utils';
-import { getOptions } from '../config';
 import type { Where } from '../database/matching-documents';
 import {
   type ContentTypeUid,
@@ -10,6 +8,7 @@ import {
   MEDIA_EVENTS,
   type Shape,
 } from './rules';
+import type { App } from '../app';
 
 /** The parts of an attribute of the host's that matter here. */
 export interface AttributeShape {
@@ -170,14 +169,14 @@ const isContent = (uid: string): boolean =>
 
 const isSiteType = (uid: string): boolean => uid.startsWith('api::');
 
-const modelOf = (strapi: Core.Strapi, uid: string): ModelShape | undefined =>
-  ((strapi.contentTypes as Record<string, unknown>)[uid] ??
-    (strapi.components as Record<string, unknown>)[uid]) as ModelShape | undefined;
+const modelOf = (app: App, uid: string): ModelShape | undefined =>
+  ((app.strapi.contentTypes as Record<string, unknown>)[uid] ??
+    (app.strapi.components as Record<string, unknown>)[uid]) as ModelShape | undefined;
 
 /** Which types the options name, and whether with drafts; every one of them may be a type of the site's. */
-const named = (strapi: Core.Strapi): Map<string, boolean> => {
-  const { entries } = getOptions(strapi).sources;
-  const known = Object.keys(strapi.contentTypes);
+const named = (app: App): Map<string, boolean> => {
+  const { entries } = app.options.sources;
+  const known = Object.keys(app.strapi.contentTypes);
   if (entries === '*') return new Map(known.filter(isSiteType).map((uid) => [uid, false]));
   const types = new Map<string, boolean>();
   for (const entry of entries ?? []) {
@@ -189,11 +188,11 @@ const named = (strapi: Core.Strapi): Map<string, boolean> => {
 };
 
 /** Types that the options name and that cannot be told of, each with a line for the log. */
-const unknownTypes = (strapi: Core.Strapi): Map<string, string> => {
-  const known = Object.keys(strapi.contentTypes);
+const unknownTypes = (app: App): Map<string, string> => {
+  const known = Object.keys(app.strapi.contentTypes);
   const possible = known.filter(isSiteType).sort().join(', ') || 'none';
   const unknown = new Map<string, string>();
-  for (const uid of named(strapi).keys()) {
+  for (const uid of named(app).keys()) {
     if (uid === FILE) {
       unknown.set(uid, `${OPTION}: files are told of with sources.media: true, not as "${uid}".`);
     } else if (!known.includes(uid) || !isContent(uid)) {
@@ -213,13 +212,13 @@ const unknownTypes = (strapi: Core.Strapi): Map<string, string> => {
  * type may be on its way, a line of the log says so instead, and the type is left out.
  * @throws EntryTypeError, which stops the boot and lists what is possible
  */
-export const checkEntryTypes = (strapi: Core.Strapi): void => {
-  const [first, ...others] = unknownTypes(strapi).values();
+export const checkEntryTypes = (app: App): void => {
+  const [first, ...others] = unknownTypes(app).values();
   if (first === undefined) return;
-  if (strapi.config.get('autoReload') !== true) {
+  if (app.strapi.config.get('autoReload') !== true) {
     throw new EntryTypeError([first, ...others].join('\n'));
   }
-  for (const line of [first, ...others]) strapi.log.warn(`switchboard: ${line}`);
+  for (const line of [first, ...others]) app.log.warn(`switchboard: ${line}`);
 };
 
 const eventsOf = (draftAndPublish: boolean, drafts: boolean): readonly string[] =>
@@ -228,31 +227,31 @@ const eventsOf = (draftAndPublish: boolean, drafts: boolean): readonly string[] 
     return drafts || event !== 'entry.created';
   });
 
-const resolve = (strapi: Core.Strapi): EntryTypes => {
+const resolve = (app: App): EntryTypes => {
   const describe = createDescriber({
-    model: (uid) => modelOf(strapi, uid),
+    model: (uid) => modelOf(app, uid),
     isPrivate: (model, name) => contentTypes.isPrivateAttribute(model as never, name),
   });
   const common = (uid: string) => {
     const shape = describe(uid);
     return { uid: uid as ContentTypeUid, shape, populate: populateOf(shape) };
   };
-  const unknown = unknownTypes(strapi);
+  const unknown = unknownTypes(app);
   const types = new Map<string, EntryType>();
-  for (const [uid, drafts] of named(strapi)) {
+  for (const [uid, drafts] of named(app)) {
     if (unknown.has(uid)) continue;
-    const { options, pluginOptions } = modelOf(strapi, uid) as ModelShape;
+    const { options, pluginOptions } = modelOf(app, uid) as ModelShape;
     const draftAndPublish = options?.draftAndPublish === true;
     const described = common(uid);
     types.set(described.uid, {
       ...described,
       draftAndPublish,
-      localized: pluginOptions?.i18n?.localized === true && Boolean(strapi.plugins.i18n),
+      localized: pluginOptions?.i18n?.localized === true && Boolean(app.strapi.plugins.i18n),
       drafts: draftAndPublish && drafts,
       events: eventsOf(draftAndPublish, drafts),
     });
   }
-  if (getOptions(strapi).sources.media && strapi.plugins.upload) {
+  if (app.options.sources.media && app.strapi.plugins.upload) {
     const plain = { draftAndPublish: false, localized: false, drafts: false };
     types.set(FILE, { ...common(FILE), ...plain, events: MEDIA_EVENTS });
   }
@@ -260,16 +259,10 @@ const resolve = (strapi: Core.Strapi): EntryTypes => {
 };
 
 /** Whether the site's options ask for any of it: without, nothing is listened to. */
-export const namesEntryTypes = (strapi: Core.Strapi): boolean => {
-  const { entries, media } = getOptions(strapi).sources;
+export const namesEntryTypes = (app: App): boolean => {
+  const { entries, media } = app.options.sources;
   return media === true || entries === '*' || (entries?.length ?? 0) > 0;
 };
 
-const resolved = new WeakMap<Core.Strapi, EntryTypes>();
-
 /** The types that the site's options name. To be called once every plugin has registered. */
-export const getEntryTypes = (strapi: Core.Strapi): EntryTypes => {
-  const types = resolved.get(strapi) ?? resolve(strapi);
-  resolved.set(strapi, types);
-  return types;
-};
+export const getEntryTypes = (app: App): EntryTypes => app.part(resolve);

@@ -1,6 +1,6 @@
-import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
 import type { Feature, FeatureRoutes } from '../feature';
+import type { App } from '../app';
 
 const firstWord = (path: string): string => path.split('/')[1] ?? '';
 
@@ -30,12 +30,8 @@ const isBelow = (path: string, beginning: string): boolean =>
  * every GET. To a client of a feature that the site does without, that would be an address which is
  * there: it is told 404.
  */
-export const answerAbsent = (
-  strapi: Core.Strapi,
-  present: readonly Feature[],
-  absent: readonly Feature[]
-) => {
-  const api = strapi.config
+export const answerAbsent = (app: App, present: readonly Feature[], absent: readonly Feature[]) => {
+  const api = app.strapi.config
     .get<string>('api.rest.prefix', '/api')
     .replace(/\/+$/, '')
     .toLowerCase();

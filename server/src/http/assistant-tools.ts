@@ -2,6 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
 import { errorText } from '../runtime/text';
+import type { App } from '../app';
 
 /** Whether texts are shown that others wrote: an assistant may take what they say for an order. */
 export const foreignInput = z
@@ -34,11 +35,11 @@ export interface AssistantTool<Input extends z.ZodObject, Output extends z.ZodOb
 
 /** Offers a tool where the host has an MCP server; else nothing happens. To be called in `register`. */
 export const offerTool = <Input extends z.ZodObject, Output extends z.ZodObject>(
-  strapi: Core.Strapi,
+  app: App,
   { name, title, description, action, input, output, run }: AssistantTool<Input, Output>
 ): void => {
   // Hosts before 5.47 have none.
-  const { ai } = strapi as { ai?: { mcp?: Core.Strapi['ai']['mcp'] } };
+  const { ai } = app as { ai?: { mcp?: Core.Strapi['ai']['mcp'] } };
   ai?.mcp?.registerTool<string, z.ZodObject, string, string, z.ZodObject>({
     name,
     title,
@@ -57,7 +58,7 @@ export const offerTool = <Input extends z.ZodObject, Output extends z.ZodObject>
           return { content: [{ type: 'text', text }], structuredContent };
         } catch (error) {
           if (error instanceof errors.ApplicationError) throw error;
-          strapi.log.error(`switchboard: the tool ${name} failed: ${errorText(error)}`);
+          app.log.error(`switchboard: the tool ${name} failed: ${errorText(error)}`);
           throw new Error('It could not be done; the log of the site says why.', { cause: error });
         }
       },

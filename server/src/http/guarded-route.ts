@@ -1,6 +1,6 @@
+import type { Core } from '@strapi/strapi';
 import { errors, type z } from '@strapi/utils';
 import type { Context, Next } from 'koa';
-import type { Core } from '@strapi/strapi';
 import { framesOf } from '../database/errors';
 import type { RouteConfig } from '../feature';
 import { errorText } from '../runtime/text';

@@ -1,8 +1,8 @@
 import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Pagination } from '../../../shared/contracts/webhooks';
-import type { Executor } from '../database/connection';
 
+import type { Db } from '../database/db';
 export const PER_PAGE_DEFAULT = 50;
 export const PER_PAGE_MAX = 100;
 /** Counting stops here, so that a page of a log with a million rows costs what a page costs. */
@@ -70,11 +70,11 @@ export const countUpToLimit = async (knex: Knex, query: Knex.QueryBuilder): Prom
 
 /** The rows of one page of a query, which says what to select and in which order, and its `meta`. */
 export const readPage = async <Row>(
-  executor: Executor,
+  db: Db,
   query: Knex.QueryBuilder,
   request: PageRequest
 ): Promise<{ rows: Row[]; meta: { pagination: Pagination } }> => {
-  const counted = await countUpToLimit(executor as Knex, query);
+  const counted = await countUpToLimit(db.knex as Knex, query);
   const rows = (await query.clone().limit(request.per_page).offset(offsetOf(request))) as Row[];
   return { rows, meta: paginationMeta(request, counted) };
 };

@@ -1,5 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
+import type { App } from '../app';
 
 const MESSAGE = 'Send JSON: these routes take no multipart form.';
 
@@ -8,8 +8,8 @@ const MESSAGE = 'Send JSON: these routes take no multipart form.';
  * without a boundary with a 500. Refused before its parser, which would also write files. Routes
  * that read a body themselves have hidden its type from the host by then.
  */
-export const refuseForms = (strapi: Core.Strapi) => {
-  const api = strapi.config
+export const refuseForms = (app: App) => {
+  const api = app.strapi.config
     .get<string>('api.rest.prefix', '/api')
     .replace(/\/+$/, '')
     .toLowerCase();

@@ -14,6 +14,7 @@ import {
   rejectsOf,
 } from './jobs';
 import { leaveImportsUnread } from './upload';
+import { appOf } from '../app';
 
 /** Who may import, or check the levels, may see what became of it. */
 const ACTIONS: Readonly<Record<ImportKind, AdminAction>> = {
@@ -26,8 +27,9 @@ const ACTIONS: Readonly<Record<ImportKind, AdminAction>> = {
 const SIGNED_IN = ['admin::isAuthenticatedAdmin'];
 
 const imports: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
   const jobOf = async (state: { userAbility?: { can(action: string): boolean } }, id: unknown) => {
-    const job = await readJob(strapi, idFromPath(id, 'Import'));
+    const job = await readJob(app, idFromPath(id, 'Import'));
     if (!state.userAbility?.can(adminActionId(ACTIONS[job.kind])))
       throw new errors.ForbiddenError();
     return job;
@@ -40,10 +42,10 @@ const imports: ControllerFactory = ({ strapi }) => {
     async rejects(ctx) {
       const { id, kind } = await jobOf(ctx.state, ctx.params.id);
       const isOfFile = kind !== 'levels';
-      const headings = await headingsOf(strapi, id);
+      const headings = await headingsOf(app, id);
       const lines = async function* () {
         yield csvLine([...(isOfFile ? ['line', 'error'] : []), ...headings.map(noFormula)]);
-        for await (const { line, message, cells } of rejectsOf(strapi, id)) {
+        for await (const { line, message, cells } of rejectsOf(app, id)) {
           // A file's own cells can be imported as they are here, once they are mended.
           const own = cells.map(unlessNumber);
           yield csvLine(isOfFile ? [line, noFormula(message), ...own] : own);
@@ -79,7 +81,7 @@ export const importsFeature: Feature = {
       },
     ],
   },
-  register({ strapi }) {
-    strapi.server.use(leaveImportsUnread as Parameters<typeof strapi.server.use>[0]);
+  register(app) {
+    app.strapi.server.use(leaveImportsUnread as Parameters<typeof app.strapi.server.use>[0]);
   },
 };

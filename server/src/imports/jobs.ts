@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { ImportJob } from '../../../shared/contracts/imports';
-import { getClock } from '../database/clock';
-import { currentExecutor, inTransaction, table } from '../database/connection';
-import { insertRows } from '../database/dialects';
 import { firstOrNotFound } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { errorText, isoTime, isoTimeOrNull } from '../runtime/text';
+import type { App } from '../app';
 
 const IMPORTS_TABLE = 'switchboard_imports';
 const IMPORT_REJECTS_TABLE = 'switchboard_import_rejects';
@@ -130,25 +127,23 @@ interface ImportTracker extends ImportWatch {
   fail(error: unknown): Promise<void>;
 }
 
-const forgetOld = async (strapi: Core.Strapi, now: number): Promise<void> => {
-  await inTransaction(strapi, async ({ trx }) => {
-    const old = (await table(strapi, trx, IMPORTS_TABLE)
+const forgetOld = async (app: App, now: number): Promise<void> => {
+  await app.db.transaction(async (tx) => {
+    const old = (await tx
+      .table(IMPORTS_TABLE)
       .select('id')
       .where('started_at', '<', now - KEEP_MS)
       .limit(PAGE)) as { id: number }[];
     const ids = old.map(({ id }) => id);
     if (ids.length === 0) return;
-    await table(strapi, trx, IMPORT_REJECTS_TABLE).whereIn('import_id', ids).delete();
-    await table(strapi, trx, IMPORTS_TABLE).whereIn('id', ids).delete();
+    await tx.table(IMPORT_REJECTS_TABLE).whereIn('import_id', ids).delete();
+    await tx.table(IMPORTS_TABLE).whereIn('id', ids).delete();
   });
 };
 
 /** Begins to write an import down, with its first row. */
-export const trackImport = (
-  strapi: Core.Strapi,
-  { kind, dryRun, madeBy }: NewImport
-): ImportTracker => {
-  const clock = getClock(strapi);
+export const trackImport = (app: App, { kind, dryRun, madeBy }: NewImport): ImportTracker => {
+  const clock = app.clock;
   let id: number | null = null;
   let kept = 0;
   const waiting: Reject[] = [];
@@ -161,14 +156,13 @@ export const trackImport = (
     if (id === null) return;
     const importId = id;
     const rejects = waiting.splice(0);
-    await inTransaction(strapi, async ({ trx }) => {
-      await insertRows(
-        strapi,
-        trx,
+    await app.db.transaction(async (tx) => {
+      await tx.insert(
         IMPORT_REJECTS_TABLE,
         rejects.map((reject) => ({ import_id: importId, ...reject }))
       );
-      await table(strapi, trx, IMPORTS_TABLE)
+      await tx
+        .table(IMPORTS_TABLE)
         .where({ id: importId })
         .update({ ...values, seen_at: clock.now() });
     });
@@ -179,10 +173,10 @@ export const trackImport = (
 
     async header(headings) {
       const now = clock.now();
-      await forgetOld(strapi, now);
+      await forgetOld(app, now);
       const token = randomUUID();
-      const executor = await currentExecutor(strapi);
-      await table(strapi, executor, IMPORTS_TABLE).insert({
+      const db = await app.db.current();
+      await db.table(IMPORTS_TABLE).insert({
         token,
         kind,
         state: 'running',
@@ -197,9 +191,7 @@ export const trackImport = (
         started_at: now,
         seen_at: now,
       });
-      const row = (await table(strapi, executor, IMPORTS_TABLE)
-        .where({ token })
-        .first()) as ImportRow;
+      const row = (await db.table(IMPORTS_TABLE).where({ token }).first()) as ImportRow;
       id = Number(row.id);
       begin(id);
     },
@@ -249,28 +241,27 @@ const toJob = (row: ImportRow, now: number): ImportJob => {
   };
 };
 
-const rowOf = async (strapi: Core.Strapi, id: number): Promise<ImportRow> =>
-  firstOrNotFound<ImportRow>(
-    table(strapi, await currentExecutor(strapi), IMPORTS_TABLE).where({ id }),
-    'Import'
-  );
+const rowOf = async (app: App, id: number): Promise<ImportRow> =>
+  firstOrNotFound<ImportRow>((await app.db.current()).table(IMPORTS_TABLE).where({ id }), 'Import');
 
 /** How an import gets on. @throws NotFoundError (404) */
-export const readJob = async (strapi: Core.Strapi, id: number): Promise<ImportJob> =>
-  toJob(await rowOf(strapi, id), getClock(strapi).now());
+export const readJob = async (app: App, id: number): Promise<ImportJob> =>
+  toJob(await rowOf(app, id), app.clock.now());
 
 /** The headings of an import's file. */
-export const headingsOf = async (strapi: Core.Strapi, id: number): Promise<string[]> =>
-  JSON.parse((await rowOf(strapi, id)).header) as string[];
+export const headingsOf = async (app: App, id: number): Promise<string[]> =>
+  JSON.parse((await rowOf(app, id)).header) as string[];
 
 /** Rows that were not imported, in the order in which they failed, some at a time. */
 export async function* rejectsOf(
-  strapi: Core.Strapi,
+  app: App,
   id: number
 ): AsyncGenerator<{ line: number; message: string; cells: string[] }> {
   let after = 0;
   for (;;) {
-    const rows = (await table(strapi, await currentExecutor(strapi), IMPORT_REJECTS_TABLE)
+    const db = await app.db.current();
+    const rows = (await db
+      .table(IMPORT_REJECTS_TABLE)
       .where({ import_id: id })
       .where('id', '>', after)
       .orderBy('id')

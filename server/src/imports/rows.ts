@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { Core } from '@strapi/strapi';
 import { isInfrastructureFault } from '../database/retry';
+import type { App } from '../app';
 
 /**
  * A request of the site is read, finds its user and asks the database a few times, a turn of the
@@ -24,12 +24,12 @@ const PAUSES_MS = [200, 1_000, 5_000];
  * the row. A transaction of the caller's is over with the fault, so there it is not tried again.
  * @throws the database's fault where it stays: the import ends, and no row is blamed
  */
-export const throughFaults = async <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> => {
+export const throughFaults = async <T>(app: App, work: () => Promise<T>): Promise<T> => {
   for (const pause of PAUSES_MS) {
     try {
       return await work();
     } catch (error) {
-      if (!isInfrastructureFault(error) || strapi.db.inTransaction()) throw error;
+      if (!isInfrastructureFault(error) || app.db.inTransaction()) throw error;
       await sleep(pause);
     }
   }

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
 import type { Context, Next } from 'koa';
 import type { FileKind } from '../../../shared/contracts/imports';
@@ -14,6 +13,7 @@ import { fieldError, parseInput } from '../http/validation';
 import { errorText } from '../runtime/text';
 import { type ImportRun, readJob, trackImport } from './jobs';
 import { requireUtf8 } from './read-csv';
+import type { App } from '../app';
 
 /**
  * Reads a request's body to its end, into a temporary file, and works on that. Node gives a request
@@ -71,7 +71,7 @@ export const leaveImportsUnread = async (ctx: Context, next: Next): Promise<void
  * @throws ValidationError (400) where it is no CSV file, is not UTF-8, or its header is wrong
  */
 export const answerUpload = async <Report extends object>(
-  strapi: Core.Strapi,
+  app: App,
   ctx: Context,
   kind: FileKind,
   run: (file: Readable, options: ImportRun) => Promise<Report>
@@ -80,7 +80,7 @@ export const answerUpload = async <Report extends object>(
   if (!TYPES.test(typeOfUnparsed(ctx.req))) {
     throw fieldError('content-type', 'send the file as the body, with the type text/csv');
   }
-  const tracker = trackImport(strapi, { kind, dryRun, madeBy: nameOfAdminUser(ctx) });
+  const tracker = trackImport(app, { kind, dryRun, madeBy: nameOfAdminUser(ctx) });
   const work = withSpooled(ctx.req as Readable, async (file, name) => {
     try {
       // Nothing is imported of a file that is found unreadable in its last line.
@@ -96,13 +96,13 @@ export const answerUpload = async <Report extends object>(
   });
   if (wait) {
     const report = await work;
-    ctx.body = { data: { ...(await readJob(strapi, await tracker.started)), ...report } };
+    ctx.body = { data: { ...(await readJob(app, await tracker.started)), ...report } };
     return;
   }
   const id = await Promise.race([tracker.started, work.then(() => tracker.started)]);
   work.catch((error: unknown) => {
-    strapi.log.error(`switchboard: the import ${id} ended early: ${errorText(error)}`);
+    app.log.error(`switchboard: the import ${id} ended early: ${errorText(error)}`);
   });
-  ctx.body = { data: await readJob(strapi, id) };
+  ctx.body = { data: await readJob(app, id) };
   ctx.status = 202;
 };

@@ -1,5 +1,4 @@
 import { metrics } from '@opentelemetry/api';
-import type { Core } from '@strapi/strapi';
 import type { Metric as PrometheusMetric } from 'prom-client';
 import { z } from '@strapi/utils';
 import { adminPolicies } from '../access/admin-actions';
@@ -7,11 +6,12 @@ import type { Feature } from '../feature';
 import type { ControllerFactory } from '../http/guarded-route';
 import { INSTRUMENTATION } from './measures';
 import { type MetricSource, metricSources } from './metric-sources';
+import { type App, appOf } from '../app';
 
 /** `switchboard_deliveries_waiting` is `switchboard.deliveries_waiting` there. */
 const nameOf = (name: string): string => name.replace('_', '.');
 
-const observe = (strapi: Core.Strapi, source: MetricSource): void => {
+const observe = (app: App, source: MetricSource): void => {
   const meter = metrics.getMeter(INSTRUMENTATION);
   const gauges = source.metrics
     .filter(({ type }) => type === 'gauge')
@@ -21,7 +21,7 @@ const observe = (strapi: Core.Strapi, source: MetricSource): void => {
     }));
   meter.addBatchObservableCallback(
     async (result) => {
-      const samples = await source.read(strapi);
+      const samples = await source.read(app);
       for (const { name, gauge } of gauges)
         for (const { value, labels } of samples[name] ?? []) result.observe(gauge, value, labels);
     },
@@ -30,8 +30,8 @@ const observe = (strapi: Core.Strapi, source: MetricSource): void => {
 };
 
 /** Has what waits, and for how long, asked for whenever a site's OpenTelemetry SDK exports; else never. */
-const observeGauges = (strapi: Core.Strapi): void => {
-  for (const source of metricSources(strapi)) observe(strapi, source);
+const observeGauges = (app: App): void => {
+  for (const source of metricSources(app)) observe(app, source);
 };
 
 /** Metrics in the text format of Prometheus, with its content type. */
@@ -41,12 +41,12 @@ interface Exposition {
 }
 
 /** Everything is read when it is asked for, so nothing is kept between two answers. */
-const expose = async (strapi: Core.Strapi): Promise<Exposition> => {
+const expose = async (app: App): Promise<Exposition> => {
   // Sites that are never asked do not load it.
   const { Registry } = await import('prom-client');
   const registry = new Registry();
-  for (const { metrics, read } of metricSources(strapi)) {
-    const samples = await read(strapi);
+  for (const { metrics, read } of metricSources(app)) {
+    const samples = await read(app);
     for (const metric of metrics) {
       const values = (samples[metric.name] ?? []).map(({ value, labels = {}, suffix = '' }) => ({
         value,
@@ -61,14 +61,17 @@ const expose = async (strapi: Core.Strapi): Promise<Exposition> => {
   return { type: registry.contentType, text: await registry.metrics() };
 };
 
-const controller: ControllerFactory = ({ strapi }) => ({
-  async find(ctx) {
-    const { type, text } = await expose(strapi);
-    ctx.body = text;
-    ctx.set('Content-Type', type);
-    ctx.set('Cache-Control', 'no-store');
-  },
-});
+const controller: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async find(ctx) {
+      const { type, text } = await expose(app);
+      ctx.body = text;
+      ctx.set('Content-Type', type);
+      ctx.set('Cache-Control', 'no-store');
+    },
+  };
+};
 
 const route = { method: 'GET', path: '/metrics', handler: 'metrics.find' } as const;
 
@@ -79,7 +82,7 @@ export const observability: Feature = {
     crm: [{ ...route, response: z.string() }],
     admin: [{ ...route, config: { policies: adminPolicies('metrics.read') } }],
   },
-  bootstrap({ strapi }) {
-    observeGauges(strapi);
+  bootstrap(app) {
+    observeGauges(app);
   },
 };

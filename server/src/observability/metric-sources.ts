@@ -1,5 +1,4 @@
-import type { Core } from '@strapi/strapi';
-
+import type { App } from '../app';
 /** One metric, as Prometheus knows it. */
 export interface Metric {
   name: string;
@@ -21,15 +20,14 @@ export interface Sample {
 export interface MetricSource {
   metrics: readonly Metric[];
   /** Samples by the metric's name. */
-  read(strapi: Core.Strapi): Promise<Readonly<Record<string, readonly Sample[]>>>;
+  read(app: App): Promise<Readonly<Record<string, readonly Sample[]>>>;
 }
 
-const sources = new WeakMap<Core.Strapi, MetricSource[]>();
+const sources = (): MetricSource[] => [];
 
 /** Metrics that are answered from now on. To be called in `register`. */
-export const offerMetrics = (strapi: Core.Strapi, source: MetricSource): void => {
-  sources.set(strapi, [...metricSources(strapi), source]);
+export const offerMetrics = (app: App, source: MetricSource): void => {
+  app.part(sources).push(source);
 };
 
-export const metricSources = (strapi: Core.Strapi): readonly MetricSource[] =>
-  sources.get(strapi) ?? [];
+export const metricSources = (app: App): readonly MetricSource[] => app.part(sources);

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type {
   HealthBucket,
@@ -8,11 +7,9 @@ import type {
   ResponseTimes,
   WebhookHealth,
 } from '../../../shared/contracts/overview';
-import { currentExecutor, type Executor, table } from '../database/connection';
 import { RECORDS } from '../pos/processing/record-store';
 import { createTimeSlice, nextTurn } from '../runtime/event-loop';
 import { HOUR_MS, isoTime } from '../runtime/text';
-import { getScheduler } from '../scheduling';
 import { countPending, type Pending } from '../webhooks/deliveries/pending';
 import { DELIVERIES } from '../webhooks/deliveries/store';
 import { rollupsSince } from '../webhooks/figures/fill-rollups';
@@ -27,6 +24,8 @@ import {
   WEBHOOKS_TABLE,
 } from '../webhooks/tables';
 import { disabledBecause } from '../webhooks/webhook';
+import type { App } from '../app';
+import type { Db } from '../database/db';
 
 /** How long receivers took in some hours together; null where nothing was answered. */
 export const responseOf = (rollups: readonly Rollup[]): ResponseTimes | null => {
@@ -64,8 +63,7 @@ export const bucketStarts = (now: number): number[] => {
   return Array.from({ length: BUCKETS }, (_unused, index) => end - (BUCKETS - index) * BUCKET_MS);
 };
 
-const deliveries = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, DELIVERIES_TABLE);
+const deliveries = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
 
 type AnswerRow = Pick<
   DeliveryRow,
@@ -75,20 +73,16 @@ type AnswerRow = Pick<
 const ANSWER_COLUMNS = ['id', 'status', 'error', 'tries', 'finished_at', 'created_at'];
 
 /** Almost always the newest delivery; behind a queue that waits, the newest one that was tried. */
-const newestTried = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  webhookId: number
-): Promise<AnswerRow | undefined> => {
+const newestTried = async (db: Db, webhookId: number): Promise<AnswerRow | undefined> => {
   const newest = (): Knex.QueryBuilder =>
-    deliveries(strapi, executor)
+    deliveries(db)
       .select(ANSWER_COLUMNS)
       .where({ webhook_id: webhookId })
       .orderBy('created_at', 'desc')
       .orderBy('id', 'desc');
   const row = (await newest().first()) as AnswerRow | undefined;
   if (!row || Number(row.tries) > 0) return row;
-  return (await (executor as Knex)
+  return (await (db.knex as Knex)
     .select('*')
     .from(newest().limit(NEWEST_SEARCHED).as('newest'))
     .where('tries', '>', 0)
@@ -97,12 +91,8 @@ const newestTried = async (
     .first()) as AnswerRow | undefined;
 };
 
-const lastAnswer = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  webhookId: number
-): Promise<LastAnswer | null> => {
-  const row = await newestTried(strapi, executor, webhookId);
+const lastAnswer = async (db: Db, webhookId: number): Promise<LastAnswer | null> => {
+  const row = await newestTried(db, webhookId);
   return row
     ? {
         delivery_id: Number(row.id),
@@ -152,7 +142,7 @@ const addPending = (chart: Chart, starts: readonly number[], { hours }: Pending)
 };
 
 const rollupsByWebhook = async (
-  strapi: Core.Strapi,
+  app: App,
   rows: readonly WebhookRow[],
   since: number
 ): Promise<Map<number, Rollup[]>> => {
@@ -160,7 +150,7 @@ const rollupsByWebhook = async (
   for (let at = 0; at < rows.length; at += READ_AT_ONCE) {
     const part = rows.slice(at, at + READ_AT_ONCE).map(({ id }) => Number(id));
     const range = { from: part.at(0) ?? 0, to: part.at(-1) ?? 0 };
-    for (const rollup of await readRollups(strapi, range, since)) {
+    for (const rollup of await readRollups(app, range, since)) {
       const own = found.get(rollup.webhookId);
       if (own) own.push(rollup);
       else found.set(rollup.webhookId, [rollup]);
@@ -174,17 +164,18 @@ const rollupsByWebhook = async (
  * How webhooks did in the last 24 hours, by bar of the chart, and what is not finished now. Reads
  * hourly rollups and a bounded number of rows that wait: what it costs does not follow the log.
  */
-export const readHealth = async (strapi: Core.Strapi, now: number): Promise<HealthReport> => {
-  const executor = await currentExecutor(strapi);
+export const readHealth = async (app: App, now: number): Promise<HealthReport> => {
+  const db = await app.db.current();
   const starts = bucketStarts(now);
   const since = starts[0] ?? now;
-  const rows = (await table(strapi, executor, WEBHOOKS_TABLE)
+  const rows = (await db
+    .table(WEBHOOKS_TABLE)
     .orderBy('id')
     .limit(WEBHOOKS_SHOWN + 1)) as WebhookRow[];
   const isCapped = rows.length > WEBHOOKS_SHOWN;
   rows.splice(WEBHOOKS_SHOWN);
-  const rollups = await rollupsByWebhook(strapi, rows, since);
-  const pending = await countPending(strapi, 'all');
+  const rollups = await rollupsByWebhook(app, rows, since);
+  const pending = await countPending(app, 'all');
 
   const webhooks: WebhookHealth[] = [];
   const slice = createTimeSlice();
@@ -202,18 +193,18 @@ export const readHealth = async (strapi: Core.Strapi, now: number): Promise<Heal
       disabled_reason: row.disabled_reason,
       disabled_because: disabledBecause(row.disabled_reason),
       ordering: row.ordering ?? 'none',
-      health: toHealth(strapi, row, unfinished),
+      health: toHealth(app, row, unfinished),
       ...chart.counts,
       buckets: chart.buckets,
       response: responseOf(own),
-      last: await lastAnswer(strapi, executor, id),
+      last: await lastAnswer(db, id),
     });
   }
 
   const all = createChart(starts);
-  for (const hour of await readEndedByHour(strapi, since)) addEnded(all, starts, hour);
+  for (const hour of await readEndedByHour(app, since)) addEnded(all, starts, hour);
   for (const unfinished of pending.values()) addPending(all, starts, unfinished);
-  const reached = await rollupsSince(strapi);
+  const reached = await rollupsSince(app);
   return {
     since: isoTime(Math.max(since, reached)),
     complete: reached === 0,
@@ -221,6 +212,6 @@ export const readHealth = async (strapi: Core.Strapi, now: number): Promise<Heal
     buckets: all.buckets,
     webhooks,
     webhooks_capped: isCapped,
-    paused_queues: await getScheduler(strapi).pausedQueues(WORK_KINDS),
+    paused_queues: await app.scheduler.pausedQueues(WORK_KINDS),
   };
 };

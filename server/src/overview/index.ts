@@ -7,8 +7,6 @@ import type {
   HealthReport,
 } from '../../../shared/contracts/overview';
 import { adminPolicies } from '../access/admin-actions';
-import { getOptions } from '../config';
-import { getClock } from '../database/clock';
 import { getEntryTypes } from '../entries/types';
 import type { Feature } from '../feature';
 import { queryOf } from '../http/guarded-route';
@@ -19,6 +17,7 @@ import { rollupsSince } from '../webhooks/figures/fill-rollups';
 import { readHours, type Rollup } from '../webhooks/figures/rollups';
 import { readHealth, responseOf } from './health';
 import { mappedTypes, recordTypes } from './mapped-types';
+import { type App, appOf } from '../app';
 
 const DAY_MS = 24 * HOUR_MS;
 /** As long as figures are kept. */
@@ -55,23 +54,23 @@ const figureOf = (rollups: readonly Rollup[]): Omit<DeliveryFigure, 'from'> => (
  * @throws ValidationError (400) that names `to` or `from`
  */
 const readFigures = async (
-  strapi: Core.Strapi,
+  app: App,
   { webhook, from, to }: FiguresQuery
 ): Promise<DeliveryFigures> => {
-  const before = to ?? getClock(strapi).now();
+  const before = to ?? app.clock.now();
   const since = from ?? before - DAY_MS;
   if (since >= before) throw fieldError('to', 'must be after from');
   if (before - since > LONGEST_MS) throw fieldError('from', 'may be 31 days before to at most');
   const step = stepOf(before - since);
   const stepMs = step * HOUR_MS;
   const start = Math.floor(hourOf(since) / stepMs) * stepMs;
-  const hours = await readHours(strapi, { webhook, since: start, before });
+  const hours = await readHours(app, { webhook, since: start, before });
   const bySpan = new Map<number, Rollup[]>();
   for (let at = start; at < before; at += stepMs) bySpan.set(at, []);
   for (const rollup of hours) {
     bySpan.get(Math.floor(rollup.hour / stepMs) * stepMs)?.push(rollup);
   }
-  const reached = await rollupsSince(strapi);
+  const reached = await rollupsSince(app);
   return {
     step_hours: step,
     spans: [...bySpan].map(([at, rollups]) => ({ from: isoTime(at), ...figureOf(rollups) })),
@@ -84,21 +83,22 @@ const readFigures = async (
 const SHARED_FOR_MS = 2000;
 
 /** Those that the content manager lists: a single type has an address of another kind. */
-const collections = (strapi: Core.Strapi) =>
-  [...getEntryTypes(strapi).values()]
+const collections = (app: App) =>
+  [...getEntryTypes(app).values()]
     .map(({ uid }) => uid)
     .filter((uid) => {
-      const type = strapi.contentTypes[uid as keyof typeof strapi.contentTypes];
+      const type = app.strapi.contentTypes[uid as keyof typeof app.strapi.contentTypes];
       return uid.startsWith('api::') && type?.kind === 'collectionType';
     });
 
 const controller = ({ strapi }: { strapi: Core.Strapi }) => {
+  const app = appOf(strapi);
   let latest: { at: number; report: Promise<HealthReport> } | undefined;
   return {
     async health(ctx: Context) {
       const at = Date.now();
       if (!latest || at - latest.at > SHARED_FOR_MS) {
-        latest = { at, report: readHealth(strapi, getClock(strapi).now()) };
+        latest = { at, report: readHealth(app, app.clock.now()) };
         latest.report.catch(() => {
           latest = undefined;
         });
@@ -106,13 +106,13 @@ const controller = ({ strapi }: { strapi: Core.Strapi }) => {
       ctx.body = { data: await latest.report };
     },
     async figures(ctx: Context) {
-      ctx.body = { data: await readFigures(strapi, parseInput(figuresQuery, ctx.query)) };
+      ctx.body = { data: await readFigures(app, parseInput(figuresQuery, ctx.query)) };
     },
     async recordTypes(ctx: Context) {
-      ctx.body = { data: recordTypes(getOptions(strapi), collections(strapi)) };
+      ctx.body = { data: recordTypes(app.options, collections(app)) };
     },
     async mappedTypes(ctx: Context) {
-      ctx.body = { data: mappedTypes(getOptions(strapi)) };
+      ctx.body = { data: mappedTypes(app.options) };
     },
   };
 };

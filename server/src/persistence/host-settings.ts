@@ -1,18 +1,17 @@
-import type { Core } from '@strapi/strapi';
 import { featureOfAction } from '../../../shared/contracts/features';
 import { ADMIN_ACTIONS } from '../../../shared/contracts/permissions';
-import { getOptions } from '../config';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import type { PlainTable } from '../database/tables/plain-tables';
 import type { Feature } from '../feature';
+import type { App, Slot } from '../app';
+import type { Db } from '../database/db';
 
 const NAME_OF_OURS = /plugin::switchboard\.([a-z-]+)/;
 
-const absent = new WeakMap<Core.Strapi, ReadonlySet<string>>();
+const absent = (): Slot<ReadonlySet<string>> => ({});
 
 /** Notes what the host does not know of in this process because the site does without it. */
-export const noteAbsent = (strapi: Core.Strapi, features: readonly Feature[]): void => {
-  const on = getOptions(strapi).features;
+export const noteAbsent = (app: App, features: readonly Feature[]): void => {
+  const on = app.options.features;
   const types = features
     .filter(({ option }) => option !== undefined && !on[option])
     .flatMap(({ contentTypes, controllers }) => [
@@ -23,17 +22,17 @@ export const noteAbsent = (strapi: Core.Strapi, features: readonly Feature[]): v
     const feature = featureOfAction(action);
     return feature !== undefined && !on[feature];
   }).map((action) => action.slice(0, action.indexOf('.')));
-  absent.set(strapi, new Set([...types, ...actions]));
+  app.part(absent).value = new Set([...types, ...actions]);
 };
 
-const isOfAbsent = (strapi: Core.Strapi, text: unknown): boolean => {
+const isOfAbsent = (app: App, text: unknown): boolean => {
   const [, name] = (typeof text === 'string' && NAME_OF_OURS.exec(text)) || [];
-  return name !== undefined && (absent.get(strapi)?.has(name) ?? false);
+  return name !== undefined && (app.part(absent).value?.has(name) ?? false);
 };
 
 /** Whether a row of the host is about a content type or an action that the site does without now. */
-const isRowOfAbsent = (strapi: Core.Strapi, row: Record<string, unknown>): boolean =>
-  ['action', 'subject', 'key'].some((name) => isOfAbsent(strapi, row[name]));
+const isRowOfAbsent = (app: App, row: Record<string, unknown>): boolean =>
+  ['action', 'subject', 'key'].some((name) => isOfAbsent(app, row[name]));
 
 const TABLE = 'switchboard_host_settings';
 const OURS = 'plugin::switchboard.';
@@ -94,8 +93,8 @@ const KEPT: Readonly<Record<string, Kept>> = {
   },
 };
 
-const kinds = (strapi: Core.Strapi): [uid: string, kept: Kept][] =>
-  Object.entries(KEPT).filter(([uid]) => strapi.db.metadata.has(uid));
+const kinds = (app: App): [uid: string, kept: Kept][] =>
+  Object.entries(KEPT).filter(([uid]) => app.strapi.db.metadata.has(uid));
 
 /** The host fills owners in side by side, so the order of their keys is a matter of chance. */
 const inOrder = (row: Row, owners: readonly string[]): Row => {
@@ -104,8 +103,8 @@ const inOrder = (row: Row, owners: readonly string[]): Row => {
 };
 
 /** Of owners the id alone: a token's row has a hash of its key. Equal rows are equal as text. */
-const read = async (strapi: Core.Strapi, uid: string, { where, owners }: Kept): Promise<Row[]> => {
-  const rows = (await strapi.db.query(uid).findMany({
+const read = async (app: App, uid: string, { where, owners }: Kept): Promise<Row[]> => {
+  const rows = (await app.strapi.db.query(uid).findMany({
     where,
     populate: Object.fromEntries(owners.map((name) => [name, { select: ['id'] }])),
     orderBy: { id: 'asc' },
@@ -114,35 +113,36 @@ const read = async (strapi: Core.Strapi, uid: string, { where, owners }: Kept): 
 };
 
 /** Whether the process that booted last knew the plugin: if not, what is gone was not taken away. */
-const wasThereAtLastBoot = async (strapi: Core.Strapi): Promise<boolean> => {
+const wasThereAtLastBoot = async (app: App): Promise<boolean> => {
   const where = { key: SCHEMA_KEY, value: { $contains: `"${OURS}` } };
-  return (await strapi.db.query('strapi::core-store').count({ where })) > 0;
+  return (await app.strapi.db.query('strapi::core-store').count({ where })) > 0;
 };
 
 /** Not asynchronous: a query builder that a promise resolves with is run. */
-const settings = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, TABLE);
+const settings = (db: Db) => db.table(TABLE);
 
 /**
  * Writes down what the host has of a kind now, in the transaction that changed it. What is about a
  * part that the site does without now stays as it was written down: the host forgot it.
  */
-const save = async (strapi: Core.Strapi, uid: string, kept: Kept): Promise<void> => {
-  if (!(await wasThereAtLastBoot(strapi))) return;
-  const executor = await currentExecutor(strapi);
-  const [before] = (await settings(strapi, executor)
-    .where({ name: uid })
-    .select('rows', 'pending')) as { rows: string; pending: boolean | number | null }[];
-  const isAbsent = (row: Row): boolean => isRowOfAbsent(strapi, row);
+const save = async (app: App, uid: string, kept: Kept): Promise<void> => {
+  if (!(await wasThereAtLastBoot(app))) return;
+  const db = await app.db.current();
+  const [before] = (await settings(db).where({ name: uid }).select('rows', 'pending')) as {
+    rows: string;
+    pending: boolean | number | null;
+  }[];
+  const isAbsent = (row: Row): boolean => isRowOfAbsent(app, row);
   const remembered = (JSON.parse(before?.rows ?? '[]') as Row[]).filter(isAbsent);
-  const present = (await read(strapi, uid, kept)).filter((row) => !isAbsent(row));
+  const present = (await read(app, uid, kept)).filter((row) => !isAbsent(row));
   const rows = JSON.stringify([...present, ...remembered]);
   if (before?.pending || before?.rows === rows) return;
   const row = { name: uid, rows, pending: false, updated_at: Date.now() };
-  await settings(strapi, executor).insert(row).onConflict('name').merge();
+  await settings(db).insert(row).onConflict('name').merge();
 };
 
-export const saveHostSettings = async (strapi: Core.Strapi): Promise<void> => {
-  for (const [uid, kept] of kinds(strapi)) await save(strapi, uid, kept);
+export const saveHostSettings = async (app: App): Promise<void> => {
+  for (const [uid, kept] of kinds(app)) await save(app, uid, kept);
 };
 
 /** False only where the event surely is about rows of somebody else. */
@@ -154,13 +154,13 @@ const mayBeOurs = ({ result }: { result?: unknown }): boolean => {
 };
 
 /** Keeps what is written down true from now on. @returns what ends that. */
-export const watchHostSettings = (strapi: Core.Strapi): (() => void) => {
+export const watchHostSettings = (app: App): (() => void) => {
   const follow = async (event: { model: { uid: string }; result?: unknown }): Promise<void> => {
     const kept = KEPT[event.model.uid];
-    if (kept && mayBeOurs(event)) await save(strapi, event.model.uid, kept);
+    if (kept && mayBeOurs(event)) await save(app, event.model.uid, kept);
   };
-  return strapi.db.lifecycles.subscribe({
-    models: kinds(strapi).map(([uid]) => uid),
+  return app.strapi.db.lifecycles.subscribe({
+    models: kinds(app).map(([uid]) => uid),
     afterCreate: follow,
     afterCreateMany: follow,
     afterUpdate: follow,
@@ -174,31 +174,29 @@ export const watchHostSettings = (strapi: Core.Strapi): (() => void) => {
  * Notes, before the host forgets that it booted without the plugin, that it did.
  * @returns false where nothing was written down to be put back: before version 0.2
  */
-export const noteAbsence = async (strapi: Core.Strapi): Promise<boolean> => {
-  if (!(await strapi.db.getSchemaConnection().hasTable(TABLE))) return false;
-  const executor = await currentExecutor(strapi);
-  return (await settings(strapi, executor).update({ pending: true })) > 0;
+export const noteAbsence = async (app: App): Promise<boolean> => {
+  if (!(await app.strapi.db.getSchemaConnection().hasTable(TABLE))) return false;
+  const db = await app.db.current();
+  return (await settings(db).update({ pending: true })) > 0;
 };
 
 const ownerIds = (row: Row, { owners }: Kept): Record<string, number | null> =>
   Object.fromEntries(owners.map((name) => [name, (row[name] as Row | null)?.id ?? null]));
 
-const restoreRow = async (
-  strapi: Core.Strapi,
-  uid: string,
-  kept: Kept,
-  row: Row
-): Promise<boolean> => {
+const restoreRow = async (app: App, uid: string, kept: Kept, row: Row): Promise<boolean> => {
   const owned = ownerIds(row, kept);
-  const attributes = strapi.db.metadata.get(uid).attributes as Record<string, { target?: string }>;
+  const attributes = app.strapi.db.metadata.get(uid).attributes as Record<
+    string,
+    { target?: string }
+  >;
   for (const [name, id] of Object.entries(owned)) {
     if (id === null) continue;
     // Deleted while the plugin was away, and its rows with it.
-    if ((await strapi.db.query(attributes[name]!.target!).count({ where: { id } })) === 0)
+    if ((await app.strapi.db.query(attributes[name]!.target!).count({ where: { id } })) === 0)
       return false;
   }
   const identity = Object.fromEntries(kept.identity.map((name) => [name, row[name] ?? null]));
-  const query = strapi.db.query(uid);
+  const query = app.strapi.db.query(uid);
   if ((await query.count({ where: { ...identity, ...owned } })) > 0) return false;
   const { id, ...data } = row;
   const isFree = (await query.count({ where: { id } })) === 0;
@@ -206,21 +204,19 @@ const restoreRow = async (
   return true;
 };
 
-const restoreKind = async (strapi: Core.Strapi, uid: string, kept: Kept): Promise<number> =>
-  inTransaction(strapi, async ({ trx }) => {
+const restoreKind = async (app: App, uid: string, kept: Kept): Promise<number> =>
+  app.db.transaction(async (tx) => {
     // Locks the row: of two nodes that boot at once, one restores.
-    const taken = await settings(strapi, trx)
-      .where({ name: uid, pending: true })
-      .update({ pending: false });
+    const taken = await settings(tx).where({ name: uid, pending: true }).update({ pending: false });
     if (taken === 0) return 0;
-    const [found] = (await settings(strapi, trx).where({ name: uid }).select('rows')) as {
+    const [found] = (await settings(tx).where({ name: uid }).select('rows')) as {
       rows: string;
     }[];
     let restored = 0;
     for (const row of JSON.parse(found?.rows ?? '[]') as Row[]) {
       // The host would only forget it again in this boot.
-      if (isRowOfAbsent(strapi, row)) continue;
-      if (await restoreRow(strapi, uid, kept, row)) restored += 1;
+      if (isRowOfAbsent(app, row)) continue;
+      if (await restoreRow(app, uid, kept, row)) restored += 1;
     }
     return restored;
   });
@@ -229,11 +225,11 @@ const restoreKind = async (strapi: Core.Strapi, uid: string, kept: Kept): Promis
  * Puts back what the host removed while the plugin was away, with the ids it had, for roles and
  * tokens that still are there. What was granted or taken away before comes back as it was.
  */
-export const restoreHostSettings = async (strapi: Core.Strapi): Promise<void> => {
+export const restoreHostSettings = async (app: App): Promise<void> => {
   let restored = 0;
-  for (const [uid, kept] of kinds(strapi)) restored += await restoreKind(strapi, uid, kept);
+  for (const [uid, kept] of kinds(app)) restored += await restoreKind(app, uid, kept);
   if (restored > 0)
-    strapi.log.info(
+    app.log.info(
       `switchboard: the plugin, or a part of it, was away for a boot: ${restored} permissions and screen settings that the host had removed are back.`
     );
 };

@@ -1,7 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import { offerAgain } from '../access/crm-manager-role';
 import { FEATURE_IDS } from '../../../shared/contracts/features';
-import { getOptions } from '../config';
 import { hasCoreStore, persistTables } from '../database/tables/persisted-tables';
 import { ensureTables, type PlainTable } from '../database/tables/plain-tables';
 import type { Feature } from '../feature';
@@ -13,13 +11,14 @@ import {
   saveHostSettings,
   watchHostSettings,
 } from './host-settings';
+import type { App } from '../app';
 
 const OURS = 'plugin::switchboard.';
 const PREFIX = 'switchboard_';
 
 /** Tables of the plugin's content types, and those that the host makes for their relations. */
-const contentTypeTables = (strapi: Core.Strapi): string[] => {
-  const models = [...strapi.db.metadata.values()];
+const contentTypeTables = (app: App): string[] => {
+  const models = [...app.strapi.db.metadata.values()];
   const own = new Set(
     models.filter(({ uid }) => uid.startsWith(OURS)).map(({ tableName }) => tableName)
   );
@@ -41,10 +40,10 @@ const wasAway = ({ oldContentTypes }: SyncEvent): boolean =>
 /** Whether a part that is there now has no content type on record of the last boot. */
 const cameBack = (
   { oldContentTypes }: SyncEvent,
-  strapi: Core.Strapi,
+  app: App,
   features: readonly Feature[]
 ): boolean =>
-  FEATURE_IDS.filter((id) => getOptions(strapi).features[id]).some((id) =>
+  FEATURE_IDS.filter((id) => app.options.features[id]).some((id) =>
     features
       .filter(({ option }) => option === id)
       .flatMap(({ contentTypes }) => Object.keys(contentTypes ?? {}))
@@ -55,11 +54,11 @@ const cameBack = (
  * Tables of parts that the site does without, as far as there are any: an earlier version may have
  * made them and not listed them. Their types are not known now, so they are found by their prefix.
  */
-const tablesOfAbsent = async (strapi: Core.Strapi): Promise<string[]> => {
-  const { features } = getOptions(strapi);
+const tablesOfAbsent = async (app: App): Promise<string[]> => {
+  const { features } = app.options;
   if (FEATURE_IDS.every((id) => features[id])) return [];
-  const known = new Set([...strapi.db.metadata.values()].map(({ tableName }) => tableName));
-  const names = await strapi.db.dialect.schemaInspector.getTables();
+  const known = new Set([...app.strapi.db.metadata.values()].map(({ tableName }) => tableName));
+  const names = await app.strapi.db.dialect.schemaInspector.getTables();
   return names.filter((name) => name.startsWith(PREFIX) && !known.has(name));
 };
 
@@ -73,23 +72,23 @@ const tablesOfAbsent = async (strapi: Core.Strapi): Promise<string[]> => {
  * @param features all of the plugin, those too that the site does without
  */
 export const keepTables = (
-  strapi: Core.Strapi,
+  app: App,
   tables: readonly PlainTable[],
   features: readonly Feature[]
 ): void => {
-  noteAbsent(strapi, features);
-  const names = () => [...tables.map(({ tableName }) => tableName), ...contentTypeTables(strapi)];
-  strapi.hook('strapi::content-types.beforeSync').register(async (event: SyncEvent) => {
-    if (!(await hasCoreStore(strapi))) return;
-    await persistTables(strapi, [...names(), ...(await tablesOfAbsent(strapi))]);
+  noteAbsent(app, features);
+  const names = () => [...tables.map(({ tableName }) => tableName), ...contentTypeTables(app)];
+  app.strapi.hook('strapi::content-types.beforeSync').register(async (event: SyncEvent) => {
+    if (!(await hasCoreStore(app.strapi))) return;
+    await persistTables(app.strapi, [...names(), ...(await tablesOfAbsent(app))]);
     if (wasAway(event)) {
-      if (!(await noteAbsence(strapi))) await offerAgain(strapi);
-    } else if (cameBack(event, strapi, features)) await noteAbsence(strapi);
+      if (!(await noteAbsence(app))) await offerAgain(app);
+    } else if (cameBack(event, app, features)) await noteAbsence(app);
   });
-  strapi.hook('strapi::content-types.afterSync').register(async () => {
-    await ensureTables(strapi, tables);
-    await persistTables(strapi, names());
-    await restoreHostSettings(strapi);
+  app.strapi.hook('strapi::content-types.afterSync').register(async () => {
+    await ensureTables(app.strapi, tables);
+    await persistTables(app.strapi, names());
+    await restoreHostSettings(app);
   });
 };
 
@@ -106,16 +105,16 @@ const undo: (() => void)[] = [];
 /** What the host forgets of a plugin that is away for a boot: remembered here, and put back. */
 export const persistence: Feature = {
   tables: [hostSettingsTable],
-  bootstrap({ strapi }) {
-    const roles = strapi.service('admin::role') as unknown as RoleHooks;
+  bootstrap(app) {
+    const roles = app.strapi.service('admin::role') as unknown as RoleHooks;
     let done = false;
     // The host's next step after every plugin's bootstrap; before it, the content manager is still
     // bringing its settings up to date.
     roles.hooks.willResetSuperAdminPermissions.register(async (permissions) => {
       if (!done) {
         done = true;
-        await saveHostSettings(strapi);
-        undo.push(watchHostSettings(strapi));
+        await saveHostSettings(app);
+        undo.push(watchHostSettings(app));
       }
       return permissions;
     });

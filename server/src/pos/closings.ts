@@ -1,6 +1,4 @@
-import type { Core } from '@strapi/strapi';
 import type { ClosingAnswer, ClosingComparison } from '../../../shared/contracts/pos';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import { type BackgroundWork, createBackgroundWork } from '../runtime/background-work';
 import { createTimeSlice } from '../runtime/event-loop';
@@ -28,6 +26,8 @@ import {
   type PosClosingRow,
   type PosEventRow,
 } from './tables';
+import type { App, Slot } from '../app';
+import type { Db, Tx } from '../database/db';
 
 export interface ComparedClosing {
   state: ClosingAnswer['state'];
@@ -48,8 +48,7 @@ type RangeRow = Pick<
 
 /** Sales that were counted say what they came to; the bodies of the others are read. */
 const saleMoney = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   sales: readonly RangeRow[]
 ): Promise<Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>> => {
   const money = new Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>();
@@ -63,7 +62,7 @@ const saleMoney = async (
       money.set(Number(id), readCounted(counted, base));
     }
   }
-  for (const { row, record } of await loadMembers(strapi, trx, uncounted)) {
+  for (const { row, record } of await loadMembers(tx, uncounted)) {
     if (record.kind === 'sale') {
       money.set(Number(row.id), { currency: record.currency, amount: BigInt(record.total) });
     }
@@ -73,18 +72,17 @@ const saleMoney = async (
 
 /** What refunds cost by all that was accepted, whether it was processed or not. */
 const refundMoney = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   refunds: readonly RangeRow[],
   mode: ConnectionMode,
   connections: Connections
 ): Promise<Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>> => {
   const digests = [...new Set(refunds.flatMap(({ family_digest: digest }) => digest ?? []))];
-  const rows: MoneyRow[] = await rowsOfGroups(strapi, trx, digests, connections, (query) =>
+  const rows: MoneyRow[] = await rowsOfGroups(tx, digests, connections, (query) =>
     query.where({ mode }).orderBy('id')
   );
   const ids = rows.map(({ id }) => Number(id));
-  return priceMembers(await loadMembers(strapi, trx, ids), connections).refunds;
+  return priceMembers(await loadMembers(tx, ids), connections).refunds;
 };
 
 /**
@@ -93,13 +91,13 @@ const refundMoney = async (
  * @param connections  the closing's own and those of its group, locked
  */
 export const compareWithRecords = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   record: ClosingRecord,
   { connection, mode }: { connection: number; mode: ConnectionMode },
   connections: Connections
 ): Promise<ComparedClosing> => {
-  const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+  const rows = (await tx
+    .table(POS_EVENTS_TABLE)
     .select(
       'id',
       'kind',
@@ -121,13 +119,11 @@ export const compareWithRecords = async (
   );
   const money = new Map([
     ...(await saleMoney(
-      strapi,
-      trx,
+      tx,
       rows.filter(({ kind }) => kind === 'sale')
     )),
     ...(await refundMoney(
-      strapi,
-      trx,
+      tx,
       rows.filter(({ kind }) => kind === 'refund'),
       mode,
       connections
@@ -166,13 +162,14 @@ export const closingEvent = (
  * @returns what it comes to now; null where its body is no closing any more
  */
 export const compareAgain = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   closing: PosClosingRow,
   connections: Connections
 ): Promise<ComparedClosing | null> => {
   const id = Number(closing.event_id);
-  const event = (await table(strapi, trx, POS_EVENTS_TABLE)
+  const event = (await tx
+    .table(POS_EVENTS_TABLE)
     .select('state', 'body', 'received_at')
     .where({ id })
     .first()) as Pick<PosEventRow, 'state' | 'body' | 'received_at'> | undefined;
@@ -183,22 +180,16 @@ export const compareAgain = async (
   if (!reading.ok) return null;
   const { mode } = closing;
   const connection = Number(closing.connection_id);
-  const compared = await compareWithRecords(
-    strapi,
-    trx,
-    reading.record,
-    { connection, mode },
-    connections
-  );
+  const compared = await compareWithRecords(tx, reading.record, { connection, mode }, connections);
   const result = JSON.stringify(compared.comparison);
   if (result !== closing.result) {
-    await table(strapi, trx, POS_CLOSINGS_TABLE).where({ event_id: id }).update({ result });
+    await tx.table(POS_CLOSINGS_TABLE).where({ event_id: id }).update({ result });
   }
   if (compared.state === event.state) return compared;
-  await table(strapi, trx, POS_EVENTS_TABLE).where({ id }).update({ state: compared.state });
+  await tx.table(POS_EVENTS_TABLE).where({ id }).update({ state: compared.state });
   const row = connections.get(connection);
   if (mode === 'live' && row) {
-    await getPublisher(strapi).publish([closingEvent(id, compared, row)]);
+    await getPublisher(app).publish([closingEvent(id, compared, row)]);
   }
   return compared;
 };
@@ -218,8 +209,7 @@ const pause = (milliseconds: number): Promise<void> =>
     setTimeout(resolve, milliseconds);
   });
 
-const closings = (strapi: Core.Strapi, executor: Executor) =>
-  table(strapi, executor, POS_CLOSINGS_TABLE);
+const closings = (db: Db) => db.table(POS_CLOSINGS_TABLE);
 
 /** Times of records in ascending order, by connection and mode. */
 const timesOf = (touched: readonly Touched[]): Map<string, number[]> => {
@@ -253,8 +243,8 @@ const firstFrom = (ascending: readonly number[], least: number): number | undefi
  * @returns whether any is due now
  */
 export const markClosings = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   touched: readonly Touched[]
 ): Promise<boolean> => {
   if (touched.length === 0) return false;
@@ -263,7 +253,7 @@ export const markClosings = async (
     ([least, most], { at }) => [Math.min(least, at), Math.max(most, at)],
     [Infinity, -Infinity]
   );
-  const ranges = (await closings(strapi, trx)
+  const ranges = (await closings(tx)
     .select('event_id', 'connection_id', 'mode', 'from_at', 'to_at')
     .whereIn('connection_id', [...new Set(touched.map(({ connection }) => connection))])
     .where('to_at', '>', earliest)
@@ -274,9 +264,9 @@ export const markClosings = async (
     const at = firstFrom(times.get(`${mode}/${Number(connection)}`) ?? [], Number(from));
     return at !== undefined && at < Number(to);
   });
-  const dueAt = getRecordStore(strapi).now();
+  const dueAt = getRecordStore(app).now();
   for (let start = 0; start < due.length; start += CHUNK) {
-    await closings(strapi, trx)
+    await closings(tx)
       .whereIn(
         'event_id',
         due.slice(start, start + CHUNK).map(({ event_id: id }) => id)
@@ -287,90 +277,85 @@ export const markClosings = async (
 };
 
 const compareDue = async (
-  strapi: Core.Strapi,
+  app: App,
   { event_id: id, connection_id: connection }: Due
 ): Promise<void> => {
   const ids = [Number(connection)];
-  const groups = await groupsOf(strapi, await currentExecutor(strapi), ids);
-  await inTransaction(strapi, async ({ trx }) => {
+  const groups = await groupsOf(await app.db.current(), ids);
+  await app.db.transaction(async (tx) => {
     // First of all: MySQL goes on reading what was there when the transaction first read.
-    const connections = await connectionsOf(strapi, trx, ids, groups, { lock: true });
-    const closing = (await closings(strapi, trx).where({ event_id: id }).first()) as
+    const connections = await connectionsOf(tx, ids, groups, { lock: true });
+    const closing = (await closings(tx).where({ event_id: id }).first()) as
       PosClosingRow | undefined;
     if (!closing || closing.due_at === null) return;
-    await compareAgain(strapi, trx, closing, connections);
-    await closings(strapi, trx).where({ event_id: id }).update({ due_at: null });
+    await compareAgain(tx, app, closing, connections);
+    await closings(tx).where({ event_id: id }).update({ due_at: null });
   });
 };
 
-const compareSafely = async (strapi: Core.Strapi, due: Due): Promise<void> => {
+const compareSafely = async (app: App, due: Due): Promise<void> => {
   try {
-    await withTransientRetry(() => compareDue(strapi, due));
+    await withTransientRetry(() => compareDue(app, due));
   } catch (error) {
     if (isInfrastructureFault(error)) throw error;
     const { event_id: id, due_at: seen } = due;
-    strapi.log.error(`switchboard: the closing ${id} was not compared again: ${errorText(error)}`);
-    await closings(strapi, await currentExecutor(strapi))
+    app.log.error(`switchboard: the closing ${id} was not compared again: ${errorText(error)}`);
+    await closings(await app.db.current())
       .where({ event_id: id, due_at: seen })
-      .update({ due_at: getRecordStore(strapi).now() + RETRY_MS });
+      .update({ due_at: getRecordStore(app).now() + RETRY_MS });
   }
 };
 
 /** Compares those closings that are due, each in a transaction of its own. */
 export const compareDueClosings = async (
-  strapi: Core.Strapi,
+  app: App,
   isStopped: () => boolean = () => false
 ): Promise<void> => {
   for (;;) {
-    const due = (await closings(strapi, await currentExecutor(strapi))
+    const due = (await closings(await app.db.current())
       .select('event_id', 'connection_id', 'due_at')
-      .where('due_at', '<=', getRecordStore(strapi).now())
+      .where('due_at', '<=', getRecordStore(app).now())
       .orderBy('due_at')
       .limit(AT_ONCE)) as Due[];
     if (due.length === 0) return;
     for (const one of due) {
       if (isStopped()) return;
       const startedAt = performance.now();
-      await compareSafely(strapi, one);
+      await compareSafely(app, one);
       await pause(Math.min(performance.now() - startedAt, MAX_PAUSE_MS));
     }
   }
 };
 
-const works = new WeakMap<Core.Strapi, BackgroundWork>();
+const works = (): Slot<BackgroundWork> => ({});
 
 /** Compares due closings now; for the moment after a commit, and by the clock. Never throws. */
-export const wakeComparing = (strapi: Core.Strapi): void => works.get(strapi)?.wake();
+export const wakeComparing = (app: App): void => app.part(works).value?.wake();
 
-export const startComparing = (strapi: Core.Strapi): void => {
-  const logFault = createFaultLog(strapi.log);
-  works.set(
-    strapi,
-    createBackgroundWork({
-      detached: (passes) => getRecordStore(strapi).detached(passes),
-      pass: (isStopped) => compareDueClosings(strapi, isStopped),
-      failed: (error) => logFault('switchboard: closings were not compared again', error),
-    })
-  );
-  wakeComparing(strapi);
+export const startComparing = (app: App): void => {
+  const logFault = createFaultLog(app.log);
+  app.part(works).value = createBackgroundWork({
+    detached: (passes) => getRecordStore(app).detached(passes),
+    pass: (isStopped) => compareDueClosings(app, isStopped),
+    failed: (error) => logFault('switchboard: closings were not compared again', error),
+  });
+  wakeComparing(app);
 };
 
 /** Lets the one under way commit. */
-export const stopComparing = async (strapi: Core.Strapi): Promise<void> =>
-  works.get(strapi)?.stop();
+export const stopComparing = async (app: App): Promise<void> => app.part(works).value?.stop();
 
 /** Compares the closing of an event with the records as they are now. */
-export const compareClosingAgain = (strapi: Core.Strapi, eventId: number): Promise<void> =>
+export const compareClosingAgain = (app: App, eventId: number): Promise<void> =>
   withTransientRetry(async () => {
-    const executor = await currentExecutor(strapi);
-    const closing = (await table(strapi, executor, POS_CLOSINGS_TABLE)
-      .where({ event_id: eventId })
-      .first()) as PosClosingRow | undefined;
+    const db = await app.db.current();
+    const closing = (await db.table(POS_CLOSINGS_TABLE).where({ event_id: eventId }).first()) as
+      PosClosingRow | undefined;
     if (!closing) return;
     const ids = [Number(closing.connection_id)];
-    const groups = await groupsOf(strapi, executor, ids);
-    await inTransaction(strapi, async ({ trx }) => {
-      const connections = await connectionsOf(strapi, trx, ids, groups, { lock: true });
-      await compareAgain(strapi, trx, closing, connections);
+    const groups = await groupsOf(db, ids);
+    await app.db.transaction(async (tx) => {
+      const connections = await connectionsOf(tx, ids, groups, { lock: true });
+      await compareAgain(tx, app, closing, connections);
     });
   });

@@ -1,17 +1,13 @@
-import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { CAME_FROM_ANOTHER_SITE, isFromAnotherSite, siteInstance } from '../database/site-instance';
+import { CAME_FROM_ANOTHER_SITE } from '../database/site-instance';
 import { documentsOf } from '../database/tables/internal-types';
 import { CONNECTION, type ConnectionRow, CONNECTIONS_TABLE } from './tables';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
 
 /** The groups that these connections are in, by their digests. */
-export const groupsOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  ids: readonly number[]
-): Promise<string[]> => {
-  const rows = (await table(strapi, executor, CONNECTIONS_TABLE)
+export const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> => {
+  const rows = (await db
+    .table(CONNECTIONS_TABLE)
     .distinct('group_digest')
     .whereIn('id', [...ids])
     .whereNotNull('group_digest')) as { group_digest: string }[];
@@ -37,13 +33,13 @@ class GroupsChanged extends Error {
  *   locked is in another group by now
  */
 export const connectionsOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   ids: readonly number[],
   groups: readonly string[],
   { lock }: { lock: boolean }
 ): Promise<Map<number, ConnectionRow>> => {
-  const query = table(strapi, trx, CONNECTIONS_TABLE)
+  const query = tx
+    .table(CONNECTIONS_TABLE)
     .select('*')
     .where((any) => {
       any.whereIn('id', [...ids]);
@@ -59,8 +55,8 @@ export const connectionsOf = async (
 };
 
 /** Whether an import or a transfer brought this connection, and it was not looked after yet. */
-export const hasArrived = (strapi: Core.Strapi, row: ConnectionRow): boolean =>
-  isFromAnotherSite(strapi, row)
+export const hasArrived = (app: App, row: ConnectionRow): boolean =>
+  app.site.isForeign(row)
     ? Boolean(row.active) || row.disabled_reason !== CAME_FROM_ANOTHER_SITE
     : row.origin_id !== null && Number(row.origin_id) !== Number(row.id);
 
@@ -68,9 +64,9 @@ export const hasArrived = (strapi: Core.Strapi, row: ConnectionRow): boolean =>
  * Its own site gives a connection its id back: records and the ids that were taken hang on it, and
  * under another id a till's record that was applied would be applied again.
  */
-const giveIdBack = async (strapi: Core.Strapi, row: ConnectionRow): Promise<void> => {
-  await inTransaction(strapi, async ({ trx }) => {
-    const rows = () => table(strapi, trx, CONNECTIONS_TABLE);
+const giveIdBack = async (app: App, row: ConnectionRow): Promise<void> => {
+  await app.db.transaction(async (tx) => {
+    const rows = () => tx.table(CONNECTIONS_TABLE);
     const taken = (await rows().where({ id: row.origin_id }).first()) as ConnectionRow | undefined;
     if (taken) await rows().where({ id: row.id }).update({ origin_id: row.id });
     else await rows().where({ id: row.id }).update({ id: row.origin_id });
@@ -78,12 +74,12 @@ const giveIdBack = async (strapi: Core.Strapi, row: ConnectionRow): Promise<void
 };
 
 /** @returns whether it was switched off. */
-const settle = async (strapi: Core.Strapi, row: ConnectionRow): Promise<boolean> => {
-  if (!isFromAnotherSite(strapi, row)) {
-    await giveIdBack(strapi, row);
+const settle = async (app: App, row: ConnectionRow): Promise<boolean> => {
+  if (!app.site.isForeign(row)) {
+    await giveIdBack(app, row);
     return false;
   }
-  await documentsOf(strapi, CONNECTION).update({
+  await documentsOf(app.strapi, CONNECTION).update({
     documentId: row.document_id,
     data: {
       origin_id: Number(row.id),
@@ -98,19 +94,20 @@ const settle = async (strapi: Core.Strapi, row: ConnectionRow): Promise<boolean>
  * Switches off connections that came from another site, and gives those of this one that an import
  * brought back their ids. Asked at boot, before somebody looks at connections, and when a till sends.
  */
-export const settleArrivedConnections = async (strapi: Core.Strapi): Promise<void> => {
-  const executor = (await currentExecutor(strapi)) as Knex;
-  const rows = (await table(strapi, executor, CONNECTIONS_TABLE)
-    .whereNot('origin_id', executor.ref('id'))
-    .orWhereNot('site_instance', siteInstance(strapi))
+export const settleArrivedConnections = async (app: App): Promise<void> => {
+  const db = await app.db.current();
+  const rows = (await db
+    .table(CONNECTIONS_TABLE)
+    .whereNot('origin_id', db.knex.ref('id'))
+    .orWhereNot('site_instance', app.site.instance)
     .orderBy('id')) as ConnectionRow[];
   const off: string[] = [];
   for (const row of rows) {
-    if (!hasArrived(strapi, row)) continue;
-    if (await settle(strapi, row)) off.push(`${row.id} ${JSON.stringify(row.name)}`);
+    if (!hasArrived(app, row)) continue;
+    if (await settle(app, row)) off.push(`${row.id} ${JSON.stringify(row.name)}`);
   }
   if (off.length === 0) return;
-  strapi.log.warn(
+  app.log.warn(
     `switchboard: switched off, because they came from another site: connections ${off.join(', ')}. ` +
       'Switch on those whose tills are to report here.'
   );

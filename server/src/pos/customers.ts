@@ -6,14 +6,7 @@ import type {
   SaleCustomer,
 } from '../../../shared/contracts/customers';
 import { minorDigits } from '../../../shared/currencies';
-import { getOptions } from '../config';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import {
-  createFaultLog,
-  isInfrastructureFault,
-  readLatest,
-  withTransientRetry,
-} from '../database/retry';
+import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { readPage } from '../http/pagination';
 import { nextTurn } from '../runtime/event-loop';
@@ -29,6 +22,8 @@ import {
   POS_EVENTS_TABLE,
   type PosEventRow,
 } from './tables';
+import { type App, appOf, type Slot } from '../app';
+import type { Db, Tx } from '../database/db';
 
 export const PURCHASES_TABLE = 'switchboard_pos_purchases';
 
@@ -74,8 +69,8 @@ export interface PurchaseRow {
 }
 
 /** A site without the CRM has no such service. */
-const customersOf = (strapi: Core.Strapi): CustomersService | undefined =>
-  strapi.service('plugin::switchboard.customers') as unknown as CustomersService | undefined;
+const customersOf = (app: App): CustomersService | undefined =>
+  app.strapi.service('plugin::switchboard.customers') as unknown as CustomersService | undefined;
 
 const CHUNK = 200;
 
@@ -93,13 +88,13 @@ const namesCustomer = (work: ProcessingContext): boolean =>
  * @returns whether anything is to be done
  */
 export const notePurchases = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   batch: readonly ProcessingContext[],
   repriced: readonly number[]
 ): Promise<boolean> => {
-  if (!customersOf(strapi)) return false;
-  const dueAt = getRecordStore(strapi).now();
+  if (!customersOf(app)) return false;
+  const dueAt = getRecordStore(app).now();
   const rows = batch.filter(namesCustomer).map(({ id }): Omit<PurchaseRow, 'id'> => ({
     event_id: id,
     sale_id: id,
@@ -111,11 +106,12 @@ export const notePurchases = async (
     error: null,
   }));
   for (let start = 0; start < rows.length; start += CHUNK) {
-    await table(strapi, trx, PURCHASES_TABLE).insert(rows.slice(start, start + CHUNK));
+    await tx.table(PURCHASES_TABLE).insert(rows.slice(start, start + CHUNK));
   }
   let woken = 0;
   for (let start = 0; start < repriced.length; start += CHUNK) {
-    woken += await table(strapi, trx, PURCHASES_TABLE)
+    woken += await tx
+      .table(PURCHASES_TABLE)
       .whereIn('event_id', repriced.slice(start, start + CHUNK))
       .update({ due_at: dueAt, tries: 0 });
   }
@@ -126,25 +122,26 @@ const AT_ONCE = 50;
 /** After so long a sale is tried again that could not be attached; the last one again and again. */
 const RETRY_MS = [5_000, 60_000, 600_000, 3_600_000];
 
-const purchases = (strapi: Core.Strapi, executor: Executor) =>
-  table(strapi, executor, PURCHASES_TABLE);
+const purchases = (db: Db) => db.table(PURCHASES_TABLE);
 
 type DueRow = Pick<PurchaseRow, 'event_id' | 'due_at' | 'tries'>;
 type SaleRow = Pick<PosEventRow, 'id' | 'connection_id' | 'family_digest' | 'body' | 'received_at'>;
 
-const readSale = async (strapi: Core.Strapi, id: number): Promise<SaleRow | undefined> =>
-  (await table(strapi, await currentExecutor(strapi), POS_EVENTS_TABLE)
+const readSale = async (app: App, id: number): Promise<SaleRow | undefined> =>
+  (await (
+    await app.db.current()
+  )
+    .table(POS_EVENTS_TABLE)
     .select('id', 'connection_id', 'family_digest', 'body', 'received_at')
     .where({ id })
     .first()) as SaleRow | undefined;
 
 const readConnection = async (
-  strapi: Core.Strapi,
+  app: App,
   { connection_id: id }: SaleRow
 ): Promise<ConnectionRow | undefined> =>
-  (await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
-    .where({ id })
-    .first()) as ConnectionRow | undefined;
+  (await (await app.db.current()).table(CONNECTIONS_TABLE).where({ id }).first()) as
+    ConnectionRow | undefined;
 
 const customerOf = ({ body, received_at: at }: SaleRow): SaleCustomer | null => {
   const reading = readRecord('sale', Buffer.from(body, 'utf8'), { receivedAtMs: Number(at) });
@@ -159,15 +156,15 @@ const customerOf = ({ body, received_at: at }: SaleRow): SaleCustomer | null => 
 
 /** The contact of a sale; null where nobody is meant for sure, or its connection looks for nobody. */
 const contactOf = async (
-  strapi: Core.Strapi,
+  app: App,
   sale: SaleRow,
   connection: ConnectionRow | undefined
 ): Promise<string | null> => {
   const rule = connection?.customers ?? 'match';
   const customer = customerOf(sale);
   if (!customer || rule === 'ignore') return null;
-  const country = connection?.country ?? getOptions(strapi).pos.country;
-  const attached = customersOf(strapi)?.attach(customer, { create: rule === 'create', country });
+  const country = connection?.country ?? app.options.pos.country;
+  const attached = customersOf(app)?.attach(customer, { create: rule === 'create', country });
   return (await attached) ?? null;
 };
 
@@ -179,12 +176,9 @@ interface Money {
 }
 
 /** What a sale and its refunds come to now. */
-const moneyOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  { id, family_digest: digest }: SaleRow
-): Promise<Money | null> => {
-  const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow): Promise<Money | null> => {
+  const rows = (await tx
+    .table(POS_EVENTS_TABLE)
     .select('id', 'kind', 'counted')
     .where({ family_digest: digest })
     .whereNotNull('counted')
@@ -207,24 +201,23 @@ const moneyOf = async (
 
 /** Refunds are listed beside their sale. */
 const listRefunds = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   saleId: number,
   contact: string,
   refunds: readonly number[]
 ): Promise<void> => {
-  const listed = (await purchases(strapi, trx)
+  const listed = (await purchases(tx)
     .select('event_id')
     .where({ sale_id: saleId })
     .whereNot({ event_id: saleId })) as { event_id: number }[];
   const known = new Set(listed.map(({ event_id: id }) => Number(id)));
   const wanted = new Set(refunds);
   const gone = [...known].filter((id) => !wanted.has(id));
-  if (gone.length > 0) await purchases(strapi, trx).whereIn('event_id', gone).delete();
+  if (gone.length > 0) await purchases(tx).whereIn('event_id', gone).delete();
   for (const event of refunds.filter((id) => !known.has(id))) {
     // A refund that was another sale's before is this one's now.
-    await purchases(strapi, trx).where({ event_id: event }).delete();
-    await purchases(strapi, trx).insert({
+    await purchases(tx).where({ event_id: event }).delete();
+    await purchases(tx).insert({
       event_id: event,
       sale_id: saleId,
       contact_id: contact,
@@ -233,15 +226,9 @@ const listRefunds = async (
 };
 
 /** The currency that a contact's lifetime value is in: that of the first sale that it has of it. */
-const currencyOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  contact: string,
-  otherwise: string
-): Promise<string> => {
-  const [first] = (await readLatest(
-    strapi,
-    purchases(strapi, trx)
+const currencyOf = async (tx: Tx, contact: string, otherwise: string): Promise<string> => {
+  const [first] = (await tx.latest(
+    purchases(tx)
       .select('currency')
       .where({ contact_id: contact })
       .whereNotNull('applied')
@@ -252,66 +239,56 @@ const currencyOf = async (
 };
 
 /** What a contact's lifetime value has of its purchases. */
-const sumOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  contact: string,
-  currency: string
-): Promise<bigint> => {
-  const rows = (await readLatest(
-    strapi,
-    purchases(strapi, trx)
-      .select('applied')
-      .where({ contact_id: contact, currency })
-      .whereNotNull('applied')
+const sumOf = async (tx: Tx, contact: string, currency: string): Promise<bigint> => {
+  const rows = (await tx.latest(
+    purchases(tx).select('applied').where({ contact_id: contact, currency }).whereNotNull('applied')
   )) as Pick<PurchaseRow, 'applied'>[];
   return rows.reduce((sum, { applied }) => sum + BigInt(applied ?? '0'), 0n);
 };
 
-const attachOne = async (strapi: Core.Strapi, eventId: number): Promise<void> => {
-  const sale = await readSale(strapi, eventId);
+const attachOne = async (app: App, eventId: number): Promise<void> => {
+  const sale = await readSale(app, eventId);
   // Not in the transaction: whoever processes records holds it, and may wait for the purchase.
-  const connection = sale && (await readConnection(strapi, sale));
-  await inTransaction(strapi, async ({ trx }) => {
+  const connection = sale && (await readConnection(app, sale));
+  await app.db.transaction(async (tx) => {
     // First of all: MySQL goes on reading what was there when the transaction first read.
-    const row = (await purchases(strapi, trx).where({ event_id: eventId }).forUpdate().first()) as
+    const row = (await purchases(tx).where({ event_id: eventId }).forUpdate().first()) as
       PurchaseRow | undefined;
     if (!row || row.due_at === null) return;
     const done = (columns: Partial<PurchaseRow> = {}) =>
-      purchases(strapi, trx)
+      purchases(tx)
         .where({ id: row.id })
         .update({ due_at: null, tries: 0, error: null, ...columns });
     if (!sale) {
       await done();
       return;
     }
-    const contact = row.contact_id ?? (await contactOf(strapi, sale, connection));
-    const money = contact === null ? null : await moneyOf(strapi, trx, sale);
+    const contact = row.contact_id ?? (await contactOf(app, sale, connection));
+    const money = contact === null ? null : await moneyOf(tx, sale);
     if (contact === null || !money) {
       await done({ contact_id: contact });
       return;
     }
     const { currency, net, refunds } = money;
     // Whoever attaches another sale of the contact has committed, or waits here.
-    await customersOf(strapi)?.lockValue(contact);
+    await customersOf(app)?.lockValue(contact);
     // What counts once goes on counting: its refunds come off the value that has it.
-    const counts =
-      row.applied !== null || (await currencyOf(strapi, trx, contact, currency)) === currency;
+    const counts = row.applied !== null || (await currencyOf(tx, contact, currency)) === currency;
     if (counts) {
-      await customersOf(strapi)?.followPurchases(contact, {
+      await customersOf(app)?.followPurchases(contact, {
         change: net - BigInt(row.applied ?? '0'),
         digits: minorDigits(currency),
-        before: () => sumOf(strapi, trx, contact, currency),
+        before: () => sumOf(tx, contact, currency),
       });
     }
-    await listRefunds(strapi, trx, eventId, contact, refunds);
+    await listRefunds(tx, eventId, contact, refunds);
     await done({ contact_id: contact, currency, applied: counts ? String(net) : null });
   });
 };
 
 /** Has one that could not be attached wait, and says why; not over what was noted meanwhile. */
 const putBack = async (
-  strapi: Core.Strapi,
+  app: App,
   { event_id: eventId, due_at: seen, tries: before }: DueRow,
   error: unknown
 ): Promise<void> => {
@@ -320,22 +297,22 @@ const putBack = async (
   const said = errorText(error);
   // Once it is tried by the hour, the list of records says it.
   if (tries < RETRY_MS.length) {
-    strapi.log.error(
+    app.log.error(
       `switchboard: the customer of the POS event ${eventId} was not attached: ${said}`
     );
   }
-  await purchases(strapi, await currentExecutor(strapi))
+  await purchases(await app.db.current())
     .where({ event_id: eventId, due_at: seen })
-    .update({ due_at: getRecordStore(strapi).now() + delay, tries: tries + 1, error: said });
+    .update({ due_at: getRecordStore(app).now() + delay, tries: tries + 1, error: said });
 };
 
 /** One whose own fault it is must not stop the others, whatever it failed for. */
-const attachSafely = async (strapi: Core.Strapi, row: DueRow): Promise<void> => {
+const attachSafely = async (app: App, row: DueRow): Promise<void> => {
   try {
-    await withTransientRetry(() => attachOne(strapi, Number(row.event_id)));
+    await withTransientRetry(() => attachOne(app, Number(row.event_id)));
   } catch (error) {
     if (isInfrastructureFault(error)) throw error;
-    await putBack(strapi, row, error);
+    await putBack(app, row, error);
   }
 };
 
@@ -346,19 +323,19 @@ interface Attaching {
   logFault: (what: string, error: unknown) => void;
 }
 
-const attachings = new WeakMap<Core.Strapi, Attaching>();
+const attachings = (): Slot<Attaching> => ({});
 
-const attachAll = async (strapi: Core.Strapi, attaching: Attaching): Promise<void> => {
+const attachAll = async (app: App, attaching: Attaching): Promise<void> => {
   do {
     attaching.again = false;
-    const due = (await purchases(strapi, await currentExecutor(strapi))
+    const due = (await purchases(await app.db.current())
       .select('event_id', 'due_at', 'tries')
-      .where('due_at', '<=', getRecordStore(strapi).now())
+      .where('due_at', '<=', getRecordStore(app).now())
       .orderBy('due_at')
       .limit(AT_ONCE)) as DueRow[];
     for (const row of due) {
       if (attaching.stopped) return;
-      await attachSafely(strapi, row);
+      await attachSafely(app, row);
       await nextTurn();
     }
     if (due.length > 0) attaching.again = true;
@@ -366,13 +343,13 @@ const attachAll = async (strapi: Core.Strapi, attaching: Attaching): Promise<voi
 };
 
 /** Looks for customers of sales now; for the moment after a commit, and by the clock. Never throws. */
-export const wakeAttaching = (strapi: Core.Strapi): void => {
-  const attaching = attachings.get(strapi);
-  if (!attaching || attaching.stopped || !customersOf(strapi)) return;
+export const wakeAttaching = (app: App): void => {
+  const attaching = app.part(attachings).value;
+  if (!attaching || attaching.stopped || !customersOf(app)) return;
   attaching.again = true;
   if (attaching.running) return;
-  attaching.running = getRecordStore(strapi)
-    .detached(() => attachAll(strapi, attaching))
+  attaching.running = getRecordStore(app)
+    .detached(() => attachAll(app, attaching))
     .catch((error: unknown) => {
       attaching.logFault('switchboard: customers of sales were not attached', error);
     })
@@ -381,44 +358,39 @@ export const wakeAttaching = (strapi: Core.Strapi): void => {
     });
 };
 
-export const startAttaching = (strapi: Core.Strapi): void => {
-  attachings.set(strapi, {
+export const startAttaching = (app: App): void => {
+  app.part(attachings).value = {
     stopped: false,
     again: false,
     running: null,
-    logFault: createFaultLog(strapi.log),
-  });
-  wakeAttaching(strapi);
+    logFault: createFaultLog(app.log),
+  };
+  wakeAttaching(app);
 };
 
 /** Lets the one under way commit. */
-export const stopAttaching = async (strapi: Core.Strapi): Promise<void> => {
-  const attaching = attachings.get(strapi);
+export const stopAttaching = async (app: App): Promise<void> => {
+  const attaching = app.part(attachings).value;
   if (!attaching) return;
   attaching.stopped = true;
   await attaching.running;
 };
 
 /** Has the customer of a sale looked for now that could not be attached. Call it in a transaction. */
-export const retryAttaching = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  eventId: number
-): Promise<void> => {
-  await purchases(strapi, trx)
+export const retryAttaching = async (tx: Tx, app: App, eventId: number): Promise<void> => {
+  await purchases(tx)
     .where({ event_id: eventId })
     .whereNotNull('error')
-    .update({ due_at: getRecordStore(strapi).now(), tries: 0 });
+    .update({ due_at: getRecordStore(app).now(), tries: 0 });
 };
 
 /** Why customers of sales could not be attached, by event. */
 export const customerErrors = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   ids: readonly number[]
 ): Promise<Map<number, string>> => {
   if (ids.length === 0) return new Map();
-  const rows = (await purchases(strapi, executor)
+  const rows = (await purchases(db)
     .select('event_id', 'error')
     .whereIn('event_id', [...ids])
     .whereNotNull('error')) as Pick<PurchaseRow, 'event_id' | 'error'>[];
@@ -426,19 +398,19 @@ export const customerErrors = async (
 };
 
 /** The sales whose customer could not be attached. */
-export const unattachedSales = (strapi: Core.Strapi, executor: Executor) =>
-  purchases(strapi, executor).select('event_id').whereNotNull('error');
+export const unattachedSales = (db: Db) => purchases(db).select('event_id').whereNotNull('error');
 
 type Row = Pick<PosEventRow, 'kind' | 'external_id' | 'occurred_at' | 'counted'>;
 
 /** The service `pos-purchases`, which the CRM asks where the site has both. */
 export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): PurchasesService => {
-  const schema = strapi.db.getSchemaName();
+  const app = appOf(strapi);
+  const schema = app.db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   return {
     async list(contact, page) {
-      const executor = await currentExecutor(strapi);
-      const query = (executor as Knex)(`${named(PURCHASES_TABLE)} as p`)
+      const db = await app.db.current();
+      const query = (db.knex as Knex)(`${named(PURCHASES_TABLE)} as p`)
         .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'p.event_id')
         .select('e.kind', 'e.external_id', 'e.occurred_at', 'e.counted')
         .where('p.contact_id', contact)
@@ -446,7 +418,7 @@ export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): Pur
           { column: 'e.effective_at', order: 'desc' },
           { column: 'e.id', order: 'desc' },
         ]);
-      const { rows, meta } = await readPage<Row>(executor, query, page);
+      const { rows, meta } = await readPage<Row>(db, query, page);
       const data = rows.map(({ kind: stored, external_id, occurred_at, counted }) => {
         const kind = stored === 'refund' ? ('refund' as const) : ('sale' as const);
         const money =

@@ -5,7 +5,7 @@ import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';
 import { createConnectionsService } from './admin/connections-service';
 import { controllers } from './admin/controllers';
-import { openGate } from './intake/requests';
+import { gateOf } from './intake/requests';
 import { createMappingInboxService } from './mapping/inbox';
 import { createPosEventsService } from './admin/events-service';
 import { declarePosEvents } from './processing/events';
@@ -55,22 +55,22 @@ export const pos: Feature = {
   },
   controllers,
   routes,
-  register({ strapi }) {
-    strapi.server.use(createRawBodyMiddleware(strapi));
-    declarePosEvents(strapi);
-    offerMetrics(strapi, recordMetrics);
-    prepareInternalTypes(strapi, ['pos-connection']);
-    followInternalRows(strapi, CONNECTION, CONNECTIONS_TABLE);
+  register(app) {
+    app.strapi.server.use(createRawBodyMiddleware(app));
+    declarePosEvents(app);
+    offerMetrics(app, recordMetrics);
+    prepareInternalTypes(app, ['pos-connection']);
+    followInternalRows(app, CONNECTION, CONNECTIONS_TABLE);
   },
-  async bootstrap({ strapi }) {
-    await settleArrivedConnections(strapi);
+  async bootstrap(app) {
+    await settleArrivedConnections(app);
     // Before any request, so that what the queue detaches from requests is detached.
-    getRecordStore(strapi);
-    getRefusals(strapi);
-    onItemsKnown(strapi, (names) => wakeForItems(strapi, names));
-    openGate(strapi);
-    await renewOldWaits(strapi);
-    startProcessing(strapi);
+    getRecordStore(app);
+    getRefusals(app);
+    onItemsKnown(app, (names) => wakeForItems(app, names));
+    gateOf(app);
+    await renewOldWaits(app);
+    startProcessing(app);
   },
-  stop: ({ strapi }) => stopProcessing(strapi),
+  stop: (app) => stopProcessing(app),
 };

@@ -1,15 +1,11 @@
-import type { Core } from '@strapi/strapi';
 import type { OpenHours } from '../../../shared/contracts/pos';
-import { getClock } from '../database/clock';
-import { currentExecutor, table } from '../database/connection';
-import { inRetriedTransaction } from '../database/retry';
-import { isFromAnotherSite } from '../database/site-instance';
 import { errorText, isoTime } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
 import { mailOwner } from '../webhooks/sending/switch-off';
 import { timeZoneOf } from './money/sales-figures';
 import { isOpenAt, openMinutesBetween } from './rules/open-hours';
 import { type ConnectionRow, CONNECTIONS_TABLE } from './tables';
+import type { App } from '../app';
 
 /** What is looked at in a connection to tell whether it is silent. */
 type WatchedRow = Pick<
@@ -68,8 +64,11 @@ export const silentSince = (row: WatchedRow, zone: string, now: number): number 
 };
 
 /** Connections that may be silent; most sites have none, and each look costs this statement alone. */
-const watchedRows = async (strapi: Core.Strapi): Promise<ConnectionRow[]> =>
-  (await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
+const watchedRows = async (app: App): Promise<ConnectionRow[]> =>
+  (await (
+    await app.db.current()
+  )
+    .table(CONNECTIONS_TABLE)
     .whereNotNull('expected_every_minutes')
     .where({ mode: 'live', active: true })
     .whereNull('revoked_at')
@@ -81,10 +80,11 @@ const watchedRows = async (strapi: Core.Strapi): Promise<ConnectionRow[]> =>
  * them and the till's next request, one changes the row first; for the others it is another row then.
  * @returns whether this call told it
  */
-const tellOnce = (strapi: Core.Strapi, row: ConnectionRow): Promise<boolean> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
+const tellOnce = (app: App, row: ConnectionRow): Promise<boolean> =>
+  app.db.retrying(async (tx) => {
     const from = countedFrom(row);
-    const marked = (await table(strapi, trx, CONNECTIONS_TABLE)
+    const marked = (await tx
+      .table(CONNECTIONS_TABLE)
       .where({
         id: row.id,
         last_seen_at: row.last_seen_at,
@@ -97,7 +97,7 @@ const tellOnce = (strapi: Core.Strapi, row: ConnectionRow): Promise<boolean> =>
       })
       .update({ silent_since: from })) as number;
     if (marked === 0) return false;
-    await getPublisher(strapi).publish([
+    await getPublisher(app).publish([
       {
         event: 'pos.till_silent',
         data: {
@@ -114,11 +114,11 @@ const tellOnce = (strapi: Core.Strapi, row: ConnectionRow): Promise<boolean> =>
 const shopTime = (at: number, zone: string): string =>
   `${new Intl.DateTimeFormat('en-GB', { timeZone: zone, dateStyle: 'medium', timeStyle: 'short' }).format(at)} (${zone})`;
 
-const announce = (strapi: Core.Strapi, row: ConnectionRow, zone: string): void => {
+const announce = (app: App, row: ConnectionRow, zone: string): void => {
   const since = `was not heard of since ${shopTime(lastHeard(row), zone)}`;
   const reason = `${row.name} ${since}; expected every ${row.expected_every_minutes} minutes.`;
-  strapi.log.warn(`switchboard: till connection ${row.id}: ${reason}`);
-  mailOwner(strapi, {
+  app.log.warn(`switchboard: till connection ${row.id}: ${reason}`);
+  mailOwner(app, {
     about: 'a till',
     subject: `The till "${row.name}" is silent`,
     text: `${reason}\n\nNothing more is said of it until it was heard of again.`,
@@ -126,16 +126,16 @@ const announce = (strapi: Core.Strapi, row: ConnectionRow, zone: string): void =
 };
 
 /** Tells of every connection that was not heard of for longer than expected: once, on any number of nodes. */
-export const tellOfSilentTills = async (strapi: Core.Strapi): Promise<void> => {
+export const tellOfSilentTills = async (app: App): Promise<void> => {
   try {
-    const zone = timeZoneOf(strapi);
-    const now = getClock(strapi).now();
-    for (const row of await watchedRows(strapi)) {
-      if (isFromAnotherSite(strapi, row) || !isNewlySilent(row, zone, now)) continue;
-      if (await tellOnce(strapi, row)) announce(strapi, row, zone);
+    const zone = timeZoneOf(app);
+    const now = app.clock.now();
+    for (const row of await watchedRows(app)) {
+      if (app.site.isForeign(row) || !isNewlySilent(row, zone, now)) continue;
+      if (await tellOnce(app, row)) announce(app, row, zone);
     }
   } catch (error) {
     // The next look comes soon, and finds what this one did not tell.
-    strapi.log.error(`switchboard: silent tills could not be looked for: ${errorText(error)}`);
+    app.log.error(`switchboard: silent tills could not be looked for: ${errorText(error)}`);
   }
 };

@@ -1,42 +1,30 @@
-import type { Core } from '@strapi/strapi';
-import { getOptions } from '../config';
+import type { App } from '../app';
 import { createDetached } from '../database/connection';
-import { siteInstance } from '../database/site-instance';
 import { createBullmqScheduler, loadBullmq } from './bullmq/scheduler';
 import { createEmbeddedScheduler } from './embedded-scheduler';
 import type { Scheduler } from './types';
 
-const schedulers = new WeakMap<Core.Strapi, Scheduler>();
-
 /**
- * To be called at boot, outside any request: what is looked at is then no part of a write's transaction.
+ * The scheduler of the site's engine. To be called at boot, outside any request: what is looked at is
+ * then no part of a write's transaction.
  * @throws Error that says what to install where the packages of the site's engine are missing
  */
-export const prepareScheduler = async (strapi: Core.Strapi): Promise<void> => {
-  const { engine, redis, prefix } = getOptions(strapi).scheduler;
-  if (engine === 'database') {
-    getScheduler(strapi);
-    return;
-  }
+export const createScheduler = async ({
+  log,
+  options: {
+    scheduler: { engine, redis, prefix },
+  },
+  site,
+}: Pick<App, 'log' | 'options' | 'site'>): Promise<Scheduler> => {
   const detached = createDetached();
+  if (engine === 'database') return createEmbeddedScheduler(log, detached);
   const packages = await loadBullmq();
-  const site = () => siteInstance(strapi);
-  schedulers.set(
-    strapi,
-    createBullmqScheduler({ packages, redis, prefix, site, log: strapi.log, detached })
-  );
+  return createBullmqScheduler({
+    packages,
+    redis,
+    prefix,
+    site: () => site.instance,
+    log,
+    detached,
+  });
 };
-
-/** The scheduler of this process; the embedded one where no other was prepared. */
-export const getScheduler = (strapi: Core.Strapi): Scheduler => {
-  let scheduler = schedulers.get(strapi);
-  if (!scheduler) {
-    scheduler = createEmbeddedScheduler(strapi.log, createDetached());
-    schedulers.set(strapi, scheduler);
-  }
-  return scheduler;
-};
-
-/** Ends what the scheduler holds open, once nothing can be announced any more. */
-export const closeScheduler = async (strapi: Core.Strapi): Promise<void> =>
-  schedulers.get(strapi)?.close();

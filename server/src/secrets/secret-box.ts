@@ -1,5 +1,5 @@
 import { errors } from '@strapi/utils';
-import type { Core } from '@strapi/strapi';
+import type { App, Slot } from '../app';
 import { codeOf } from '../runtime/refusal';
 
 interface HostEncryption {
@@ -10,19 +10,19 @@ interface HostEncryption {
 export const MISSING_KEY_HELP =
   "add `secrets: { encryptionKey: env('ENCRYPTION_KEY') }` to config/admin (admin.secrets.encryptionKey) and set ENCRYPTION_KEY in the environment";
 
-const host = (strapi: Core.Strapi): HostEncryption =>
+const host = ({ strapi }: Pick<App, 'strapi'>): HostEncryption =>
   strapi.service('admin::encryption') as unknown as HostEncryption;
 
 /** Whether the site has the key that secrets are encrypted with. */
-export const hasEncryptionKey = (strapi: Core.Strapi): boolean =>
+export const hasEncryptionKey = ({ strapi }: Pick<App, 'strapi'>): boolean =>
   Boolean(strapi.config.get('admin.secrets.encryptionKey'));
 
 /**
  * Encrypts a secret for storage with the host's key.
  * @throws ApplicationError (400) that says which line to add where the site has no key.
  */
-export const seal = (strapi: Core.Strapi, secret: string): string => {
-  const sealed = hasEncryptionKey(strapi) ? host(strapi).encrypt(secret) : null;
+export const seal = ({ strapi }: Pick<App, 'strapi'>, secret: string): string => {
+  const sealed = hasEncryptionKey({ strapi }) ? host({ strapi }).encrypt(secret) : null;
   if (sealed === null) {
     throw new errors.ApplicationError(
       `Secrets cannot be stored: ${MISSING_KEY_HELP}.`,
@@ -33,10 +33,10 @@ export const seal = (strapi: Core.Strapi, secret: string): string => {
 };
 
 /** The secret, or null where the key is missing or is not the one it was encrypted with. */
-export const unseal = (strapi: Core.Strapi, sealed: string): string | null => {
-  if (!hasEncryptionKey(strapi)) return null;
+export const unseal = ({ strapi }: Pick<App, 'strapi'>, sealed: string): string | null => {
+  if (!hasEncryptionKey({ strapi })) return null;
   try {
-    return host(strapi).decrypt(sealed);
+    return host({ strapi }).decrypt(sealed);
   } catch {
     return null;
   }
@@ -46,22 +46,21 @@ export const unseal = (strapi: Core.Strapi, sealed: string): string | null => {
 const KEPT = 1000;
 const KEPT_MS = 1000;
 
-const kept = new WeakMap<Core.Strapi, Map<string, string | null>>();
+const kept = (): Slot<Map<string, string | null>> => ({});
 
 /**
  * `unseal` for those who need the same secrets again and again: to open one costs more than to sign with it.
  * They are known by what they are sealed as, so one that was rotated is another one.
  */
-export const unsealOften = (strapi: Core.Strapi, sealed: string): string | null => {
-  let opened = kept.get(strapi);
-  const known = opened?.get(sealed);
+export const unsealOften = (app: App, sealed: string): string | null => {
+  const slot = app.part(kept);
+  const known = slot.value?.get(sealed);
   if (known !== undefined) return known;
-  const secret = unseal(strapi, sealed);
-  if (!opened || opened.size >= KEPT) {
-    opened = new Map();
-    kept.set(strapi, opened);
-    setTimeout(() => kept.delete(strapi), KEPT_MS).unref();
+  const secret = unseal(app, sealed);
+  if (!slot.value || slot.value.size >= KEPT) {
+    slot.value = new Map();
+    setTimeout(() => delete slot.value, KEPT_MS).unref();
   }
-  opened.set(sealed, secret);
+  slot.value.set(sealed, secret);
   return secret;
 };

@@ -1,7 +1,7 @@
-import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
 import { foreignInput, foreignText, offerTool } from '../http/assistant-tools';
 import type { LevelsService } from './levels-service';
+import type { App } from '../app';
 
 /** Levels of an item that are explained at once, and movements of each, the latest. */
 const LEVELS = 10;
@@ -28,11 +28,11 @@ const output = z.object({
 });
 
 /** What assistants may ask of stock, for whoever may see it. */
-export const offerStockTools = (strapi: Core.Strapi): void => {
+export const offerStockTools = (app: App): void => {
   const levels = (): LevelsService =>
-    strapi.service('plugin::switchboard.stock-levels') as unknown as LevelsService;
+    app.strapi.service('plugin::switchboard.stock-levels') as unknown as LevelsService;
 
-  offerTool(strapi, {
+  offerTool(app, {
     name: 'switchboard_explain_stock_level',
     title: 'Explain a stock level',
     description:

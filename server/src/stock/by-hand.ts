@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
+import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import type {
   ChangePreview,
@@ -10,8 +10,7 @@ import type {
   Transfer,
 } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { firstOrNotFound, inRetriedTransaction, inUniqueTransaction } from '../database/retry';
+import { firstOrNotFound } from '../database/retry';
 import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError } from '../http/validation';
 import { isoTime } from '../runtime/text';
@@ -35,6 +34,8 @@ import {
   type MovementRow,
   MOVEMENTS_TABLE,
 } from './tables';
+import { type App, appOf } from '../app';
+import type { Db, Tx } from '../database/db';
 
 /** Transfers and stocktakes: what is written by hand and is more than one line of the ledger. */
 
@@ -69,14 +70,13 @@ interface AskedLine {
 
 /** @throws ValidationError (400) that names the item there is none of */
 const askedLines = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   asked: readonly { item: number | string; quantity: number; reason?: string }[],
   field: string
 ): Promise<AskedLine[]> => {
   const lines: AskedLine[] = [];
   for (const [index, { item, quantity, reason }] of asked.entries()) {
-    const row = await itemFromInput(strapi, trx, item, `${field}.${index}.item`);
+    const row = await itemFromInput(tx, item, `${field}.${index}.item`);
     lines.push({ item: row, quantity, note: reason ?? null });
   }
   return lines;
@@ -100,17 +100,13 @@ type NewDocument = Pick<
 >;
 
 /** Inserts a document. @returns its id; fails at a unique index where its external id is taken */
-const insertDocument = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  values: NewDocument
-): Promise<number> => {
+const insertDocument = async (tx: Tx, values: NewDocument): Promise<number> => {
   // Found again by its digest: not every database gives the id of a new row.
   const digest =
     values.external_id === null
       ? digestOf(`${values.kind}#${randomUUID()}`)
       : documentDigest(values.kind, values.external_id);
-  const rows = () => table(strapi, trx, DOCUMENTS_TABLE);
+  const rows = () => tx.table(DOCUMENTS_TABLE);
   await rows().insert({ ...values, external_digest: digest, created_at: Date.now() });
   const row = (await rows().where({ external_digest: digest }).first()) as DocumentRow;
   return Number(row.id);
@@ -123,14 +119,10 @@ type DocumentShape<T> = (
   locations: ReadonlyMap<number, LocationRow>
 ) => T;
 
-const linesOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  ids: readonly number[]
-): Promise<LineRow[]> => {
-  const schema = strapi.db.getSchemaName();
+const linesOf = async (db: Db, ids: readonly number[]): Promise<LineRow[]> => {
+  const schema = db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  return (await (executor as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
+  return (await (db.knex as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
     .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
     .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
     .select('m.*', 'l.item_id', 'l.location_id', 'i.sku', 'i.name as item_name')
@@ -139,14 +131,13 @@ const linesOf = async (
 };
 
 const shaped = async <T>(
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   rows: readonly DocumentRow[],
   shape: DocumentShape<T>
 ): Promise<T[]> => {
   const ids = rows.map(({ id }) => Number(id));
-  const lines = await linesOf(strapi, executor, ids);
-  const places = (await table(strapi, executor, LOCATIONS_TABLE).select('*')) as LocationRow[];
+  const lines = await linesOf(db, ids);
+  const places = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
   const locations = new Map(places.map((row) => [Number(row.id), row]));
   return rows.map((row) =>
     shape(
@@ -159,32 +150,28 @@ const shaped = async <T>(
 
 /** A page of documents, newest first. */
 const listDocuments = async <T>(
-  strapi: Core.Strapi,
+  app: App,
   kind: Kind,
   request: PageRequest,
   shape: DocumentShape<T>
 ): Promise<Page<T>> => {
-  const executor = await currentExecutor(strapi);
-  const query = table(strapi, executor, DOCUMENTS_TABLE)
-    .select('*')
-    .where({ kind })
-    .orderBy('id', 'desc');
-  const { rows, meta } = await readPage<DocumentRow>(executor, query, request);
-  return { data: await shaped(strapi, executor, rows, shape), meta };
+  const db = await app.db.current();
+  const query = db.table(DOCUMENTS_TABLE).select('*').where({ kind }).orderBy('id', 'desc');
+  const { rows, meta } = await readPage<DocumentRow>(db, query, request);
+  return { data: await shaped(db, rows, shape), meta };
 };
 
 /** @throws NotFoundError (404) */
 const getDocument = async <T>(
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   kind: Kind,
   id: number,
   shape: DocumentShape<T>
 ): Promise<T> => {
   const what = kind === 'transfer' ? 'Transfer' : 'Stocktake';
-  const query = table(strapi, executor, DOCUMENTS_TABLE).where({ kind, id });
+  const query = db.table(DOCUMENTS_TABLE).where({ kind, id });
   const row = await firstOrNotFound<DocumentRow>(query, what);
-  const [document] = await shaped(strapi, executor, [row], shape);
+  const [document] = await shaped(db, [row], shape);
   return document as T;
 };
 
@@ -265,13 +252,8 @@ const askedOf = (
   }));
 
 /** Puts a count into the ledger, as a document of its own. @returns the document's id */
-const store = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  count: Count,
-  madeBy: string | null
-): Promise<number> => {
-  const document = await insertDocument(strapi, trx, {
+const store = async (tx: Tx, app: App, count: Count, madeBy: string | null): Promise<number> => {
+  const document = await insertDocument(tx, {
     kind: 'stocktake',
     external_id: null,
     at: count.at,
@@ -280,33 +262,28 @@ const store = async (
     made_by: madeBy,
   });
   const asked = askedOf(count, document, madeBy);
-  const ledger = createLedger(strapi, trx);
+  const ledger = createLedger(app, tx);
   await ledger.lock(asked);
   await ledger.count(asked);
   const changes = await ledger.flush();
-  await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
+  await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
   return document;
 };
 
-const tryCount = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  count: Count
-): Promise<LedgerLine[]> => {
+const tryCount = async (tx: Tx, app: App, count: Count): Promise<LedgerLine[]> => {
   const asked = askedOf(count, NEXT_DOCUMENT, null);
-  const ledger = createLedger(strapi, trx, { simulate: true });
+  const ledger = createLedger(app, tx, { simulate: true });
   await ledger.lock(asked);
   return ledger.count(asked);
 };
 
 const countFrom = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   { location, occurred_at: occurredAt, counts }: StocktakeInput
 ): Promise<Count> => {
   const at = timeOf(occurredAt);
-  const place = await locationFromInput(strapi, trx, location, 'location');
-  const lines = await askedLines(strapi, trx, counts, 'counts');
+  const place = await locationFromInput(tx, location, 'location');
+  const lines = await askedLines(tx, counts, 'counts');
   const seen = new Set<number>();
   for (const [index, { item }] of lines.entries()) {
     if (seen.has(Number(item.id)))
@@ -318,26 +295,21 @@ const countFrom = async (
 
 /** One item at one place, as a change by hand names them. */
 const countOfOne = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   itemId: number,
   { location, occurred_at: occurredAt, reason, counted = 0 }: Adjust
 ): Promise<Count> => {
-  const query = table(strapi, trx, ITEMS_TABLE).where({ id: itemId });
+  const query = tx.table(ITEMS_TABLE).where({ id: itemId });
   const item = await firstOrNotFound<ItemRow>(query, 'Item');
   const at = timeOf(occurredAt);
-  const place = await locationFromInput(strapi, trx, location, 'location');
+  const place = await locationFromInput(tx, location, 'location');
   return { place, at, lines: [{ item, quantity: counted, note: reason ?? null }] };
 };
 
-const previewOf = (
-  strapi: Core.Strapi,
-  input: StocktakeInput,
-  madeBy: string | null
-): Promise<Stocktake> =>
-  inTransaction(strapi, async ({ trx }) => {
-    const count = await countFrom(strapi, trx, input);
-    const lines = await tryCount(strapi, trx, count);
+const previewOf = (app: App, input: StocktakeInput, madeBy: string | null): Promise<Stocktake> =>
+  app.db.transaction(async (tx) => {
+    const count = await countFrom(tx, input);
+    const lines = await tryCount(tx, app, count);
     return {
       id: null,
       location: summaryOfLocation(count.place),
@@ -352,40 +324,38 @@ const previewOf = (
     };
   });
 
-export const createStocktakesService = ({
-  strapi,
-}: {
-  strapi: Core.Strapi;
-}): StocktakesService => ({
+export const createStocktakesService = ({ strapi }: { strapi: Core.Strapi }): StocktakesService =>
+  stocktakesOf(appOf(strapi));
+
+const stocktakesOf = (app: App): StocktakesService => ({
   async stocktake(input, madeBy) {
-    if (input.preview) return previewOf(strapi, input, madeBy);
-    return inRetriedTransaction(strapi, async ({ trx }) => {
-      const id = await store(strapi, trx, await countFrom(strapi, trx, input), madeBy);
-      return getDocument(strapi, trx, 'stocktake', id, toStocktake);
+    if (input.preview) return previewOf(app, input, madeBy);
+    return app.db.retrying(async (tx) => {
+      const id = await store(tx, app, await countFrom(tx, input), madeBy);
+      return getDocument(tx, 'stocktake', id, toStocktake);
     });
   },
 
-  list: (page) => listDocuments(strapi, 'stocktake', page, toStocktake),
+  list: (page) => listDocuments(app, 'stocktake', page, toStocktake),
 
-  get: async (id) =>
-    getDocument(strapi, await currentExecutor(strapi), 'stocktake', id, toStocktake),
+  get: async (id) => getDocument(await app.db.current(), 'stocktake', id, toStocktake),
 
   setTo: (itemId, input, madeBy) =>
-    inRetriedTransaction(strapi, async ({ trx }) => {
-      await store(strapi, trx, await countOfOne(strapi, trx, itemId, input), madeBy);
+    app.db.retrying(async (tx) => {
+      await store(tx, app, await countOfOne(tx, itemId, input), madeBy);
     }),
 
   preview: (itemId, input) =>
-    inTransaction(strapi, async ({ trx }) => {
-      const count = await countOfOne(strapi, trx, itemId, input);
-      const ledger = createLedger(strapi, trx, { simulate: true });
+    app.db.transaction(async (tx) => {
+      const count = await countOfOne(tx, itemId, input);
+      const ledger = createLedger(app, tx, { simulate: true });
       const place = { item: itemId, location: Number(count.place.id) };
       await ledger.lock([place]);
       const { quantity } = input;
       const moved = { ...place, at: count.at, eventId: null, note: null, reason: null };
       const [line] =
         quantity === undefined
-          ? await tryCount(strapi, trx, count)
+          ? await tryCount(tx, app, count)
           : [ledger.move({ ...moved, type: 'adjustment', quantity })];
       if (!line) throw new Error('A change by hand came to nothing.');
       const { effect, quantityAfter, reason } = line;
@@ -448,11 +418,11 @@ interface Move {
 }
 
 const write = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
+  app: App,
   { document, from, to, at, lines, madeBy }: Move
 ): Promise<void> => {
-  const ledger = createLedger(strapi, trx);
+  const ledger = createLedger(app, tx);
   const moves = lines.flatMap(({ item, quantity, note }) =>
     [
       { location: Number(from.id), quantity: -quantity },
@@ -463,16 +433,16 @@ const write = async (
   const base = { type: 'transfer', at, reason: null, eventId: null } as const;
   for (const move of moves) ledger.move({ ...base, ...move, documentId: document, madeBy });
   const changes = await ledger.flush();
-  await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
+  await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
 };
 
 const knownTransfer = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   externalId: string | null
 ): Promise<DocumentRow | undefined> => {
   if (externalId === null) return undefined;
-  return (await table(strapi, trx, DOCUMENTS_TABLE)
+  return (await tx
+    .table(DOCUMENTS_TABLE)
     .where({ external_digest: documentDigest('transfer', externalId) })
     .first()) as DocumentRow | undefined;
 };
@@ -481,21 +451,23 @@ export const createStockTransfersService = ({
   strapi,
 }: {
   strapi: Core.Strapi;
-}): StockTransfersService => ({
+}): StockTransfersService => stockTransfersOf(appOf(strapi));
+
+const stockTransfersOf = (app: App): StockTransfersService => ({
   transfer: (input, madeBy) =>
-    inUniqueTransaction(strapi, async ({ trx }) => {
+    app.db.unique(async (tx) => {
       const externalId = input.external_id ?? null;
-      const read = (id: number) => getDocument(strapi, trx, 'transfer', id, toTransfer);
-      const known = await knownTransfer(strapi, trx, externalId);
+      const read = (id: number) => getDocument(tx, 'transfer', id, toTransfer);
+      const known = await knownTransfer(tx, externalId);
       if (known) return { ...(await read(Number(known.id))), duplicate: true };
       const at = timeOf(input.occurred_at);
-      const from = await locationFromInput(strapi, trx, input.from, 'from');
-      const to = await locationFromInput(strapi, trx, input.to, 'to');
+      const from = await locationFromInput(tx, input.from, 'from');
+      const to = await locationFromInput(tx, input.to, 'to');
       if (Number(from.id) === Number(to.id)) {
         throw fieldError('to', refusal('must be another location than from', 'same_location'));
       }
-      const lines = await askedLines(strapi, trx, input.lines, 'lines');
-      const document = await insertDocument(strapi, trx, {
+      const lines = await askedLines(tx, input.lines, 'lines');
+      const document = await insertDocument(tx, {
         kind: 'transfer',
         external_id: externalId,
         at,
@@ -503,11 +475,11 @@ export const createStockTransfersService = ({
         to_location_id: Number(to.id),
         made_by: madeBy,
       });
-      await write(strapi, trx, { document, from, to, at, lines, madeBy });
+      await write(tx, app, { document, from, to, at, lines, madeBy });
       return { ...(await read(document)), duplicate: false };
     }),
 
-  list: (page) => listDocuments(strapi, 'transfer', page, toTransfer),
+  list: (page) => listDocuments(app, 'transfer', page, toTransfer),
 
-  get: async (id) => getDocument(strapi, await currentExecutor(strapi), 'transfer', id, toTransfer),
+  get: async (id) => getDocument(await app.db.current(), 'transfer', id, toTransfer),
 });

@@ -1,14 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { getOptions } from '../config';
-import {
-  createDetached,
-  currentExecutor,
-  type Executor,
-  inTransaction,
-  table,
-} from '../database/connection';
+import { createDetached } from '../database/connection';
 import { withTransientRetry } from '../database/retry';
 import { createTimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
@@ -30,6 +22,8 @@ import {
   RETIRED_SKUS_TABLE,
   type RetiredRow,
 } from './tables';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
 
 /**
  * An epoch begins where a process gives its first number. A database that a backup took the place of
@@ -49,22 +43,20 @@ interface EpochRow {
   number: Big;
 }
 
-const epochs = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, EPOCHS_TABLE);
+const epochs = (db: Db) => db.table(EPOCHS_TABLE);
 
 /**
  * Begins an epoch, in a transaction in which nobody else gives numbers. Those of long ago are forgotten:
  * their cursors start over.
  * @param number  the last that was given
  */
-const beginEpoch = async (strapi: Core.Strapi, trx: Executor, number: number): Promise<void> => {
-  await epochs(strapi, trx).insert({ token: randomBytes(4).toString('hex'), number });
-  const old = (await epochs(strapi, trx)
-    .select('id')
-    .orderBy('id', 'desc')
-    .offset(KEPT)
-    .limit(KEPT)) as { id: number }[];
+const beginEpoch = async (tx: Tx, number: number): Promise<void> => {
+  await epochs(tx).insert({ token: randomBytes(4).toString('hex'), number });
+  const old = (await epochs(tx).select('id').orderBy('id', 'desc').offset(KEPT).limit(KEPT)) as {
+    id: number;
+  }[];
   if (old.length === 0) return;
-  await epochs(strapi, trx)
+  await epochs(tx)
     .whereIn(
       'id',
       old.map(({ id }) => id)
@@ -73,22 +65,20 @@ const beginEpoch = async (strapi: Core.Strapi, trx: Executor, number: number): P
 };
 
 /** The epoch that cursors are of now: eight hexadecimal digits. */
-const currentEpoch = async (strapi: Core.Strapi): Promise<string> => {
-  const row = (await epochs(strapi, await currentExecutor(strapi))
+const currentEpoch = async (app: App): Promise<string> => {
+  const row = (await epochs(await app.db.current())
     .orderBy('id', 'desc')
     .first()) as EpochRow | undefined;
   return row?.token ?? NONE;
 };
 
 /** Whether this database has given a number in an epoch: else its past is another one. */
-const wasGiven = async (strapi: Core.Strapi, number: number, token: string): Promise<boolean> => {
-  const executor = await currentExecutor(strapi);
-  const after = epochs(strapi, executor).orderBy('id');
+const wasGiven = async (app: App, number: number, token: string): Promise<boolean> => {
+  const db = await app.db.current();
+  const after = epochs(db).orderBy('id');
   if (token !== NONE) {
-    const epoch = (await epochs(strapi, executor)
-      .where({ token })
-      .orderBy('id', 'desc')
-      .first()) as EpochRow | undefined;
+    const epoch = (await epochs(db).where({ token }).orderBy('id', 'desc').first()) as
+      EpochRow | undefined;
     if (!epoch) return false;
     after.where('id', '>', epoch.id);
   }
@@ -107,34 +97,31 @@ interface Numbered {
   more: boolean;
 }
 
-const head = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, CATALOGUE_HEAD_TABLE).where({ id: HEAD_ID });
+const head = (db: Db): Knex.QueryBuilder => db.table(CATALOGUE_HEAD_TABLE).where({ id: HEAD_ID });
 
 const lastOf = async (query: Knex.QueryBuilder): Promise<number> => {
   const row = (await query.select('number').first()) as { number: Big } | undefined;
   return Number(row?.number ?? 0);
 };
 
-const waiting = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, CHANGES_TABLE).select('id', 'item_id').orderBy('id');
+const waiting = (db: Db): Knex.QueryBuilder =>
+  db.table(CHANGES_TABLE).select('id', 'item_id').orderBy('id');
 
 /**
  * Numbers old articles before the items that they became: a till that looks goods up by their barcode
  * must not lose the new one with the old.
  * @returns the last number that was given
  */
-const numberRetired = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  before: number
-): Promise<number> => {
-  const rows = (await table(strapi, trx, RETIRED_SKUS_TABLE)
+const numberRetired = async (tx: Tx, before: number): Promise<number> => {
+  const rows = (await tx
+    .table(RETIRED_SKUS_TABLE)
     .select('id')
     .whereNull('number')
     .orderBy('id')
     .limit(AT_ONCE)) as Pick<RetiredRow, 'id'>[];
   for (const [index, { id }] of rows.entries()) {
-    await table(strapi, trx, RETIRED_SKUS_TABLE)
+    await tx
+      .table(RETIRED_SKUS_TABLE)
       .where({ id })
       .update({ number: before + index + 1 });
   }
@@ -142,16 +129,16 @@ const numberRetired = async (
 };
 
 /** Processes that have begun an epoch. */
-const begun = new WeakSet<Core.Strapi>();
+const begun = new WeakSet<App>();
 
-const giveNumbers = async (strapi: Core.Strapi): Promise<Numbered> => {
-  const numbered = await inTransaction(strapi, async ({ trx }) => {
+const giveNumbers = async (app: App): Promise<Numbered> => {
+  const numbered = await app.db.transaction(async (tx) => {
     // Until the commit nobody else gives numbers: whoever sees one sees all that are smaller.
-    const given = await lastOf(head(strapi, trx).forUpdate());
-    const changes = (await waiting(strapi, trx).limit(AT_ONCE)) as ChangeRow[];
+    const given = await lastOf(head(tx).forUpdate());
+    const changes = (await waiting(tx).limit(AT_ONCE)) as ChangeRow[];
     if (changes.length === 0) return { last: given, more: false, isGiven: false };
-    if (!begun.has(strapi)) await beginEpoch(strapi, trx, given);
-    const before = await numberRetired(strapi, trx, given);
+    if (!begun.has(app)) await beginEpoch(tx, given);
+    const before = await numberRetired(tx, given);
     const items = [...new Set(changes.map(({ item_id: item }) => Number(item)))];
     const numberedAt = Date.now();
     const rows = items.map((item, index) => ({
@@ -160,19 +147,20 @@ const giveNumbers = async (strapi: Core.Strapi): Promise<Numbered> => {
       numbered_at: numberedAt,
     }));
     for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
-      await table(strapi, trx, CATALOGUE_TABLE)
+      await tx
+        .table(CATALOGUE_TABLE)
         .insert(rows.slice(start, start + INSERT_CHUNK))
         .onConflict('item_id')
         .merge(['number', 'numbered_at']);
     }
     const last = before + items.length;
-    await head(strapi, trx).update({ number: last });
+    await head(tx).update({ number: last });
     const ids = changes.map(({ id }) => id);
-    await table(strapi, trx, CHANGES_TABLE).whereIn('id', ids).delete();
+    await tx.table(CHANGES_TABLE).whereIn('id', ids).delete();
     return { last, more: changes.length === AT_ONCE, isGiven: true };
   });
   // Once it is committed.
-  if (numbered.isGiven) begun.add(strapi);
+  if (numbered.isGiven) begun.add(app);
   return numbered;
 };
 
@@ -181,35 +169,33 @@ const giveNumbers = async (strapi: Core.Strapi): Promise<Numbered> => {
  * follow the commits by which they are given, not those of the changes, so a change that was long in
  * its transaction gets one that nobody has read past.
  */
-const numberChanges = async (strapi: Core.Strapi): Promise<Numbered> => {
-  const executor = await currentExecutor(strapi);
-  const some = (await waiting(strapi, executor).limit(1)) as ChangeRow[];
-  if (some.length > 0) return withTransientRetry(() => giveNumbers(strapi));
-  return { last: await lastOf(head(strapi, executor)), more: false };
+const numberChanges = async (app: App): Promise<Numbered> => {
+  const db = await app.db.current();
+  const some = (await waiting(db).limit(1)) as ChangeRow[];
+  if (some.length > 0) return withTransientRetry(() => giveNumbers(app));
+  return { last: await lastOf(head(db)), more: false };
 };
 
 /** All that wait now: they would else gather where no till asks for the catalogue. */
-const numberAll = async (strapi: Core.Strapi): Promise<void> => {
+const numberAll = async (app: App): Promise<void> => {
   const slice = createTimeSlice();
-  while ((await numberChanges(strapi)).more) if (slice.isOver()) await slice.next();
+  while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
 };
 
 /**
  * Marks items that have no number, and those that were changed after theirs was given: an older
  * version changes items without marking them. Asked at boot.
  */
-export const markUnnumbered = async (strapi: Core.Strapi): Promise<void> => {
-  const executor = (await currentExecutor(strapi)) as Knex;
-  const schema = strapi.db.getSchemaName();
+export const markUnnumbered = async (app: App): Promise<void> => {
+  const db = await app.db.current();
+  const schema = app.db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  await table(strapi, executor, CATALOGUE_HEAD_TABLE)
-    .insert({ id: HEAD_ID, number: 0 })
-    .onConflict('id')
-    .ignore();
+  await db.table(CATALOGUE_HEAD_TABLE).insert({ id: HEAD_ID, number: 0 }).onConflict('id').ignore();
   // Those that wait for a number already need no second mark.
-  const marked = table(strapi, executor, CHANGES_TABLE).select('item_id').whereNotNull('item_id');
+  const marked = db.table(CHANGES_TABLE).select('item_id').whereNotNull('item_id');
   for (let after = 0; ;) {
-    const found = (await executor(`${named(ITEMS_TABLE)} as i`)
+    const found = (await db
+      .knex(`${named(ITEMS_TABLE)} as i`)
       .leftJoin(`${named(CATALOGUE_TABLE)} as c`, 'c.item_id', 'i.id')
       .select('i.id')
       .where('i.id', '>', after)
@@ -217,12 +203,13 @@ export const markUnnumbered = async (strapi: Core.Strapi): Promise<void> => {
       .where((stale) => {
         stale
           .whereNull('c.item_id')
-          .orWhere('i.updated_at', '>', executor.ref('c.numbered_at'))
+          .orWhere('i.updated_at', '>', db.knex.ref('c.numbered_at'))
           .orWhereExists(
-            executor(`${named(LEVELS_TABLE)} as l`)
+            db
+              .knex(`${named(LEVELS_TABLE)} as l`)
               .select('l.id')
-              .where('l.item_id', executor.ref('i.id'))
-              .where('l.updated_at', '>', executor.ref('c.numbered_at'))
+              .where('l.item_id', db.knex.ref('i.id'))
+              .where('l.updated_at', '>', db.knex.ref('c.numbered_at'))
           );
       })
       .orderBy('i.id')
@@ -230,8 +217,7 @@ export const markUnnumbered = async (strapi: Core.Strapi): Promise<void> => {
     const last = found.at(-1);
     if (!last) return;
     await markChanged(
-      strapi,
-      executor,
+      db,
       found.map(({ id }) => Number(id))
     );
     after = Number(last.id);
@@ -279,13 +265,13 @@ const inChunks = async <Row>(
 type Level = Pick<LevelRow, 'item_id' | 'location_id' | 'quantity'>;
 
 const quantitiesOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   items: readonly number[],
   locations: readonly number[]
 ): Promise<Map<number, Map<number, number>>> => {
   const levels = await inChunks<Level>(items, (some) =>
-    table(strapi, executor, LEVELS_TABLE)
+    db
+      .table(LEVELS_TABLE)
       .select('item_id', 'location_id', 'quantity')
       .whereIn('item_id', [...some])
       .whereIn('location_id', [...locations])
@@ -315,21 +301,22 @@ const goneEntry = ({ sku }: RetiredRow): CatalogueEntry => ({
  * is now. What changes meanwhile gets a larger number and comes again.
  */
 export const readCatalogue = async (
-  strapi: Core.Strapi,
+  app: App,
   { after, limit, locations }: CatalogueAsked
 ): Promise<CataloguePage> => {
-  const numbered = await numberChanges(strapi);
-  const executor = await currentExecutor(strapi);
+  const numbered = await numberChanges(app);
+  const db = await app.db.current();
   // What was never given, or in an epoch that is none of this database, is of one that a backup took the
   // place of.
   const isOurs =
     after !== null &&
     after.number <= numbered.last &&
-    (await wasGiven(strapi, after.number, after.epoch));
+    (await wasGiven(app, after.number, after.epoch));
   const from = isOurs ? after.number : 0;
   // Up to what was given before both are read: else one of them would be ahead of the other.
   const numbers = (tableName: string): Knex.QueryBuilder =>
-    table(strapi, executor, tableName)
+    db
+      .table(tableName)
       .where('number', '>', from)
       .where('number', '<=', numbered.last)
       .orderBy('number')
@@ -341,14 +328,15 @@ export const readCatalogue = async (
   // Read after the numbers: an item is never older than what its number stands for.
   const ids = page.flatMap((change) => ('sku' in change ? [] : [Number(change.item_id)]));
   const rows = await inChunks<ItemRow>(ids, (some) =>
-    table(strapi, executor, ITEMS_TABLE)
+    db
+      .table(ITEMS_TABLE)
       .select('*')
       .whereIn('id', [...some])
   );
   const items = new Map(rows.map((row) => [Number(row.id), row]));
-  const quantities = await quantitiesOf(strapi, executor, ids, locations);
+  const quantities = await quantitiesOf(db, ids, locations);
   const facts = await findProductFacts(
-    strapi,
+    app,
     rows.map(({ sku }) => sku)
   );
   return {
@@ -371,25 +359,23 @@ export const readCatalogue = async (
       ];
     }),
     last: Number(page.at(-1)?.number ?? from),
-    epoch: await currentEpoch(strapi),
+    epoch: await currentEpoch(app),
     hasMore: changes.length > limit || numbered.more,
   };
 };
 
 /** Numbers, once a minute, what no request for the catalogue has numbered: where records are applied. */
-export const keepNumbering = (strapi: Core.Strapi): void => {
-  if (!getOptions(strapi).pos.process) return;
+export const keepNumbering = (app: App): void => {
+  if (!app.options.pos.process) return;
   const detached = createDetached();
-  strapi.cron.add({
+  app.strapi.cron.add({
     switchboardCatalogue: {
       task: () =>
         detached(async () => {
           try {
-            await numberAll(strapi);
+            await numberAll(app);
           } catch (error) {
-            strapi.log.debug(
-              `switchboard: changes of items were not numbered: ${errorText(error)}`
-            );
+            app.log.debug(`switchboard: changes of items were not numbered: ${errorText(error)}`);
           }
         }),
       options: { rule: '30 * * * * *' },

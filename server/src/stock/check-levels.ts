@@ -1,6 +1,5 @@
 import type { Core } from '@strapi/strapi';
 import type { LevelCheck, RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
-import { currentExecutor, inTransaction, table } from '../database/connection';
 import { withTransientRetry } from '../database/retry';
 import { type ImportWatch, readJob, trackImport } from '../imports/jobs';
 import { giveWay } from '../imports/rows';
@@ -16,6 +15,7 @@ import {
   type LocationRow,
   LOCATIONS_TABLE,
 } from './tables';
+import { type App, appOf } from '../app';
 
 const LEVELS_AT_ONCE = 50;
 
@@ -25,25 +25,22 @@ interface Finding {
 }
 
 const compareBatch = async (
-  strapi: Core.Strapi,
+  app: App,
   afterId: number,
   mend: boolean
 ): Promise<{ rows: LevelRow[]; findings: Finding[] }> =>
-  inTransaction(strapi, async ({ trx }) => {
+  app.db.transaction(async (tx) => {
     const some = () =>
-      table(strapi, trx, LEVELS_TABLE)
-        .where('id', '>', afterId)
-        .orderBy('id')
-        .limit(LEVELS_AT_ONCE);
+      tx.table(LEVELS_TABLE).where('id', '>', afterId).orderBy('id').limit(LEVELS_AT_ONCE);
     if (mend) {
       // Products and items before levels, as everybody locks them.
       const items = (await some().pluck('item_id')) as number[];
-      await lockMappedItems(strapi, trx, items.map(Number));
+      await lockMappedItems(tx, app, items.map(Number));
     }
     const rows = (await some().forUpdate()) as LevelRow[];
     const findings: Finding[] = [];
     for (const level of rows) {
-      const should = await foldInDatabase(strapi, trx, level);
+      const should = await foldInDatabase(tx, level);
       const sameCount =
         Number(level.count_at ?? Number.NaN) === (should.lastCount?.time ?? Number.NaN);
       const noCount = level.count_at === null && should.lastCount === null;
@@ -51,21 +48,19 @@ const compareBatch = async (
       findings.push({ level, should });
     }
     if (!mend) return { rows, findings };
-    await mendLevels(strapi, trx, findings);
+    await mendLevels(tx, app, findings);
     return { rows, findings };
   });
 
-const describe = async (
-  strapi: Core.Strapi,
-  findings: readonly Finding[]
-): Promise<RebuildDifference[]> => {
+const describe = async (app: App, findings: readonly Finding[]): Promise<RebuildDifference[]> => {
   if (findings.length === 0) return [];
-  return inTransaction(strapi, async ({ trx }) => {
+  return app.db.transaction(async (tx) => {
     const differences: RebuildDifference[] = [];
     for (const { level, should } of findings) {
-      const item = (await table(strapi, trx, ITEMS_TABLE).where({ id: level.item_id }).first()) as
+      const item = (await tx.table(ITEMS_TABLE).where({ id: level.item_id }).first()) as
         ItemRow | undefined;
-      const location = (await table(strapi, trx, LOCATIONS_TABLE)
+      const location = (await tx
+        .table(LOCATIONS_TABLE)
         .where({ id: level.location_id })
         .first()) as LocationRow | undefined;
       differences.push({
@@ -95,25 +90,28 @@ export interface RebuildService {
   rebuild(options?: RebuildOptions): Promise<RebuildReport>;
 }
 
-export const createRebuildService = ({ strapi }: { strapi: Core.Strapi }): RebuildService => ({
-  async rebuild({ mend = false, onBatch } = {}) {
-    let levels = 0;
-    let afterId = 0;
-    const differences: RebuildDifference[] = [];
-    for (;;) {
-      const from = afterId;
-      const batch = await withTransientRetry(() => compareBatch(strapi, from, mend));
-      levels += batch.rows.length;
-      const found = await describe(strapi, batch.findings);
-      differences.push(...found);
-      await onBatch?.(batch.rows.length, found);
-      const last = batch.rows.at(-1);
-      if (!last || batch.rows.length < LEVELS_AT_ONCE) break;
-      afterId = Number(last.id);
-    }
-    return { levels, differences, mended: mend };
-  },
-});
+export const createRebuildService = ({ strapi }: { strapi: Core.Strapi }): RebuildService => {
+  const app = appOf(strapi);
+  return {
+    async rebuild({ mend = false, onBatch } = {}) {
+      let levels = 0;
+      let afterId = 0;
+      const differences: RebuildDifference[] = [];
+      for (;;) {
+        const from = afterId;
+        const batch = await withTransientRetry(() => compareBatch(app, from, mend));
+        levels += batch.rows.length;
+        const found = await describe(app, batch.findings);
+        differences.push(...found);
+        await onBatch?.(batch.rows.length, found);
+        const last = batch.rows.at(-1);
+        if (!last || batch.rows.length < LEVELS_AT_ONCE) break;
+        afterId = Number(last.id);
+      }
+      return { levels, differences, mended: mend };
+    },
+  };
+};
 
 /** What is listed of a level that differs from its movements. */
 const HEADINGS = ['level_id', 'sku', 'location', 'quantity', 'should_be'] as const;
@@ -124,8 +122,10 @@ const cellsOf = (difference: RebuildDifference): string[] =>
 const saidOf = ({ quantity, should_be: right }: RebuildDifference): string =>
   `is ${quantity}, should be ${right}`;
 
-const checkAll = async (strapi: Core.Strapi, mend: boolean, watch: ImportWatch): Promise<void> => {
-  const service = strapi.service('plugin::switchboard.stock-rebuild') as unknown as RebuildService;
+const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<void> => {
+  const service = app.strapi.service(
+    'plugin::switchboard.stock-rebuild'
+  ) as unknown as RebuildService;
   const counts = { total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 };
   await service.rebuild({
     mend,
@@ -153,26 +153,26 @@ interface NewLevelCheck {
  * it gets on and what it lists is read as of an import (docs/tills.md#checking-all-levels).
  */
 export const startLevelCheck = async (
-  strapi: Core.Strapi,
+  app: App,
   { mend, madeBy }: NewLevelCheck
 ): Promise<LevelCheck> => {
-  const tracker = trackImport(strapi, { kind: 'levels', dryRun: !mend, madeBy });
+  const tracker = trackImport(app, { kind: 'levels', dryRun: !mend, madeBy });
   await tracker.header(HEADINGS);
-  const [counted] = (await table(strapi, await currentExecutor(strapi), LEVELS_TABLE).count({
+  const [counted] = (await (await app.db.current()).table(LEVELS_TABLE).count({
     levels: '*',
   })) as { levels: number | string }[];
-  const job = await readJob(strapi, await tracker.started);
+  const job = await readJob(app, await tracker.started);
   const work = async (): Promise<void> => {
     try {
-      await checkAll(strapi, mend, tracker);
+      await checkAll(app, mend, tracker);
       await tracker.finish();
     } catch (error) {
-      strapi.log.error(`switchboard: the check ${job.id} ended early: ${errorText(error)}`);
+      app.log.error(`switchboard: the check ${job.id} ended early: ${errorText(error)}`);
       await tracker.fail(error);
     }
   };
   work().catch((error: unknown) => {
-    strapi.log.error(`switchboard: the check ${job.id} is not written down: ${errorText(error)}`);
+    app.log.error(`switchboard: the check ${job.id} is not written down: ${errorText(error)}`);
   });
   return { ...job, levels: Number(counted?.levels ?? 0) };
 };

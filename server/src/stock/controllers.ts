@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { ItemDetail, StockClock } from '../../../shared/contracts/stock';
 import { nameOfAdminUser } from '../access/current-admin-user';
 import type { ControllerFactory } from '../http/guarded-route';
@@ -30,146 +29,161 @@ import type { ItemImport } from './import';
 import type { ItemsService } from './items-service';
 import { linkedProduct } from './products';
 import type { LevelsService } from './levels-service';
+import { type App, appOf } from '../app';
 
-const service = <S>(strapi: Core.Strapi, name: string): S =>
-  strapi.service(`plugin::switchboard.${name}`) as unknown as S;
+const service = <S>(app: App, name: string): S =>
+  app.strapi.service(`plugin::switchboard.${name}`) as unknown as S;
 
-const itemsOf = (strapi: Core.Strapi) => service<ItemsService>(strapi, 'stock-items');
-const levelsOf = (strapi: Core.Strapi) => service<LevelsService>(strapi, 'stock-levels');
+const itemsOf = (app: App) => service<ItemsService>(app, 'stock-items');
+const levelsOf = (app: App) => service<LevelsService>(app, 'stock-levels');
 
-const stocktakesOf = (strapi: Core.Strapi) => service<StocktakesService>(strapi, 'stocktakes');
-const transfersOf = (strapi: Core.Strapi) =>
-  service<StockTransfersService>(strapi, 'stock-transfers');
+const stocktakesOf = (app: App) => service<StocktakesService>(app, 'stocktakes');
+const transfersOf = (app: App) => service<StockTransfersService>(app, 'stock-transfers');
 
-const items: ControllerFactory = ({ strapi }) => ({
-  async find(ctx) {
-    ctx.body = await itemsOf(strapi).listItems(parseInput(itemsQuery, ctx.query));
-  },
-  async findOne(ctx) {
-    const item = await itemsOf(strapi).getItem(idFromPath(ctx.params.id, 'Item'));
-    const data: ItemDetail = { ...item, product: await linkedProduct(strapi, item.sku) };
-    ctx.body = { data };
-  },
-  async create(ctx) {
-    const input = parseInput(createItemInput, ctx.request.body);
-    ctx.body = { data: await itemsOf(strapi).createItem(input) };
-    ctx.status = 201;
-  },
-  async update(ctx) {
-    const id = idFromPath(ctx.params.id, 'Item');
-    const input = parseInput(updateItemInput, ctx.request.body);
-    ctx.body = { data: await itemsOf(strapi).updateItem(id, input) };
-  },
-  async import(ctx) {
-    const items = service<ItemImport>(strapi, 'item-import');
-    await answerUpload(strapi, ctx, 'items', (file, options) => items.run(file, options));
-  },
-  async delete(ctx) {
-    await itemsOf(strapi).archiveItem(idFromPath(ctx.params.id, 'Item'));
-    ctx.status = 204;
-  },
-  async adjust(ctx) {
-    const id = idFromPath(ctx.params.id, 'Item');
-    const input = parseInput(adjustInput, ctx.request.body);
-    if (input.preview) {
-      ctx.body = { data: await stocktakesOf(strapi).preview(id, input) };
-      return;
-    }
-    const madeBy = nameOfAdminUser(ctx);
-    if (input.counted !== undefined) await stocktakesOf(strapi).setTo(id, input, madeBy);
-    else await levelsOf(strapi).adjust(id, input, madeBy);
-    ctx.body = { data: await levelsOf(strapi).at(id, input.location) };
-    ctx.status = 201;
-  },
-});
+const items: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async find(ctx) {
+      ctx.body = await itemsOf(app).listItems(parseInput(itemsQuery, ctx.query));
+    },
+    async findOne(ctx) {
+      const item = await itemsOf(app).getItem(idFromPath(ctx.params.id, 'Item'));
+      const data: ItemDetail = { ...item, product: await linkedProduct(app, item.sku) };
+      ctx.body = { data };
+    },
+    async create(ctx) {
+      const input = parseInput(createItemInput, ctx.request.body);
+      ctx.body = { data: await itemsOf(app).createItem(input) };
+      ctx.status = 201;
+    },
+    async update(ctx) {
+      const id = idFromPath(ctx.params.id, 'Item');
+      const input = parseInput(updateItemInput, ctx.request.body);
+      ctx.body = { data: await itemsOf(app).updateItem(id, input) };
+    },
+    async import(ctx) {
+      const items = service<ItemImport>(app, 'item-import');
+      await answerUpload(app, ctx, 'items', (file, options) => items.run(file, options));
+    },
+    async delete(ctx) {
+      await itemsOf(app).archiveItem(idFromPath(ctx.params.id, 'Item'));
+      ctx.status = 204;
+    },
+    async adjust(ctx) {
+      const id = idFromPath(ctx.params.id, 'Item');
+      const input = parseInput(adjustInput, ctx.request.body);
+      if (input.preview) {
+        ctx.body = { data: await stocktakesOf(app).preview(id, input) };
+        return;
+      }
+      const madeBy = nameOfAdminUser(ctx);
+      if (input.counted !== undefined) await stocktakesOf(app).setTo(id, input, madeBy);
+      else await levelsOf(app).adjust(id, input, madeBy);
+      ctx.body = { data: await levelsOf(app).at(id, input.location) };
+      ctx.status = 201;
+    },
+  };
+};
 
-const locations: ControllerFactory = ({ strapi }) => ({
-  async find(ctx) {
-    ctx.body = await itemsOf(strapi).listLocations(parseInput(listQuery, ctx.query));
-  },
-  async findOne(ctx) {
-    ctx.body = { data: await itemsOf(strapi).getLocation(idFromPath(ctx.params.id, 'Location')) };
-  },
-  async create(ctx) {
-    const input = parseInput(createLocationInput, ctx.request.body);
-    ctx.body = { data: await itemsOf(strapi).createLocation(input) };
-    ctx.status = 201;
-  },
-  async update(ctx) {
-    const id = idFromPath(ctx.params.id, 'Location');
-    const input = parseInput(updateLocationInput, ctx.request.body);
-    ctx.body = { data: await itemsOf(strapi).updateLocation(id, input) };
-  },
-});
+const locations: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async find(ctx) {
+      ctx.body = await itemsOf(app).listLocations(parseInput(listQuery, ctx.query));
+    },
+    async findOne(ctx) {
+      ctx.body = { data: await itemsOf(app).getLocation(idFromPath(ctx.params.id, 'Location')) };
+    },
+    async create(ctx) {
+      const input = parseInput(createLocationInput, ctx.request.body);
+      ctx.body = { data: await itemsOf(app).createLocation(input) };
+      ctx.status = 201;
+    },
+    async update(ctx) {
+      const id = idFromPath(ctx.params.id, 'Location');
+      const input = parseInput(updateLocationInput, ctx.request.body);
+      ctx.body = { data: await itemsOf(app).updateLocation(id, input) };
+    },
+  };
+};
 
-const levels: ControllerFactory = ({ strapi }) => ({
-  async find(ctx) {
-    ctx.body = await levelsOf(strapi).list(parseInput(levelsQuery, ctx.query));
-  },
-  async findOne(ctx) {
-    ctx.body = { data: await levelsOf(strapi).get(idFromPath(ctx.params.id, 'Level')) };
-  },
-  async update(ctx) {
-    const id = idFromPath(ctx.params.id, 'Level');
-    const input = parseInput(updateLevelInput, ctx.request.body);
-    ctx.body = { data: await levelsOf(strapi).update(id, input) };
-  },
-  async movements(ctx) {
-    const id = idFromPath(ctx.params.id, 'Level');
-    ctx.body = await levelsOf(strapi).movements(id, parseInput(levelMovementsQuery, ctx.query));
-  },
-  async explain(ctx) {
-    const explanations = service<StockExplanationService>(strapi, 'stock-explanations');
-    ctx.body = { data: await explanations.explain(idFromPath(ctx.params.id, 'Level')) };
-  },
-  async grid(ctx) {
-    const grid = service<StockGridService>(strapi, 'stock-grid');
-    ctx.body = await grid.list(parseInput(gridQuery, ctx.query));
-  },
-  async check(ctx) {
-    const { mend } = parseInput(rebuildInput, ctx.request.body);
-    ctx.body = { data: await startLevelCheck(strapi, { mend, madeBy: nameOfAdminUser(ctx) }) };
-    ctx.status = 202;
-  },
-  async rebuild(ctx) {
-    const input = parseInput(rebuildInput, ctx.request.body);
-    const rebuildService = service<RebuildService>(strapi, 'stock-rebuild');
-    ctx.body = { data: await rebuildService.rebuild(input) };
-  },
-});
+const levels: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async find(ctx) {
+      ctx.body = await levelsOf(app).list(parseInput(levelsQuery, ctx.query));
+    },
+    async findOne(ctx) {
+      ctx.body = { data: await levelsOf(app).get(idFromPath(ctx.params.id, 'Level')) };
+    },
+    async update(ctx) {
+      const id = idFromPath(ctx.params.id, 'Level');
+      const input = parseInput(updateLevelInput, ctx.request.body);
+      ctx.body = { data: await levelsOf(app).update(id, input) };
+    },
+    async movements(ctx) {
+      const id = idFromPath(ctx.params.id, 'Level');
+      ctx.body = await levelsOf(app).movements(id, parseInput(levelMovementsQuery, ctx.query));
+    },
+    async explain(ctx) {
+      const explanations = service<StockExplanationService>(app, 'stock-explanations');
+      ctx.body = { data: await explanations.explain(idFromPath(ctx.params.id, 'Level')) };
+    },
+    async grid(ctx) {
+      const grid = service<StockGridService>(app, 'stock-grid');
+      ctx.body = await grid.list(parseInput(gridQuery, ctx.query));
+    },
+    async check(ctx) {
+      const { mend } = parseInput(rebuildInput, ctx.request.body);
+      ctx.body = { data: await startLevelCheck(app, { mend, madeBy: nameOfAdminUser(ctx) }) };
+      ctx.status = 202;
+    },
+    async rebuild(ctx) {
+      const input = parseInput(rebuildInput, ctx.request.body);
+      const rebuildService = service<RebuildService>(app, 'stock-rebuild');
+      ctx.body = { data: await rebuildService.rebuild(input) };
+    },
+  };
+};
 
-const transfers: ControllerFactory = ({ strapi }) => ({
-  async find(ctx) {
-    ctx.body = await transfersOf(strapi).list(parseInput(movementsQuery, ctx.query));
-  },
-  async findOne(ctx) {
-    ctx.body = { data: await transfersOf(strapi).get(idFromPath(ctx.params.id, 'Transfer')) };
-  },
-  async create(ctx) {
-    const input = parseInput(transferInput, ctx.request.body);
-    const made = await transfersOf(strapi).transfer(input, nameOfAdminUser(ctx));
-    ctx.body = { data: made };
-    ctx.status = made.duplicate ? 200 : 201;
-  },
-});
+const transfers: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async find(ctx) {
+      ctx.body = await transfersOf(app).list(parseInput(movementsQuery, ctx.query));
+    },
+    async findOne(ctx) {
+      ctx.body = { data: await transfersOf(app).get(idFromPath(ctx.params.id, 'Transfer')) };
+    },
+    async create(ctx) {
+      const input = parseInput(transferInput, ctx.request.body);
+      const made = await transfersOf(app).transfer(input, nameOfAdminUser(ctx));
+      ctx.body = { data: made };
+      ctx.status = made.duplicate ? 200 : 201;
+    },
+  };
+};
 
-const stocktakes: ControllerFactory = ({ strapi }) => ({
-  /** What time it is here: when counting begins is not for a browser's clock to say. */
-  async clock(ctx) {
-    ctx.body = { data: { now: isoTime(timeOf(undefined)) } satisfies StockClock };
-  },
-  async find(ctx) {
-    ctx.body = await stocktakesOf(strapi).list(parseInput(movementsQuery, ctx.query));
-  },
-  async findOne(ctx) {
-    ctx.body = { data: await stocktakesOf(strapi).get(idFromPath(ctx.params.id, 'Stocktake')) };
-  },
-  async create(ctx) {
-    const input = parseInput(stocktakeInput, ctx.request.body);
-    ctx.body = { data: await stocktakesOf(strapi).stocktake(input, nameOfAdminUser(ctx)) };
-    ctx.status = input.preview ? 200 : 201;
-  },
-});
+const stocktakes: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    /** What time it is here: when counting begins is not for a browser's clock to say. */
+    async clock(ctx) {
+      ctx.body = { data: { now: isoTime(timeOf(undefined)) } satisfies StockClock };
+    },
+    async find(ctx) {
+      ctx.body = await stocktakesOf(app).list(parseInput(movementsQuery, ctx.query));
+    },
+    async findOne(ctx) {
+      ctx.body = { data: await stocktakesOf(app).get(idFromPath(ctx.params.id, 'Stocktake')) };
+    },
+    async create(ctx) {
+      const input = parseInput(stocktakeInput, ctx.request.body);
+      ctx.body = { data: await stocktakesOf(app).stocktake(input, nameOfAdminUser(ctx)) };
+      ctx.status = input.preview ? 200 : 201;
+    },
+  };
+};
 
 export const controllers = {
   'stock-items': items,

@@ -1,6 +1,4 @@
-import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../database/connection';
-import { type EventMap, getHook } from '../hooks';
+import type { EventMap } from '../hooks';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';
 import type { LevelChange } from './levels';
 import {
@@ -11,6 +9,8 @@ import {
   type LocationRow,
   LOCATIONS_TABLE,
 } from './tables';
+import type { App } from '../app';
+import type { Tx } from '../database/db';
 
 const GROUP = 'Point of sale';
 
@@ -69,14 +69,14 @@ const STOCK_EVENTS: EventMap = {
 const STOCK_EVENT_NAMES = Object.keys(STOCK_EVENTS);
 
 /** Declares events in the catalogue, as any other plugin would. */
-export const declareEvents = (strapi: Core.Strapi, declared: EventMap): void => {
-  getHook(strapi, 'service_crm_webhook_events').register(function declarePointOfSale(map) {
+export const declareEvents = (app: App, declared: EventMap): void => {
+  app.hooks.get('service_crm_webhook_events').register(function declarePointOfSale(map) {
     return { ...map, ...declared };
   });
 };
 
-export const declareStockEvents = (strapi: Core.Strapi): void => {
-  declareEvents(strapi, STOCK_EVENTS);
+export const declareStockEvents = (app: App): void => {
+  declareEvents(app, STOCK_EVENTS);
 };
 
 /**
@@ -84,24 +84,26 @@ export const declareStockEvents = (strapi: Core.Strapi): void => {
  * everything else the transaction has to tell.
  */
 export const stockChangeEvents = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   changes: readonly LevelChange[]
 ): Promise<EventToPublish[]> => {
   if (changes.length === 0) return [];
-  const heard = await getPublisher(strapi).subscribed(STOCK_EVENT_NAMES);
+  const heard = await getPublisher(app).subscribed(STOCK_EVENT_NAMES);
   if (heard.size === 0) return [];
   const ids = [...new Set(changes.map(({ item }) => item))];
   const items = new Map<number, ItemRow>();
   for (let start = 0; start < ids.length; start += 500) {
-    const rows = (await table(strapi, trx, ITEMS_TABLE)
+    const rows = (await tx
+      .table(ITEMS_TABLE)
       .select('*')
       .whereIn('id', ids.slice(start, start + 500))) as ItemRow[];
     for (const row of rows) items.set(Number(row.id), row);
   }
   const marks = new Map<number, number>();
   for (let start = 0; start < changes.length; start += 500) {
-    const levels = (await table(strapi, trx, LEVELS_TABLE)
+    const levels = (await tx
+      .table(LEVELS_TABLE)
       .select('id', 'low_at')
       .whereNotNull('low_at')
       .whereIn(
@@ -110,7 +112,7 @@ export const stockChangeEvents = async (
       )) as Pick<LevelRow, 'id' | 'low_at'>[];
     for (const { id, low_at: mark } of levels) marks.set(Number(id), Number(mark));
   }
-  const places = (await table(strapi, trx, LOCATIONS_TABLE).select('*')) as LocationRow[];
+  const places = (await tx.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
   const locations = new Map(places.map((row) => [Number(row.id), row]));
   return changes.flatMap(({ item: itemId, location: locationId, levelId, before, after }) => {
     const item = items.get(itemId);

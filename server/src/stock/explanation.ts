@@ -5,7 +5,6 @@ import type {
   ExplanationTerm,
   LevelExplanation,
 } from '../../../shared/contracts/stock';
-import { type Executor, fromQuery, inTransaction, table } from '../database/connection';
 import { firstOrNotFound } from '../database/retry';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
 import { lastCountOf, moving } from './ledger';
@@ -17,6 +16,8 @@ import {
   LEVELS_TABLE,
   MOVEMENTS_TABLE,
 } from './tables';
+import { appOf } from '../app';
+import type { Db } from '../database/db';
 
 /** Which movements the terms of an explanation are the sums of. */
 
@@ -43,34 +44,26 @@ type TermOf = Pick<ExplanationTerm, 'type'> & { reason?: string; rest?: boolean 
 const sums = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
   query.sum({ quantity: 'quantity' }).count({ movements: '*' });
 
-const baseOf = async (strapi: Core.Strapi, executor: Executor, level: LevelRow): Promise<Base> => {
-  const count = await lastCountOf(strapi, executor, level.id);
+const baseOf = async (db: Db, level: LevelRow): Promise<Base> => {
+  const count = await lastCountOf(db, level.id);
   return count
     ? { quantity: Number(count.quantity), at: Number(count.at), count: Number(count.id) }
     : { quantity: Number(level.opening), at: null, count: null };
 };
 
 /** What came since the base, whether it touched the shelf or not. */
-const since = (
-  strapi: Core.Strapi,
-  executor: Executor,
-  level: LevelRow,
-  base: Base
-): Knex.QueryBuilder => {
-  const query = table(strapi, executor, MOVEMENTS_TABLE)
-    .where({ level_id: level.id })
-    .whereNot({ type: 'count' });
+const since = (db: Db, level: LevelRow, base: Base): Knex.QueryBuilder => {
+  const query = db.table(MOVEMENTS_TABLE).where({ level_id: level.id }).whereNot({ type: 'count' });
   return base.at === null ? query : query.where('at', '>', base.at);
 };
 
 /** The words that were used most, with what they come to; as they were written, with their spaces. */
 const mostUsedWords = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   level: LevelRow,
   base: Base
 ): Promise<(Sums & { note: string | null })[]> =>
-  (await sums(moving(since(strapi, executor, level, base)).where({ type: 'adjustment' }))
+  (await sums(moving(since(db, level, base)).where({ type: 'adjustment' }))
     .select('note')
     .groupBy('note')
     .orderBy([{ column: 'movements', order: 'desc' }, { column: 'note' }])
@@ -107,22 +100,21 @@ const withoutNotes = (query: Knex.QueryBuilder, notes: readonly (string | null)[
  * query alone would run it.
  */
 export const movementsOfTerm = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   level: LevelRow,
   { type, reason, rest }: TermOf
 ): Promise<{ query: Knex.QueryBuilder }> => {
-  const base = await baseOf(strapi, executor, level);
-  const all = since(strapi, executor, level, base);
+  const base = await baseOf(db, level);
+  const all = since(db, level, base);
   if (type === 'opening' || type === 'count') {
     const id = type === 'count' ? base.count : null;
-    const rows = table(strapi, executor, MOVEMENTS_TABLE);
+    const rows = db.table(MOVEMENTS_TABLE);
     return { query: rows.where({ level_id: level.id, id: id ?? 0 }) };
   }
   if (type === 'refund' && reason === 'no_restock') return { query: all.where({ reason }) };
   const query = moving(all).where({ type });
   if (type !== 'adjustment') return { query };
-  const words = await mostUsedWords(strapi, executor, level, base);
+  const words = await mostUsedWords(db, level, base);
   const notes = words.map(({ note }) => note);
   if (rest) withoutNotes(query, notes);
   else {
@@ -162,19 +154,14 @@ export const createStockExplanationService = ({
 }: {
   strapi: Core.Strapi;
 }): StockExplanationService => {
+  const app = appOf(strapi);
   /** Sales, refunds and transfers, each one term; what was not restocked is one of its own. */
-  const typeTerms = async (
-    executor: Executor,
-    level: LevelRow,
-    base: Base
-  ): Promise<ExplanationTerm[]> => {
-    const moved = (await sums(moving(since(strapi, executor, level, base)))
+  const typeTerms = async (db: Db, level: LevelRow, base: Base): Promise<ExplanationTerm[]> => {
+    const moved = (await sums(moving(since(db, level, base)))
       .select('type')
       .whereNot({ type: 'adjustment' })
       .groupBy('type')) as (Sums & { type: ExplanationTerm['type'] })[];
-    const kept = since(strapi, executor, level, base)
-      .where({ reason: 'no_restock' })
-      .count({ n: '*' });
+    const kept = since(db, level, base).where({ reason: 'no_restock' }).count({ n: '*' });
     const [{ n = 0 } = {}] = (await kept) as { n?: Big }[];
     const terms = moved.map((row) => term(row.type, null, row));
     if (Number(n) > 0) terms.push(term('refund', 'no_restock', { quantity: 0, movements: n }));
@@ -184,14 +171,14 @@ export const createStockExplanationService = ({
 
   /** One term for each of the words that were used most, and one for all others. */
   const adjustmentTerms = async (
-    executor: Executor,
+    db: Db,
     level: LevelRow,
     base: Base
   ): Promise<ExplanationTerm[]> => {
-    const adjustments = moving(since(strapi, executor, level, base)).where({ type: 'adjustment' });
+    const adjustments = moving(since(db, level, base)).where({ type: 'adjustment' });
     const [all] = (await sums(adjustments)) as Sums[];
     if (!all || Number(all.movements) === 0) return [];
-    const named = await mostUsedWords(strapi, executor, level, base);
+    const named = await mostUsedWords(db, level, base);
     const terms = new Map<string | null, ExplanationTerm>();
     for (const row of named) {
       const reason = wordsOf(row.note);
@@ -215,11 +202,11 @@ export const createStockExplanationService = ({
 
   /** Sums by moment, or by parts of the time where there are too many moments. */
   const steps = async (
-    executor: Executor,
+    db: Db,
     level: LevelRow,
     base: Base
   ): Promise<{ at: number; quantity: number }[]> => {
-    const moved = () => moving(since(strapi, executor, level, base));
+    const moved = () => moving(since(db, level, base));
     const most = POINTS - 1;
     const byMoment = (await moved()
       .select('at')
@@ -236,9 +223,10 @@ export const createStockExplanationService = ({
     const parted = moved().select(
       'at',
       'quantity',
-      executor.raw('(?? - ?) - (?? - ?) % ? as ??', ['at', first, 'at', first, width, 'part'])
+      db.raw('(?? - ?) - (?? - ?) % ? as ??', ['at', first, 'at', first, width, 'part'])
     );
-    const parts = (await fromQuery(executor, parted)
+    const parts = (await db
+      .from(parted)
       .max({ at: 'at' })
       .sum({ quantity: 'quantity' })
       .groupBy('part')
@@ -248,13 +236,14 @@ export const createStockExplanationService = ({
 
   /** An opening has no time of its own: the line begins with the item, or with what came before it. */
   const startOf = async (
-    executor: Executor,
+    db: Db,
     level: LevelRow,
     base: Base,
     first: number | undefined
   ): Promise<number> => {
     if (base.at !== null) return base.at;
-    const item = (await table(strapi, executor, ITEMS_TABLE)
+    const item = (await db
+      .table(ITEMS_TABLE)
       .select('created_at')
       .where({ id: level.item_id })
       .first()) as Pick<ItemRow, 'created_at'> | undefined;
@@ -262,8 +251,8 @@ export const createStockExplanationService = ({
     return first === undefined ? made : Math.min(made, first - 1);
   };
 
-  const work = async (executor: Executor, level: LevelRow): Promise<LevelExplanation> => {
-    const base = await baseOf(strapi, executor, level);
+  const work = async (db: Db, level: LevelRow): Promise<LevelExplanation> => {
+    const base = await baseOf(db, level);
     const isCounted = base.count !== null;
     const terms: ExplanationTerm[] = [
       {
@@ -272,12 +261,12 @@ export const createStockExplanationService = ({
         quantity: base.quantity,
         movements: isCounted ? 1 : 0,
       },
-      ...(await typeTerms(executor, level, base)),
-      ...(await adjustmentTerms(executor, level, base)),
+      ...(await typeTerms(db, level, base)),
+      ...(await adjustmentTerms(db, level, base)),
     ];
-    const moved = await steps(executor, level, base);
+    const moved = await steps(db, level, base);
     let quantity = base.quantity;
-    const start = await startOf(executor, level, base, moved[0]?.at);
+    const start = await startOf(db, level, base, moved[0]?.at);
     const series: ExplanationPoint[] = [{ at: isoTime(start), quantity }];
     for (const step of moved) {
       quantity += step.quantity;
@@ -298,12 +287,11 @@ export const createStockExplanationService = ({
 
   return {
     async explain(levelId) {
-      const level = (executor: Executor) =>
-        table(strapi, executor, LEVELS_TABLE).where({ id: levelId });
+      const level = (db: Db) => db.table(LEVELS_TABLE).where({ id: levelId });
       const read = (lock: boolean) =>
-        inTransaction(strapi, async ({ trx }) => {
-          const query = lock ? level(trx).forUpdate() : level(trx);
-          return work(trx, await firstOrNotFound<LevelRow>(query, 'Level'));
+        app.db.transaction(async (tx) => {
+          const query = lock ? level(tx).forUpdate() : level(tx);
+          return work(tx, await firstOrNotFound<LevelRow>(query, 'Level'));
         });
       // Tills go on selling between two statements: only where they did, the level is held still.
       const explanation = await read(false);

@@ -2,13 +2,14 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { StockGridRow } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor } from '../database/connection';
 import { whereContains } from '../database/contains';
 import { isoTimeOrNull } from '../runtime/text';
 import { readPage } from '../http/pagination';
 import type { GridQuery } from './inputs';
 import { summaryOf } from './serialize';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE, LOCATIONS_TABLE } from './tables';
+import { appOf } from '../app';
+import type { Db } from '../database/db';
 
 /** The shelves as a table: an item a row, with what each of its locations holds. */
 export interface StockGridService {
@@ -51,11 +52,12 @@ const toGridRow = (item: GridItem, levels: readonly GridLevel[]): StockGridRow =
 
 /** Two questions a page, however many locations there are: its items, and the levels of those. */
 export const createStockGridService = ({ strapi }: { strapi: Core.Strapi }): StockGridService => {
-  const schema = strapi.db.getSchemaName();
+  const app = appOf(strapi);
+  const schema = app.db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
 
-  const levelsOf = async (executor: Executor, items: readonly number[]): Promise<GridLevel[]> =>
-    (await (executor as Knex)(`${named(LEVELS_TABLE)} as l`)
+  const levelsOf = async (db: Db, items: readonly number[]): Promise<GridLevel[]> =>
+    (await (db.knex as Knex)(`${named(LEVELS_TABLE)} as l`)
       .join(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
       .select('l.id', 'l.item_id', 'l.location_id', 'l.quantity', 'l.count_at', 'l.low_at')
       .select('p.code as location_code', 'p.name as location_name')
@@ -63,11 +65,11 @@ export const createStockGridService = ({ strapi }: { strapi: Core.Strapi }): Sto
       .orderBy('l.location_id')) as GridLevel[];
 
   /** A total is worked out for all items only where they are sorted by it. */
-  const order = (executor: Executor, query: Knex.QueryBuilder, sort: string): void => {
+  const order = (db: Db, query: Knex.QueryBuilder, sort: string): void => {
     const direction = sort.startsWith('-') ? 'desc' : 'asc';
     const by = sort.replace('-', '');
     if (by === 'total') {
-      const totals = (executor as Knex)(named(LEVELS_TABLE))
+      const totals = (db.knex as Knex)(named(LEVELS_TABLE))
         .select('item_id')
         .sum({ total: 'quantity' })
         .groupBy('item_id')
@@ -81,14 +83,14 @@ export const createStockGridService = ({ strapi }: { strapi: Core.Strapi }): Sto
 
   return {
     async list({ search, sort, low, negative, ...request }) {
-      const executor = await currentExecutor(strapi);
-      const query: Knex.QueryBuilder = (executor as Knex)(`${named(ITEMS_TABLE)} as i`)
+      const db = await app.db.current();
+      const query: Knex.QueryBuilder = (db.knex as Knex)(`${named(ITEMS_TABLE)} as i`)
         .select('i.id', 'i.sku', 'i.gtin', 'i.name', 'i.low_at')
         .whereNull('i.archived_at');
-      if (search) whereContains(strapi, query, ['i.sku', 'i.gtin', 'i.name'], search);
+      if (search) whereContains(app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
       const holding = (is: boolean, rule: (level: Knex.QueryBuilder) => Knex.QueryBuilder) => {
         const levels = rule(
-          (executor as Knex)(`${named(LEVELS_TABLE)} as w`).select('w.item_id')
+          (db.knex as Knex)(`${named(LEVELS_TABLE)} as w`).select('w.item_id')
         ).whereRaw('?? = ??', ['w.item_id', 'i.id']);
         if (is) query.whereExists(levels);
         else query.whereNotExists(levels);
@@ -99,10 +101,10 @@ export const createStockGridService = ({ strapi }: { strapi: Core.Strapi }): Sto
         );
       }
       if (negative !== undefined) holding(negative, (level) => level.where('w.quantity', '<', 0));
-      order(executor, query, sort);
-      const { rows, meta } = await readPage<GridItem>(executor, query, request);
+      order(db, query, sort);
+      const { rows, meta } = await readPage<GridItem>(db, query, request);
       const levels = await levelsOf(
-        executor,
+        db,
         rows.map(({ id }) => id)
       );
       const of = (item: GridItem) =>

@@ -3,8 +3,7 @@ import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { ITEM_TEXT_COLUMNS } from '../../../shared/contracts/imports';
 import type { ItemImportReport } from '../../../shared/contracts/stock';
-import { currentExecutor, table } from '../database/connection';
-import { inRetriedTransaction, inRolledBack, withTransientRetry } from '../database/retry';
+import { withTransientRetry } from '../database/retry';
 import { fieldError } from '../http/validation';
 import {
   type CsvRecord,
@@ -20,6 +19,7 @@ import { createItemInput } from './inputs';
 import { gtinDigest, skuDigest } from './items';
 import type { ItemsService } from './items-service';
 import { type ItemRow, ITEMS_TABLE } from './tables';
+import { type App, appOf } from '../app';
 
 /** Reads the columns of a CSV file of items. */
 
@@ -158,10 +158,12 @@ const isChanged = (row: ItemRow, { gtin, name, low_at: lowAt }: ItemRowInput): b
   (name !== undefined && row.name !== name) ||
   (lowAt !== undefined && Number(row.low_at ?? 0) !== lowAt);
 
-const importRow = async (strapi: Core.Strapi, input: ItemRowInput): Promise<Outcome> => {
-  const items = strapi.service('plugin::switchboard.stock-items') as unknown as ItemsService;
+const importRow = async (app: App, input: ItemRowInput): Promise<Outcome> => {
+  const items = app.strapi.service('plugin::switchboard.stock-items') as unknown as ItemsService;
   const { sku, gtin, name, low_at: lowAt, opening } = input;
-  const row = (await table(strapi, await currentExecutor(strapi), ITEMS_TABLE)
+  const db = await app.db.current();
+  const row = (await db
+    .table(ITEMS_TABLE)
     .where({ sku_digest: skuDigest(sku) })
     .first()) as ItemRow | undefined;
   if (!row) {
@@ -221,7 +223,7 @@ class Import {
   private readonly given = new GivenGtins();
 
   constructor(
-    private readonly strapi: Core.Strapi,
+    private readonly app: App,
     private readonly columns: readonly ItemColumn[],
     private readonly options: ImportRun
   ) {}
@@ -254,7 +256,7 @@ class Import {
 
   private async alone(row: Row): Promise<void> {
     try {
-      this.count([row], await throughFaults(this.strapi, () => this.together([row])));
+      this.count([row], await throughFaults(this.app, () => this.together([row])));
     } catch (error) {
       requireRowFault(error);
       const said = error instanceof errors.ApplicationError ? error.message : errorText(error);
@@ -264,17 +266,17 @@ class Import {
   }
 
   private together(rows: readonly Row[]): Promise<Outcome[]> {
-    const { strapi, made, given } = this;
+    const { app, made, given } = this;
     const work = async (): Promise<Outcome[]> => {
       const outcomes: Outcome[] = [];
       for (const { input } of rows) {
         if (given.isOfOther(input)) throw fieldError('gtin', 'is taken already');
-        outcomes.push(made.has(input.sku) ? 'updated' : await importRow(strapi, input));
+        outcomes.push(made.has(input.sku) ? 'updated' : await importRow(app, input));
       }
       return outcomes;
     };
-    if (this.options.dryRun) return withTransientRetry(() => inRolledBack(strapi, work));
-    return inRetriedTransaction(strapi, work);
+    if (this.options.dryRun) return withTransientRetry(() => app.db.rolledBack(work));
+    return app.db.retrying(work);
   }
 
   private count(rows: readonly Row[], outcomes: readonly Outcome[]): void {
@@ -294,14 +296,17 @@ class Import {
   }
 }
 
-export const createItemImport = ({ strapi }: { strapi: Core.Strapi }): ItemImport => ({
-  async run(file, options = {}) {
-    const records = readCsv(file);
-    const { cells: headings, columns } = headerOf(await records.next());
-    await options.watch?.header(headings);
-    const job = new Import(strapi, columns, options);
-    for await (const record of records) await job.take(record);
-    await job.flush();
-    return job.report;
-  },
-});
+export const createItemImport = ({ strapi }: { strapi: Core.Strapi }): ItemImport => {
+  const app = appOf(strapi);
+  return {
+    async run(file, options = {}) {
+      const records = readCsv(file);
+      const { cells: headings, columns } = headerOf(await records.next());
+      await options.watch?.header(headings);
+      const job = new Import(app, columns, options);
+      for await (const record of records) await job.take(record);
+      await job.flush();
+      return job.report;
+    },
+  };
+};

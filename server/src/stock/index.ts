@@ -53,15 +53,15 @@ export const stock: Feature = {
   },
   controllers,
   routes,
-  register({ strapi }) {
-    declareStockEvents(strapi);
-    offerStockTools(strapi);
+  register(app) {
+    declareStockEvents(app);
+    offerStockTools(app);
   },
-  async bootstrap({ strapi }) {
-    checkProductMapping(strapi);
-    await ensureDefaultLocation(strapi);
-    await markUnnumbered(strapi);
-    keepNumbering(strapi);
-    watchProductWrites(strapi);
+  async bootstrap(app) {
+    checkProductMapping(app);
+    await ensureDefaultLocation(app);
+    await markUnnumbered(app);
+    keepNumbering(app);
+    watchProductWrites(app);
   },
 };

@@ -3,9 +3,8 @@ import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Item, Location } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, table } from '../database/connection';
 import { whereContains } from '../database/contains';
-import { firstOrNotFound, inUniqueTransaction } from '../database/retry';
+import { firstOrNotFound } from '../database/retry';
 import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
 import { claimSkus, markChanged, retireSku } from './catalogue-changes';
@@ -18,6 +17,8 @@ import { defaultLocation, locationDigest, locationFromInput } from './locations'
 import { toItem, toLocation } from './serialize';
 import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from './tables';
 import { refusal } from '../runtime/refusal';
+import { appOf } from '../app';
+import type { Db } from '../database/db';
 
 /** Keeps items and locations. Unknown ids are a NotFoundError (404). */
 export interface ItemsService {
@@ -39,17 +40,17 @@ export interface ItemsService {
 const TAKEN = refusal('is taken already', 'taken');
 
 export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsService => {
-  const items = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, ITEMS_TABLE);
-  const locations = (executor: Executor): Knex.QueryBuilder =>
-    table(strapi, executor, LOCATIONS_TABLE);
+  const app = appOf(strapi);
+  const items = (db: Db): Knex.QueryBuilder => db.table(ITEMS_TABLE);
+  const locations = (db: Db): Knex.QueryBuilder => db.table(LOCATIONS_TABLE);
 
   const find = async <Row>(
-    from: (executor: Executor) => Knex.QueryBuilder,
-    executor: Executor,
+    from: (db: Db) => Knex.QueryBuilder,
+    db: Db,
     id: number,
     what: string
   ): Promise<Row> => {
-    const row = (await from(executor).where({ id }).first()) as Row | undefined;
+    const row = (await from(db).where({ id }).first()) as Row | undefined;
     if (!row) throw new errors.NotFoundError(`${what} not found`);
     return row;
   };
@@ -68,18 +69,15 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
   };
 
   const checkNames = async (
-    trx: Executor,
+    tx: Db,
     id: number | null,
     { sku, gtin }: { sku?: string; gtin?: string | null }
   ): Promise<void> => {
     const wrong: FieldProblem[] = [];
-    if (
-      sku !== undefined &&
-      (await isTaken(items(trx).where({ sku_digest: skuDigest(sku) }), id))
-    ) {
+    if (sku !== undefined && (await isTaken(items(tx).where({ sku_digest: skuDigest(sku) }), id))) {
       wrong.push({ path: 'sku', ...TAKEN });
     }
-    if (gtin && (await isTaken(items(trx).where({ gtin_digest: gtinDigest(gtin) }), id))) {
+    if (gtin && (await isTaken(items(tx).where({ gtin_digest: gtinDigest(gtin) }), id))) {
       wrong.push({ path: 'gtin', ...TAKEN });
     }
     if (wrong.length > 0) throw fieldErrors(wrong);
@@ -87,12 +85,12 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
 
   const page = async <Row, Out>(
     query: Knex.QueryBuilder,
-    executor: Executor,
+    db: Db,
     request: PageRequest,
     shape: (row: Row) => Out
   ): Promise<Page<Out>> => {
     const all = query.clone().select('*').orderBy('id');
-    const { rows, meta } = await readPage<Row>(executor, all, request);
+    const { rows, meta } = await readPage<Row>(db, all, request);
     return { data: rows.map(shape), meta };
   };
 
@@ -103,27 +101,27 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
 
   return {
     async listItems({ search, archived, ...request }) {
-      const executor = await currentExecutor(strapi);
+      const db = await app.db.current();
       const query = archived
-        ? items(executor).whereNotNull('archived_at')
-        : items(executor).whereNull('archived_at');
-      if (search) whereContains(strapi, query, ['sku', 'gtin', 'name'], search);
-      return page<ItemRow, Item>(query, executor, request, toItem);
+        ? items(db).whereNotNull('archived_at')
+        : items(db).whereNull('archived_at');
+      if (search) whereContains(app.db, query, ['sku', 'gtin', 'name'], search);
+      return page<ItemRow, Item>(query, db, request, toItem);
     },
 
     async getItem(id) {
-      return toItem(await find<ItemRow>(items, await currentExecutor(strapi), id, 'Item'));
+      return toItem(await find<ItemRow>(items, await app.db.current(), id, 'Item'));
     },
 
     createItem: ({ sku, gtin, name, low_at, opening }) =>
-      inUniqueTransaction(strapi, async ({ trx }) => {
+      app.db.unique(async (tx) => {
         // A product of the site's own has its number as the opening, unless another one is given.
-        const [product] = mappingOf(strapi)?.quantity
-          ? await findProducts(strapi, trx, [sku], [], { lock: true })
+        const [product] = mappingOf(app)?.quantity
+          ? await findProducts(tx, app, [sku], [], { lock: true })
           : [];
-        await checkNames(trx, null, { sku, gtin });
+        await checkNames(tx, null, { sku, gtin });
         const at = Date.now();
-        await items(trx).insert({
+        await items(tx).insert({
           sku,
           sku_digest: skuDigest(sku),
           ...gtinColumns(gtin ?? null),
@@ -132,7 +130,7 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
           created_at: at,
           updated_at: at,
         });
-        const row = (await items(trx)
+        const row = (await items(tx)
           .where({ sku_digest: skuDigest(sku) })
           .first()) as ItemRow;
         const places = new Set<number>();
@@ -140,10 +138,10 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
         const item = Number(row.id);
         const isGiven = opening.some(({ quantity }) => quantity !== 0);
         const adopted = wholePieces(product?.quantity ?? null);
-        const main = Number((await defaultLocation(strapi, trx)).id);
+        const main = Number((await defaultLocation(tx)).id);
         for (const [index, { location: named, quantity }] of opening.entries()) {
           const field = `opening.${index}.location`;
-          const location = await locationFromInput(strapi, trx, named, field);
+          const location = await locationFromInput(tx, named, field);
           if (places.has(location.id))
             throw fieldError(field, refusal('is named twice', 'named_twice'));
           places.add(location.id);
@@ -158,29 +156,29 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
           // A new item is on the shelf's list at once, with nothing of it.
           openings.push({ item, location: main, opening: adopted });
         }
-        await openLevels(strapi, trx, openings);
-        if (product) await writeThrough(strapi, trx, [{ item }]);
-        await claimSkus(strapi, trx, [sku]);
-        await markChanged(strapi, trx, [Number(row.id)]);
-        await notifyItemsKnown(strapi, [{ sku, gtin: gtin ?? null }]);
+        await openLevels(tx, openings);
+        if (product) await writeThrough(tx, app, [{ item }]);
+        await claimSkus(tx, [sku]);
+        await markChanged(tx, [Number(row.id)]);
+        await notifyItemsKnown(app, [{ sku, gtin: gtin ?? null }]);
         return toItem(row);
       }),
 
     updateItem: (id, { sku, gtin, name, low_at, archived }) =>
-      inUniqueTransaction(strapi, async ({ trx }) => {
+      app.db.unique(async (tx) => {
         if (sku !== undefined) {
           // Products before items, as everybody locks them.
-          const known = await find<ItemRow>(items, trx, id, 'Item');
-          if (known.sku !== sku) await lockMappedNames(strapi, trx, [known.sku, sku]);
+          const known = await find<ItemRow>(items, tx, id, 'Item');
+          if (known.sku !== sku) await lockMappedNames(tx, app, [known.sku, sku]);
         }
         // Locked: of two renames the second retires the SKU that the first one gave.
-        const before = await firstOrNotFound<ItemRow>(items(trx).where({ id }).forUpdate(), 'Item');
-        await checkNames(trx, id, { sku, gtin });
+        const before = await firstOrNotFound<ItemRow>(items(tx).where({ id }).forUpdate(), 'Item');
+        await checkNames(tx, id, { sku, gtin });
         if (sku !== undefined && sku !== before.sku) {
-          await retireSku(strapi, trx, before.sku);
-          await claimSkus(strapi, trx, [sku]);
+          await retireSku(tx, before.sku);
+          await claimSkus(tx, [sku]);
         }
-        await items(trx)
+        await items(tx)
           .where({ id })
           .update({
             ...(sku !== undefined && { sku, sku_digest: skuDigest(sku) }),
@@ -191,40 +189,40 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
             ...(archived === false && { archived_at: null }),
             updated_at: Date.now(),
           });
-        const row = await find<ItemRow>(items, trx, id, 'Item');
-        if (row.sku !== before.sku) await writeThrough(strapi, trx, [{ item: id }]);
-        await markChanged(strapi, trx, [id]);
-        await notifyItemsKnown(strapi, [{ sku: row.sku, gtin: row.gtin }]);
+        const row = await find<ItemRow>(items, tx, id, 'Item');
+        if (row.sku !== before.sku) await writeThrough(tx, app, [{ item: id }]);
+        await markChanged(tx, [id]);
+        await notifyItemsKnown(app, [{ sku: row.sku, gtin: row.gtin }]);
         return toItem(row);
       }),
 
     archiveItem: (id) =>
-      inUniqueTransaction(strapi, async ({ trx }) => {
-        await find(items, trx, id, 'Item');
+      app.db.unique(async (tx) => {
+        await find(items, tx, id, 'Item');
         const at = Date.now();
-        await items(trx)
+        await items(tx)
           .where({ id })
           .whereNull('archived_at')
           .update({ archived_at: at, updated_at: at });
-        await markChanged(strapi, trx, [id]);
+        await markChanged(tx, [id]);
       }),
 
     async listLocations(request) {
-      const executor = await currentExecutor(strapi);
-      return page<LocationRow, Location>(locations(executor), executor, request, toLocation);
+      const db = await app.db.current();
+      return page<LocationRow, Location>(locations(db), db, request, toLocation);
     },
 
     async getLocation(id) {
-      const executor = await currentExecutor(strapi);
-      return toLocation(await find<LocationRow>(locations, executor, id, 'Location'));
+      const db = await app.db.current();
+      return toLocation(await find<LocationRow>(locations, db, id, 'Location'));
     },
 
     createLocation: ({ name, code }) =>
-      inUniqueTransaction(strapi, async ({ trx }) => {
+      app.db.unique(async (tx) => {
         const where = { code_digest: locationDigest(code) };
-        await refuseTaken(locations(trx).where(where), null, 'code');
+        await refuseTaken(locations(tx).where(where), null, 'code');
         const at = Date.now();
-        await locations(trx).insert({
+        await locations(tx).insert({
           name,
           code,
           ...where,
@@ -232,24 +230,24 @@ export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsSe
           created_at: at,
           updated_at: at,
         });
-        return toLocation((await locations(trx).where(where).first()) as LocationRow);
+        return toLocation((await locations(tx).where(where).first()) as LocationRow);
       }),
 
     updateLocation: (id, { name, code }) =>
-      inUniqueTransaction(strapi, async ({ trx }) => {
-        await find(locations, trx, id, 'Location');
+      app.db.unique(async (tx) => {
+        await find(locations, tx, id, 'Location');
         if (code !== undefined) {
           const where = { code_digest: locationDigest(code) };
-          await refuseTaken(locations(trx).where(where), id, 'code');
+          await refuseTaken(locations(tx).where(where), id, 'code');
         }
-        await locations(trx)
+        await locations(tx)
           .where({ id })
           .update({
             ...(name !== undefined && { name }),
             ...(code !== undefined && { code, code_digest: locationDigest(code) }),
             updated_at: Date.now(),
           });
-        return toLocation(await find<LocationRow>(locations, trx, id, 'Location'));
+        return toLocation(await find<LocationRow>(locations, tx, id, 'Location'));
       }),
   };
 };

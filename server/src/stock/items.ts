@@ -1,6 +1,3 @@
-import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../database/connection';
-import { readLatest } from '../database/retry';
 import { fieldError } from '../http/validation';
 import { refusal } from '../runtime/refusal';
 import { claimSkus, markChanged } from './catalogue-changes';
@@ -8,6 +5,8 @@ import { openLevels } from './ledger';
 import { defaultLocation } from './locations';
 import { findProducts, fullGtin, isSameGtin, type Product, wholePieces } from './products';
 import { digestOf, type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
 
 /** GTIN-8, -12, -13 and -14 of one article differ in leading zeros only. */
 export const gtinDigest = (gtin: string): string =>
@@ -20,14 +19,12 @@ export { skuDigest };
  * @throws ValidationError (400) that names the field where there is no such item
  */
 export const itemFromInput = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   named: number | string,
   field: string
 ): Promise<ItemRow> => {
   const where = typeof named === 'number' ? { id: named } : { sku_digest: skuDigest(named) };
-  const row = (await table(strapi, executor, ITEMS_TABLE).where(where).first()) as
-    ItemRow | undefined;
+  const row = (await db.table(ITEMS_TABLE).where(where).first()) as ItemRow | undefined;
   if (!row)
     throw fieldError(field, refusal(`there is no item ${named}`, 'no_item', { name: named }));
   return row;
@@ -43,15 +40,15 @@ export interface ItemName {
 export type ItemLookup = (name: ItemName) => number | null;
 
 const rowsByDigest = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   column: 'sku_digest' | 'gtin_digest',
   digests: readonly string[]
 ): Promise<ItemRow[]> => {
   const rows: ItemRow[] = [];
   for (let start = 0; start < digests.length; start += 500) {
     rows.push(
-      ...((await table(strapi, executor, ITEMS_TABLE)
+      ...((await db
+        .table(ITEMS_TABLE)
         .select('*')
         .whereIn(column, digests.slice(start, start + 500))
         .whereNull('archived_at')) as ItemRow[])
@@ -64,16 +61,13 @@ const rowsByDigest = async (
  * An item for a product of the site's own, with what the site says it has as the opening.
  * @returns null where the item was archived: its product does not bring it back
  */
-const adopt = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  product: Product
-): Promise<number | null> => {
+const adopt = async (db: Tx, product: Product): Promise<number | null> => {
   const at = Date.now();
   const digest = skuDigest(product.sku);
   const gtin = product.gtin === null ? null : fullGtin(product.gtin);
   const quantity = wholePieces(product.quantity);
-  await table(strapi, executor, ITEMS_TABLE)
+  await db
+    .table(ITEMS_TABLE)
     .insert({
       sku: product.sku,
       sku_digest: digest,
@@ -87,39 +81,39 @@ const adopt = async (
     .onConflict('sku_digest')
     .ignore();
   // Somebody else may have made it since this transaction began to read.
-  const item = (await readLatest(
-    strapi,
-    table(strapi, executor, ITEMS_TABLE).where({ sku_digest: digest }).first()
+  const item = (await db.latest(
+    db.table(ITEMS_TABLE).where({ sku_digest: digest }).first()
   )) as unknown as ItemRow;
   if (item.archived_at !== null) return null;
-  const location = await defaultLocation(strapi, executor);
-  await openLevels(strapi, executor, [
+  const location = await defaultLocation(db);
+  await openLevels(db, [
     { item: Number(item.id), location: Number(location.id), opening: quantity },
   ]);
-  await claimSkus(strapi, executor, [product.sku]);
-  await markChanged(strapi, executor, [Number(item.id)]);
+  await claimSkus(db, [product.sku]);
+  await markChanged(db, [Number(item.id)]);
   return Number(item.id);
 };
 
 /**
- * Looks items up for many lines at once, in the current transaction.
- * @param adoptProducts  makes items for mapped products that are named and have none yet
+ * Looks items up for many lines at once.
+ * @param adopting  the transaction in which items are made for mapped products that are named and
+ *   have none yet; null: none are
  */
 export const lookUpItems = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   names: readonly ItemName[],
-  adoptProducts: boolean
+  adopting: Tx | null
 ): Promise<ItemLookup> => {
   const skus = [...new Set(names.flatMap(({ sku }) => sku ?? []))];
   const gtins = [...new Set(names.flatMap(({ gtin }) => gtin ?? []))];
   const bySku = new Map<string, number>();
   const byGtin = new Map<string, number>();
   const load = async (): Promise<void> => {
-    for (const row of await rowsByDigest(strapi, executor, 'sku_digest', skus.map(skuDigest))) {
+    for (const row of await rowsByDigest(db, 'sku_digest', skus.map(skuDigest))) {
       bySku.set(row.sku_digest, Number(row.id));
     }
-    for (const row of await rowsByDigest(strapi, executor, 'gtin_digest', gtins.map(gtinDigest))) {
+    for (const row of await rowsByDigest(db, 'gtin_digest', gtins.map(gtinDigest))) {
       if (row.gtin_digest) byGtin.set(row.gtin_digest, Number(row.id));
     }
   };
@@ -129,12 +123,12 @@ export const lookUpItems = async (
     null;
 
   await load();
-  if (!adoptProducts) return lookup;
+  if (!adopting) return lookup;
   const unknown = names.filter((name) => lookup(name) === null);
   if (unknown.length === 0) return lookup;
   // Locked: a number that is written meanwhile is neither missed by the opening nor taken twice. All that
   // are named, so that they are locked in one order.
-  const products = await findProducts(strapi, executor, skus, gtins, { lock: true });
+  const products = await findProducts(db, app, skus, gtins, { lock: true });
   if (products.length === 0) return lookup;
   await load();
   for (const product of products) {
@@ -143,7 +137,7 @@ export const lookUpItems = async (
       (gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin));
     const named = unknown.filter((name) => isAsked(name) && lookup(name) === null);
     if (named.length === 0) continue;
-    const id = await adopt(strapi, executor, product);
+    const id = await adopt(adopting, product);
     if (id === null) continue;
     bySku.set(skuDigest(product.sku), id);
     for (const { gtin } of named) {
@@ -156,19 +150,16 @@ export const lookUpItems = async (
 
 type Listener = (names: readonly ItemName[]) => Promise<void>;
 
-const listeners = new WeakMap<Core.Strapi, Listener[]>();
+const listeners = (): Listener[] => [];
 
 /**
  * Hears of items that were made or renamed, in the transaction that did it. The stock knows nothing
  * of tills; whoever keeps lines waiting for an item registers here.
  */
-export const onItemsKnown = (strapi: Core.Strapi, listener: Listener): void => {
-  listeners.set(strapi, [...(listeners.get(strapi) ?? []), listener]);
+export const onItemsKnown = (app: App, listener: Listener): void => {
+  app.part(listeners).push(listener);
 };
 
-export const notifyItemsKnown = async (
-  strapi: Core.Strapi,
-  names: readonly ItemName[]
-): Promise<void> => {
-  for (const listener of listeners.get(strapi) ?? []) await listener(names);
+export const notifyItemsKnown = async (app: App, names: readonly ItemName[]): Promise<void> => {
+  for (const listener of app.part(listeners)) await listener(names);
 };

@@ -1,8 +1,4 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { getOptions } from '../config';
-import { type Executor, table } from '../database/connection';
-import { readLatest } from '../database/retry';
 import { inChunks } from '../database/matching-documents';
 import { markChanged } from './catalogue-changes';
 import {
@@ -27,6 +23,8 @@ import {
   type Step,
 } from './rules/fold';
 import { type LevelRow, LEVELS_TABLE, type MovementRow, MOVEMENTS_TABLE } from './tables';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
 
 type Named = Pick<LevelRow, 'id' | 'opening'>;
 
@@ -36,8 +34,9 @@ export const moving = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
     any.whereNull('reason').orWhereNotIn('reason', [...STANDING_REASONS]);
   });
 
-const latestCounts = (strapi: Core.Strapi, executor: Executor, levelId: number) =>
-  table(strapi, executor, MOVEMENTS_TABLE)
+const latestCounts = (db: Db, levelId: number) =>
+  db
+    .table(MOVEMENTS_TABLE)
     .where({ level_id: levelId, type: 'count' })
     .whereNull('undone')
     .orderBy([
@@ -48,12 +47,8 @@ const latestCounts = (strapi: Core.Strapi, executor: Executor, levelId: number) 
     .limit(1);
 
 /** The count that a level starts from, as the ledger has it; undefined: the opening quantity. */
-export const lastCountOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  levelId: number
-): Promise<MovementRow | undefined> => {
-  const [last] = (await latestCounts(strapi, executor, levelId)) as MovementRow[];
+export const lastCountOf = async (db: Db, levelId: number): Promise<MovementRow | undefined> => {
+  const [last] = (await latestCounts(db, levelId)) as MovementRow[];
   return last;
 };
 
@@ -61,18 +56,11 @@ export const lastCountOf = async (
  * The fold of `rules/fold.ts`, asked of the database, so that a million movements cost no memory.
  * @param level  locked by the transaction; what was committed before the lock is seen, on MySQL too
  */
-export const foldInDatabase = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  level: Named
-): Promise<LevelState> => {
-  const [last] = (await readLatest(
-    strapi,
-    latestCounts(strapi, executor, level.id)
-  )) as MovementRow[];
-  const moved = moving(table(strapi, executor, MOVEMENTS_TABLE).where({ level_id: level.id }));
+export const foldInDatabase = async (db: Db, level: Named): Promise<LevelState> => {
+  const [last] = (await db.latest(latestCounts(db, level.id))) as MovementRow[];
+  const moved = moving(db.table(MOVEMENTS_TABLE).where({ level_id: level.id }));
   if (last) moved.andWhere('at', '>', Number(last.at));
-  const [sum] = (await readLatest(strapi, moved.sum({ moved: 'quantity' }))) as {
+  const [sum] = (await db.latest(moved.sum({ moved: 'quantity' }))) as {
     moved: number | string | null;
   }[];
   const after = Number(sum?.moved ?? 0);
@@ -187,8 +175,8 @@ const held = (row: LevelRow | null, opening: number): Held => {
  * @param openingOf  what a level starts from that is not there, where it is not made
  */
 export const createLedger = (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction | Executor,
+  app: App,
+  tx: Tx,
   {
     simulate = false,
     now = Date.now,
@@ -224,13 +212,13 @@ export const createLedger = (
     const sums = new Map<number, number>();
     for (let start = 0; start < ids.length; start += 200) {
       // Of quantities: what a count covered has no effect, and moves again once that count is undone.
-      const query = moving(table(strapi, trx, MOVEMENTS_TABLE))
+      const query = moving(tx.table(MOVEMENTS_TABLE))
         .select('level_id')
         .sum({ moved: 'quantity' })
         .whereIn('level_id', ids.slice(start, start + 200))
         .where('at', '>', time)
         .groupBy('level_id');
-      const rows = (await (simulate ? query : readLatest(strapi, query))) as {
+      const rows = (await (simulate ? query : app.db.latest(query))) as {
         level_id: number;
         moved: number | string | null;
       }[];
@@ -264,7 +252,7 @@ export const createLedger = (
       created_at: createdAt,
     }));
     for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
-      await table(strapi, trx, MOVEMENTS_TABLE).insert(rows.slice(start, start + INSERT_CHUNK));
+      await tx.table(MOVEMENTS_TABLE).insert(rows.slice(start, start + INSERT_CHUNK));
     }
   };
 
@@ -281,7 +269,8 @@ export const createLedger = (
     }));
     for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
       // The rows exist and are locked: this is an update of many rows in one statement.
-      await table(strapi, trx, LEVELS_TABLE)
+      await tx
+        .table(LEVELS_TABLE)
         .insert(rows.slice(start, start + INSERT_CHUNK))
         .onConflict('id')
         .merge([
@@ -300,11 +289,11 @@ export const createLedger = (
       const wanted = places.filter((place) => !levels.has(placeKey(place)));
       if (wanted.length === 0) return;
       const fresh = wanted.map(({ item }) => item).filter((item) => !compared.has(item));
-      const found = simulate ? [] : await lockMappedItems(strapi, trx, fresh);
-      const drifts = getOptions(strapi).stock?.onProductWrite === 'refuse' ? [] : found;
+      const found = simulate ? [] : await lockMappedItems(tx, app, fresh);
+      const drifts = app.options.stock?.onProductWrite === 'refuse' ? [] : found;
       for (const item of fresh) compared.add(item);
       const all = [...wanted, ...drifts.filter((place) => !levels.has(placeKey(place)))];
-      const rows = await (simulate ? readLevels : lockLevels)(strapi, trx, all);
+      const rows = await (simulate ? readLevels : lockLevels)(tx, all);
       for (const place of all) {
         const key = placeKey(place);
         if (!levels.has(key)) levels.set(key, held(rows.get(key) ?? null, openingOf(place)));
@@ -361,14 +350,13 @@ export const createLedger = (
       });
       pending.length = 0;
       await markChanged(
-        strapi,
-        trx,
+        tx,
         changes.map(({ item }) => item)
       );
       // Those whose sum is as before, too: their product may have had another number.
       await writeThrough(
-        strapi,
-        trx,
+        tx,
+        app,
         touched.map(([, { row }]) => ({ item: Number(row?.item_id) }))
       );
       return changes;
@@ -382,15 +370,12 @@ export interface LevelOpening extends Place {
 }
 
 /** Makes levels with what they start from; one that is there already stays as it is. */
-export const openLevels = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  openings: readonly LevelOpening[]
-): Promise<void> => {
+export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Promise<void> => {
   const updatedAt = Date.now();
   // SQLite takes five hundred rows of one statement.
   for (const some of inChunks(openings)) {
-    await table(strapi, trx, LEVELS_TABLE)
+    await tx
+      .table(LEVELS_TABLE)
       .insert(
         some.map(({ item, location, opening }) => ({
           item_id: item,
@@ -410,23 +395,22 @@ export const openLevels = async (
  * @param counts  levels that are locked, with the time of the newest count of each
  */
 export const acceptCounts = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   counts: readonly { levelId: number; at: number }[]
 ): Promise<void> => {
   for (const { levelId, at } of counts) {
-    await table(strapi, trx, LEVELS_TABLE).where({ id: levelId }).update({ accepted_count_at: at });
+    await tx.table(LEVELS_TABLE).where({ id: levelId }).update({ accepted_count_at: at });
   }
 };
 
 /** Sets levels that are locked to what their movements come to. */
 const writeFolded = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   level: LevelRow,
   { quantity, lastCount }: LevelState
 ): Promise<LevelChange[]> => {
-  await table(strapi, trx, LEVELS_TABLE)
+  await tx
+    .table(LEVELS_TABLE)
     .where({ id: level.id })
     .update({
       quantity,
@@ -442,17 +426,12 @@ const writeFolded = async (
 };
 
 /** Has the catalogue and mapped products follow levels that were set anew. */
-const follow = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  changes: readonly LevelChange[]
-): Promise<void> => {
+const follow = async (tx: Tx, app: App, changes: readonly LevelChange[]): Promise<void> => {
   await markChanged(
-    strapi,
-    trx,
+    tx,
     changes.map(({ item }) => item)
   );
-  await writeThrough(strapi, trx, changes);
+  await writeThrough(tx, app, changes);
 };
 
 /** A line of a count that is to be taken back. */
@@ -462,24 +441,23 @@ interface CountToUndo extends Place {
 }
 
 const undoOnLevel = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   level: LevelRow,
   counts: readonly CountToUndo[]
 ): Promise<LevelChange[]> => {
-  const movements = () => table(strapi, trx, MOVEMENTS_TABLE).where({ level_id: level.id });
+  const movements = () => tx.table(MOVEMENTS_TABLE).where({ level_id: level.id });
   const undone: MovementRow[] = [];
   for (const { event, line } of counts) {
     const rows = () =>
       movements().where({ type: 'count', event_id: event, line }).whereNull('undone');
-    undone.push(...((await readLatest(strapi, rows().select('*'))) as MovementRow[]));
+    undone.push(...((await tx.latest(rows().select('*'))) as MovementRow[]));
     await rows().update({ undone: true });
   }
-  const folded = await foldInDatabase(strapi, trx, level);
-  const changes = await writeFolded(strapi, trx, level, folded);
+  const folded = await foldInDatabase(tx, level);
+  const changes = await writeFolded(tx, level, folded);
   const [first] = undone;
   if (first) {
-    await table(strapi, trx, MOVEMENTS_TABLE).insert({
+    await tx.table(MOVEMENTS_TABLE).insert({
       level_id: level.id,
       type: 'count',
       at: Number(first.at),
@@ -503,21 +481,21 @@ const undoOnLevel = async (
  * What the level becomes by that is a line of its own, so that the effects still add up to it.
  */
 export const undoCounts = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   counts: readonly CountToUndo[]
 ): Promise<LevelChange[]> => {
   if (counts.length === 0) return [];
   // What the site has written into their products meanwhile is neither lost nor taken for the counts'.
-  const ledger = createLedger(strapi, trx);
+  const ledger = createLedger(app, tx);
   await ledger.lock(counts);
   const changes = await ledger.flush();
-  const levels = await lockLevels(strapi, trx, counts);
+  const levels = await lockLevels(tx, counts);
   for (const [key, level] of levels) {
     const own = counts.filter((one) => placeKey(one) === key);
-    if (own.length > 0) changes.push(...(await undoOnLevel(strapi, trx, level, own)));
+    if (own.length > 0) changes.push(...(await undoOnLevel(tx, level, own)));
   }
-  await follow(strapi, trx, changes);
+  await follow(tx, app, changes);
   return mergeChanges(changes);
 };
 
@@ -533,30 +511,31 @@ export interface AcceptedCount extends Place {
  *   the ledger yet
  */
 export const withdrawCounts = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   withdrawn: readonly AcceptedCount[],
   accepted: () => Promise<readonly AcceptedCount[]>
 ): Promise<void> => {
   if (withdrawn.length === 0) return;
   // Whoever moves them later in this transaction asks for their products.
   await lockMappedItems(
-    strapi,
-    trx,
+    tx,
+    app,
     withdrawn.map(({ item }) => item)
   );
-  const levels = await lockLevels(strapi, trx, withdrawn);
+  const levels = await lockLevels(tx, withdrawn);
   const others = await accepted();
   const isOf = (key: string) => (one: AcceptedCount) => placeKey(one) === key;
   for (const [key, level] of levels) {
     const mark = numberOrNull(level.accepted_count_at ?? null);
     if (mark === null || !withdrawn.filter(isOf(key)).some(({ at }) => at === mark)) continue;
-    const { lastCount } = await foldInDatabase(strapi, trx, level);
+    const { lastCount } = await foldInDatabase(tx, level);
     const times = [
       ...(lastCount ? [lastCount.time] : []),
       ...others.filter(isOf(key)).map(({ at }) => at),
     ];
-    await table(strapi, trx, LEVELS_TABLE)
+    await tx
+      .table(LEVELS_TABLE)
       .where({ id: level.id })
       .update({ accepted_count_at: times.length === 0 ? null : Math.max(...times) });
   }
@@ -564,12 +543,12 @@ export const withdrawCounts = async (
 
 /** As `withdrawCounts`, of test mode, whose counts earlier versions kept with the levels. */
 export const withdrawTrialMarks = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   withdrawn: readonly AcceptedCount[]
 ): Promise<void> => {
   for (const { item, location, at } of withdrawn) {
-    await table(strapi, trx, LEVELS_TABLE)
+    await tx
+      .table(LEVELS_TABLE)
       .where({ item_id: item, location_id: location, test_count_at: at })
       .update({ test_count_at: null });
   }
@@ -577,13 +556,13 @@ export const withdrawTrialMarks = async (
 
 /** Sets levels right that are not what the ledger has of them; they are locked. */
 export const mendLevels = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   findings: readonly { level: LevelRow; should: LevelState }[]
 ): Promise<void> => {
   const changes: LevelChange[] = [];
   for (const { level, should } of findings) {
-    changes.push(...(await writeFolded(strapi, trx, level, should)));
+    changes.push(...(await writeFolded(tx, level, should)));
   }
-  await follow(strapi, trx, changes);
+  await follow(tx, app, changes);
 };

@@ -3,7 +3,6 @@ import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Level, Movement } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
 import { whereContains } from '../database/contains';
 import { firstOrNotFound, withTransientRetry } from '../database/retry';
 import { readPage } from '../http/pagination';
@@ -24,6 +23,8 @@ import {
   type MovementRow,
   MOVEMENTS_TABLE,
 } from './tables';
+import { appOf } from '../app';
+import type { Db } from '../database/db';
 
 /** Levels, their movements, and the owner's own adjustments. Unknown ids: NotFoundError (404). */
 export interface LevelsService {
@@ -40,11 +41,12 @@ export interface LevelsService {
 }
 
 export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): LevelsService => {
-  const schema = strapi.db.getSchemaName();
+  const app = appOf(strapi);
+  const schema = app.db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
 
-  const joined = (executor: Executor): Knex.QueryBuilder =>
-    (executor as Knex)(`${named(LEVELS_TABLE)} as l`)
+  const joined = (db: Db): Knex.QueryBuilder =>
+    (db.knex as Knex)(`${named(LEVELS_TABLE)} as l`)
       .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
       .join(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id');
 
@@ -58,7 +60,7 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
   ];
 
   const one = async (where: Record<string, number>): Promise<Level> => {
-    const row = (await joined(await currentExecutor(strapi))
+    const row = (await joined(await app.db.current())
       .select(COLUMNS)
       .where(where)
       .first()) as JoinedLevel | undefined;
@@ -68,8 +70,8 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
 
   return {
     async list({ sku, item, location, search, ...request }) {
-      const executor = await currentExecutor(strapi);
-      const query = joined(executor);
+      const db = await app.db.current();
+      const query = joined(db);
       if (sku !== undefined) query.where({ 'i.sku_digest': skuDigest(sku) });
       if (item !== undefined) query.where({ 'l.item_id': item });
       if (location !== undefined) {
@@ -78,51 +80,51 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
           if (/^[1-9]\d{0,8}$/.test(location)) any.orWhere({ 'p.id': Number(location) });
         });
       }
-      if (search) whereContains(strapi, query, ['i.sku', 'i.gtin', 'i.name'], search);
+      if (search) whereContains(app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
       query.select(COLUMNS).orderBy(['l.item_id', 'l.location_id']);
-      const { rows, meta } = await readPage<JoinedLevel>(executor, query, request);
+      const { rows, meta } = await readPage<JoinedLevel>(db, query, request);
       return { data: rows.map(toLevel), meta };
     },
 
     get: (id) => one({ 'l.id': id }),
 
     async movements(levelId, { type, reason, rest, ...request }) {
-      const executor = await currentExecutor(strapi);
+      const db = await app.db.current();
       const level = await firstOrNotFound<LevelRow>(
-        table(strapi, executor, LEVELS_TABLE).where({ id: levelId }),
+        db.table(LEVELS_TABLE).where({ id: levelId }),
         'Level'
       );
-      const all = table(strapi, executor, MOVEMENTS_TABLE).where({ level_id: levelId });
+      const all = db.table(MOVEMENTS_TABLE).where({ level_id: levelId });
       const { query } =
         type === undefined
           ? { query: all }
-          : await movementsOfTerm(strapi, executor, level, { type, reason, rest });
+          : await movementsOfTerm(db, level, { type, reason, rest });
       query.select('*').orderBy('id', 'desc');
-      const { rows, meta } = await readPage<MovementRow>(executor, query, request);
+      const { rows, meta } = await readPage<MovementRow>(db, query, request);
       return { data: rows.map(toMovement), meta };
     },
 
     async at(itemId, wanted) {
-      const executor = await currentExecutor(strapi);
-      const location = await locationFromInput(strapi, executor, wanted, 'location');
+      const db = await app.db.current();
+      const location = await locationFromInput(db, wanted, 'location');
       return one({ 'l.item_id': itemId, 'l.location_id': Number(location.id) });
     },
 
     update: (id, { low_at: lowAt }) =>
-      inTransaction(strapi, async ({ trx }) => {
+      app.db.transaction(async (tx) => {
         await one({ 'l.id': id });
-        await table(strapi, trx, LEVELS_TABLE).where({ id }).update({ low_at: lowAt });
+        await tx.table(LEVELS_TABLE).where({ id }).update({ low_at: lowAt });
         return one({ 'l.id': id });
       }),
 
     async adjust(itemId, { location: wanted, quantity = 0, reason, occurred_at: at }, madeBy) {
       await withTransientRetry(() =>
-        inTransaction(strapi, async ({ trx }) => {
-          const item = await table(strapi, trx, ITEMS_TABLE).where({ id: itemId }).first();
+        app.db.transaction(async (tx) => {
+          const item = await tx.table(ITEMS_TABLE).where({ id: itemId }).first();
           if (!item) throw new errors.NotFoundError('Item not found');
-          const location = await locationFromInput(strapi, trx, wanted, 'location');
+          const location = await locationFromInput(tx, wanted, 'location');
           const place = { item: itemId, location: Number(location.id) };
-          const ledger = createLedger(strapi, trx);
+          const ledger = createLedger(app, tx);
           await ledger.lock([place]);
           ledger.move({
             ...place,
@@ -135,7 +137,7 @@ export const createLevelsService = ({ strapi }: { strapi: Core.Strapi }): Levels
             madeBy,
           });
           const changes = await ledger.flush();
-          await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
+          await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
         })
       );
     },

@@ -1,6 +1,5 @@
-import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../database/connection';
 import { type LevelRow, LEVELS_TABLE } from './tables';
+import type { Db, Tx } from '../database/db';
 
 /** Where an item is kept. */
 export interface Place {
@@ -23,15 +22,11 @@ const chunksOf = <T>(list: readonly T[]): T[][] => {
   return chunks;
 };
 
-const select = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  places: readonly Place[],
-  lock: boolean
-): Promise<LevelRow[]> => {
+const select = async (db: Db, places: readonly Place[], lock: boolean): Promise<LevelRow[]> => {
   const rows: LevelRow[] = [];
   for (const chunk of chunksOf(places)) {
-    const query = table(strapi, executor, LEVELS_TABLE)
+    const query = db
+      .table(LEVELS_TABLE)
       .select('*')
       .whereIn('item_id', [...new Set(chunk.map(({ item }) => item))])
       .whereIn('location_id', [...new Set(chunk.map(({ location }) => location))])
@@ -51,10 +46,9 @@ const byKey = (rows: readonly LevelRow[]): Map<string, LevelRow> =>
 
 /** The levels of these places as they are; places without a level are absent. Locks nothing. */
 export const readLevels = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   places: readonly Place[]
-): Promise<Map<string, LevelRow>> => byKey(await select(strapi, executor, distinct(places), false));
+): Promise<Map<string, LevelRow>> => byKey(await select(db, distinct(places), false));
 
 /**
  * Makes the levels that are missing, locks all of these places until the transaction ends, and
@@ -62,18 +56,18 @@ export const readLevels = async (
  * never wait for each other in a circle.
  */
 export const lockLevels = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   places: readonly Place[]
 ): Promise<Map<string, LevelRow>> => {
   const wanted = distinct(places);
   if (wanted.length === 0) return new Map();
-  const locked = byKey(await select(strapi, trx, wanted, true));
+  const locked = byKey(await select(tx, wanted, true));
   const missing = wanted.filter((place) => !locked.has(placeKey(place)));
   if (missing.length === 0) return locked;
   const at = Date.now();
   for (const chunk of chunksOf(missing)) {
-    await table(strapi, trx, LEVELS_TABLE)
+    await tx
+      .table(LEVELS_TABLE)
       .insert(
         chunk.map(({ item, location }) => ({
           item_id: item,
@@ -86,7 +80,7 @@ export const lockLevels = async (
       .onConflict(['item_id', 'location_id'])
       .ignore();
   }
-  return byKey(await select(strapi, trx, wanted, true));
+  return byKey(await select(tx, wanted, true));
 };
 
 /** A level whose quantity is another one than before the transaction. */

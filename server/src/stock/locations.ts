@@ -1,29 +1,28 @@
-import type { Core } from '@strapi/strapi';
-import { currentExecutor, type Executor, table } from '../database/connection';
 import { fieldError } from '../http/validation';
 import { digestOf, type LocationRow, LOCATIONS_TABLE } from './tables';
 import { type Refusal, refusal } from '../runtime/refusal';
+import type { App } from '../app';
+import type { Db } from '../database/db';
 
 export const locationDigest = (code: string): string => digestOf(`location:${code}`);
 
 export const DEFAULT_LOCATION = { code: 'main', name: 'Main store' };
 
 /** The location of stock that names none. Made at boot; there is exactly one. */
-export const defaultLocation = async (
-  strapi: Core.Strapi,
-  executor: Executor
-): Promise<LocationRow> =>
-  (await table(strapi, executor, LOCATIONS_TABLE)
+export const defaultLocation = async (db: Db): Promise<LocationRow> =>
+  (await db
+    .table(LOCATIONS_TABLE)
     .where({ is_default: true })
     .orderBy('id')
     .first()) as LocationRow;
 
 /** Several nodes may boot at once; the code's uniqueness lets one of them win. */
-export const ensureDefaultLocation = async (strapi: Core.Strapi): Promise<void> => {
-  const executor = await currentExecutor(strapi);
-  if (await defaultLocation(strapi, executor)) return;
+export const ensureDefaultLocation = async (app: App): Promise<void> => {
+  const db = await app.db.current();
+  if (await defaultLocation(db)) return;
   const at = Date.now();
-  await table(strapi, executor, LOCATIONS_TABLE)
+  await db
+    .table(LOCATIONS_TABLE)
     .insert({
       ...DEFAULT_LOCATION,
       code_digest: locationDigest(DEFAULT_LOCATION.code),
@@ -37,14 +36,12 @@ export const ensureDefaultLocation = async (strapi: Core.Strapi): Promise<void> 
 
 /** The location that a client names by id or by code, or the default one; undefined: none such. */
 export const locationNamed = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   named: number | string | undefined
 ): Promise<LocationRow | undefined> => {
-  if (named === undefined) return defaultLocation(strapi, executor);
+  if (named === undefined) return defaultLocation(db);
   const find = async (where: Partial<LocationRow>): Promise<LocationRow | undefined> =>
-    (await table(strapi, executor, LOCATIONS_TABLE).where(where).first()) as
-      LocationRow | undefined;
+    (await db.table(LOCATIONS_TABLE).where(where).first()) as LocationRow | undefined;
   if (typeof named === 'number') return find({ id: named });
   const byCode = await find({ code_digest: locationDigest(named) });
   return byCode ?? (/^[1-9]\d{0,8}$/.test(named) ? find({ id: Number(named) }) : undefined);
@@ -56,12 +53,11 @@ export const noLocation = (named: number | string | undefined): Refusal =>
 
 /** @throws ValidationError (400) that names the field where there is no such location. */
 export const locationFromInput = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   named: number | string | undefined,
   field: string
 ): Promise<LocationRow> => {
-  const row = await locationNamed(strapi, executor, named);
+  const row = await locationNamed(db, named);
   if (!row) throw fieldError(field, noLocation(named));
   return row;
 };

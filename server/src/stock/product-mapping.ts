@@ -1,11 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Core } from '@strapi/strapi';
-import { getOptions } from '../config';
-import { type Executor, table } from '../database/connection';
-import { readLatest } from '../database/retry';
 import { defaultLocation } from './locations';
 import { fitting, isCurrencyCode, lockProducts, mappingOf, wholePieces } from './products';
 import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
+import type { App } from '../app';
+import type { Tx } from '../database/db';
 
 const NUMERIC = new Set(['integer', 'biginteger', 'float', 'decimal']);
 
@@ -13,18 +11,18 @@ const NUMERIC = new Set(['integer', 'biginteger', 'float', 'decimal']);
  * Checks the `stock` option against the site's content types.
  * @throws Error that names the wrong part and what it may be; the host then refuses to boot.
  */
-export const checkProductMapping = (strapi: Core.Strapi): void => {
-  const mapping = mappingOf(strapi);
+export const checkProductMapping = (app: App): void => {
+  const mapping = mappingOf(app);
   if (!mapping) return;
-  const type = strapi.contentTypes[mapping.contentType];
+  const type = app.strapi.contentTypes[mapping.contentType];
   if (!type) {
-    const possible = Object.keys(strapi.contentTypes).filter((uid) => uid.startsWith('api::'));
+    const possible = Object.keys(app.strapi.contentTypes).filter((uid) => uid.startsWith('api::'));
     throw new Error(
       `The options of the plugin switchboard (config/plugins) are wrong:\n  switchboard.stock.contentType: ` +
         `there is no content type ${mapping.contentType}. Possible: ${possible.join(', ') || 'none'}.`
     );
   }
-  const options = getOptions(strapi).stock;
+  const options = app.options.stock;
   for (const part of ['sku', 'gtin', 'quantity', 'name', 'price', 'currency'] as const) {
     const name = options?.[part];
     if (name === undefined) continue;
@@ -50,15 +48,15 @@ export const isOwnWrite = (): boolean => own.getStore() === true;
  * Writes a number into products, past what looks at the site's own writes. The site's lifecycles see it.
  */
 export const setProductNumbers = async (
-  strapi: Core.Strapi,
+  app: App,
   rows: readonly number[],
   value: number
 ): Promise<void> => {
-  const mapping = mappingOf(strapi);
+  const mapping = mappingOf(app);
   const quantity = mapping?.quantity;
   if (!mapping || quantity === undefined || rows.length === 0) return;
   await own.run(true, () =>
-    strapi.db.query(mapping.contentType).updateMany({
+    app.strapi.db.query(mapping.contentType).updateMany({
       where: { id: { $in: [...rows] } },
       data: { [quantity]: value },
     })
@@ -70,14 +68,14 @@ type Named = Pick<ItemRow, 'id' | 'sku'>;
 const CHUNK = 500;
 
 const itemsOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   ids: readonly number[],
   { lock }: { lock: boolean }
 ): Promise<Named[]> => {
   const rows: Named[] = [];
   for (let start = 0; start < ids.length; start += CHUNK) {
-    const query = table(strapi, trx, ITEMS_TABLE)
+    const query = tx
+      .table(ITEMS_TABLE)
       .select('id', 'sku')
       .whereIn('id', ids.slice(start, start + CHUNK))
       .orderBy('id');
@@ -92,17 +90,13 @@ const skusOf = (before: readonly Named[], now: readonly Named[]): string[] => [
 ];
 
 /** What items have, all locations together; of locked items. */
-const totalsOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  items: readonly number[]
-): Promise<Map<number, number>> => {
+const totalsOf = async (tx: Tx, items: readonly number[]): Promise<Map<number, number>> => {
   const totals = new Map<number, number>();
   for (let start = 0; start < items.length; start += CHUNK) {
     // Added up here: MySQL locks no rows that are grouped.
-    const rows = (await readLatest(
-      strapi,
-      table(strapi, trx, LEVELS_TABLE)
+    const rows = (await tx.latest(
+      tx
+        .table(LEVELS_TABLE)
         .select('item_id', 'quantity')
         .whereIn('item_id', items.slice(start, start + CHUNK))
     )) as { item_id: number; quantity: number | string }[];
@@ -114,12 +108,8 @@ const totalsOf = async (
 };
 
 /** Locks the products of SKUs whose stock is written through: before their items are locked. */
-export const lockMappedNames = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  skus: readonly string[]
-): Promise<void> => {
-  if (mappingOf(strapi)?.quantity) await lockProducts(strapi, trx, skus);
+export const lockMappedNames = async (tx: Tx, app: App, skus: readonly string[]): Promise<void> => {
+  if (mappingOf(app)?.quantity) await lockProducts(tx, app, skus);
 };
 
 /** What the site wrote into an item's product past the ledger. */
@@ -138,25 +128,25 @@ export interface Drift {
  * @returns what their products say otherwise than the ledger
  */
 export const lockMappedItems = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   items: readonly number[]
 ): Promise<Drift[]> => {
-  if (!mappingOf(strapi)?.quantity || items.length === 0) return [];
+  if (!mappingOf(app)?.quantity || items.length === 0) return [];
   const ids = [...new Set(items)].sort((a, b) => a - b);
-  const before = await itemsOf(strapi, trx, ids, { lock: false });
+  const before = await itemsOf(tx, ids, { lock: false });
   const skus = new Set(before.map(({ sku }) => sku));
-  const first = await lockProducts(strapi, trx, [...skus]);
-  const locked = await itemsOf(strapi, trx, ids, { lock: true });
+  const first = await lockProducts(tx, app, [...skus]);
+  const locked = await itemsOf(tx, ids, { lock: true });
   const isRenamed = locked.some(({ sku }) => !skus.has(sku));
-  const products = isRenamed ? await lockProducts(strapi, trx, skusOf(before, locked)) : first;
+  const products = isRenamed ? await lockProducts(tx, app, skusOf(before, locked)) : first;
   const asked = locked.filter(({ sku }) => products.has(sku)).map(({ id }) => Number(id));
-  const totals = await totalsOf(strapi, trx, asked);
+  const totals = await totalsOf(tx, asked);
   const drifts = locked.flatMap(({ id, sku }) => {
     const total = totals.get(Number(id));
     // An item without a level has nothing that a product could differ from.
     if (total === undefined) return [];
-    const expected = fitting(strapi, total);
+    const expected = fitting(app, total);
     const numbers = (products.get(sku) ?? []).flatMap(({ quantity }) =>
       quantity === null ? [] : [wholePieces(quantity)]
     );
@@ -164,7 +154,7 @@ export const lockMappedItems = async (
     return other === undefined ? [] : [{ item: Number(id), quantity: other - expected }];
   });
   if (drifts.length === 0) return [];
-  const location = Number((await defaultLocation(strapi, trx)).id);
+  const location = Number((await defaultLocation(tx)).id);
   return drifts.map((drift) => ({ ...drift, location }));
 };
 
@@ -173,21 +163,21 @@ export const lockMappedItems = async (
  * transaction of the movements. Drafts and languages of one product have the same.
  */
 export const writeThrough = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   changes: readonly { item: number }[]
 ): Promise<void> => {
-  if (!mappingOf(strapi)?.quantity || changes.length === 0) return;
+  if (!mappingOf(app)?.quantity || changes.length === 0) return;
   const ids = [...new Set(changes.map(({ item }) => item))].sort((a, b) => a - b);
-  const before = await itemsOf(strapi, trx, ids, { lock: false });
-  const items = await itemsOf(strapi, trx, ids, { lock: true });
-  const totals = await totalsOf(strapi, trx, ids);
-  const products = await lockProducts(strapi, trx, skusOf(before, items));
+  const before = await itemsOf(tx, ids, { lock: false });
+  const items = await itemsOf(tx, ids, { lock: true });
+  const totals = await totalsOf(tx, ids);
+  const products = await lockProducts(tx, app, skusOf(before, items));
   for (const { id, sku } of items) {
-    const value = fitting(strapi, totals.get(Number(id)) ?? 0);
+    const value = fitting(app, totals.get(Number(id)) ?? 0);
     const rows = (products.get(sku) ?? []).flatMap((product) => product.rows);
     await setProductNumbers(
-      strapi,
+      app,
       rows.filter(({ quantity }) => quantity !== value).map((row) => row.id),
       value
     );

@@ -1,7 +1,3 @@
-import type { Core } from '@strapi/strapi';
-import { getOptions } from '../config';
-import { type Executor, inTransaction, table } from '../database/connection';
-import { readLatest } from '../database/retry';
 import { giveDocumentId, inChunks } from '../database/matching-documents';
 import { inTurn } from '../database/transactions';
 import { writtenRows } from '../database/written-rows';
@@ -23,6 +19,8 @@ import {
   readProductRows,
 } from './products';
 import { stockChangeEvents } from './events';
+import type { App } from '../app';
+import type { Tx } from '../database/db';
 
 /**
  * What the site writes into its own products, in whatever way the host knows of: the stock follows their
@@ -42,17 +40,12 @@ interface Written {
 
 const CHUNK = 500;
 
-const itemsBySku = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  skus: Iterable<string>
-): Promise<Map<string, ItemRow>> => {
+const itemsBySku = async (tx: Tx, skus: Iterable<string>): Promise<Map<string, ItemRow>> => {
   const digests = [...new Set(skus)].map(skuDigest);
   const items = new Map<string, ItemRow>();
   for (let start = 0; start < digests.length; start += CHUNK) {
-    const rows = (await readLatest(
-      strapi,
-      table(strapi, trx, ITEMS_TABLE).whereIn('sku_digest', digests.slice(start, start + CHUNK))
+    const rows = (await tx.latest(
+      tx.table(ITEMS_TABLE).whereIn('sku_digest', digests.slice(start, start + CHUNK))
     )) as ItemRow[];
     for (const row of rows) items.set(row.sku, row);
   }
@@ -60,30 +53,26 @@ const itemsBySku = async (
 };
 
 const updateItems = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   ids: readonly number[],
   columns: Partial<ItemRow>
 ): Promise<void> => {
   for (let start = 0; start < ids.length; start += CHUNK) {
-    await table(strapi, trx, ITEMS_TABLE)
+    await tx
+      .table(ITEMS_TABLE)
       .whereIn('id', ids.slice(start, start + CHUNK))
       .update({ ...columns, updated_at: Date.now() });
   }
 };
 
 /** Codes that a product had and that no product has now. */
-const lostCodes = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  { before, after }: Written
-): Promise<Set<string>> => {
+const lostCodes = async (tx: Tx, app: App, { before, after }: Written): Promise<Set<string>> => {
   const lost = new Set<string>();
   for (const [document, { sku }] of before) {
     if (after.get(document)?.sku !== sku) lost.add(sku);
   }
   if (lost.size === 0) return lost;
-  for (const { sku } of await findProducts(strapi, trx, [...lost], [])) lost.delete(sku);
+  for (const { sku } of await findProducts(tx, app, [...lost], [])) lost.delete(sku);
   return lost;
 };
 
@@ -98,16 +87,13 @@ const takesGtin = (item: ItemRow, { gtin }: Product, before: Product | undefined
 };
 
 /** Takes GTINs that products have from the items of products that are gone: they are on other goods now. */
-const releaseGtins = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  products: readonly Product[]
-): Promise<number[]> => {
+const releaseGtins = async (tx: Tx, products: readonly Product[]): Promise<number[]> => {
   const owners = new Map(products.map(({ sku, gtin }) => [digestOrNull(gtin), sku]));
   owners.delete(null);
   const released: number[] = [];
   for (const some of inChunks([...owners.keys()])) {
-    const rows = (await table(strapi, trx, ITEMS_TABLE)
+    const rows = (await tx
+      .table(ITEMS_TABLE)
       .select('id', 'sku', 'gtin_digest')
       .whereIn('gtin_digest', some)
       .where({ product_gone: true })) as Pick<ItemRow, 'id' | 'sku' | 'gtin_digest'>[];
@@ -115,18 +101,18 @@ const releaseGtins = async (
       if (owners.get(digest) !== sku) released.push(Number(id));
     }
   }
-  await updateItems(strapi, trx, released, { gtin: null, gtin_digest: null });
+  await updateItems(tx, released, { gtin: null, gtin_digest: null });
   return released;
 };
 
 /** Has items follow the GTINs of their products. @returns further items that were changed */
 const followGtins = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   { before, after }: Written,
   items: ReadonlyMap<string, ItemRow>
 ): Promise<number[]> => {
-  if (!mappingOf(strapi)?.gtin) return [];
+  if (!mappingOf(app)?.gtin) return [];
   const learnt: Product[] = [];
   for (const [document, product] of after) {
     const known = before.get(document);
@@ -134,50 +120,47 @@ const followGtins = async (
     if (item && takesGtin(item, product, known)) {
       const gtin = product.gtin === null ? null : fullGtin(product.gtin);
       const digest = digestOrNull(product.gtin);
-      await updateItems(strapi, trx, [Number(item.id)], { gtin, gtin_digest: digest });
+      await updateItems(tx, [Number(item.id)], { gtin, gtin_digest: digest });
     }
     if (known?.gtin !== product.gtin) learnt.push(product);
   }
-  return releaseGtins(strapi, trx, learnt);
+  return releaseGtins(tx, learnt);
 };
 
 /**
  * Has items follow the codes of their products. One whose product is called otherwise is renamed, unless
  * the new code is another item's; one whose product is gone is not for sale any more.
  */
-const followCodes = async (strapi: Core.Strapi, trx: Executor, written: Written): Promise<void> => {
+const followCodes = async (tx: Tx, app: App, written: Written): Promise<void> => {
   const { before, after } = written;
-  const lost = await lostCodes(strapi, trx, written);
-  const items = await itemsBySku(strapi, trx, [
-    ...lost,
-    ...[...after.values()].map(({ sku }) => sku),
-  ]);
+  const lost = await lostCodes(tx, app, written);
+  const items = await itemsBySku(tx, [...lost, ...[...after.values()].map(({ sku }) => sku)]);
   for (const [document, { sku: from }] of before) {
     const to = after.get(document)?.sku;
     const item = items.get(from);
     if (to === undefined || to === from || !item || !lost.has(from) || items.has(to)) continue;
-    await retireSku(strapi, trx, from);
-    await claimSkus(strapi, trx, [to]);
-    await updateItems(strapi, trx, [Number(item.id)], { sku: to, sku_digest: skuDigest(to) });
+    await retireSku(tx, from);
+    await claimSkus(tx, [to]);
+    await updateItems(tx, [Number(item.id)], { sku: to, sku_digest: skuDigest(to) });
     items.delete(from);
     items.set(to, { ...item, sku: to });
     lost.delete(from);
   }
-  const released = await followGtins(strapi, trx, written, items);
+  const released = await followGtins(tx, app, written, items);
   const idsOf = (skus: Iterable<string>, isGone: boolean): number[] =>
     [...skus].flatMap((sku) => {
       const item = items.get(sku);
       return item && Boolean(item.product_gone) !== isGone ? [Number(item.id)] : [];
     });
-  await updateItems(strapi, trx, idsOf(lost, true), { product_gone: true });
+  await updateItems(tx, idsOf(lost, true), { product_gone: true });
   const known = new Set([...after.values()].map(({ sku }) => sku));
-  await updateItems(strapi, trx, idsOf(known, false), { product_gone: false });
-  await markChanged(strapi, trx, [...[...items.values()].map(({ id }) => Number(id)), ...released]);
+  await updateItems(tx, idsOf(known, false), { product_gone: false });
+  await markChanged(tx, [...[...items.values()].map(({ id }) => Number(id)), ...released]);
 };
 
 /** The number that a write has said of a product; null where it has said none. */
-const numberSaid = (strapi: Core.Strapi, product: Product, { rows }: Written): number | null => {
-  const mapping = mappingOf(strapi);
+const numberSaid = (app: App, product: Product, { rows }: Written): number | null => {
+  const mapping = mappingOf(app);
   if (!mapping?.quantity) return null;
   const known = product.rows.filter(({ id }) => rows.has(id));
   const changed = known.find(
@@ -190,7 +173,7 @@ const numberSaid = (strapi: Core.Strapi, product: Product, { rows }: Written): n
     const copy = made.find(({ quantity }) => known.some((row) => row.quantity === quantity));
     return copy?.quantity ?? null;
   }
-  const attribute = strapi.contentTypes[mapping.contentType]?.attributes[mapping.quantity] as
+  const attribute = app.strapi.contentTypes[mapping.contentType]?.attributes[mapping.quantity] as
     { default?: unknown } | undefined;
   const given = made.find(({ quantity }) => quantity !== Number(attribute?.default ?? Number.NaN));
   return given?.quantity ?? null;
@@ -200,17 +183,12 @@ const REFUSED =
   'the stock of this product is kept by the tills: adjust it by hand under CRM > Point of sale > Stock';
 
 /** Has the ledger take over what a write has said, and the products what the ledger has. */
-const followNumbers = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  written: Written
-): Promise<void> => {
-  const mapping = mappingOf(strapi);
+const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> => {
+  const mapping = mappingOf(app);
   if (!mapping?.quantity) return;
   const products = [...written.after.values()];
   const items = await itemsBySku(
-    strapi,
-    trx,
+    tx,
     products.map(({ sku }) => sku)
   );
   const said = new Set<number>();
@@ -218,7 +196,7 @@ const followNumbers = async (
   for (const product of products) {
     const id = Number(items.get(product.sku)?.id ?? 0);
     if (id === 0) continue;
-    const number = numberSaid(strapi, product, written);
+    const number = numberSaid(app, product, written);
     if (number === null) {
       if (!said.has(id)) silent.add(id);
       continue;
@@ -227,25 +205,25 @@ const followNumbers = async (
     silent.delete(id);
     const others = product.rows.filter(({ quantity }) => quantity !== number);
     await setProductNumbers(
-      strapi,
+      app,
       others.map((row) => row.id),
       number
     );
   }
   if (said.size > 0) {
-    if (getOptions(strapi).stock?.onProductWrite === 'refuse') {
-      const drifts = await lockMappedItems(strapi, trx, [...said]);
+    if (app.options.stock?.onProductWrite === 'refuse') {
+      const drifts = await lockMappedItems(tx, app, [...said]);
       if (drifts.length > 0) throw fieldError(mapping.quantity, REFUSED);
     }
-    const location = Number((await defaultLocation(strapi, trx)).id);
-    const ledger = createLedger(strapi, trx);
+    const location = Number((await defaultLocation(tx)).id);
+    const ledger = createLedger(app, tx);
     await ledger.lock([...said].map((item) => ({ item, location })));
     const changes = await ledger.flush();
-    await getPublisher(strapi).publish(await stockChangeEvents(strapi, trx, changes));
+    await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
   }
   await writeThrough(
-    strapi,
-    trx,
+    tx,
+    app,
     [...said, ...silent].map((item) => ({ item }))
   );
 };
@@ -274,22 +252,22 @@ type Write = (uid: string, params?: Params) => Promise<unknown>;
 
 /** The documents of the rows that the host is going to change, locked; `asked` is bound to them. */
 const changedDocuments = async (
-  strapi: Core.Strapi,
+  app: App,
   uid: string,
   method: Method,
   asked: Params
 ): Promise<string[]> => {
   const action = `before${method[0]?.toUpperCase()}${method.slice(1)}`;
-  const rows = await writtenRows(strapi, { action, model: { uid }, params: asked });
+  const rows = await writtenRows(app.strapi, { action, model: { uid }, params: asked });
   return [...new Set(rows.map(({ documentId }) => documentId))];
 };
 
 /** Has stock, items and catalogue follow each write to the mapped products, in its transaction. */
-export const watchProductWrites = (strapi: Core.Strapi): void => {
-  const mapping = mappingOf(strapi);
+export const watchProductWrites = (app: App): void => {
+  const mapping = mappingOf(app);
   if (!mapping) return;
   const { contentType } = mapping;
-  const { name, price, currency } = getOptions(strapi).stock ?? {};
+  const { name, price, currency } = app.options.stock ?? {};
   const { sku, gtin, quantity } = mapping;
   const told = new Set([sku, gtin, quantity, name, price, currency, 'publishedAt', 'documentId']);
 
@@ -307,35 +285,35 @@ export const watchProductWrites = (strapi: Core.Strapi): void => {
     ) {
       return run(params);
     }
-    const tracked = async (trx: Executor): Promise<unknown> => {
+    const tracked = async (tx: Tx): Promise<unknown> => {
       // What the caller gave stays as it is.
       const made = isMade ? [data as Data | Data[]].flat().map((one) => ({ ...one })) : [];
       const asked = { ...params, ...(isMade && { data: Array.isArray(data) ? made : made[0] }) };
       const documents = isMade
         ? made.map((one) =>
-            one.documentId ? String(one.documentId) : giveDocumentId(strapi, contentType, one)
+            one.documentId ? String(one.documentId) : giveDocumentId(app.strapi, contentType, one)
           )
-        : await changedDocuments(strapi, contentType, method, asked);
+        : await changedDocuments(app, contentType, method, asked);
       // Before the write: a sale that makes or moves their items locks them in the same order.
-      const rows = await readProductRows(strapi, trx, documents, { lock: true });
+      const rows = await readProductRows(tx, app, documents, { lock: true });
       const result = await run(asked);
-      const left = await readProductRows(strapi, trx, documents, { lock: true });
+      const left = await readProductRows(tx, app, documents, { lock: true });
       const written: Written = {
         before: productsOf(rows),
         after: productsOf(left),
         rows: new Map(rows.map((row) => [row.id, row])),
       };
-      await followCodes(strapi, trx, written);
-      await followNumbers(strapi, trx, written);
+      await followCodes(tx, app, written);
+      await followNumbers(tx, app, written);
       const names = namesLearnt(written);
-      if (names.length > 0) await notifyItemsKnown(strapi, names);
+      if (names.length > 0) await notifyItemsKnown(app, names);
       return result;
     };
     // Of writes that are begun side by side in one transaction each has its own before and after.
-    return inTransaction(strapi, ({ trx }) => inTurn(strapi, () => tracked(trx)));
+    return app.db.transaction((tx) => inTurn(app.strapi, () => tracked(tx)));
   };
 
-  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
+  const manager = app.strapi.db.entityManager as unknown as Record<Method, Write>;
   for (const method of METHODS) {
     const original = manager[method];
     manager[method] = function write(this: unknown, uid, params) {

@@ -1,9 +1,9 @@
-import type { Core, UID } from '@strapi/strapi';
+import type { UID } from '@strapi/strapi';
 import type { LinkedProduct } from '../../../shared/contracts/stock';
 import { minorDigits } from '../../../shared/currencies';
-import { getOptions } from '../config';
-import { type Executor, table } from '../database/connection';
 import { defaultLocale, inChunks, isLocalized } from '../database/matching-documents';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
 
 /**
  * The site's own products, as the `stock` option maps them. A product is a document: its draft, its
@@ -19,8 +19,8 @@ interface ProductMapping {
 }
 
 /** Where the site keeps its own products (`stock` in the options); null: it names none. */
-export const mappingOf = (strapi: Core.Strapi): ProductMapping | null => {
-  const mapping = getOptions(strapi).stock;
+export const mappingOf = (app: App): ProductMapping | null => {
+  const mapping = app.options.stock;
   if (!mapping) return null;
   const { contentType, sku, gtin, quantity } = mapping;
   return { contentType: contentType as UID.ContentType, sku, gtin, quantity };
@@ -54,8 +54,8 @@ interface Column {
   column: string;
 }
 
-const columnOf = (strapi: Core.Strapi, { contentType }: ProductMapping, name: string): Column => {
-  const attributes = strapi.db.metadata.get(contentType).attributes as Record<
+const columnOf = (app: App, { contentType }: ProductMapping, name: string): Column => {
+  const attributes = app.strapi.db.metadata.get(contentType).attributes as Record<
     string,
     { type: string; columnName?: string } | undefined
   >;
@@ -88,9 +88,9 @@ const heldBy = (type: string, values: readonly string[]): string[] => {
 };
 
 /** Those of some SKUs that the mapped attribute can have. */
-const possibleSkus = (strapi: Core.Strapi, skus: readonly string[]): string[] => {
-  const mapping = mappingOf(strapi);
-  return mapping ? heldBy(columnOf(strapi, mapping, mapping.sku).type, skus) : [];
+const possibleSkus = (app: App, skus: readonly string[]): string[] => {
+  const mapping = mappingOf(app);
+  return mapping ? heldBy(columnOf(app, mapping, mapping.sku).type, skus) : [];
 };
 
 const DIGITS = /^\d{1,14}$/;
@@ -128,38 +128,40 @@ const numberOrNull = (value: unknown): number | null => {
   return Number.isFinite(number) ? number : null;
 };
 
-const hasDrafts = (strapi: Core.Strapi, uid: UID.ContentType): boolean =>
-  strapi.contentTypes[uid]?.options?.draftAndPublish === true;
+const hasDrafts = (app: App, uid: UID.ContentType): boolean =>
+  app.strapi.contentTypes[uid]?.options?.draftAndPublish === true;
 
 /**
  * The rows of some documents, in the order of their ids.
  * @param lock  until the transaction ends. Products are locked before items, and items before levels
  */
 export const readProductRows = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   documents: readonly string[],
   { lock = false }: { lock?: boolean } = {}
 ): Promise<ProductRow[]> => {
-  const mapping = mappingOf(strapi);
+  const mapping = mappingOf(app);
   if (!mapping || documents.length === 0) return [];
-  const { tableName } = strapi.db.metadata.get(mapping.contentType);
+  const { tableName } = app.strapi.db.metadata.get(mapping.contentType);
   const named = (name: string | undefined): string | null =>
-    name === undefined ? null : columnOf(strapi, mapping, name).column;
+    name === undefined ? null : columnOf(app, mapping, name).column;
   const [sku, gtin, quantity] = [
     named(mapping.sku),
     named(mapping.gtin),
     named(mapping.quantity),
   ] as const;
-  const drafts = hasDrafts(strapi, mapping.contentType);
-  const locale = isLocalized(strapi, mapping.contentType) ? await defaultLocale(strapi) : null;
+  const drafts = hasDrafts(app, mapping.contentType);
+  const locale = isLocalized(app.strapi, mapping.contentType)
+    ? await defaultLocale(app.strapi)
+    : null;
   const rows: ProductRow[] = [];
   for (const some of inChunks([...new Set(documents)])) {
-    const query = table(strapi, executor, tableName).select('id', 'document_id').orderBy('id');
+    const query = db.table(tableName).select('id', 'document_id').orderBy('id');
     if (lock) {
-      const ids = (await table(strapi, executor, tableName)
-        .select('id')
-        .whereIn('document_id', some)) as { id: number }[];
+      const ids = (await db.table(tableName).select('id').whereIn('document_id', some)) as {
+        id: number;
+      }[];
       if (ids.length === 0) continue;
       // By their ids: in another index MySQL also locks what lies between its entries.
       query.whereIn(
@@ -215,20 +217,20 @@ export const productsOf = (rows: readonly ProductRow[]): Map<string, Product> =>
 
 /** The documents of which some row has one of these SKUs, or one of these GTINs. */
 const documentsNamed = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   mapping: ProductMapping,
   skus: readonly string[],
   gtins: readonly string[]
 ): Promise<string[]> => {
-  const { tableName } = strapi.db.metadata.get(mapping.contentType);
+  const { tableName } = app.strapi.db.metadata.get(mapping.contentType);
   const documents = new Set<string>();
   const collect = async (name: string, values: readonly string[]): Promise<void> => {
-    const { column, type } = columnOf(strapi, mapping, name);
+    const { column, type } = columnOf(app, mapping, name);
     for (const some of inChunks(heldBy(type, values))) {
-      const rows = (await table(strapi, executor, tableName)
-        .distinct('document_id')
-        .whereIn(column, some)) as { document_id: string }[];
+      const rows = (await db.table(tableName).distinct('document_id').whereIn(column, some)) as {
+        document_id: string;
+      }[];
       for (const { document_id: document } of rows) documents.add(document);
     }
   };
@@ -242,16 +244,16 @@ const documentsNamed = async (
  * of a published product is called counts once that is published.
  */
 export const findProducts = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   skus: readonly string[],
   gtins: readonly string[],
   options: { lock?: boolean } = {}
 ): Promise<Product[]> => {
-  const mapping = mappingOf(strapi);
+  const mapping = mappingOf(app);
   if (!mapping) return [];
-  const documents = await documentsNamed(strapi, executor, mapping, skus, gtins);
-  const rows = await readProductRows(strapi, executor, documents, options);
+  const documents = await documentsNamed(db, app, mapping, skus, gtins);
+  const rows = await readProductRows(db, app, documents, options);
   const wanted = new Set(skus);
   return [...productsOf(rows).values()].filter(
     ({ sku, gtin }) =>
@@ -264,15 +266,15 @@ export const findProducts = async (
  * @returns them by the SKU that they have now
  */
 export const lockProducts = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   skus: readonly string[]
 ): Promise<Map<string, Product[]>> => {
   const bySku = new Map<string, Product[]>();
-  const mapping = mappingOf(strapi);
+  const mapping = mappingOf(app);
   if (!mapping) return bySku;
-  const documents = await documentsNamed(strapi, trx, mapping, skus, []);
-  const rows = await readProductRows(strapi, trx, documents, { lock: true });
+  const documents = await documentsNamed(tx, app, mapping, skus, []);
+  const rows = await readProductRows(tx, app, documents, { lock: true });
   for (const product of productsOf(rows).values()) {
     bySku.set(product.sku, [...(bySku.get(product.sku) ?? []), product]);
   }
@@ -291,9 +293,9 @@ const LARGEST_NUMBER: Record<string, number> = {
 };
 
 /** A quantity as the product's own column can hold it. */
-export const fitting = (strapi: Core.Strapi, quantity: number): number => {
-  const mapping = mappingOf(strapi);
-  const type = mapping?.quantity ? columnOf(strapi, mapping, mapping.quantity).type : 'float';
+export const fitting = (app: App, quantity: number): number => {
+  const mapping = mappingOf(app);
+  const type = mapping?.quantity ? columnOf(app, mapping, mapping.quantity).type : 'float';
   const largest = LARGEST_NUMBER[type] ?? SAFE;
   return Math.max(-largest, Math.min(largest, quantity));
 };
@@ -319,8 +321,8 @@ const CURRENCY = /^[A-Z]{3}$/;
 export const isCurrencyCode = (mapped: string): boolean => CURRENCY.test(mapped);
 
 /** The mapped fields as text: what a catalogue was made of. */
-export const productFieldsText = (strapi: Core.Strapi): string => {
-  const mapping = getOptions(strapi).stock;
+export const productFieldsText = (app: App): string => {
+  const mapping = app.options.stock;
   return JSON.stringify([mapping?.contentType, mapping?.name, mapping?.price, mapping?.currency]);
 };
 
@@ -344,11 +346,11 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
  * language counts, the published one of it, then the oldest.
  */
 const byWeight = async (
-  strapi: Core.Strapi,
+  app: App,
   uid: UID.ContentType,
   entries: readonly ProductEntry[]
 ): Promise<ProductEntry[]> => {
-  const locale = isLocalized(strapi, uid) ? await defaultLocale(strapi) : null;
+  const locale = isLocalized(app.strapi, uid) ? await defaultLocale(app.strapi) : null;
   const weightOf = (entry: ProductEntry): number =>
     2 * Number(entry.locale === locale) + Number(Boolean(entry.publishedAt));
   return [...entries].sort((a, b) => weightOf(b) - weightOf(a) || Number(a.id) - Number(b.id));
@@ -358,15 +360,15 @@ const CHUNK = 500;
 
 /** Names and prices of the site's own products, by SKU; empty where the site maps neither. */
 export const findProductFacts = async (
-  strapi: Core.Strapi,
+  app: App,
   skus: readonly string[]
 ): Promise<Map<string, ProductFacts>> => {
   const facts = new Map<string, ProductFacts>();
-  const mapping = getOptions(strapi).stock;
+  const mapping = app.options.stock;
   if (!mapping || (mapping.name === undefined && mapping.price === undefined)) return facts;
   const { contentType, sku: skuField, name, price, currency } = mapping;
   const uid = contentType as UID.ContentType;
-  const { attributes } = strapi.contentTypes[uid] ?? { attributes: {} };
+  const { attributes } = app.strapi.contentTypes[uid] ?? { attributes: {} };
   const currencyOf = (entry: ProductEntry): string | null => {
     if (currency === undefined) return null;
     const value = currency in attributes ? entry[currency] : currency;
@@ -382,12 +384,12 @@ export const findProductFacts = async (
       currency: minor === null ? null : money,
     };
   };
-  const held = possibleSkus(strapi, skus);
+  const held = possibleSkus(app, skus);
   for (let start = 0; start < held.length; start += CHUNK) {
-    const entries = (await strapi.db.query(uid).findMany({
+    const entries = (await app.strapi.db.query(uid).findMany({
       where: { [skuField]: { $in: held.slice(start, start + CHUNK) } },
     })) as ProductEntry[];
-    for (const entry of await byWeight(strapi, uid, entries)) {
+    for (const entry of await byWeight(app, uid, entries)) {
       const sku = String(entry[skuField]);
       if (!facts.has(sku)) facts.set(sku, factsOf(entry));
     }
@@ -399,20 +401,17 @@ export const findProductFacts = async (
  * The site's own product that an item is, by its SKU; null where the site maps none (option
  * `stock`), or has none of that SKU. Compared byte for byte.
  */
-export const linkedProduct = async (
-  strapi: Core.Strapi,
-  sku: string
-): Promise<LinkedProduct | null> => {
-  const mapping = getOptions(strapi).stock;
+export const linkedProduct = async (app: App, sku: string): Promise<LinkedProduct | null> => {
+  const mapping = app.options.stock;
   if (!mapping) return null;
-  if (possibleSkus(strapi, [sku]).length === 0) return null;
+  if (possibleSkus(app, [sku]).length === 0) return null;
   const { contentType, sku: field, name } = mapping;
   const uid = contentType as UID.ContentType;
-  const entries = (await strapi.db
+  const entries = (await app.strapi.db
     .query(uid)
     .findMany({ where: { [field]: sku } })) as ProductEntry[];
   const named = entries.filter((entry) => String(entry[field]) === sku);
-  const [product] = await byWeight(strapi, uid, named);
+  const [product] = await byWeight(app, uid, named);
   if (!product) return null;
   const label = name === undefined ? null : product[name];
   return {

@@ -1,9 +1,9 @@
-import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../database/connection';
 import { inChunks } from '../database/matching-documents';
 import { gtinDigest, type ItemLookup, type ItemName, lookUpItems, skuDigest } from './items';
 import { findProducts, isSameGtin, type Product } from './products';
 import { type ItemRow, ITEMS_TABLE } from './tables';
+import type { App } from '../app';
+import type { Db } from '../database/db';
 
 /** Fits the `integer` columns that ids are compared with. */
 const LARGEST = 2_147_483_647;
@@ -24,17 +24,17 @@ export interface TrialItems {
  * now, and no item is made of them, so that test mode leaves nothing behind.
  */
 export const lookUpTrialItems = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   names: readonly ItemName[]
 ): Promise<TrialItems> => {
-  const known = await lookUpItems(strapi, executor, names, false);
+  const known = await lookUpItems(db, app, names, null);
   const unknown = names.filter((name) => known(name) === null);
   const products = new Map<number, Product>();
   if (unknown.length === 0) return { lookup: known, products };
   const found = await findProducts(
-    strapi,
-    executor,
+    db,
+    app,
     [...new Set(unknown.flatMap(({ sku }) => sku ?? []))],
     [...new Set(unknown.flatMap(({ gtin }) => gtin ?? []))]
   );
@@ -42,7 +42,8 @@ export const lookUpTrialItems = async (
   const rows: Pick<ItemRow, 'id' | 'sku_digest' | 'archived_at'>[] = [];
   for (const some of inChunks(digests)) {
     rows.push(
-      ...(await table(strapi, executor, ITEMS_TABLE)
+      ...(await db
+        .table(ITEMS_TABLE)
         .select('id', 'sku_digest', 'archived_at')
         .whereIn('sku_digest', some))
     );

@@ -1,9 +1,8 @@
-import type { Core } from '@strapi/strapi';
 import { MODULE_IDS, type ModuleId } from '../../../shared/contracts/modules';
 import type { CatalogueEvent } from '../../../shared/contracts/webhooks';
-import { type EventMap, getHook } from '../hooks';
-import { getModules } from '../modules';
+import type { EventMap } from '../hooks';
 
+import type { App } from '../app';
 const GROUP = 'Webhooks';
 
 const schema = {
@@ -84,8 +83,8 @@ const PING_DECLARATION: EventMap = {
 };
 
 /** What plugins declared, unchecked: each subscribed write asks this. */
-export const declarations = (strapi: Core.Strapi): Promise<EventMap> =>
-  getHook(strapi, 'service_crm_webhook_events').call({
+export const declarations = (app: App): Promise<EventMap> =>
+  app.hooks.get('service_crm_webhook_events').call({
     ...PING_DECLARATION,
     ...OPERATIONAL_EVENTS,
   });
@@ -93,8 +92,8 @@ export const declarations = (strapi: Core.Strapi): Promise<EventMap> =>
 const isDeclaration = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
 /** Every event that is declared, whether its module is on or not. */
-export const declaredEvents = async (strapi: Core.Strapi): Promise<EventMap> => {
-  const map = await declarations(strapi);
+export const declaredEvents = async (app: App): Promise<EventMap> => {
+  const map = await declarations(app);
   return Object.fromEntries(
     Object.entries(map).filter(([name, declared]) => isEventName(name) && isDeclaration(declared))
   );
@@ -116,8 +115,8 @@ export const moduleOff = (
 };
 
 /** Every event that can be chosen now; the answer of `GET /webhooks/events`. */
-export const chooseableEvents = async (strapi: Core.Strapi): Promise<CatalogueEvent[]> => {
-  const [declared, enabled] = [await declaredEvents(strapi), await getModules(strapi).enabled()];
+export const chooseableEvents = async (app: App): Promise<CatalogueEvent[]> => {
+  const [declared, enabled] = [await declaredEvents(app), await app.modules.enabled()];
   return Object.entries(declared)
     .filter(([name]) => name !== PING && moduleOff(declared, name, enabled) === null)
     .map(([event, { label, group, module, description, schema, example }]) => ({

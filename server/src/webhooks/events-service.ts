@@ -1,8 +1,9 @@
 import type { Core } from '@strapi/strapi';
-import { inSavepoint, isInfrastructureFault } from '../database/retry';
+import { isInfrastructureFault } from '../database/retry';
 import { inTurn } from '../database/transactions';
 import { errorText } from '../runtime/text';
 import { eventData, getPublisher } from './publish';
+import { type App, appOf } from '../app';
 
 /**
  * For other plugins: `strapi.service('plugin::switchboard.events').send('loyalty.earned', data)`.
@@ -18,23 +19,26 @@ export interface EventsService {
   send(event: string, data?: object): Promise<number>;
 }
 
-export const createEventsService = ({ strapi }: { strapi: Core.Strapi }): EventsService => ({
-  send: async (event, data) =>
-    getPublisher(strapi).publish([{ event, data: eventData(event, data) }]),
-});
+export const createEventsService = ({ strapi }: { strapi: Core.Strapi }): EventsService => {
+  const app = appOf(strapi);
+  return {
+    send: async (event, data) =>
+      getPublisher(app).publish([{ event, data: eventData(event, data) }]),
+  };
+};
 
-const sendNow = async (strapi: Core.Strapi, event: string, given: unknown): Promise<void> => {
-  const publisher = getPublisher(strapi);
+const sendNow = async (app: App, event: string, given: unknown): Promise<void> => {
+  const publisher = getPublisher(app);
   const data = eventData(event, given);
-  if (!strapi.db.inTransaction()) {
+  if (!app.db.inTransaction()) {
     await publisher.publishAndTell([{ event, data }]);
     return;
   }
   // As a whole: a question beside somebody's failed statement would fail with it.
-  await inTurn(strapi, async () => {
+  await inTurn(app.strapi, async () => {
     if ((await publisher.subscribed([event])).size === 0) return;
     // What fails there must not cost the caller the rest of its transaction.
-    await inSavepoint(strapi, () => publisher.publish([{ event, data }]));
+    await app.db.savepoint(() => publisher.publish([{ event, data }]));
   });
 };
 
@@ -43,28 +47,24 @@ const sendNow = async (strapi: Core.Strapi, event: string, given: unknown): Prom
  * take it, is logged: a plugin's event never breaks the write that it is sent from.
  * @throws only what ended the caller's transaction: it has to hear of that
  */
-export const sendForPlugin = async (
-  strapi: Core.Strapi,
-  event: unknown,
-  data: unknown
-): Promise<void> => {
+export const sendForPlugin = async (app: App, event: unknown, data: unknown): Promise<void> => {
   try {
-    await sendNow(strapi, event as string, data);
+    await sendNow(app, event as string, data);
   } catch (error) {
-    if (strapi.db.inTransaction() && isInfrastructureFault(error)) throw error;
-    strapi.log.error(
+    if (app.db.inTransaction() && isInfrastructureFault(error)) throw error;
+    app.log.error(
       `switchboard: the event ${JSON.stringify(event)} of another plugin was not sent: ${errorText(error)}`
     );
   }
 };
 
-const silenced = new WeakSet<Core.Strapi>();
+const silenced = new WeakSet<App>();
 
 /** Whether writes on this node become events: `strapi.service('plugin::switchboard.sources')` says so. */
-export const setSilenced = (strapi: Core.Strapi, isSilenced: boolean): void => {
-  if (isSilenced) silenced.add(strapi);
-  else silenced.delete(strapi);
+export const setSilenced = (app: App, isSilenced: boolean): void => {
+  if (isSilenced) silenced.add(app);
+  else silenced.delete(app);
 };
 
 /** Writes on this node are to send no events, for a migration that should stay silent. */
-export const isSilenced = (strapi: Core.Strapi): boolean => silenced.has(strapi);
+export const isSilenced = (app: App): boolean => silenced.has(app);

@@ -1,7 +1,4 @@
-import { getOptions } from '../config';
-import { getClock } from '../database/clock';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
-import { registerHooks } from '../hooks';
 import type { Feature } from '../feature';
 import { loadUndici } from '../net/undici-transport';
 import { offerMetrics } from '../observability/metric-sources';
@@ -70,36 +67,36 @@ export const webhooks: Feature = {
   },
   controllers,
   routes,
-  register({ strapi }) {
-    registerHooks(strapi, (event, data) => sendForPlugin(strapi, event, data));
-    prepareTelling(strapi);
-    onUnfitFilter(strapi, switchOffUnfitFiltersLater);
-    offerMetrics(strapi, webhookMetrics);
-    offerWebhookTools(strapi);
-    prepareInternalTypes(strapi, ['webhook', 'message', 'delivery']);
-    followInternalRows(strapi, WEBHOOK, WEBHOOKS_TABLE);
-    keepSubscriptionIndex(strapi);
+  register(app) {
+    app.hooks.register((event, data) => sendForPlugin(app, event, data));
+    prepareTelling(app);
+    onUnfitFilter(app, switchOffUnfitFiltersLater);
+    offerMetrics(app, webhookMetrics);
+    offerWebhookTools(app);
+    prepareInternalTypes(app, ['webhook', 'message', 'delivery']);
+    followInternalRows(app, WEBHOOK, WEBHOOKS_TABLE);
+    keepSubscriptionIndex(app);
   },
-  async bootstrap({ strapi }) {
-    if (getOptions(strapi).webhooks.client === 'undici') await loadUndici();
-    await getClock(strapi).sync();
-    await prepareNodes(strapi);
-    await settleArrivedWebhooks(strapi);
-    await switchOffUnfitFilters(strapi);
-    await prepareRollups(strapi);
-    await prepareNumbering(strapi);
-    if (!hasEncryptionKey(strapi)) {
-      strapi.log.error(`switchboard: secrets cannot be stored: ${MISSING_KEY_HELP}.`);
+  async bootstrap(app) {
+    if (app.options.webhooks.client === 'undici') await loadUndici();
+    await app.clock.sync();
+    await prepareNodes(app);
+    await settleArrivedWebhooks(app);
+    await switchOffUnfitFilters(app);
+    await prepareRollups(app);
+    await prepareNumbering(app);
+    if (!hasEncryptionKey(app)) {
+      app.log.error(`switchboard: secrets cannot be stored: ${MISSING_KEY_HELP}.`);
     }
-    giveUpAnnouncing = announcePrivateAddresses(strapi);
-    startSending(strapi);
+    giveUpAnnouncing = announcePrivateAddresses(app);
+    startSending(app);
   },
-  stop({ strapi }) {
+  stop(app) {
     giveUpAnnouncing?.();
-    return stopSending(strapi);
+    return stopSending(app);
   },
-  async destroy({ strapi }) {
-    closeSender(strapi);
-    await leaveNodes(strapi);
+  async destroy(app) {
+    closeSender(app);
+    await leaveNodes(app);
   },
 };

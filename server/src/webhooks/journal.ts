@@ -1,18 +1,15 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Subject, SubjectType, Webhook } from '../../../shared/contracts/webhooks';
-import { getOptions } from '../config';
-import { currentExecutor, type Executor, inTransaction, table } from '../database/connection';
-import { insertRows } from '../database/dialects';
-import { inRetriedTransaction, withTransientRetry } from '../database/retry';
+import { withTransientRetry } from '../database/retry';
 import { SITE_TABLE } from '../database/site-instance';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { getModules } from '../modules';
 import { createTimeSlice, nextTurn } from '../runtime/event-loop';
 import { bodyOf, type FrozenMessage } from './deliveries/messages';
 import { matches } from './rules/data-filter';
 import { uuidV7 } from './rules/uuid-v7';
 import { moduleHolding } from './sending/modules-off';
+import type { App } from '../app';
+import type { Db } from '../database/db';
 
 export const JOURNAL_TABLE = 'switchboard_journal';
 export const REPLAYS_TABLE = 'switchboard_journal_replays';
@@ -76,33 +73,33 @@ const NUMBERED_AT_ONCE = 1000;
 /** The last number that was given. Whoever gives numbers locks this row until the commit. */
 const HEAD = { name: 'journal' };
 
-const head = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, SITE_TABLE).where(HEAD);
+const head = (db: Db): Knex.QueryBuilder => db.table(SITE_TABLE).where(HEAD);
 
 const lastOf = async (query: Knex.QueryBuilder): Promise<number> => {
   const row = (await query.select('value').first()) as { value: string } | undefined;
   return Number(row?.value ?? 0);
 };
 
-const unnumbered = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, JOURNAL_TABLE).whereNull('number').orderBy('id');
+const unnumbered = (db: Db): Knex.QueryBuilder =>
+  db.table(JOURNAL_TABLE).whereNull('number').orderBy('id');
 
-const giveNumbers = (strapi: Core.Strapi): Promise<number> =>
-  inTransaction(strapi, async ({ trx }) => {
+const giveNumbers = (app: App): Promise<number> =>
+  app.db.transaction(async (tx) => {
     // Until the commit nobody else gives numbers: whoever sees one sees all that are smaller.
-    const before = await lastOf(head(strapi, trx).forUpdate());
-    const ids = (
-      (await unnumbered(strapi, trx).limit(NUMBERED_AT_ONCE).pluck('id')) as number[]
-    ).map(Number);
+    const before = await lastOf(head(tx).forUpdate());
+    const ids = ((await unnumbered(tx).limit(NUMBERED_AT_ONCE).pluck('id')) as number[]).map(
+      Number
+    );
     const [first] = ids;
     if (first === undefined) return before;
     // Ids are in order among themselves, and behind what has a number already by so much.
     const shift = Math.max(0, before + 1 - first);
-    await table(strapi, trx, JOURNAL_TABLE)
+    await tx
+      .table(JOURNAL_TABLE)
       .whereIn('id', ids)
-      .update({ number: trx.raw('id + ?', [shift]) });
+      .update({ number: tx.raw('id + ?', [shift]) });
     const last = (ids.at(-1) as number) + shift;
-    await head(strapi, trx).update({ value: String(last) });
+    await head(tx).update({ value: String(last) });
     return last;
   });
 
@@ -112,17 +109,17 @@ const giveNumbers = (strapi: Core.Strapi): Promise<number> =>
  * number that nobody has read past.
  * @returns the last number that was given
  */
-const numberEvents = async (strapi: Core.Strapi): Promise<number> => {
-  const executor = await currentExecutor(strapi);
-  const some = (await unnumbered(strapi, executor).limit(1).pluck('id')) as number[];
-  return some.length > 0
-    ? withTransientRetry(() => giveNumbers(strapi))
-    : lastOf(head(strapi, executor));
+const numberEvents = async (app: App): Promise<number> => {
+  const db = await app.db.current();
+  const some = (await unnumbered(db).limit(1).pluck('id')) as number[];
+  return some.length > 0 ? withTransientRetry(() => giveNumbers(app)) : lastOf(head(db));
 };
 
 /** Makes the row of the last number, at the first boot. */
-export const prepareNumbering = async (strapi: Core.Strapi): Promise<void> => {
-  await table(strapi, await currentExecutor(strapi), SITE_TABLE)
+export const prepareNumbering = async (app: App): Promise<void> => {
+  const db = await app.db.current();
+  await db
+    .table(SITE_TABLE)
     .insert({ ...HEAD, value: '0' })
     .onConflict('name')
     .ignore();
@@ -152,21 +149,13 @@ const DAY_MS = 86_400_000;
 const BATCH = 500;
 
 /** Whether events are kept in the journal. */
-export const hasJournal = (strapi: Core.Strapi): boolean =>
-  getOptions(strapi).webhooks.journalDays > 0;
+export const hasJournal = (app: App): boolean => app.options.webhooks.journalDays > 0;
 
-const rows = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, JOURNAL_TABLE);
+const rows = (db: Db): Knex.QueryBuilder => db.table(JOURNAL_TABLE);
 
-/** Keeps events in `executor`'s transaction: they are there if and only if it commits. */
-export const insertEntries = (
-  strapi: Core.Strapi,
-  executor: Executor,
-  entries: readonly JournalEntry[]
-): Promise<void> =>
-  insertRows(
-    strapi,
-    executor,
+/** Keeps events in `tx`'s transaction: they are there if and only if it commits. */
+export const insertEntries = (db: Db, entries: readonly JournalEntry[]): Promise<void> =>
+  db.insert(
     JOURNAL_TABLE,
     entries.map(({ event, at, frame, data, subject, webhooks }) => ({
       entry_id: uuidV7(at),
@@ -189,18 +178,18 @@ type Envelope = Pick<JournalRow, 'number' | 'entry_id' | 'frame' | 'data'>;
  * @param after the `last` of the page before; 0 for the beginning
  */
 export const readJournal = async (
-  strapi: Core.Strapi,
+  app: App,
   { after, limit }: { after: number; limit: number }
 ): Promise<JournalPage> => {
-  const given = await numberEvents(strapi);
-  const executor = await currentExecutor(strapi);
+  const given = await numberEvents(app);
+  const db = await app.db.current();
   // A place that nobody was given is one of a database that a backup took the place of.
   let last = after > given ? 0 : after;
   const envelopes: string[] = [];
   let characters = 0;
   while (envelopes.length < limit && characters < PAGE_CHARACTERS) {
     const wanted = Math.min(READ_AT_ONCE, limit - envelopes.length);
-    const found = (await rows(strapi, executor)
+    const found = (await rows(db)
       .select('number', 'entry_id', 'frame', 'data')
       .where('number', '>', last)
       .orderBy('number')
@@ -223,18 +212,18 @@ export const readJournal = async (
  * Removes up to 500 events that are older than the journal's days; all of them are, where there is no
  * journal (any more). @returns whether there may be others
  */
-export const removeOldEntries = async (strapi: Core.Strapi, now: number): Promise<boolean> => {
-  const executor = await currentExecutor(strapi);
-  const before = now - getOptions(strapi).webhooks.journalDays * DAY_MS;
-  const ids = (await rows(strapi, executor)
+export const removeOldEntries = async (app: App, now: number): Promise<boolean> => {
+  const db = await app.db.current();
+  const before = now - app.options.webhooks.journalDays * DAY_MS;
+  const ids = (await rows(db)
     .where('created_at', '<', before)
     .orderBy(['created_at', 'id'])
     .limit(BATCH)
     .pluck('id')) as number[];
   if (ids.length > 0) {
-    await inRetriedTransaction(strapi, async ({ trx }) => {
-      await rows(strapi, trx).whereIn('id', ids).delete();
-      await table(strapi, trx, REPLAYS_TABLE).whereIn('journal_id', ids).delete();
+    await app.db.retrying(async (tx) => {
+      await rows(tx).whereIn('id', ids).delete();
+      await tx.table(REPLAYS_TABLE).whereIn('journal_id', ids).delete();
     });
   }
   return ids.length === BATCH;
@@ -260,8 +249,8 @@ const MATCHED_AT_ONCE = 500;
 const WITH_DATA_AT_ONCE = 20;
 
 /** The id of the newest row of the journal; 0: there is none. */
-export const newestEntry = async (strapi: Core.Strapi): Promise<number> => {
-  const rows = table(strapi, await currentExecutor(strapi), JOURNAL_TABLE);
+export const newestEntry = async (app: App): Promise<number> => {
+  const rows = (await app.db.current()).table(JOURNAL_TABLE);
   const [row] = (await rows.max({ id: 'id' })) as { id: number | string | null }[];
   return Number(row?.id ?? 0);
 };
@@ -275,12 +264,12 @@ const namesOf = (webhook: Webhook, events: readonly string[] | null): readonly s
 
 /** Those of some rows of the journal that a webhook was sent later. */
 export const replayedTo = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   webhook: number,
   ids: readonly number[]
 ): Promise<Set<number>> => {
-  const found = (await table(strapi, executor, REPLAYS_TABLE)
+  const found = (await db
+    .table(REPLAYS_TABLE)
     .where({ webhook_id: webhook })
     .whereIn('journal_id', [...ids])
     .pluck('journal_id')) as number[];
@@ -304,11 +293,11 @@ const isWanted = ({ filter }: Webhook, { data }: Pick<JournalRow, 'data'>): bool
 type Row = Pick<JournalRow, 'id' | 'event' | 'created_at' | 'webhooks' | 'data'>;
 
 /** Asks whether the module of an event is off, once for each event. */
-const createHeld = async (strapi: Core.Strapi): Promise<(event: string) => Promise<boolean>> => {
-  const enabled = await getModules(strapi).enabled();
+const createHeld = async (app: App): Promise<(event: string) => Promise<boolean>> => {
+  const enabled = await app.modules.enabled();
   const known = new Map<string, boolean>();
   return async (event) => {
-    const held = known.get(event) ?? (await moduleHolding(strapi, event, enabled)) !== null;
+    const held = known.get(event) ?? (await moduleHolding(app, event, enabled)) !== null;
     known.set(event, held);
     return held;
   };
@@ -320,14 +309,14 @@ const createHeld = async (strapi: Core.Strapi): Promise<(event: string) => Promi
  * @param boundary the id of the newest row that is looked at
  */
 export async function* matchingEntries(
-  strapi: Core.Strapi,
+  app: App,
   webhook: Webhook,
   { from, to, events }: ReplayRange,
   boundary: number
 ): AsyncGenerator<MatchingEntry[]> {
-  const executor = await currentExecutor(strapi);
+  const db = await app.db.current();
   const names = namesOf(webhook, events);
-  const isHeld = await createHeld(strapi);
+  const isHeld = await createHeld(app);
   const limit = webhook.filter === null ? MATCHED_AT_ONCE : WITH_DATA_AT_ONCE;
   const columns = ['id', 'event', 'created_at', 'webhooks', ...(webhook.filter ? ['data'] : [])];
   const slice = createTimeSlice();
@@ -335,7 +324,8 @@ export async function* matchingEntries(
   for (;;) {
     // SQLite's driver answers within the same turn of the event loop.
     await nextTurn();
-    const query: Knex.QueryBuilder = table(strapi, executor, JOURNAL_TABLE)
+    const query: Knex.QueryBuilder = db
+      .table(JOURNAL_TABLE)
       .select(columns)
       .where('created_at', '>=', after.at)
       .where('created_at', '<', to)
@@ -348,7 +338,7 @@ export async function* matchingEntries(
     if (names !== null) query.whereIn('event', [...names]);
     const rows = (await query) as Row[];
     const ids = rows.map(({ id }) => Number(id));
-    const replayed = await replayedTo(strapi, executor, webhook.id, ids);
+    const replayed = await replayedTo(db, webhook.id, ids);
     const part: MatchingEntry[] = [];
     for (const row of rows) {
       const id = Number(row.id);

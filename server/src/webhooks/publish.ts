@@ -1,10 +1,10 @@
 import { types } from 'node:util';
 import type { Core } from '@strapi/strapi';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
-import { afterCommit, createDetached, type Detached, inTransaction } from '../database/connection';
-import { bytesInStatement, statementSize } from '../database/statements';
+import { createDetached, type Detached } from '../database/connection';
+import { bytesInStatement } from '../database/statements';
 import { inTurn } from '../database/transactions';
-import { getEventHook, getHook, type ToldEvent } from '../hooks';
+import type { ToldEvent } from '../hooks';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog } from '../runtime/debug-log';
 import { createTimeSlice } from '../runtime/event-loop';
@@ -18,6 +18,7 @@ import { matches } from './rules/data-filter';
 import { UnfitFilter } from './rules/filter-schema';
 import { uuidV7 } from './rules/uuid-v7';
 import { currentSubscriptions, type Subscriptions } from './subscriptions';
+import { type App, appOf, type Slot } from '../app';
 
 const kindOf = (value: unknown): string => {
   if (value === null) return 'null';
@@ -129,11 +130,11 @@ const thinText = (event: string, text: string): string =>
  * @throws TypeError where what they return is no object in JSON
  */
 const filteredText = async (
-  strapi: Core.Strapi,
+  app: App,
   { event, text }: ToldEvent,
   webhook: Webhook
 ): Promise<string | null> => {
-  const value = await getHook(strapi, 'service_crm_webhook_payload').call({
+  const value = await app.hooks.get('service_crm_webhook_payload').call({
     payload: JSON.parse(text) as unknown,
     event,
     webhook: structuredClone(webhook),
@@ -147,13 +148,13 @@ const filteredText = async (
  * @throws where that cannot be told
  */
 export const textFor = async (
-  strapi: Core.Strapi,
+  app: App,
   told: ToldEvent,
   webhook: Webhook
 ): Promise<string | null> => {
   if (webhook.filter !== null && !matches(webhook.filter, JSON.parse(told.text))) return null;
-  const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
-  const text = hasHandlers ? await filteredText(strapi, told, webhook) : told.text;
+  const hasHandlers = app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
+  const text = hasHandlers ? await filteredText(app, told, webhook) : told.text;
   return text !== null && webhook.payload === 'thin' ? thinText(told.event, text) : text;
 };
 
@@ -192,13 +193,13 @@ interface Publisher {
 
 /** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
 const freezeMessage = (
-  strapi: Core.Strapi,
+  app: App,
   { event, at, text }: { event: string; at: number; text: string }
 ): FrozenMessage => {
   const head = JSON.stringify({
     event,
     created_at: isoTime(at),
-    site: strapi.config.get('server.absoluteUrl') ?? strapi.config.get('server.url') ?? '',
+    site: app.strapi.config.get('server.absoluteUrl') ?? app.strapi.config.get('server.url') ?? '',
   });
   return { event, at, frame: head.slice(1, -1), data: text };
 };
@@ -208,41 +209,42 @@ const freezeMessage = (
  * @throws TypeError where `data` is no object in JSON
  */
 export const freezeEnvelope = (
-  strapi: Core.Strapi,
+  app: App,
   { deliveryId, data, ...values }: { deliveryId: string; event: string; at: number; data: unknown }
-): string => bodyOf(deliveryId, freezeMessage(strapi, { ...values, text: jsonOf(data ?? {}) }));
+): string => bodyOf(deliveryId, freezeMessage(app, { ...values, text: jsonOf(data ?? {}) }));
 
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
 
-const detachments = new WeakMap<Core.Strapi, Detached>();
+const detachments = (): Slot<Detached> => ({});
 
 /** At boot, outside any request: what handlers do is then no part of a write's transaction. */
-export const prepareTelling = (strapi: Core.Strapi): void => {
-  detachments.set(strapi, createDetached());
+export const prepareTelling = (app: App): void => {
+  app.part(detachments).value = createDetached();
 };
 
 /** Outside any transaction, where that was prepared. */
-const apart = (strapi: Core.Strapi): Detached => detachments.get(strapi) ?? ((work) => work());
+const apart = (app: App): Detached => app.part(detachments).value ?? ((work) => work());
 
-const tellHandlers = (strapi: Core.Strapi, events: readonly ToldEvent[]): Promise<void> =>
-  apart(strapi)(() => getEventHook(strapi).tell(events));
+const tellHandlers = (app: App, events: readonly ToldEvent[]): Promise<void> =>
+  apart(app)(() => app.hooks.told.tell(events));
 
-type UnfitFilterHandler = (strapi: Core.Strapi) => Promise<void>;
+type UnfitFilterHandler = (app: App) => Promise<void>;
 
-const unfitFilterMet = new WeakMap<Core.Strapi, UnfitFilterHandler>();
+const unfitFilterMet = (): Slot<UnfitFilterHandler> => ({});
 
 /**
  * Says what is done, after the commit, when an event meets a filter that may not be used. Whoever
  * switches webhooks off publishes that, and so cannot be called by name from here.
  */
-export const onUnfitFilter = (strapi: Core.Strapi, handle: UnfitFilterHandler): void => {
-  unfitFilterMet.set(strapi, handle);
+export const onUnfitFilter = (app: App, handle: UnfitFilterHandler): void => {
+  app.part(unfitFilterMet).value = handle;
 };
 
 export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher => {
+  const app = appOf(strapi);
   const leftOut = (event: string, webhook: Webhook, reason: string): void => {
-    strapi.log.error(
+    app.log.error(
       `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${reason}`
     );
   };
@@ -260,8 +262,8 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       } catch (error) {
         leftOut(event, webhook, errorText(error));
         if (error instanceof UnfitFilter) {
-          afterCommit(strapi, () => {
-            void apart(strapi)(async () => unfitFilterMet.get(strapi)?.(strapi));
+          app.db.afterCommit(() => {
+            void apart(app)(async () => app.part(unfitFilterMet).value?.(app));
           });
         }
         return false;
@@ -289,17 +291,17 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
     const { event, text } = told;
     const frozen = (data: string, deliveries: number): SharedMessage => ({
-      ...freezeMessage(strapi, { event, at, text: data }),
+      ...freezeMessage(app, { event, at, text: data }),
       deliveries,
       id: null,
     });
-    const hasHandlers = getHook(strapi, 'service_crm_webhook_payload').getHandlers().length > 0;
+    const hasHandlers = app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
     const same: Webhook[] = [];
     const thinned: Webhook[] = [];
     for (const webhook of await wanting(told, subscribers)) {
       const alike = webhook.payload === 'thin' ? thinned : same;
       try {
-        const data = hasHandlers ? await filteredText(strapi, told, webhook) : text;
+        const data = hasHandlers ? await filteredText(app, told, webhook) : text;
         if (data === text) alike.push(webhook);
         else if (data !== null) {
           const own = alike === thinned ? thinText(event, data) : data;
@@ -326,7 +328,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
     try {
       return { event, text: jsonOf(data === undefined ? {} : data) };
     } catch (error) {
-      strapi.log.error(`switchboard: the event ${event} could not be written: ${errorText(error)}`);
+      app.log.error(`switchboard: the event ${event} could not be written: ${errorText(error)}`);
       return null;
     }
   };
@@ -336,14 +338,14 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
     subscriptions: Subscriptions,
     told: (listened: readonly ToldEvent[]) => void
   ): Promise<number> =>
-    inTransaction(strapi, async ({ trx, onCommit }) => {
-      const store = getDeliveryStore(strapi);
+    app.db.transaction(async (tx) => {
+      const store = getDeliveryStore(app);
       const webhooks = new Map<number, Webhook>();
-      const { batch, largest } = await statementSize(strapi, trx);
+      const { batch, largest } = await tx.statementSize();
       const slice = createTimeSlice();
       const at = store.now();
       const listened: ToldEvent[] = [];
-      const debug = debugLog(strapi);
+      const debug = debugLog(app.strapi);
       const said: string[] = [];
       let queued = 0;
       let work: NewDelivery[] = [];
@@ -351,8 +353,8 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       let characters = 0;
       let counted: SharedMessage | null = null;
       const flush = async (): Promise<void> => {
-        if (work.length > 0) await store.insert(trx, work);
-        if (entries.length > 0) await insertEntries(strapi, trx, entries);
+        if (work.length > 0) await store.insert(tx, work);
+        if (entries.length > 0) await insertEntries(tx, entries);
         if (debug) said.push(...work.map(queuedLine));
         queued += work.length;
         work = [];
@@ -360,9 +362,9 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         characters = 0;
       };
       const keep = (told: ToldEvent, subject: Subject | null, sentTo: readonly number[]): void => {
-        const message = freezeMessage(strapi, { ...told, at });
+        const message = freezeMessage(app, { ...told, at });
         if (!fits(message, largest)) {
-          strapi.log.error(
+          app.log.error(
             `switchboard: the journal has no event ${told.event}: ${message.data.length} characters are too large`
           );
           return;
@@ -413,14 +415,14 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       }
       await flush();
       // What is rolled back was never queued.
-      if (debug) onCommit(() => said.forEach((line) => debug(line)));
-      onCommit(() =>
+      if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
+      tx.onCommit(() =>
         webhooks.forEach((webhook, id) => {
           store.mentioned(webhook, subscriptions.readAt);
-          announceDeliveries(strapi, id);
+          announceDeliveries(app, id);
         })
       );
-      if (listened.length > 0) onCommit(() => told(listened));
+      if (listened.length > 0) tx.onCommit(() => told(listened));
       return queued;
     });
 
@@ -432,19 +434,19 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
   ): Promise<number> => {
     const named = events.filter(({ event }) => {
       if (isEventName(event)) return true;
-      strapi.log.error(
+      app.log.error(
         `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is no name of an event; not sent`
       );
       return false;
     });
     if (named.length === 0) return 0;
     const names = [...new Set(named.map(({ event }) => event))];
-    const subscriptions = asked?.covers(names) ? asked : await currentSubscriptions(strapi, names);
+    const subscriptions = asked?.covers(names) ? asked : await currentSubscriptions(app, names);
     const isKept = ({ event }: EventToPublish): boolean =>
       subscriptions.isJournaled(event) || subscriptions.subscribersOf(event).length > 0;
     if (named.some(isKept)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await inTurn(strapi, () => queue(named, subscriptions, told));
+        const queued = await inTurn(app.strapi, () => queue(named, subscriptions, told));
         span.setAttribute('switchboard.deliveries', queued);
         measures().published.add(named.length);
         return queued;
@@ -453,23 +455,23 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
     const listened = named
       .filter(({ event }) => subscriptions.isListenedTo(event))
       .flatMap((one) => serialised(one) ?? []);
-    if (listened.length > 0) afterCommit(strapi, () => told(listened));
+    if (listened.length > 0) app.db.afterCommit(() => told(listened));
     return 0;
   };
 
   return {
     async subscribed(names) {
-      const subscriptions = await currentSubscriptions(strapi, names);
+      const subscriptions = await currentSubscriptions(app, names);
       return new Set(names.filter((name) => subscriptions.isSubscribed(name)));
     },
 
     publish: (events, subscriptions) =>
-      publish(events, (listened) => void tellHandlers(strapi, listened), subscriptions),
+      publish(events, (listened) => void tellHandlers(app, listened), subscriptions),
 
     async publishAndTell(events) {
       let telling: Promise<void> | null = null;
       const queued = await publish(events, (listened) => {
-        telling = tellHandlers(strapi, listened);
+        telling = tellHandlers(app, listened);
       });
       // Within a caller's transaction it has not begun yet.
       await telling;
@@ -478,5 +480,5 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
   };
 };
 
-export const getPublisher = (strapi: Core.Strapi): Publisher =>
-  strapi.service('plugin::switchboard.publisher') as unknown as Publisher;
+export const getPublisher = (app: App): Publisher =>
+  app.strapi.service('plugin::switchboard.publisher') as unknown as Publisher;

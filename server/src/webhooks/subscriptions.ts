@@ -1,18 +1,16 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, rowsOf, type Statement } from '../database/connection';
+import { rowsOf, type Statement } from '../database/connection';
 import { qualified } from '../database/dialects/types';
-import { siteInstance } from '../database/site-instance';
-import { runApart, runPrepared } from '../database/statements';
-import { getEventHook } from '../hooks';
-import { enabledModules, storedModules } from '../modules';
+import { enabledModules, storedModules } from '../modules/modules';
 import { createTimeSlice } from '../runtime/event-loop';
 import { declarations, moduleOff } from './catalogue';
 import { hasJournal } from './journal';
 import { SUBSCRIPTIONS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from './tables';
 import { toWebhook } from './webhook';
+import type { App } from '../app';
+import type { Db } from '../database/db';
 
 /** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
 export interface Subscriptions {
@@ -76,8 +74,7 @@ const createSubscriptions = (
 };
 
 /** Handlers of `service_crm_webhook` hear events that no webhook asked for. */
-const hasListeners = (strapi: Core.Strapi): boolean =>
-  getEventHook(strapi).getHandlers().length > 0;
+const hasListeners = (app: App): boolean => app.hooks.told.getHandlers().length > 0;
 
 /** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
 const READ_AT_ONCE = 500;
@@ -96,20 +93,15 @@ interface BuiltStatement {
  * Where handlers listen, or the journal is kept, the switches are needed without any webhook, too:
  * there is then one row that has nothing else.
  */
-const buildStatement = (
-  strapi: Core.Strapi,
-  executor: Executor,
-  count: number,
-  anyEvent: boolean
-): BuiltStatement => {
-  const schema = strapi.db.getSchemaName();
+const buildStatement = (db: Db, count: number, anyEvent: boolean): BuiltStatement => {
+  const schema = db.schema;
   const subscriptions = qualified({ name: SUBSCRIPTIONS_TABLE, schema });
   const webhooks = qualified({ name: WEBHOOKS_TABLE, schema });
-  const modules = storedModules(strapi, executor).toSQL();
+  const modules = storedModules(db).toSQL();
   const switches = modules.bindings as Knex.RawBinding[];
   // PostgreSQL takes a third of all webhooks for newer than the index, and reads the table for that, and
   // again to join it. So it asks first whether there is any, and steps from each that matches into the key.
-  const isPostgres = strapi.db.dialect.client === 'postgres';
+  const isPostgres = db.client === 'postgres';
   const indexed = '(SELECT COALESCE(MAX(webhook_id), 0) FROM ??)';
   const isAnyNewer = isPostgres ? `AND (SELECT MAX(id) FROM ??) > ${indexed}` : '';
   const matching = `(
@@ -125,10 +117,10 @@ const buildStatement = (
     ? `LEFT JOIN LATERAL (SELECT * FROM ?? WHERE id = m.looked_at AND ${isServed} LIMIT 1) w ON true`
     : `LEFT JOIN ?? w ON w.id = m.looked_at AND w.active = ?
          AND (w.site_instance = ? OR w.site_instance IS NULL)`;
-  const site = siteInstance(strapi);
+  const site = db.site.instance;
   const nothing: readonly Knex.RawBinding[] = Array<string>(count).fill('');
   // Names are filled in here, values each time.
-  const { sql } = (executor as Knex)
+  const { sql } = (db.knex as Knex)
     .raw(
       `SELECT m.looked_at, w.*, (${modules.sql}) AS modules
        FROM ${anyEvent ? `(SELECT 1 AS one) o LEFT JOIN ${matching} ON o.one = 1` : matching}
@@ -152,20 +144,13 @@ const buildStatement = (
 };
 
 /** Every write runs one; building it would cost as much as running it. */
-const built = new WeakMap<Core.Strapi, Map<string, BuiltStatement>>();
+const built = (): Map<string, BuiltStatement> => new Map();
 
-const statementAfter = (
-  strapi: Core.Strapi,
-  executor: Executor,
-  events: readonly string[],
-  after: number
-): Statement => {
-  const statements = built.get(strapi) ?? new Map<string, BuiltStatement>();
-  built.set(strapi, statements);
-  const anyEvent = hasListeners(strapi) || hasJournal(strapi);
+const statementAfter = (db: Db, app: App, events: readonly string[], after: number): Statement => {
+  const statements = app.part(built);
+  const anyEvent = hasListeners(app) || hasJournal(app);
   const key = `${anyEvent}/${events.length}`;
-  const statement =
-    statements.get(key) ?? buildStatement(strapi, executor, events.length, anyEvent);
+  const statement = statements.get(key) ?? buildStatement(db, events.length, anyEvent);
   statements.set(key, statement);
   return { sql: statement.sql, bindings: statement.bindingsFor(events, after) };
 };
@@ -195,7 +180,7 @@ const readWebhooks = async (first: readonly Row[], look: Look): Promise<Webhook[
 };
 
 const toSubscriptions = async (
-  strapi: Core.Strapi,
+  app: App,
   events: readonly string[],
   { answer, readAt }: { answer: unknown; readAt: number },
   look: Look
@@ -208,26 +193,26 @@ const toSubscriptions = async (
   const enabled = enabledModules(rows[0].modules);
   if (!enabled.has('webhooks')) return nobody(read);
   // What belongs to which module matters only where one is off.
-  const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(strapi);
+  const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(app);
   const webhooks = await readWebhooks(rows, look);
   return createSubscriptions(
     read,
     webhooks,
-    { hasHandlers: hasListeners(strapi), journal: hasJournal(strapi) },
+    { hasHandlers: hasListeners(app), journal: hasJournal(app) },
     (event) => moduleOff(declared, event, enabled) === null
   );
 };
 
 /** Reads who subscribed to these events, on a connection or in a transaction. */
 const loadSubscriptions = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   events: readonly string[]
 ): Promise<Subscriptions> => {
   const look = (after: number): Promise<unknown> =>
-    runPrepared(executor, statementAfter(strapi, executor, events, after));
+    db.prepared(statementAfter(db, app, events, after));
   const readAt = performance.now();
-  return toSubscriptions(strapi, events, { answer: await look(0), readAt }, look);
+  return toSubscriptions(app, events, { answer: await look(0), readAt }, look);
 };
 
 /**
@@ -236,12 +221,12 @@ const loadSubscriptions = async (
  * @throws where one statement does not read all webhooks
  */
 const loadSubscriptionsApart = async (
-  strapi: Core.Strapi,
+  app: App,
   events: readonly string[]
 ): Promise<Subscriptions> => {
   const readAt = performance.now();
-  const answer = await runApart(strapi, (knex) => statementAfter(strapi, knex, events, 0));
-  return toSubscriptions(strapi, events, { answer, readAt }, () =>
+  const answer = await app.db.apart((db) => statementAfter(db, app, events, 0));
+  return toSubscriptions(app, events, { answer, readAt }, () =>
     Promise.reject(new Error('There are more webhooks than one statement reads.'))
   );
 };
@@ -274,10 +259,10 @@ const FRESH_MS = 100;
  * wait for another one.
  */
 export const prefetchSubscriptions = (
-  strapi: Core.Strapi,
+  app: App,
   events: readonly string[]
 ): PrefetchedSubscriptions => {
-  const answer = loadSubscriptionsApart(strapi, events);
+  const answer = loadSubscriptionsApart(app, events);
   // Should it fail, the write asks again in its transaction; perhaps nobody needs the answer.
   answer.catch(() => {});
   return { events, answer, revision, at: performance.now() };
@@ -300,13 +285,13 @@ interface Answers {
 }
 
 /** A transaction reads them once for each kind of events, however many events it publishes. */
-const byTransaction = new WeakMap<Executor, Answers>();
+const byTransaction = new WeakMap<Db, Answers>();
 
-const answersOf = (executor: Executor): Answers => {
-  let answers = byTransaction.get(executor);
+const answersOf = (db: Db): Answers => {
+  let answers = byTransaction.get(db);
   if (answers?.revision !== revision) {
     answers = { revision, known: [] };
-    byTransaction.set(executor, answers);
+    byTransaction.set(db, answers);
   }
   return answers;
 };
@@ -317,17 +302,17 @@ const answersOf = (executor: Executor): Answers => {
  * @param prefetched is used instead, while it is fresh, and by one transaction only
  */
 export const currentSubscriptions = async (
-  strapi: Core.Strapi,
+  app: App,
   events: readonly string[],
   prefetched: PrefetchedSubscriptions | null = null
 ): Promise<Subscriptions> => {
-  const executor = await currentExecutor(strapi);
+  const db = await app.db.current();
   const ahead = freshAnswer(prefetched, events);
   const asked = (ahead && prefetched?.events) ?? events;
-  const ask = () => loadSubscriptions(strapi, executor, asked);
-  if (!strapi.db.inTransaction()) return ahead?.catch(ask) ?? ask();
+  const ask = () => loadSubscriptions(db, app, asked);
+  if (!app.db.inTransaction()) return ahead?.catch(ask) ?? ask();
 
-  const { known } = answersOf(executor);
+  const { known } = answersOf(db);
   const same = known.find((one) => events.every((event) => one.events.has(event)));
   if (same) return same.answer;
   const answer = ahead?.catch(ask) ?? ask();

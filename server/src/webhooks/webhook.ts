@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import {
   type DisabledBecause,
   type Health,
@@ -12,6 +11,7 @@ import { seal, unseal } from '../secrets/secret-box';
 import { storedFilter } from './rules/data-filter';
 import type { Spell } from './rules/failing';
 import type { WebhookRow } from './tables';
+import type { App } from '../app';
 
 /** Each value sealed by itself, so that the names can be read without the key; by their names. */
 type Sealed = Readonly<Record<string, string>>;
@@ -33,12 +33,12 @@ export const headerNames = (row: Pick<WebhookRow, 'headers'>): string[] =>
 
 /** The values, null where one can no longer be decrypted. */
 export const openHeaders = (
-  strapi: Core.Strapi,
+  app: App,
   row: Pick<WebhookRow, 'headers'>,
-  open: typeof unseal = unseal
+  open: (app: App, sealed: string) => string | null = unseal
 ): Record<string, string | null> =>
   Object.fromEntries(
-    Object.entries(sealedHeaders(row)).map(([name, sealed]) => [name, open(strapi, sealed)])
+    Object.entries(sealedHeaders(row)).map(([name, sealed]) => [name, open(app, sealed)])
   );
 
 /**
@@ -47,7 +47,7 @@ export const openHeaders = (
  * @throws ApplicationError (400) where the site has no key to seal with
  */
 export const sealHeaders = (
-  strapi: Core.Strapi,
+  app: App,
   given: Readonly<Record<string, string>> | null,
   before: Pick<WebhookRow, 'headers'> = { headers: null }
 ): Sealed | null => {
@@ -56,7 +56,7 @@ export const sealHeaders = (
   );
   const entries = Object.entries(given ?? {}).flatMap(([name, value]) => {
     const text = value.trim();
-    const sealed = text === KEPT_VALUE ? kept.get(name.toLowerCase()) : seal(strapi, text);
+    const sealed = text === KEPT_VALUE ? kept.get(name.toLowerCase()) : seal(app, text);
     return sealed === undefined ? [] : [[name, sealed] as const];
   });
   return entries.length === 0 ? null : Object.fromEntries(entries);

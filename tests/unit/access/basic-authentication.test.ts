@@ -50,7 +50,7 @@ const setUp = (user: Record<string, unknown> = USER) => {
     service: (uid: string) => services[uid],
     db: { query: () => ({ findOne }) },
   };
-  addBasicAuthentication(strapi as never, failedAttempts);
+  addBasicAuthentication({ strapi } as never, failedAttempts);
 
   const ask = async (authorization: string | undefined, route: Record<string, unknown> = {}) => {
     const state: Record<string, unknown> = {

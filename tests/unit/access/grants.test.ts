@@ -1,6 +1,7 @@
 import { ADMIN_ACTIONS, adminActionId } from '../../../shared/contracts/permissions';
 import { adminPolicies, registerAdminActions } from '../../../server/src/access/admin-actions';
 import { currentAdminUser } from '../../../server/src/access/current-admin-user';
+import { parseOptions } from '../../../server/src/config/schema';
 import { grantKey, grantsToOffer } from '../../../server/src/access/crm-manager-role';
 
 const read = { action: 'explorer.read', subject: 'plugin::switchboard.contact' };
@@ -26,10 +27,9 @@ describe('admin actions', () => {
   const register = async (options: object) => {
     const registered: { uid: string; pluginName: string; displayName: string }[] = [];
     const registerMany = async (actions: typeof registered) => registered.push(...actions);
-    const config = new Map([['plugin::switchboard', options]]);
     await registerAdminActions({
-      config,
-      service: () => ({ actionProvider: { registerMany } }),
+      options: parseOptions(options),
+      strapi: { service: () => ({ actionProvider: { registerMany } }) },
     } as never);
     return registered;
   };

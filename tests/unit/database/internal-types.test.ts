@@ -1,4 +1,5 @@
 import type { Core } from '@strapi/strapi';
+import { Site } from '../../../server/src/database/site-instance';
 import { prepareInternalTypes } from '../../../server/src/database/tables/internal-types';
 
 const fakeHost = (hasGraphql: boolean) => {
@@ -20,7 +21,11 @@ const fakeHost = (hasGraphql: boolean) => {
 
 it('types that only the plugin writes have no GraphQL type, where a site has GraphQL', () => {
   const { strapi, disabled } = fakeHost(true);
-  prepareInternalTypes(strapi, ['webhook', 'delivery', 'pos-connection']);
+  prepareInternalTypes({ strapi, site: new Site(strapi) }, [
+    'webhook',
+    'delivery',
+    'pos-connection',
+  ]);
   expect(disabled).toEqual([
     'plugin::switchboard.webhook',
     'plugin::switchboard.delivery',
@@ -30,7 +35,7 @@ it('types that only the plugin writes have no GraphQL type, where a site has Gra
 
 it('a site without GraphQL is asked for nothing', () => {
   const { strapi, disabled, paths } = fakeHost(false);
-  prepareInternalTypes(strapi, ['webhook']);
+  prepareInternalTypes({ strapi, site: new Site(strapi) }, ['webhook']);
   expect(disabled).toEqual([]);
   expect(paths).toContain('/content-manager/collection-types/:model');
 });

@@ -1,7 +1,6 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getScheduler } from '../../../server/src/scheduling';
 import {
   announceDeliveries,
   DELIVERIES,
@@ -26,19 +25,19 @@ let serve: (() => void) | null;
 const wake = () => {
   serve?.();
   serve = null;
-  announceDeliveries(site.strapi, null);
+  announceDeliveries(site.app, null);
 };
 
 const open = async (options: object, level?: 'debug' | 'http') => {
   site = await startSmallSite({ webhooks: { allowPrivateNetworks: true, ...options } }, level);
-  const { strapi, connection } = site;
-  sender = createSender(strapi);
-  const store = getDeliveryStore(strapi);
+  const { app, connection } = site;
+  sender = createSender(app);
+  const store = getDeliveryStore(app);
   const heldBack = { store, isOff: async () => false } as unknown as HeldBack;
   serve = () =>
-    getScheduler(strapi).serve(
+    app.scheduler.serve(
       DELIVERIES,
-      createDeliveryHandler(strapi, sender, heldBack, (work) => work())
+      createDeliveryHandler(app, sender, heldBack, (work) => work())
     );
   const { port } = receiver.address() as AddressInfo;
   await connection('switchboard_webhooks').insert({
@@ -56,7 +55,7 @@ const open = async (options: object, level?: 'debug' | 'http') => {
 };
 
 const publish = () =>
-  getPublisher(site.strapi).publish([
+  getPublisher(site.app).publish([
     { event: 'contact.created', data: { email: `${CANARY}@example.test` } },
   ]);
 
@@ -84,7 +83,7 @@ beforeAll(async () => {
   await new Promise<void>((listening) => receiver.listen(0, '127.0.0.1', listening));
 });
 afterEach(async () => {
-  await getScheduler(site.strapi).stop();
+  await site.app.scheduler.stop();
   sender.close();
   await site.close();
   answer = 200;

@@ -11,7 +11,6 @@ import type { RecordKind } from '../../../server/src/pos/rules/states';
 import type { ConnectionRow } from '../../../server/src/pos/tables';
 import { wakeForItems } from '../../../server/src/pos/processing/waits';
 import { getRecordStore, RECORDS } from '../../../server/src/pos/processing/record-store';
-import { getScheduler } from '../../../server/src/scheduling';
 import { skuDigest } from '../../../server/src/stock/items';
 import { ensureDefaultLocation } from '../../../server/src/stock/locations';
 import { type SmallSite, startSmallSite } from '../../support/small-site';
@@ -27,8 +26,8 @@ let serving: boolean;
 
 beforeEach(async () => {
   site = await startSmallSite();
-  const { strapi } = site;
-  await ensureDefaultLocation(strapi);
+  const { app } = site;
+  await ensureDefaultLocation(app);
   await site.connection('switchboard_connections').insert({
     id: 2,
     document_id: 'c2',
@@ -37,11 +36,11 @@ beforeEach(async () => {
     locations: '[]',
   });
   connection = await site.connection('switchboard_connections').first();
-  ingest = createIngestion(strapi, (work) => work());
+  ingest = createIngestion(app, (work) => work());
   serving = false;
 });
 afterEach(async () => {
-  await getScheduler(site.strapi).stop();
+  await site.app.scheduler.stop();
   await site.close();
 });
 
@@ -63,9 +62,9 @@ const sale = () =>
   });
 
 const linesUntil = async (expected: RegExp): Promise<string[]> => {
-  if (!serving) getScheduler(site.strapi).serve(RECORDS, createProcessor(site.strapi));
+  if (!serving) site.app.scheduler.serve(RECORDS, createProcessor(site.app));
   serving = true;
-  getRecordStore(site.strapi).announce();
+  getRecordStore(site.app).announce();
   for (let waited = 0; !site.lines.some((line) => expected.test(line)); waited += 5) {
     if (waited > 5000) throw new Error(site.lines.join('\n'));
     await sleep(5);
@@ -75,7 +74,7 @@ const linesUntil = async (expected: RegExp): Promise<string[]> => {
 
 const learnItem = async () => {
   await site.connection('switchboard_items').insert({ sku: SKU, sku_digest: skuDigest(SKU) });
-  await wakeForItems(site.strapi, [{ sku: SKU, gtin: null }]);
+  await wakeForItems(site.app, [{ sku: SKU, gtin: null }]);
 };
 
 it('a record that waits for its item and is applied has a line for each step', async () => {

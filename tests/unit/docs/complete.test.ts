@@ -1,6 +1,6 @@
 import { ADMIN_ACTIONS } from '../../../shared/contracts/permissions';
 import { optionsSchema } from '../../../server/src/config/schema';
-import { registerHooks } from '../../../server/src/hooks';
+import { Hooks } from '../../../server/src/hooks';
 import { FAILURE_CAUSES } from '../../../server/src/net/attempt-outcome';
 import { crmRoutes } from '../../../server/src/crm/resources/routes';
 import { observability } from '../../../server/src/observability';
@@ -97,8 +97,8 @@ describe('the hooks', () => {
   const strapi = {
     log: {},
     get: () => ({ set: (name: string) => registered.push(name) }),
-  } as unknown as Parameters<typeof registerHooks>[0];
-  registerHooks(strapi);
+  } as unknown as ConstructorParameters<typeof Hooks>[0];
+  new Hooks(strapi).register();
 
   it('are seven', () => expect(registered).toHaveLength(7));
 

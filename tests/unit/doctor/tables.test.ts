@@ -1,4 +1,4 @@
-import type { Core } from '@strapi/strapi';
+import type { App } from '../../../server/src/app';
 import { tables } from '../../../server/src/doctor/checks/database';
 
 const expected = Array.from(
@@ -6,11 +6,13 @@ const expected = Array.from(
   (_, at) => `switchboard_${String(at).padStart(2, '0')}`
 );
 
-const siteWith = (present: readonly string[]): Core.Strapi =>
+const siteWith = (present: readonly string[]): App =>
   ({
-    contentTypes: {},
-    db: { dialect: { schemaInspector: { getTables: () => Promise.resolve(present) } } },
-  }) as unknown as Core.Strapi;
+    strapi: {
+      contentTypes: {},
+      db: { dialect: { schemaInspector: { getTables: () => Promise.resolve(present) } } },
+    },
+  }) as unknown as App;
 
 it.each([
   ['all are there', expected, 'all 50 tables are there'],

@@ -38,7 +38,7 @@ const startSite = async (ratePerMinute: number): Promise<SmallSite> => {
   const started = await startSmallSite({ pos });
   sites.push(started);
   await ensureTables(started.strapi, [posRefusalTable]);
-  await ensureDefaultLocation(started.strapi);
+  await ensureDefaultLocation(started.app);
   await started
     .connection('switchboard_items')
     .insert({ sku: SKU, sku_digest: skuDigest(SKU), low_at: 0 });
@@ -82,8 +82,8 @@ const post = async (
   // The small site's configuration knows no defaults; the middleware asks for one.
   const get = (key: string, byDefault: unknown): unknown =>
     site.strapi.config.get(key) ?? byDefault;
-  const host = { ...site.strapi, config: { get } } as unknown as Core.Strapi;
-  await createRawBodyMiddleware(host)(ctx, () =>
+  const strapi = { ...site.strapi, config: { get } } as unknown as Core.Strapi;
+  await createRawBodyMiddleware({ ...site.app, strapi })(ctx, () =>
     route === 'inventory' ? through.receive(ctx, route) : through[route](ctx)
   );
   return { status: ctx.status, body: ctx.body as Answer['body'] };
@@ -130,11 +130,11 @@ const send = async (faults: ReadonlySet<Fault>): Promise<Answer> => {
 
 beforeAll(async () => {
   site = await startSite(1_000_000);
-  checks = createChecks(site.strapi);
-  spent = createChecks((await startSite(1)).strapi);
+  checks = createChecks(site.app);
+  spent = createChecks((await startSite(1)).app);
   const broken = await startSite(1);
   await broken.connection.schema.dropTable('switchboard_pos_waits');
-  unready = createChecks(broken.strapi);
+  unready = createChecks(broken.app);
 
   await send(new Set(['rate_limited', 'schema_invalid']));
   for (const [id, at] of [

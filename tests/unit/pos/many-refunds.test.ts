@@ -1,4 +1,3 @@
-import { currentExecutor } from '../../../server/src/database/connection';
 import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
 import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
@@ -17,7 +16,7 @@ let connection: ConnectionRow;
 
 beforeAll(async () => {
   site = await startSmallSite({}, 'http');
-  await ensureDefaultLocation(site.strapi);
+  await ensureDefaultLocation(site.app);
   await site.connection('switchboard_items').insert({ sku: 'tea', sku_digest: skuDigest('tea') });
   await site.connection('switchboard_connections').insert({
     id: 2,
@@ -38,9 +37,9 @@ const send = async (kind: RecordKind, bodies: readonly object[]): Promise<void> 
     if (!reading.ok) throw new Error(reading.issue.message);
     return submissionOf(connection, reading.record, body, receivedAtMs);
   });
-  await acceptBatch(site.strapi, submissions);
-  const leases = await getRecordStore(site.strapi).claim(2, 1000);
-  await applyBatch(site.strapi, leases, await currentExecutor(site.strapi));
+  await acceptBatch(site.app, submissions);
+  const leases = await getRecordStore(site.app).claim(2, 1000);
+  await applyBatch(site.app, leases, await site.app.db.current());
 };
 
 let refunds = 0;

@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import { currentExecutor } from '../../../server/src/database/connection';
 import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
 import { compareDueClosings } from '../../../server/src/pos/closings';
 import { answerClosing } from '../../../server/src/pos/intake/closing';
@@ -122,7 +121,7 @@ describe('the figures of a site', () => {
   let last = 10;
   beforeAll(async () => {
     site = await startSmallSite({}, 'http');
-    await ensureDefaultLocation(site.strapi);
+    await ensureDefaultLocation(site.app);
     await site.connection('switchboard_items').insert({ sku: 'a', sku_digest: skuDigest('a') });
   });
   afterAll(() => site.close());
@@ -149,13 +148,13 @@ describe('the figures of a site', () => {
       if (!reading.ok) throw new Error(reading.issue.message);
       return submissionOf(connection, reading.record, body, receivedAtMs);
     });
-    await acceptBatch(site.strapi, submissions);
+    await acceptBatch(site.app, submissions);
   };
 
   const process = async ({ id }: ConnectionRow): Promise<void> => {
-    const leases = await getRecordStore(site.strapi).claim(Number(id), 1000);
+    const leases = await getRecordStore(site.app).claim(Number(id), 1000);
     if (leases.length > 0) {
-      await applyBatch(site.strapi, leases, await currentExecutor(site.strapi));
+      await applyBatch(site.app, leases, await site.app.db.current());
     }
   };
 
@@ -172,7 +171,7 @@ describe('the figures of a site', () => {
     );
     const reading = readClosing(body, { receivedAtMs: Date.now() });
     if (!reading.ok) throw new Error(reading.issue.message);
-    return answerClosing(site.strapi, submissionOf(connection, reading.record, body, Date.now()));
+    return answerClosing(site.app, submissionOf(connection, reading.record, body, Date.now()));
   };
 
   it('of closings are not worked out with a batch, and once for however many', async () => {
@@ -198,7 +197,7 @@ describe('the figures of a site', () => {
       null,
     ]);
     expect(read).toEqual([]);
-    await compareDueClosings(site.strapi);
+    await compareDueClosings(site.app);
     site.connection.removeListener('query', note);
     expect(read).toHaveLength(1);
     expect(await dueAt(body.event_id)).toBeNull();
@@ -279,7 +278,7 @@ describe('the figures of a site', () => {
             if (cuts[index]) await process(apart);
           }
           await process(apart);
-          await compareDueClosings(site.strapi);
+          await compareDueClosings(site.app);
           const stored = await site
             .connection('switchboard_pos_closings')
             .where({ connection_id: apart.id })

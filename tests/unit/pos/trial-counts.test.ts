@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { knex } from 'knex';
+import { Database, type Tx } from '../../../server/src/database/db';
 import { readTrialCounts, saveTrialCounts } from '../../../server/src/pos/intake/trial-counts';
 import { POS_TRIAL_COUNTS_TABLE } from '../../../server/src/pos/tables';
 
@@ -17,10 +18,13 @@ it('an older count of test mode that commits later leaves the newer one', async 
       t.bigInteger('at');
       t.unique(['item_id', 'location_id']);
     });
-    const strapi = { db: { getSchemaName: () => undefined } } as unknown as Core.Strapi;
+    const strapi = {
+      db: { connection, dialect: { client: 'sqlite' }, getSchemaName: () => undefined },
+    } as unknown as Core.Strapi;
+    const db = new Database(strapi).pool as Tx;
     const place = { item: 1, location: 2 };
-    for (const at of [50, 70, 60]) await saveTrialCounts(strapi, connection, [{ ...place, at }]);
-    expect([...(await readTrialCounts(strapi, connection, [place])).values()]).toEqual([70]);
+    for (const at of [50, 70, 60]) await saveTrialCounts(db, [{ ...place, at }]);
+    expect([...(await readTrialCounts(db, [place])).values()]).toEqual([70]);
   } finally {
     await connection.destroy();
   }

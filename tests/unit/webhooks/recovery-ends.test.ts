@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Core } from '@strapi/strapi';
 import { knex, type Knex } from 'knex';
+import { Database } from '../../../server/src/database/db';
 import { readAgain, readEnds } from '../../../server/src/webhooks/deliveries/again';
 import { firstOutcome } from '../../../server/src/webhooks/rules/recovery';
 import { ATTEMPTS_TABLE, DELIVERIES_TABLE } from '../../../server/src/webhooks/tables';
@@ -16,7 +17,10 @@ describe('how attempts of a recovery’s deliveries ended', () => {
       useNullAsDefault: true,
     });
   const [reader, writer] = [open(), open()];
-  const strapi = { db: { getSchemaName: () => undefined } } as unknown as Core.Strapi;
+  const dbOf = (connection: Knex) =>
+    new Database({
+      db: { connection, dialect: { client: 'sqlite' }, getSchemaName: () => undefined },
+    } as unknown as Core.Strapi).pool;
 
   beforeAll(async () => {
     await writer.raw('PRAGMA journal_mode = WAL');
@@ -63,8 +67,8 @@ describe('how attempts of a recovery’s deliveries ended', () => {
         return query;
       },
     });
-    const found = (await readAgain(strapi, between, [1])).get(1);
-    const seen = (await readEnds(strapi, between, [1])).get(1);
+    const found = (await readAgain(dbOf(between), [1])).get(1);
+    const seen = (await readEnds(dbOf(between), [1])).get(1);
     expect(found?.tries).toBe(3);
     expect(seen?.ends).toHaveLength(seen?.tries ?? -1);
     const now = found && seen ? { ...found, tries: seen.tries } : found;

@@ -1,5 +1,4 @@
 import type { Core } from '@strapi/strapi';
-import { inTransaction } from '../../database/connection';
 import { copyParamsOf, listenUntilClosed } from '../../database/host-writes';
 import { giveDocumentId } from '../../database/matching-documents';
 import { inTurn, openingFresh } from '../../database/transactions';
@@ -20,6 +19,7 @@ import {
   trackRelated,
 } from './tracked-changes';
 import { inWriteContext, trackedWrite, type WriteContext } from './write-context';
+import { type App, appOf } from '../../app';
 
 /**
  * Makes `work` the unit of work of its context: in one transaction, its changes are tracked, then
@@ -36,7 +36,7 @@ const track = async <T>(context: WriteContext, work: () => Promise<T>): Promise<
       context.isTracking = false;
     }
   };
-  return inTrackedUnit(context.strapi, tracked, () => publishChanges(context));
+  return inTrackedUnit(context.app, tracked, () => publishChanges(context));
 };
 
 /**
@@ -44,13 +44,11 @@ const track = async <T>(context: WriteContext, work: () => Promise<T>): Promise<
  * @param events that it may cause
  */
 export const inUnitOfWork = <T>(
-  strapi: Core.Strapi,
+  app: App,
   events: readonly string[],
   work: (context: WriteContext) => Promise<T>
 ): Promise<T> =>
-  inWriteContext(strapi, { compound: true, events }, (context) =>
-    track(context, () => work(context))
-  );
+  inWriteContext(app, { compound: true, events }, (context) => track(context, () => work(context)));
 
 const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
 type Method = (typeof METHODS)[number];
@@ -94,8 +92,8 @@ const isOwn = (plan: WatchPlan, uid: string): boolean =>
  * are wrapped, for watched types alone.
  * @returns a function after which they do nothing of that.
  */
-const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
-  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
+const wrapWrites = (app: App, plan: WatchPlan): (() => void) => {
+  const manager = app.strapi.db.entityManager as unknown as Record<Method, Write>;
   let isOn = true;
   for (const method of METHODS) {
     const original = manager[method];
@@ -103,12 +101,12 @@ const wrapWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
       const run = () => original.call(manager, uid, params);
       if (!isOn || trackedWrite() || !concerns(plan, method, uid, params)) return run();
       const events = plan.eventsByUid.get(uid) ?? [];
-      return inTurn(strapi, () =>
-        inWriteContext(strapi, { compound: false, events }, async (context) => {
+      return inTurn(app.strapi, () =>
+        inWriteContext(app, { compound: false, events }, async (context) => {
           if (await mayHaveEvents(plan, context, uid)) return track(context, run);
           // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
           // more than one statement, because it keeps derived columns up to date.
-          return isOwn(plan, uid) ? inTransaction(strapi, run) : run();
+          return isOwn(plan, uid) ? app.db.transaction(run) : run();
         })
       );
     };
@@ -159,15 +157,15 @@ const trackNamedDocument = async (
  * context begins here, because here the host has not opened its transaction yet.
  * @returns a function that unwraps them.
  */
-const wrapDocuments = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
-  const remove: unknown = strapi.documents.use(async (given, next) => {
+const wrapDocuments = (app: App, plan: WatchPlan): (() => void) => {
+  const remove: unknown = app.strapi.documents.use(async (given, next) => {
     const call = given as unknown as DocumentContext;
     const sources = plan.byUid.get(call.uid) ?? [];
     const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
     if (!ACTIONS.has(call.action) || (!compound && sources.length === 0)) return next();
     const events = plan.eventsByUid.get(call.uid) ?? [];
-    return inTurn(strapi, () =>
-      inWriteContext(strapi, { compound, events }, (context) => {
+    return inTurn(app.strapi, () =>
+      inWriteContext(app, { compound, events }, (context) => {
         if (!compound) return openingFresh(async () => next());
         return track(context, async () => {
           await trackNamedDocument(context, sources, call);
@@ -202,7 +200,7 @@ const trackCreated = async (
       given.push(data.documentId);
     } else {
       const { tags } = impactOf(watched, 'create', data);
-      changes.set(giveDocumentId(context.strapi, watched.uid, data), newRecord(tags));
+      changes.set(giveDocumentId(context.app.strapi, watched.uid, data), newRecord(tags));
     }
   }
   const impact = { ...impactOf(watched, 'update', null), tags: watched.source.tags !== null };
@@ -238,7 +236,7 @@ const keepRow = (context: WriteContext, watched: WatchedSource, event: Lifecycle
  * what is about to change; comparing and publishing come at the end of the unit of work.
  * @returns a function that stops listening.
  */
-const watchWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
+const watchWrites = (app: App, plan: WatchPlan): (() => void) => {
   const sourcesOf = (uid: string): readonly WatchedSource[] => plan.byUid.get(uid) ?? [];
 
   const beforeCreate = async (event: WriteEvent, rows: Data[]): Promise<void> => {
@@ -287,8 +285,8 @@ const watchWrites = (strapi: Core.Strapi, plan: WatchPlan): (() => void) => {
     beforeDelete: (event: LifecycleEvent) => beforeChange('delete', event),
     beforeDeleteMany: (event: LifecycleEvent) => beforeChange('delete', event),
   };
-  return strapi.db.lifecycles.subscribe(
-    subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
+  return app.strapi.db.lifecycles.subscribe(
+    subscriber as unknown as Parameters<typeof app.strapi.db.lifecycles.subscribe>[0]
   );
 };
 
@@ -300,22 +298,23 @@ interface SourcesService {
 }
 
 export const createSources = ({ strapi }: { strapi: Core.Strapi }): SourcesService => {
+  const app = appOf(strapi);
   let stops: (() => void)[] = [];
   return {
     start() {
       if (stops.length > 0) return;
-      listenUntilClosed(strapi);
-      setSilenced(strapi, false);
-      const plan = getWatchPlan(strapi);
-      copyParamsOf(strapi, plan.uids);
-      stops = [wrapDocuments(strapi, plan), wrapWrites(strapi, plan), watchWrites(strapi, plan)];
+      listenUntilClosed(app.strapi);
+      setSilenced(app, false);
+      const plan = getWatchPlan(app);
+      copyParamsOf(app.strapi, plan.uids);
+      stops = [wrapDocuments(app, plan), wrapWrites(app, plan), watchWrites(app, plan)];
     },
     stop() {
-      setSilenced(strapi, true);
+      setSilenced(app, true);
       for (const stop of stops.splice(0).reverse()) stop();
     },
   };
 };
 
-export const sourcesOf = (strapi: Core.Strapi): SourcesService =>
-  strapi.service('plugin::switchboard.sources') as unknown as SourcesService;
+export const sourcesOf = (app: App): SourcesService =>
+  app.strapi.service('plugin::switchboard.sources') as unknown as SourcesService;

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { getPublisher } from '../../webhooks/publish';
 import type { Form } from '../forms/resolve-form';
 import { submitForm } from '../forms/submit';
@@ -12,11 +11,12 @@ import type { WatchedSource } from '../mapping/watched-types';
 import { logSkipped } from './tracked-changes';
 import { unpublishedOf } from './unpublished';
 import type { TrackedChange, WriteContext } from './write-context';
+import type { App } from '../../app';
 
 type Chunk = readonly (readonly [id: string, change: TrackedChange])[];
 
 const rowsAfter = async (
-  strapi: Core.Strapi,
+  app: App,
   watched: WatchedSource,
   tracked: Chunk
 ): Promise<Map<string, Entry>> => {
@@ -28,7 +28,7 @@ const rowsAfter = async (
   }
   if (unread.length > 0) {
     const reading = { keys: null, tags: tracked.some(([, { tags }]) => tags) };
-    const read = await readRows(strapi, watched, { documentId: { $in: unread } }, reading);
+    const read = await readRows(app, watched, { documentId: { $in: unread } }, reading);
     for (const row of read) rows.set(String(row.documentId), row);
   }
   return rows;
@@ -40,12 +40,12 @@ const rowsAfter = async (
  * @returns the changes that can still have an event.
  */
 const withoutUnpublished = async (
-  strapi: Core.Strapi,
+  app: App,
   watched: WatchedSource,
   tracked: Chunk,
   rows: ReadonlyMap<string, Entry>
 ): Promise<Chunk> => {
-  const memory = await unpublishedOf(strapi, watched);
+  const memory = await unpublishedOf(app, watched);
   const unsettled = tracked.filter(([id, { before }]) => !before || !rows.has(id));
   if (unsettled.length === 0) return tracked;
   const ids = unsettled.map(([id]) => id);
@@ -77,7 +77,7 @@ const afterOf = (
 };
 
 const eventsOf = (
-  { strapi, origin }: WriteContext,
+  { app, origin }: WriteContext,
   watched: WatchedSource,
   id: string,
   tracked: TrackedChange,
@@ -91,13 +91,13 @@ const eventsOf = (
     return KIND_RULES[watched.source.kind]?.derive(change) ?? [];
   } catch (error) {
     // A computed field that fails costs its event; it never costs the site its write.
-    logSkipped(strapi, watched, { documentId: id }, error);
+    logSkipped(app, watched, { documentId: id }, error);
     return [];
   }
 };
 
 const submitEntries = async (
-  strapi: Core.Strapi,
+  app: App,
   watched: WatchedSource,
   form: Form,
   tracked: Chunk,
@@ -110,10 +110,10 @@ const submitEntries = async (
     try {
       entry = serialize(watched.source, row);
     } catch (error) {
-      logSkipped(strapi, watched, row, error);
+      logSkipped(app, watched, row, error);
       continue;
     }
-    await submitForm(strapi, form, entry);
+    await submitForm(app, form, entry);
   }
 };
 
@@ -123,13 +123,13 @@ const publishChunk = async (
   watched: WatchedSource,
   chunk: Chunk
 ): Promise<void> => {
-  const { strapi } = context;
-  const rows = await rowsAfter(strapi, watched, chunk);
+  const { app } = context;
+  const rows = await rowsAfter(app, watched, chunk);
   const tracked = watched.draftAndPublish
-    ? await withoutUnpublished(strapi, watched, chunk, rows)
+    ? await withoutUnpublished(app, watched, chunk, rows)
     : chunk;
   if (watched.form) {
-    await submitEntries(strapi, watched, watched.form, tracked, rows);
+    await submitEntries(app, watched, watched.form, tracked, rows);
     return;
   }
   const events = tracked.flatMap(([id, change]) =>
@@ -137,7 +137,7 @@ const publishChunk = async (
   );
   const subscriptions = await context.subscriptions(watched.events);
   const subscribed = events.filter(({ event }) => subscriptions.isSubscribed(event));
-  await getPublisher(strapi).publish(subscribed.map(withSubject), subscriptions);
+  await getPublisher(app).publish(subscribed.map(withSubject), subscriptions);
 };
 
 /** Publishes what happened to every record that a write changed, in the write's transaction. */

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { documentIdsOf, inChunks, type Where } from '../../database/matching-documents';
 import {
   existingOf,
@@ -13,6 +12,7 @@ import { type Reading, readRows, serialize, tagsOf } from '../mapping/records';
 import type { WatchedRelation, WatchedSource, WatchPlan } from '../mapping/watched-types';
 import { type Before, KIND_RULES, type WriteImpact } from '../rules';
 import type { TrackedChange, WriteContext } from './write-context';
+import type { App } from '../../app';
 
 /** What a write with such data may change; null data: anything. */
 export const impactOf = (
@@ -62,13 +62,8 @@ const readingBefore = (watched: WatchedSource, impact: WriteImpact): Reading => 
   return { keys: keys ? new Set(keys) : null, tags: false };
 };
 
-export const logSkipped = (
-  strapi: Core.Strapi,
-  watched: WatchedSource,
-  row: Entry,
-  error: unknown
-): void => {
-  strapi.log.error(
+export const logSkipped = (app: App, watched: WatchedSource, row: Entry, error: unknown): void => {
+  app.log.error(
     `switchboard: no event for ${watched.source.kind} ${String(row.documentId)}: ${errorText(error)}`
   );
 };
@@ -83,7 +78,7 @@ export const newRecord = (tags: boolean): TrackedChange => ({
 
 /** A record as it is now, which is before the write. */
 const existingRecord = (
-  strapi: Core.Strapi,
+  app: App,
   watched: WatchedSource,
   row: Entry,
   reading: Reading
@@ -95,7 +90,7 @@ const existingRecord = (
     const tags = reading.tags ? tagsOf(watched.source, watched.tagSource, row) : null;
     return { before: { payload, keys, tags }, tags: reading.tags, row: null, unknown: false };
   } catch (error) {
-    logSkipped(strapi, watched, row, error);
+    logSkipped(app, watched, row, error);
     return { before: null, tags: false, row: null, unknown: true };
   }
 };
@@ -119,7 +114,7 @@ const remember = (
   const changes = context.changesOf(watched);
   const id = String(row.documentId);
   const change = changes.get(id);
-  const found = existingRecord(context.strapi, watched, row, reading);
+  const found = existingRecord(context.app, watched, row, reading);
   if (!change) {
     changes.set(id, found);
     return;
@@ -173,9 +168,9 @@ export const trackDocuments = async (
   for (const ids of inChunks(unread)) {
     const where = { documentId: { $in: ids } };
     if (watched.draftAndPublish || watched.localized) {
-      await lockVersions(context.strapi, watched.uid, ids);
+      await lockVersions(context.app.strapi, watched.uid, ids);
     }
-    const rows = await readRows(context.strapi, watched, where, reading, {
+    const rows = await readRows(context.app, watched, where, reading, {
       lock: true,
       orderBy: { id: 'asc' },
     });
@@ -202,7 +197,7 @@ export const trackGiven = async (
   if (documentIds.length === 0) return;
   const changes = context.changesOf(watched);
   const unknown = documentIds.filter((id) => !changes.has(id));
-  const existing = new Set(await existingOf(context.strapi, watched.uid, unknown));
+  const existing = new Set(await existingOf(context.app.strapi, watched.uid, unknown));
   const { tags } = readingBefore(watched, impact);
   for (const id of unknown) if (!existing.has(id)) changes.set(id, newRecord(tags));
   await trackDocuments(context, watched, documentIds, impact);
@@ -215,8 +210,8 @@ export const trackMatching = async (
   event: WriteEvent,
   impact: WriteImpact
 ): Promise<void> => {
-  const { strapi } = context;
-  const locked = await lockWritten(strapi, event);
+  const { app } = context;
+  const locked = await lockWritten(app.strapi, event);
   if (locked) {
     const ids = [...new Set(locked.map(({ documentId }) => documentId))];
     await trackDocuments(context, watched, ids, impact);
@@ -227,11 +222,11 @@ export const trackMatching = async (
   const isWhole = !watched.draftAndPublish && !watched.localized;
   if (isWhole && context.changesOf(watched).size === 0) {
     const reading = readingBefore(watched, impact);
-    const rows = await readRows(strapi, watched, where, reading, { lock: true });
+    const rows = await readRows(app, watched, where, reading, { lock: true });
     for (const row of rows) remember(context, watched, row, reading);
     return;
   }
-  for await (const ids of documentIdsOf(strapi, watched.uid, { where })) {
+  for await (const ids of documentIdsOf(app.strapi, watched.uid, { where })) {
     await trackDocuments(context, watched, ids, impact);
   }
 };
@@ -302,7 +297,7 @@ const trackWhere = async (
 ): Promise<void> => {
   const impact = impactOf(watched, 'update', { [attribute]: [] });
   for (const where of conditions) {
-    for await (const ids of documentIdsOf(context.strapi, watched.uid, { where })) {
+    for await (const ids of documentIdsOf(context.app.strapi, watched.uid, { where })) {
       await trackDocuments(context, watched, ids, impact);
     }
   }
@@ -326,7 +321,7 @@ export const trackRelated = async (
   for (const relation of plan.relationsByTarget.get(uid) ?? []) {
     const edited = editedEnd(relation, action, data);
     if (!edited || !(await isHeard(relation, context))) continue;
-    const written = edited.unlinks ? await writtenRows(context.strapi, event) : [];
+    const written = edited.unlinks ? await writtenRows(context.app.strapi, event) : [];
     const unlinked = linked(relation, withIds(written.map(({ id }) => id)));
     const conditions = [...unlinked, ...withIds(edited.ids)];
     await trackWhere(context, relation, conditions);

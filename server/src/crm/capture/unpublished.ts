@@ -1,10 +1,9 @@
-import type { Core } from '@strapi/strapi';
-import { currentExecutor, table } from '../../database/connection';
 import { existingOf } from '../../database/written-rows';
 import { readNewest } from '../../database/transactions';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import type { Before } from '../rules';
 import type { WatchedSource } from '../mapping/watched-types';
+import type { App } from '../../app';
 
 const TABLE = 'switchboard_unpublished';
 
@@ -33,19 +32,17 @@ export interface Unpublished {
   existing(documentIds: readonly string[]): Promise<ReadonlySet<string>>;
 }
 
-export const unpublishedOf = async (
-  strapi: Core.Strapi,
-  watched: WatchedSource
-): Promise<Unpublished> => {
+export const unpublishedOf = async (app: App, watched: WatchedSource): Promise<Unpublished> => {
   const { kind } = watched.source;
-  const executor = await currentExecutor(strapi);
+  const db = await app.db.current();
   const rowsOf = (documentIds: readonly string[]) =>
-    table(strapi, executor, TABLE)
+    db
+      .table(TABLE)
       .where({ kind })
       .whereIn('document_id', [...documentIds]);
   return {
     async load(documentIds) {
-      const rows = (await readNewest(strapi, async () => rowsOf(documentIds))) as {
+      const rows = (await readNewest(app.strapi, async () => rowsOf(documentIds))) as {
         document_id: string;
         state: string;
       }[];
@@ -54,13 +51,15 @@ export const unpublishedOf = async (
     async save(documentId, state) {
       await rowsOf([documentId]).delete();
       const row = { kind, document_id: documentId, state: JSON.stringify(state) };
-      await table(strapi, executor, TABLE).insert(row);
+      await db.table(TABLE).insert(row);
     },
     async forget(documentIds) {
       await rowsOf(documentIds).delete();
     },
     async existing(documentIds) {
-      return new Set(await readNewest(strapi, () => existingOf(strapi, watched.uid, documentIds)));
+      return new Set(
+        await readNewest(app.strapi, () => existingOf(app.strapi, watched.uid, documentIds))
+      );
     },
   };
 };

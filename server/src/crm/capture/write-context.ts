@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Core } from '@strapi/strapi';
 import type { ChangeSource } from '../../../../shared/contracts/crm';
 import {
   currentSubscriptions,
@@ -10,6 +9,7 @@ import {
 import type { Entry } from '../mapping/mapping';
 import type { WatchedSource } from '../mapping/watched-types';
 import type { Before } from '../rules';
+import type { App } from '../../app';
 
 const explicit = new AsyncLocalStorage<ChangeSource>();
 
@@ -17,10 +17,10 @@ const explicit = new AsyncLocalStorage<ChangeSource>();
 export const withOrigin = <T>(origin: ChangeSource, work: () => T): T => explicit.run(origin, work);
 
 /** Who or what makes the current change: the `source` of `contact.tagged` and `contact.untagged`. */
-const currentOrigin = (strapi: Core.Strapi): ChangeSource => {
+const currentOrigin = (app: App): ChangeSource => {
   const given = explicit.getStore();
   if (given) return given;
-  const route: unknown = strapi.requestContext.get()?.state?.route;
+  const route: unknown = app.strapi.requestContext.get()?.state?.route;
   const type = (route as { info?: { type?: string } } | undefined)?.info?.type;
   if (type === 'admin') return 'admin';
   return type === 'content-api' ? 'api' : 'code';
@@ -55,17 +55,17 @@ export class WriteContext {
   readonly origin: ChangeSource;
 
   constructor(
-    readonly strapi: Core.Strapi,
+    readonly app: App,
     /** Rows may still change after their own write: a document service call does several. */
     readonly compound: boolean,
     readonly prefetched: PrefetchedSubscriptions | null
   ) {
-    this.origin = currentOrigin(strapi);
+    this.origin = currentOrigin(app);
   }
 
   /** Who subscribed to these events, as of now: a webhook that this very write has made is among them. */
   subscriptions(events: readonly string[]): Promise<Subscriptions> {
-    return currentSubscriptions(this.strapi, events, this.prefetched);
+    return currentSubscriptions(this.app, events, this.prefetched);
   }
 
   /** What is tracked of one type, by document id. */
@@ -88,16 +88,16 @@ export const trackedWrite = (): WriteContext | undefined => {
  * @param events that the write may cause
  */
 export const inWriteContext = <T>(
-  strapi: Core.Strapi,
+  app: App,
   { compound, events }: { compound: boolean; events: readonly string[] },
   work: (context: WriteContext) => T
 ): T => {
   const outer = trackedWrite();
   if (outer) return work(outer);
   // Within a transaction nothing is prefetched, but what was prefetched just before it is used.
-  const prefetched = strapi.db.inTransaction()
+  const prefetched = app.db.inTransaction()
     ? (contexts.getStore()?.prefetched ?? null)
-    : prefetchSubscriptions(strapi, events);
-  const context = new WriteContext(strapi, compound, prefetched);
+    : prefetchSubscriptions(app, events);
+  const context = new WriteContext(app, compound, prefetched);
   return contexts.run(context, () => work(context));
 };

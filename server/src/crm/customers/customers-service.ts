@@ -7,7 +7,6 @@ import type {
   SaleCustomer,
 } from '../../../../shared/contracts/customers';
 import { adminPolicies } from '../../access/admin-actions';
-import { currentExecutor, table } from '../../database/connection';
 import { writtenDigits } from '../../database/contains';
 import { inChunks } from '../../database/matching-documents';
 import type { RouteConfig } from '../../feature';
@@ -38,6 +37,7 @@ import {
   type PhoneSource,
   phoneSourceOf,
 } from './phone-index';
+import { type App, appOf } from '../../app';
 
 /** A phone number as the whole world writes it; null for what is none. */
 const e164 = (phone: string, country: string | undefined): string | null => {
@@ -46,20 +46,17 @@ const e164 = (phone: string, country: string | undefined): string | null => {
 };
 
 /** The contacts whose phone may end like this: those of the index, and those that it has not reached. */
-const candidates = async (
-  strapi: Core.Strapi,
-  source: PhoneSource,
-  digits: string
-): Promise<string[]> => {
+const candidates = async (app: App, source: PhoneSource, digits: string): Promise<string[]> => {
   const { tableName, column } = source;
-  const executor = await currentExecutor(strapi);
-  const indexed = (await table(strapi, executor, PHONES_TABLE)
-    .select('document_id')
-    .where({ digits })) as { document_id: string }[];
+  const db = await app.db.current();
+  const indexed = (await db.table(PHONES_TABLE).select('document_id').where({ digits })) as {
+    document_id: string;
+  }[];
   const written = writtenDigits(column);
-  const others = (await table(strapi, executor, tableName)
+  const others = (await db
+    .table(tableName)
     .distinct('document_id')
-    .where('id', '>', await indexedUpTo(strapi, source))
+    .where('id', '>', await indexedUpTo(app, source))
     .whereNotNull(column)
     .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as typeof indexed;
   return [...new Set([...indexed, ...others].map(({ document_id: id }) => id))].sort();
@@ -71,19 +68,19 @@ const candidates = async (
  * @param phone  in E.164
  */
 const findByPhone = async (
-  strapi: Core.Strapi,
+  app: App,
   phone: string,
   country: string | undefined
 ): Promise<string[]> => {
-  const watched = getInspected(strapi, 'contact');
-  const source = phoneSourceOf(strapi);
+  const watched = getInspected(app, 'contact');
+  const source = phoneSourceOf(app);
   const digits = lastDigits(phone);
   if (!source || digits === null) return [];
   const found: string[] = [];
-  for (const ids of inChunks(await candidates(strapi, source, digits))) {
+  for (const ids of inChunks(await candidates(app, source, digits))) {
     const where = { $and: [{ documentId: { $in: ids } }, ...binWhere(watched, false)] };
     const reading = { keys: new Set(['phone']), tags: false };
-    for (const entry of await readRows(strapi, watched, where, reading)) {
+    for (const entry of await readRows(app, watched, where, reading)) {
       if (e164(String(entry[source.attribute] ?? ''), country) !== phone) continue;
       found.push(String(entry.documentId));
       if (found.length > 1) return found;
@@ -113,11 +110,11 @@ interface ValueSource {
 }
 
 /** Where this site keeps the lifetime values of contacts; null: nowhere. */
-const valueSource = (strapi: Core.Strapi): ValueSource | null => {
-  const { source, uid } = getInspected(strapi, 'contact');
+const valueSource = (app: App): ValueSource | null => {
+  const { source, uid } = getInspected(app, 'contact');
   const field = source.fields.find(({ path }) => path === 'lifetime_value');
   if (!field?.attribute) return null;
-  const { tableName, attributes } = strapi.db.metadata.get(uid);
+  const { tableName, attributes } = app.strapi.db.metadata.get(uid);
   const { columnName } = attributes[field.attribute] as { columnName?: string };
   const type = field.shape?.type ?? '';
   return {
@@ -129,20 +126,24 @@ const valueSource = (strapi: Core.Strapi): ValueSource | null => {
 
 /** The service `customers`, which the tills ask where the site has both. */
 export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): CustomersService => {
+  const app = appOf(strapi);
   const create = async (input: SaleCustomer): Promise<string> => {
     const { email, ...rest } = input;
     const onlyNew = { ...rest, source: 'pos' };
     if (email === undefined) {
-      const { source } = getInspected(strapi, 'contact');
-      const known = keptInput(strapi, source, onlyNew);
-      return (await crmRecords(strapi, 'contact').create(known)).id;
+      const { source } = getInspected(app, 'contact');
+      const known = keptInput(app, source, onlyNew);
+      return (await crmRecords(app, 'contact').create(known)).id;
     }
-    const { contact } = await upsertContact(strapi, { email }, { onlyNew, forKnown: () => ({}) });
+    const { contact } = await upsertContact(app, { email }, { onlyNew, forKnown: () => ({}) });
     return contact.id;
   };
 
   const rowsOf = async ({ tableName, column }: ValueSource, contact: string): Promise<ValueRow[]> =>
-    (await table(strapi, await currentExecutor(strapi), tableName)
+    (await (
+      await app.db.current()
+    )
+      .table(tableName)
       .select('id', `${column} as value`)
       .where({ document_id: contact })
       .orderBy('id')
@@ -154,26 +155,26 @@ export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): Cus
       const { email } = input;
       const phone = input.phone === undefined ? null : e164(input.phone, country);
       // Before anything is read: who comes with the same waits here.
-      if (email !== undefined) await lockEmail(strapi, email);
-      else if (phone !== null) await lockEmail(strapi, `phone:${phone}`);
+      if (email !== undefined) await lockEmail(app, email);
+      else if (phone !== null) await lockEmail(app, `phone:${phone}`);
       else return null;
-      const known = email === undefined ? null : await findByEmail(strapi, email);
+      const known = email === undefined ? null : await findByEmail(app, email);
       if (known !== null) return known;
-      const [byPhone, second] = phone === null ? [] : await findByPhone(strapi, phone, country);
+      const [byPhone, second] = phone === null ? [] : await findByPhone(app, phone, country);
       if (second !== undefined) return null;
       if (byPhone !== undefined) return byPhone;
       return mayCreate ? create(input) : null;
     },
 
     async lockValue(contact) {
-      const source = valueSource(strapi);
+      const source = valueSource(app);
       if (source) await rowsOf(source, contact);
     },
 
     async followPurchases(contact, { change, digits, before }) {
-      const source = valueSource(strapi);
+      const source = valueSource(app);
       if (!source || change === 0n) return;
-      const executor = await currentExecutor(strapi);
+      const db = await app.db.current();
       const known = isExact(source.kind) ? 0n : toUnits(await before(), digits);
       for (const row of await rowsOf(source, contact)) {
         const value = follow(readUnits(row.value), {
@@ -182,7 +183,8 @@ export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): Cus
           column: source.kind,
         });
         // Past the lifecycles: nobody is told of it.
-        await table(strapi, executor, source.tableName)
+        await db
+          .table(source.tableName)
           .where({ id: row.id })
           .update({ [source.column]: unitsText(value) });
       }
@@ -201,19 +203,23 @@ const purchase = z.object({
 });
 
 /** A site without tills has no such service. */
-const purchasesOf = (strapi: Core.Strapi): PurchasesService | undefined =>
-  strapi.service('plugin::switchboard.pos-purchases') as unknown as PurchasesService | undefined;
+const purchasesOf = (app: App): PurchasesService | undefined =>
+  app.strapi.service('plugin::switchboard.pos-purchases') as unknown as
+    PurchasesService | undefined;
 
-export const contactPurchases: ControllerFactory = ({ strapi }) => ({
-  async find(ctx) {
-    const page = parseInput(query, ctx.query);
-    const { id } = await crmRecords(strapi, 'contact').get(String(ctx.params.id));
-    ctx.body = (await purchasesOf(strapi)?.list(id, page)) ?? {
-      data: [],
-      meta: paginationMeta(page, 0),
-    };
-  },
-});
+export const contactPurchases: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async find(ctx) {
+      const page = parseInput(query, ctx.query);
+      const { id } = await crmRecords(app, 'contact').get(String(ctx.params.id));
+      ctx.body = (await purchasesOf(app)?.list(id, page)) ?? {
+        data: [],
+        meta: paginationMeta(page, 0),
+      };
+    },
+  };
+};
 
 /** `/api/fw-crm/v1/contacts/:id/purchases`; docs/tills.md#customers. */
 export const purchaseRoutes: RouteConfig[] = [

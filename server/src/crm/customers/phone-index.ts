@@ -1,14 +1,14 @@
-import type { Core } from '@strapi/strapi';
-import { createDetached, currentExecutor, type Executor, table } from '../../database/connection';
-import { createFaultLog, inRetriedTransaction } from '../../database/retry';
+import { createDetached } from '../../database/connection';
+import { createFaultLog } from '../../database/retry';
 import { copyParamsOf } from '../../database/host-writes';
 import { inChunks } from '../../database/matching-documents';
 import { SITE_TABLE } from '../../database/site-instance';
-import { runPrepared } from '../../database/statements';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { type WriteEvent, writtenRows } from '../../database/written-rows';
 import { createBackgroundWork, whenLoaded } from '../../runtime/background-work';
 import { getInspected } from '../mapping/registry';
+import type { App, Slot } from '../../app';
+import type { Db } from '../../database/db';
 
 export const PHONES_TABLE = 'switchboard_contact_phones';
 
@@ -38,11 +38,11 @@ export interface PhoneSource {
 }
 
 /** null: contacts have no phone here. */
-export const phoneSourceOf = (strapi: Core.Strapi): PhoneSource | null => {
-  const { uid, source } = getInspected(strapi, 'contact');
+export const phoneSourceOf = (app: App): PhoneSource | null => {
+  const { uid, source } = getInspected(app, 'contact');
   const attribute = source.fields.find(({ path }) => path === 'phone')?.attribute;
   if (!attribute) return null;
-  const { tableName, attributes } = strapi.db.metadata.get(uid);
+  const { tableName, attributes } = app.strapi.db.metadata.get(uid);
   const column = (attributes[attribute] as { columnName?: string }).columnName ?? attribute;
   return { uid, attribute, tableName, column };
 };
@@ -67,35 +67,30 @@ const CHUNK = 200;
 
 /** Of one contact, as every write of one has it: built by hand, and prepared once where that is had. */
 const insertOne = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   { digits, document_id }: { digits: string; document_id: string }
 ): Promise<void> => {
-  const { client } = strapi.db.dialect;
-  const schema = strapi.db.getSchemaName();
+  const { client, schema } = db;
   const name =
     client === 'mysql' ? PHONES_TABLE : `${schema ? `"${schema}".` : ''}"${PHONES_TABLE}"`;
   const sql =
     client === 'mysql'
       ? `INSERT IGNORE INTO ${name} (digits, document_id) VALUES (?, ?)`
       : `INSERT INTO ${name} (digits, document_id) VALUES (?, ?) ON CONFLICT (digits, document_id) DO NOTHING`;
-  await runPrepared(executor, { sql, bindings: [digits, document_id] });
+  await db.prepared({ sql, bindings: [digits, document_id] });
 };
 
 /** Adds what is new. It asks the database nothing where none of these is a phone. */
-const indexPhones = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  contacts: readonly ContactPhone[]
-): Promise<void> => {
+const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<void> => {
   const rows = contacts.flatMap(({ document_id, phone }) => {
     const digits = lastDigits(phone);
     return digits === null ? [] : [{ digits, document_id }];
   });
   const [only] = rows;
-  if (only && rows.length === 1) return insertOne(strapi, executor, only);
+  if (only && rows.length === 1) return insertOne(db, only);
   for (let start = 0; start < rows.length; start += CHUNK) {
-    await table(strapi, executor, PHONES_TABLE)
+    await db
+      .table(PHONES_TABLE)
       .insert(rows.slice(start, start + CHUNK))
       .onConflict(['digits', 'document_id'])
       .ignore();
@@ -115,13 +110,13 @@ interface ContactEvent extends WriteEvent {
  * forgotten by the clock, see `fill-phone-index`. To be called after the change capture has begun,
  * which gives new contacts their ids where somebody subscribed.
  */
-export const keepPhoneIndex = (strapi: Core.Strapi): void => {
-  const source = phoneSourceOf(strapi);
+export const keepPhoneIndex = (app: App): void => {
+  const source = phoneSourceOf(app);
   if (!source) return;
   const { uid, attribute, tableName } = source;
-  copyParamsOf(strapi, [uid]);
+  copyParamsOf(app.strapi, [uid]);
   const index = async (contacts: readonly ContactPhone[]): Promise<void> =>
-    indexPhones(strapi, await currentExecutor(strapi), contacts);
+    indexPhones(await app.db.current(), contacts);
   const written = async ({ params, result }: ContactEvent): Promise<void> => {
     const phone = (params.data as Data | undefined)?.[attribute];
     const id = (result as { documentId?: unknown } | null | undefined)?.documentId;
@@ -131,7 +126,7 @@ export const keepPhoneIndex = (strapi: Core.Strapi): void => {
     (Array.isArray(params.data) ? params.data : []).filter(
       (data) => lastDigits(data[attribute]) !== null
     );
-  const { documentId } = strapi.db.metadata.get(uid).attributes as {
+  const { documentId } = app.strapi.db.metadata.get(uid).attributes as {
     documentId?: { default?: () => string };
   };
   const subscriber = {
@@ -152,24 +147,25 @@ export const keepPhoneIndex = (strapi: Core.Strapi): void => {
     async beforeUpdateMany(event: ContactEvent) {
       const phone = (event.params.data as Data | undefined)?.[attribute];
       if (lastDigits(phone) === null) return;
-      for (const rows of inChunks(await writtenRows(strapi, event))) {
+      for (const rows of inChunks(await writtenRows(app.strapi, event))) {
         await index(rows.map(({ documentId: document_id }) => ({ document_id, phone })));
       }
     },
     async afterDelete({ result }: ContactEvent) {
       const row = result as ({ documentId?: unknown } & Data) | null;
       if (typeof row?.documentId !== 'string' || lastDigits(row[attribute]) === null) return;
-      const executor = await currentExecutor(strapi);
+      const db = await app.db.current();
       const where = { document_id: row.documentId };
       // Its draft, or another language of it, may still be there.
-      await table(strapi, executor, PHONES_TABLE)
+      await db
+        .table(PHONES_TABLE)
         .where(where)
-        .whereNotExists(table(strapi, executor, tableName).select('id').where(where))
+        .whereNotExists(db.table(tableName).select('id').where(where))
         .delete();
     },
   };
-  strapi.db.lifecycles.subscribe(
-    subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
+  app.strapi.db.lifecycles.subscribe(
+    subscriber as unknown as Parameters<typeof app.strapi.db.lifecycles.subscribe>[0]
   );
 };
 
@@ -187,8 +183,7 @@ const FORGET = '41 3 * * *';
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
 
-const marks = (strapi: Core.Strapi, executor: Executor) =>
-  table(strapi, executor, SITE_TABLE).where(MARK);
+const marks = (db: Db) => db.table(SITE_TABLE).where(MARK);
 
 const written = ({ uid, attribute }: PhoneSource, id: number): string =>
   `${uid}/${attribute}/${id}`;
@@ -200,20 +195,18 @@ const parsed = (source: PhoneSource, row: { value: string } | undefined): number
 };
 
 /** Contacts' rows up to this id are in the index, those of later ones that were written since too. */
-export const indexedUpTo = async (strapi: Core.Strapi, source: PhoneSource): Promise<number> =>
-  parsed(
-    source,
-    (await marks(strapi, await currentExecutor(strapi)).first()) as { value: string } | undefined
-  );
+export const indexedUpTo = async (app: App, source: PhoneSource): Promise<number> =>
+  parsed(source, (await marks(await app.db.current()).first()) as { value: string } | undefined);
 
 type Row = ContactPhone & { id: number };
 
 /** @returns whether there is more to do */
-const fillSome = (strapi: Core.Strapi, source: PhoneSource): Promise<boolean> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
-    const known = (await marks(strapi, trx).forUpdate().first()) as { value: string } | undefined;
+const fillSome = (app: App, source: PhoneSource): Promise<boolean> =>
+  app.db.retrying(async (tx) => {
+    const known = (await marks(tx).forUpdate().first()) as { value: string } | undefined;
     const after = parsed(source, known);
-    const rows = (await table(strapi, trx, source.tableName)
+    const rows = (await tx
+      .table(source.tableName)
       .select('id', 'document_id', `${source.column} as phone`)
       .where('id', '>', after)
       .orderBy('id')
@@ -222,26 +215,28 @@ const fillSome = (strapi: Core.Strapi, source: PhoneSource): Promise<boolean> =>
     const isFull = rows.length === AT_ONCE;
     // A few without a phone are not worth a write a minute.
     if (!last || (!isFull && rows.every(({ phone }) => lastDigits(phone) === null))) return false;
-    await indexPhones(strapi, trx, rows);
-    await marks(strapi, trx).update({ value: written(source, Number(last.id)) });
+    await indexPhones(tx, rows);
+    await marks(tx).update({ value: written(source, Number(last.id)) });
     return isFull;
   });
 
 /** Forgets digits that are of no contact's phone any more. */
 const forgetGone = async (
-  strapi: Core.Strapi,
+  app: App,
   source: PhoneSource,
   isStopped: () => boolean
 ): Promise<void> => {
-  const executor = await currentExecutor(strapi);
+  const db = await app.db.current();
   for (let last = 0; !isStopped();) {
-    const rows = (await table(strapi, executor, PHONES_TABLE)
+    const rows = (await db
+      .table(PHONES_TABLE)
       .select('id', 'digits', 'document_id')
       .where('id', '>', last)
       .orderBy('id')
       .limit(AT_ONCE)) as { id: number; digits: string; document_id: string }[];
     const ids = [...new Set(rows.map(({ document_id: id }) => id))];
-    const contacts = (await table(strapi, executor, source.tableName)
+    const contacts = (await db
+      .table(source.tableName)
       .select('document_id', `${source.column} as phone`)
       .whereIn('document_id', ids)) as ContactPhone[];
     const kept = new Set(
@@ -249,7 +244,8 @@ const forgetGone = async (
     );
     const gone = rows.filter(({ digits, document_id: id }) => !kept.has(`${digits}/${id}`));
     if (gone.length > 0) {
-      await table(strapi, executor, PHONES_TABLE)
+      await db
+        .table(PHONES_TABLE)
         .whereIn(
           'id',
           gone.map(({ id }) => id)
@@ -262,30 +258,32 @@ const forgetGone = async (
   }
 };
 
-const stops = new WeakMap<Core.Strapi, () => Promise<void>>();
+const stops = (): Slot<() => Promise<void>> => ({});
 
 /** Makes the mark, fills what is there in the background, and looks each minute for what came. */
-export const startFillingPhones = async (strapi: Core.Strapi): Promise<void> => {
-  const source = phoneSourceOf(strapi);
+export const startFillingPhones = async (app: App): Promise<void> => {
+  const source = phoneSourceOf(app);
   if (!source) return;
-  await table(strapi, await currentExecutor(strapi), SITE_TABLE)
+  const db = await app.db.current();
+  await db
+    .table(SITE_TABLE)
     .insert({ ...MARK, value: written(source, 0) })
     .onConflict('name')
     .ignore();
-  const logFault = createFaultLog(strapi.log);
+  const logFault = createFaultLog(app.log);
   const detached = createDetached();
   let forget = false;
   const work = createBackgroundWork({
     detached,
     async pass(isStopped) {
-      while (!isStopped() && (await fillSome(strapi, source))) await pause();
+      while (!isStopped() && (await fillSome(app, source))) await pause();
       if (!forget) return;
       forget = false;
-      await forgetGone(strapi, source, isStopped);
+      await forgetGone(app, source, isStopped);
     },
     failed: (error) => logFault('switchboard: phones of contacts were not indexed', error),
   });
-  strapi.cron.add({
+  app.strapi.cron.add({
     switchboardContactPhones: {
       task: async () => work.wake(),
       options: { rule: LOOK_AGAIN },
@@ -298,13 +296,12 @@ export const startFillingPhones = async (strapi: Core.Strapi): Promise<void> => 
       options: { rule: FORGET },
     },
   });
-  const giveUpStart = whenLoaded(strapi, () => work.wake());
-  stops.set(strapi, () => {
+  const giveUpStart = whenLoaded(app.strapi, () => work.wake());
+  app.part(stops).value = () => {
     giveUpStart();
     return work.stop();
-  });
+  };
 };
 
 /** Lets the step under way commit. */
-export const stopFillingPhones = async (strapi: Core.Strapi): Promise<void> =>
-  stops.get(strapi)?.();
+export const stopFillingPhones = async (app: App): Promise<void> => app.part(stops).value?.();

@@ -1,6 +1,5 @@
 import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
-import { inRetriedTransaction } from '../../database/retry';
 import { parseInput } from '../../http/validation';
 import { getPublisher } from '../../webhooks/publish';
 import { getSource } from '../mapping/registry';
@@ -9,6 +8,7 @@ import { keptInput } from '../resources/to-data';
 import { withSubject } from '../rules/subject';
 import type { Payload } from '../rules/types';
 import { type MachineReason, machineReason } from './machine-traffic';
+import { type App, appOf } from '../../app';
 
 /** `campaign`, `contact` and `deal` are ids, as in REST and in payloads. Times: a Date or epoch ms. */
 export interface EmailSeen {
@@ -117,17 +117,17 @@ const epoch = (value: Date | number | null | undefined): number | null =>
 
 /** A site whose own contacts keep no status, or other ones, keeps them as they are. */
 export const setContactStatus = async (
-  strapi: Core.Strapi,
+  app: App,
   contact: Payload,
   status: string
 ): Promise<Payload> => {
-  const kept = keptInput(strapi, getSource(strapi, 'contact'), { status });
+  const kept = keptInput(app, getSource(app, 'contact'), { status });
   if (kept.status === undefined || contact.status === status) return contact;
   try {
-    return await crmRecords(strapi, 'contact').update(contact.id, kept);
+    return await crmRecords(app, 'contact').update(contact.id, kept);
   } catch (error) {
     if (!(error instanceof errors.ValidationError)) throw error;
-    strapi.log.warn(`switchboard: a contact of this site cannot have the status ${status}`);
+    app.log.warn(`switchboard: a contact of this site cannot have the status ${status}`);
     return contact;
   }
 };
@@ -138,24 +138,24 @@ export const setContactStatus = async (
  * @returns whether it was not marked before; a campaign without a status never is.
  */
 const markSent = async (
-  strapi: Core.Strapi,
+  app: App,
   campaignId: string,
   kept: Readonly<Record<string, unknown>>
 ): Promise<boolean> => {
-  const { uid, fields } = getSource(strapi, 'campaign');
+  const { uid, fields } = getSource(app, 'campaign');
   const values = Object.entries(kept).map(([key, value]): [string, unknown] => [
     fields.find(({ path }) => path === key)?.attribute ?? '',
     value,
   ]);
   if (values.length === 0) return true;
-  await strapi.db
+  await app.strapi.db
     .queryBuilder(uid)
     .init({ select: ['id'], where: { documentId: campaignId }, orderBy: { id: 'asc' } })
     .forUpdate()
     .execute();
-  const now = await crmRecords(strapi, 'campaign').get(campaignId);
+  const now = await crmRecords(app, 'campaign').get(campaignId);
   if (now.status === 'sent') return false;
-  await strapi.db
+  await app.strapi.db
     .queryBuilder(uid)
     .where({ documentId: campaignId })
     .update({ ...Object.fromEntries(values), updatedAt: new Date() })
@@ -164,15 +164,16 @@ const markSent = async (
 };
 
 export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailService => {
+  const app = appOf(strapi);
   const send = async (event: string, data: unknown): Promise<Recorded> => {
-    await getPublisher(strapi).publish([withSubject({ event, data })]);
+    await getPublisher(app).publish([withSubject({ event, data })]);
     return COUNTED;
   };
 
   const sighting = (kind: 'open' | 'click', input: EmailSeen & Partial<EmailClicked>) =>
-    inRetriedTransaction(strapi, async (): Promise<Recorded> => {
-      const campaign = await crmRecords(strapi, 'campaign').get(input.campaign);
-      const contact = await crmRecords(strapi, 'contact').get(input.contact);
+    app.db.retrying(async (): Promise<Recorded> => {
+      const campaign = await crmRecords(app, 'campaign').get(input.campaign);
+      const contact = await crmRecords(app, 'contact').get(input.contact);
       const { userAgent, ip, method, url } = input;
       const at = epoch(input.at) ?? Date.now();
       const sentAt = epoch(input.sentAt);
@@ -188,10 +189,10 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
     ids: { campaign: string | null; contact: string },
     status: string | null
   ) =>
-    inRetriedTransaction(strapi, async (): Promise<Recorded> => {
-      const campaign = ids.campaign ? await crmRecords(strapi, 'campaign').get(ids.campaign) : null;
-      const before = await crmRecords(strapi, 'contact').get(ids.contact);
-      const contact = status ? await setContactStatus(strapi, before, status) : before;
+    app.db.retrying(async (): Promise<Recorded> => {
+      const campaign = ids.campaign ? await crmRecords(app, 'campaign').get(ids.campaign) : null;
+      const before = await crmRecords(app, 'contact').get(ids.contact);
+      const contact = status ? await setContactStatus(app, before, status) : before;
       if (!campaign) return { counted: false, because: 'no_campaign' };
       return send(event, { campaign_id: campaign.id, contact });
     });
@@ -208,27 +209,27 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
     },
     async campaignSent(input) {
       const { campaign: campaignId, ...counts } = parseInput(SCHEMAS.campaignSent, input);
-      return inRetriedTransaction(strapi, async (): Promise<Recorded> => {
-        const campaigns = crmRecords(strapi, 'campaign');
+      return app.db.retrying(async (): Promise<Recorded> => {
+        const campaigns = crmRecords(app, 'campaign');
         const campaign = await campaigns.get(campaignId);
         if (campaign.status === 'sent') return ALREADY_SENT;
         const all = { status: 'sent', ...counts };
-        const kept = keptInput<Record<string, unknown>>(strapi, getSource(strapi, 'campaign'), all);
+        const kept = keptInput<Record<string, unknown>>(app, getSource(app, 'campaign'), all);
         if (Object.keys(kept).length === Object.keys(all).length) {
           // The source sees the campaign become `sent`, as it does when a person says so.
           await campaigns.update(campaign.id, kept);
           return COUNTED;
         }
-        if (!(await markSent(strapi, campaign.id, kept))) return ALREADY_SENT;
+        if (!(await markSent(app, campaign.id, kept))) return ALREADY_SENT;
         const { id: sentId, title, subject } = campaign;
         return send('campaign.sent', { id: sentId, title, subject, ...counts });
       });
     },
     async received(input) {
       const { contact: contactId, deal, subject, from, text } = parseInput(SCHEMAS.received, input);
-      return inRetriedTransaction(strapi, async () => {
-        const contact = await crmRecords(strapi, 'contact').get(contactId);
-        if (deal) await crmRecords(strapi, 'deal').get(deal);
+      return app.db.retrying(async () => {
+        const contact = await crmRecords(app, 'contact').get(contactId);
+        if (deal) await crmRecords(app, 'deal').get(deal);
         return send('email.received', {
           contact,
           subject: subject ?? null,
@@ -241,8 +242,8 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
   };
 };
 
-export const getEmailService = (strapi: Core.Strapi): EmailService =>
-  strapi.service('plugin::switchboard.email') as unknown as EmailService;
+export const getEmailService = (app: App): EmailService =>
+  app.strapi.service('plugin::switchboard.email') as unknown as EmailService;
 
 declare module '@strapi/types' {
   // eslint-disable-next-line @typescript-eslint/no-namespace -- the host's registry is a namespace

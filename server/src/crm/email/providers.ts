@@ -4,9 +4,6 @@ import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
 import { errors } from '@strapi/utils';
 import { createFailedAttempts } from '../../access/failed-attempts';
-import { getOptions } from '../../config';
-import { currentExecutor, table } from '../../database/connection';
-import { inUniqueTransaction } from '../../database/retry';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import type { RouteConfig } from '../../feature';
 import {
@@ -29,6 +26,7 @@ import {
   type SignedPost,
 } from './provider';
 import { createSendgrid, sendgridKey } from './sendgrid';
+import { type App, appOf } from '../../app';
 
 const MIB = 1024 * 1024;
 
@@ -55,8 +53,8 @@ const readProviderBody = (request: IncomingMessage): Promise<BoundedBody> => {
  * Comes before the host's body parser, which keeps no bytes: what mail providers post is left unread
  * for the route, which reads it only where a provider is configured.
  */
-export const leaveProviderPostsUnread = (strapi: Core.Strapi) => {
-  const prefix = strapi.config.get<string>('api.rest.prefix', '/api').replace(/\/+$/, '');
+export const leaveProviderPostsUnread = (app: App) => {
+  const prefix = app.strapi.config.get<string>('api.rest.prefix', '/api').replace(/\/+$/, '');
   const base = `${prefix}/${PATH}`.toLowerCase();
   return async (ctx: Context, next: Next): Promise<void> => {
     if (ctx.method === 'POST' && ctx.path.toLowerCase().startsWith(base)) {
@@ -85,9 +83,9 @@ export const seenEventsTable: PlainTable = {
 const digestOf = (provider: string, id: string): string =>
   createHash('sha256').update(`${provider}\n${id}`).digest('hex');
 
-const isSeen = async (strapi: Core.Strapi, digest: string): Promise<boolean> => {
-  const executor = await currentExecutor(strapi);
-  const known = (await table(strapi, executor, TABLE).where({ digest }).select('id')) as unknown[];
+const isSeen = async (app: App, digest: string): Promise<boolean> => {
+  const db = await app.db.current();
+  const known = (await db.table(TABLE).where({ digest }).select('id')) as unknown[];
   return known.length > 0;
 };
 
@@ -96,16 +94,11 @@ const isSeen = async (strapi: Core.Strapi, digest: string): Promise<boolean> => 
  * same one be noted by another request at this moment, the unique index fails this one; run again
  * (`inUniqueTransaction`), it finds it noted.
  */
-const noteSeen = async (
-  strapi: Core.Strapi,
-  provider: string,
-  id: string,
-  now: number
-): Promise<boolean> => {
-  const executor = await currentExecutor(strapi);
+const noteSeen = async (app: App, provider: string, id: string, now: number): Promise<boolean> => {
+  const db = await app.db.current();
   const digest = digestOf(provider, id);
-  if (await isSeen(strapi, digest)) return false;
-  await table(strapi, executor, TABLE).insert({ digest, seen_at: now });
+  if (await isSeen(app, digest)) return false;
+  await db.table(TABLE).insert({ digest, seen_at: now });
   return true;
 };
 
@@ -114,32 +107,29 @@ const noteSeen = async (
  * the same, within the current transaction.
  */
 const bindToken = async (
-  strapi: Core.Strapi,
+  app: App,
   provider: string,
   { token, content }: { token: string; content: string },
   now: number
 ): Promise<boolean> => {
   const withContent = `${token}\n${content}`;
-  if (!(await noteSeen(strapi, `${provider} token`, token, now))) {
-    return isSeen(strapi, digestOf(`${provider} token with`, withContent));
+  if (!(await noteSeen(app, `${provider} token`, token, now))) {
+    return isSeen(app, digestOf(`${provider} token with`, withContent));
   }
-  return noteSeen(strapi, `${provider} token with`, withContent, now);
+  return noteSeen(app, `${provider} token with`, withContent, now);
 };
 
 /** Forgets what is older than any signature that still counts, twice over. */
-const forgetSeen = async (strapi: Core.Strapi, now: number): Promise<void> => {
-  const executor = await currentExecutor(strapi);
-  await table(strapi, executor, TABLE)
+const forgetSeen = async (app: App, now: number): Promise<void> => {
+  const db = await app.db.current();
+  await db
+    .table(TABLE)
     .where('seen_at', '<', now - 2 * SIGNATURE_WINDOW_MS)
     .delete();
 };
 
-const record = async (
-  strapi: Core.Strapi,
-  contact: string,
-  event: ProviderEvent
-): Promise<unknown> => {
-  const email = getEmailService(strapi);
+const record = async (app: App, contact: string, event: ProviderEvent): Promise<unknown> => {
+  const email = getEmailService(app);
   const { campaign } = event;
   switch (event.type) {
     case 'opened':
@@ -159,11 +149,7 @@ const record = async (
     case 'complained':
       return email.complained({ campaign, contact });
     case 'unsubscribed':
-      return setContactStatus(
-        strapi,
-        await crmRecords(strapi, 'contact').get(contact),
-        'unsubscribed'
-      );
+      return setContactStatus(app, await crmRecords(app, 'contact').get(contact), 'unsubscribed');
     case 'received': {
       const { subject, from, text } = event;
       return email.received({ contact, subject, from, text });
@@ -178,23 +164,23 @@ const record = async (
  * @returns how many were taken; null where the signature was used for something else before.
  */
 const receive = async (
-  strapi: Core.Strapi,
+  app: App,
   provider: string,
   { events, once }: SignedPost,
   now: number
 ): Promise<number | null> => {
   if (once) {
-    const bound = await inUniqueTransaction(strapi, () => bindToken(strapi, provider, once, now));
+    const bound = await app.db.unique(() => bindToken(app, provider, once, now));
     if (!bound) return null;
   }
   let taken = 0;
   for (const event of events) {
     try {
-      const isTaken = await inUniqueTransaction(strapi, async () => {
-        if (!(await noteSeen(strapi, provider, event.id, now))) return false;
-        const contact = await findByEmail(strapi, event.email);
+      const isTaken = await app.db.unique(async () => {
+        if (!(await noteSeen(app, provider, event.id, now))) return false;
+        const contact = await findByEmail(app, event.email);
         if (!contact) return false;
-        await record(strapi, contact, event);
+        await record(app, contact, event);
         return true;
       });
       if (isTaken) taken += 1;
@@ -202,7 +188,7 @@ const receive = async (
       if (!(error instanceof errors.ApplicationError || error instanceof errors.HttpError)) {
         throw error;
       }
-      strapi.log.warn(
+      app.log.warn(
         `switchboard: what ${provider} posted (${event.type}) was left out: ${errorText(error)}`
       );
     }
@@ -213,8 +199,8 @@ const receive = async (
 type ProviderName = 'sendgrid' | 'mailgun';
 
 /** The providers that the site's options give a key for. @throws Error where a key is none. */
-const configured = (strapi: Core.Strapi): Partial<Record<ProviderName, Provider>> => {
-  const { sendgrid, mailgun } = getOptions(strapi).email;
+const configured = (app: App): Partial<Record<ProviderName, Provider>> => {
+  const { sendgrid, mailgun } = app.options.email;
   return {
     ...(sendgrid && { sendgrid: createSendgrid(sendgridKey(sendgrid.publicKey), Date.now) }),
     ...(mailgun && { mailgun: createMailgun(mailgun.signingKey, Date.now) }),
@@ -222,9 +208,9 @@ const configured = (strapi: Core.Strapi): Partial<Record<ProviderName, Provider>
 };
 
 /** Stops the boot where an option holds no key. */
-export const checkProviderKeys = (strapi: Core.Strapi): void => {
+export const checkProviderKeys = (app: App): void => {
   try {
-    configured(strapi);
+    configured(app);
   } catch {
     throw new Error(
       'switchboard.email.sendgrid.publicKey: must be the public key that SendGrid shows for the signed event webhook (base64).'
@@ -241,6 +227,7 @@ type Refuse = (message: string) => void;
 const RETRY_AFTER_SECONDS = 10;
 
 export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
+  const app = appOf(strapi);
   // Whoever posts what no provider signed is told to wait; what a provider signed always passes.
   const failures = createFailedAttempts();
   const refuse = async (ctx: HostContext, answer: () => void): Promise<void> => {
@@ -261,13 +248,13 @@ export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
       contentType: typeOfUnparsed(ctx.req),
       header: (header) => ctx.get(header) || undefined,
     });
-    const recorded = post ? await receive(strapi, name, post, Date.now()) : null;
+    const recorded = post ? await receive(app, name, post, Date.now()) : null;
     if (!post || recorded === null) return unsigned(ctx);
     ctx.body = { received: post.events.length, recorded };
   };
 
   const answer = (name: ProviderName) => async (ctx: HostContext) => {
-    const provider = configured(strapi)[name];
+    const provider = configured(app)[name];
     if (!provider) {
       ctx.notFound(`No key for ${name} is set in the options of switchboard`);
       return;
@@ -310,10 +297,10 @@ export const emailWebhookRoutes: RouteConfig[] = (['sendgrid', 'mailgun'] as con
 }));
 
 /** Once a day, on whichever node comes first; doing it twice does no harm. */
-export const scheduleForgetting = (strapi: Core.Strapi): void => {
-  strapi.cron.add({
+export const scheduleForgetting = (app: App): void => {
+  app.strapi.cron.add({
     'switchboard-email-seen': {
-      task: () => forgetSeen(strapi, Date.now()),
+      task: () => forgetSeen(app, Date.now()),
       options: '43 3 * * *',
     },
   });

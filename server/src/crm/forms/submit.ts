@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { errorText } from '../../runtime/text';
 import { getPublisher } from '../../webhooks/publish';
@@ -8,6 +7,7 @@ import { withOrigin } from '../capture/write-context';
 import type { Payload } from '../rules/types';
 import { withSubject } from '../rules/subject';
 import { answersOf, type Form } from './resolve-form';
+import type { App } from '../../app';
 
 type Values = Record<string, unknown>;
 
@@ -47,23 +47,19 @@ const readSender = (flat: Values): Sender | null => {
  * What an entry of a form means to the CRM: its sender becomes a contact, or is found among them,
  * and then `form.submitted` goes out. Runs in the transaction of the entry.
  */
-export const submitForm = async (
-  strapi: Core.Strapi,
-  form: Form,
-  entry: Payload
-): Promise<void> => {
+export const submitForm = async (app: App, form: Form, entry: Payload): Promise<void> => {
   const sender = readSender(entry.contact as Values);
   if (!sender) {
-    strapi.log.warn(`switchboard: the form "${form.title}" came without a valid e-mail address`);
+    app.log.warn(`switchboard: the form "${form.title}" came without a valid e-mail address`);
     return;
   }
   if (sender.refused.length > 0) {
     const keys = sender.refused.join(', ');
-    strapi.log.warn(`switchboard: the form "${form.title}" could not fill ${keys} of its contact`);
+    app.log.warn(`switchboard: the form "${form.title}" could not fill ${keys} of its contact`);
   }
   try {
     const { contact, created } = await withOrigin('form', () =>
-      upsertContact(strapi, sender.input, {
+      upsertContact(app, sender.input, {
         onlyNew: { source: 'form' },
         // Whoever fills in a form may know no more of the contact than the address. What differs from
         // what the CRM has stands in the answers.
@@ -78,12 +74,12 @@ export const submitForm = async (
       entry_id: entry.id,
       answers: answersOf(entry.answers as Values, form.attributes),
     };
-    await getPublisher(strapi).publish([withSubject({ event: 'form.submitted', data })]);
+    await getPublisher(app).publish([withSubject({ event: 'form.submitted', data })]);
   } catch (error) {
     // A contact that the site's own rules refuse. The visitor's entry is worth more than the event;
     // anything else (the database failed) has broken the transaction and is the caller's to hear.
     if (!(error instanceof errors.ApplicationError)) throw error;
-    strapi.log.error(
+    app.log.error(
       `switchboard: the sender of the form "${form.title}" could not be added: ${errorText(error)}`
     );
   }

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Core, UID } from '@strapi/strapi';
+import type { UID } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { inTransaction } from '../../database/connection';
-import { inSavepoint, withTransientRetry } from '../../database/retry';
+import { withTransientRetry } from '../../database/retry';
 import { fieldError } from '../../http/validation';
 import { giveWay, requireRowFault, throughFaults } from '../../imports/rows';
 import { errorText } from '../../runtime/text';
@@ -16,6 +15,7 @@ import { differences, upsertContact } from '../resources/upsert-contact';
 import type { Payload } from '../rules/types';
 import type { ImportRow } from './columns';
 import { type ImportTags, linkTags, type TagLink } from './tags';
+import type { App } from '../../app';
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
 
@@ -28,12 +28,9 @@ interface Stored {
   email_key: string;
 }
 
-const storedRows = async (
-  strapi: Core.Strapi,
-  rows: readonly ImportRow[]
-): Promise<Map<string, Stored>> => {
+const storedRows = async (app: App, rows: readonly ImportRow[]): Promise<Map<string, Stored>> => {
   const where = { email_key: { $in: rows.map(({ email }) => emailKey(email)) } };
-  const found = (await strapi.db
+  const found = (await app.strapi.db
     .queryBuilder(CONTACT)
     .init({ select: ['id', 'documentId', 'email_key'], where })
     .execute()) as Stored[];
@@ -63,26 +60,26 @@ const linksOf = async (
  * @throws AddressesHeldError where somebody is at work with one of the addresses.
  */
 const insertContacts = (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: readonly ImportRow[]
 ): Promise<ImportRow[]> =>
-  inUnitOfWork(strapi, getInspected(strapi, 'contact').events, async (context) => {
+  inUnitOfWork(app, getInspected(app, 'contact').events, async (context) => {
     const emails = rows.map(({ email }) => email);
-    if (!(await tryLockEmails(strapi, emails))) throw new AddressesHeldError();
-    const taken = await storedRows(strapi, rows);
+    if (!(await tryLockEmails(app, emails))) throw new AddressesHeldError();
+    const taken = await storedRows(app, rows);
     const isFree = ({ email }: ImportRow): boolean => !taken.has(emailKey(email) ?? '');
     const free = rows.filter(isFree);
-    const { source, tagSource } = getInspected(strapi, 'contact');
+    const { source, tagSource } = getInspected(app, 'contact');
     const data: Record<string, unknown>[] = [];
     for (const { input } of free) {
-      const kept = keptInput(strapi, source, { source: 'import', ...input });
-      data.push(await toData(strapi, source, tagSource.uid, kept));
+      const kept = keptInput(app, source, { source: 'import', ...input });
+      data.push(await toData(app, source, tagSource.uid, kept));
     }
-    if (data.length > 0) await strapi.db.query(CONTACT).createMany({ data: data as never });
+    if (data.length > 0) await app.strapi.db.query(CONTACT).createMany({ data: data as never });
     const tagged = free.filter((row) => row.tags.length > 0);
     if (tagged.length > 0) {
-      const stored = await storedRows(strapi, tagged);
+      const stored = await storedRows(app, tagged);
       await linkTags(context, tags, await linksOf(tags, tagged, stored));
     }
     return rows.filter((row) => !isFree(row));
@@ -108,10 +105,10 @@ const withPatience = async <T>(work: () => Promise<T>): Promise<T> => {
  * where the database chose it as a deadlock's victim. Within a caller's transaction nothing can be
  * run again; what fails there is undone, so that the rest of it can go on.
  */
-const inImportTransaction = <T>(strapi: Core.Strapi, work: () => Promise<T>): Promise<T> =>
-  strapi.db.inTransaction()
-    ? inSavepoint(strapi, work)
-    : withPatience(() => withTransientRetry(() => inTransaction(strapi, work)));
+const inImportTransaction = <T>(app: App, work: () => Promise<T>): Promise<T> =>
+  app.db.inTransaction()
+    ? app.db.savepoint(work)
+    : withPatience(() => withTransientRetry(() => app.db.transaction(work)));
 
 /** A contact that an address of the file belongs to. */
 interface KnownContact {
@@ -143,13 +140,13 @@ const isInBin = ({ dates }: Payload): boolean =>
 
 /** The plugin's own contacts of these rows, by the key of their address, in one reading. */
 const readKnown = async (
-  strapi: Core.Strapi,
+  app: App,
   rows: readonly ImportRow[]
 ): Promise<Map<string, KnownContact>> => {
-  const watched = getInspected(strapi, 'contact');
+  const watched = getInspected(app, 'contact');
   const { source, tagSource } = watched;
   const where = { email_key: { $in: rows.map(({ email }) => emailKey(email)) } };
-  const found = await readRows(strapi, watched, where, {
+  const found = await readRows(app, watched, where, {
     // Relations that no row of the file names are not loaded.
     keys: new Set(rows.flatMap(({ input }) => Object.keys(input))),
     tags: rows.some(({ tags }) => tags.length > 0),
@@ -186,12 +183,12 @@ export interface BatchResult {
 }
 
 const importOne = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   row: ImportRow
 ): Promise<'created' | 'updated' | 'unchanged'> => {
   const { contact, created, changed } = await upsertContact(
-    strapi,
+    app,
     { ...row.input, email: row.email },
     {
       onlyNew: { source: 'import' },
@@ -203,7 +200,7 @@ const importOne = async (
     }
   );
   const ids = await tags.idsOf(row.tags);
-  const present = ids.length > 0 ? await tagsOfContact(strapi, contact.id) : [];
+  const present = ids.length > 0 ? await tagsOfContact(app, contact.id) : [];
   const missing = ids.filter((id) => !present.some((tag) => tag.id === id));
   for (const id of missing) await tags.add(id, [contact.id]);
   if (created) return 'created';
@@ -216,15 +213,15 @@ export const reasonOf = (error: unknown): string =>
 
 /** Imports rows one by one, each in a transaction of its own. */
 const importEach = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: readonly ImportRow[],
   result: BatchResult
 ): Promise<void> => {
   for (const row of rows) {
     try {
-      const outcome = await throughFaults(strapi, () =>
-        inImportTransaction(strapi, () => importOne(strapi, tags, row))
+      const outcome = await throughFaults(app, () =>
+        inImportTransaction(app, () => importOne(app, tags, row))
       );
       result[outcome] += 1;
     } catch (error) {
@@ -251,12 +248,9 @@ const isPlain = (changes: Readonly<Record<string, unknown>>): boolean =>
  * imports of the same list may do it at once; and as its first statement, since MySQL goes on
  * reading what was there when the transaction first read.
  */
-const lockContacts = async (
-  strapi: Core.Strapi,
-  known: ReadonlyMap<string, KnownContact>
-): Promise<void> => {
+const lockContacts = async (app: App, known: ReadonlyMap<string, KnownContact>): Promise<void> => {
   const ids = [...known.values()].map(({ rowId }) => rowId);
-  await strapi.db
+  await app.strapi.db
     .queryBuilder(CONTACT)
     .init({ select: ['id'], where: { id: { $in: ids } }, orderBy: { id: 'asc' } })
     .forUpdate()
@@ -269,8 +263,8 @@ interface Update {
 }
 
 /** One statement for all contacts that change in the same way, such as to the same stage. */
-const writeChanges = async (strapi: Core.Strapi, updates: readonly Update[]): Promise<void> => {
-  const { source, tagSource } = getInspected(strapi, 'contact');
+const writeChanges = async (app: App, updates: readonly Update[]): Promise<void> => {
+  const { source, tagSource } = getInspected(app, 'contact');
   const groups = new Map<string, { ids: number[]; changes: RowChange['changes'] }>();
   for (const { known, change } of updates) {
     const key = JSON.stringify(change.changes);
@@ -279,11 +273,11 @@ const writeChanges = async (strapi: Core.Strapi, updates: readonly Update[]): Pr
     groups.set(key, group);
   }
   for (const { ids, changes } of groups.values()) {
-    const data = await toData(strapi, source, tagSource.uid, changes);
+    const data = await toData(app, source, tagSource.uid, changes);
     const where = { id: ids.length === 1 ? ids[0] : { $in: ids } };
     // The host dates an update of many only where it is given a list.
     const dated = { ...data, updatedAt: new Date() };
-    await strapi.db.query(CONTACT).updateMany({ where, data: dated as never });
+    await app.strapi.db.query(CONTACT).updateMany({ where, data: dated as never });
   }
 };
 
@@ -293,14 +287,14 @@ const writeChanges = async (strapi: Core.Strapi, updates: readonly Update[]): Pr
  * @param rows of different addresses
  */
 const updateContacts = (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: readonly ImportRow[],
   found: ReadonlyMap<string, KnownContact>
 ): Promise<UpdateResult> =>
-  inUnitOfWork(strapi, getInspected(strapi, 'contact').events, async (context) => {
-    await lockContacts(strapi, found);
-    const current = await readKnown(strapi, rows);
+  inUnitOfWork(app, getInspected(app, 'contact').events, async (context) => {
+    await lockContacts(app, found);
+    const current = await readKnown(app, rows);
     const updates: Update[] = [];
     const left: ImportRow[] = [];
     for (const row of rows) {
@@ -312,7 +306,7 @@ const updateContacts = (
       if (!isLocked || isLeft || (change && !isPlain(change.changes))) left.push(row);
       else if (change) updates.push({ known, change });
     }
-    await writeChanges(strapi, updates);
+    await writeChanges(app, updates);
     const links = updates
       .filter(({ change }) => change.tagIds.length > 0)
       .map(({ known, change }) => ({
@@ -356,8 +350,8 @@ const wayOf = async (
 };
 
 /** Whether a row's contact, and its tags where it has some, are in the plugin's own types. */
-const isOwn = (strapi: Core.Strapi, row: ImportRow): boolean => {
-  const { source, tagSource } = getInspected(strapi, 'contact');
+const isOwn = (app: App, row: ImportRow): boolean => {
+  const { source, tagSource } = getInspected(app, 'contact');
   const takesTags = tagSource.own && source.tags !== null;
   return source.own && (row.tags.length === 0 || takesTags);
 };
@@ -368,17 +362,17 @@ interface SortedRows extends Record<Way, ImportRow[]> {
 }
 
 const sortRows = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: readonly ImportRow[]
 ): Promise<SortedRows> => {
-  const own = rows.filter((row) => isOwn(strapi, row));
-  const single = rows.filter((row) => !isOwn(strapi, row));
+  const own = rows.filter((row) => isOwn(app, row));
+  const single = rows.filter((row) => !isOwn(app, row));
   const toUpdate = new Map<string, KnownContact>();
   const sorted: SortedRows = { insert: [], update: [], unchanged: [], single, toUpdate };
   if (own.length === 0) return sorted;
 
-  const contacts = await readKnown(strapi, own);
+  const contacts = await readKnown(app, own);
   for (const row of own) {
     const known = contacts.get(keyOf(row));
     const way = await wayOf(tags, row, known);
@@ -394,14 +388,14 @@ const sortRows = async (
  * where their addresses were held for long; by itself each row waits for its own address alone.
  */
 const insertTogether = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: ImportRow[],
   result: BatchResult
 ): Promise<ImportRow[]> => {
   if (rows.length === 0) return [];
   try {
-    const taken = await inImportTransaction(strapi, () => insertContacts(strapi, tags, rows));
+    const taken = await inImportTransaction(app, () => insertContacts(app, tags, rows));
     result.created += rows.length - taken.length;
     return taken;
   } catch {
@@ -411,15 +405,15 @@ const insertTogether = async (
 
 /** Updates contacts in one transaction. @returns the rows that are left, as `insertTogether` does. */
 const updateTogether = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   { update: rows, toUpdate }: SortedRows,
   result: BatchResult
 ): Promise<ImportRow[]> => {
   if (rows.length === 0) return [];
   try {
-    const { updated, unchanged, left } = await inImportTransaction(strapi, () =>
-      updateContacts(strapi, tags, rows, toUpdate)
+    const { updated, unchanged, left } = await inImportTransaction(app, () =>
+      updateContacts(app, tags, rows, toUpdate)
     );
     result.updated += updated;
     result.unchanged += unchanged;
@@ -431,18 +425,18 @@ const updateTogether = async (
 
 /** @param rows of different addresses */
 const importRound = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: readonly ImportRow[],
   result: BatchResult
 ): Promise<void> => {
-  const sorted = await sortRows(strapi, tags, rows);
+  const sorted = await sortRows(app, tags, rows);
   result.unchanged += sorted.unchanged.length;
-  const notInserted = await insertTogether(strapi, tags, sorted.insert, result);
-  const notUpdated = await updateTogether(strapi, tags, sorted, result);
+  const notInserted = await insertTogether(app, tags, sorted.insert, result);
+  const notUpdated = await updateTogether(app, tags, sorted, result);
   const left = [...sorted.single, ...notInserted, ...notUpdated];
   left.sort((one, other) => one.line - other.line);
-  await importEach(strapi, tags, left, result);
+  await importEach(app, tags, left, result);
 };
 
 /**
@@ -451,7 +445,7 @@ const importRound = async (
  * @returns the rows whose tags are there; the others have failed
  */
 const prepareTags = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: readonly ImportRow[],
   result: BatchResult
@@ -459,11 +453,11 @@ const prepareTags = async (
   const prepared: ImportRow[] = [];
   for (const row of rows) {
     try {
-      await throughFaults(strapi, () => tags.idsOf(row.tags));
+      await throughFaults(app, () => tags.idsOf(row.tags));
       prepared.push(row);
     } catch (error) {
       // A caller's transaction may have ended with the error.
-      if (strapi.db.inTransaction()) throw error;
+      if (app.db.inTransaction()) throw error;
       requireRowFault(error);
       result.failures.push({ row, message: `tags: ${reasonOf(error)}` });
     }
@@ -478,12 +472,12 @@ const prepareTags = async (
  * neighbours anything.
  */
 export const importBatch = async (
-  strapi: Core.Strapi,
+  app: App,
   tags: ImportTags,
   rows: readonly ImportRow[]
 ): Promise<BatchResult> => {
   const result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };
-  const prepared = await prepareTags(strapi, tags, rows, result);
-  for (const round of roundsOf(prepared)) await importRound(strapi, tags, round, result);
+  const prepared = await prepareTags(app, tags, rows, result);
+  for (const round of roundsOf(prepared)) await importRound(app, tags, round, result);
   return result;
 };

@@ -4,7 +4,7 @@ import { errors } from '@strapi/utils';
 import type { Context } from 'koa';
 import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
 import { adminPolicies } from '../../access/admin-actions';
-import { inRolledBack, withTransientRetry } from '../../database/retry';
+import { withTransientRetry } from '../../database/retry';
 import type { RouteConfig } from '../../feature';
 import { queryOf } from '../../http/guarded-route';
 import { giveWay, requireRowFault, throughFaults } from '../../imports/rows';
@@ -18,16 +18,17 @@ import { keptInput } from '../resources/to-data';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
 import { type BatchResult, importBatch, reasonOf } from './import-batch';
 import { createImportTags, type ImportTags } from './tags';
+import { type App, appOf } from '../../app';
 
-const tryRows = (strapi: Core.Strapi, rows: readonly ImportRow[]): Promise<BatchResult> =>
+const tryRows = (app: App, rows: readonly ImportRow[]): Promise<BatchResult> =>
   withTransientRetry(() =>
     // Tags that a try makes are gone with it: each has a memory of its own.
-    inRolledBack(strapi, () => importBatch(strapi, createImportTags(strapi), rows))
+    app.db.rolledBack(() => importBatch(app, createImportTags(app), rows))
   );
 
-const tryRow = async (strapi: Core.Strapi, row: ImportRow): Promise<BatchResult> => {
+const tryRow = async (app: App, row: ImportRow): Promise<BatchResult> => {
   try {
-    return await throughFaults(strapi, () => tryRows(strapi, [row]));
+    return await throughFaults(app, () => tryRows(app, [row]));
   } catch (error) {
     requireRowFault(error);
     const failures = [{ row, message: reasonOf(error) }];
@@ -48,7 +49,7 @@ const add = (sum: BatchResult, one: BatchResult): BatchResult => ({
  * @param made  addresses that rows before these would have made; those of these are added
  */
 const tryBatch = async (
-  strapi: Core.Strapi,
+  app: App,
   rows: readonly ImportRow[],
   made: Set<string>
 ): Promise<BatchResult> => {
@@ -59,14 +60,14 @@ const tryBatch = async (
   if (first.length === 0) return nothing;
   let result: BatchResult | null = null;
   try {
-    result = await tryRows(strapi, first);
+    result = await tryRows(app, first);
   } catch {
     result = null;
   }
   if (result === null || result.failures.length > 0) {
     result = { created: 0, updated: 0, unchanged: 0, failures: [] };
     for (const row of first) {
-      const one = await tryRow(strapi, row);
+      const one = await tryRow(app, row);
       if (one.created > 0) made.add(keyOf(row));
       result = add(result, one);
     }
@@ -108,7 +109,7 @@ class Import {
   };
   private readonly waiting: ImportRow[] = [];
   private readonly tags: ImportTags;
-  private readonly strapi: Core.Strapi;
+  private readonly app: App;
   private readonly batch: number;
   /** Cells of rows that wait, by their line. */
   private cells = new Map<number, readonly string[]>();
@@ -117,12 +118,12 @@ class Import {
   private readonly dryRun: boolean;
   private readonly watch: ImportWatch | undefined;
 
-  constructor(strapi: Core.Strapi, { dryRun = false, watch }: ImportRun) {
-    this.strapi = strapi;
+  constructor(app: App, { dryRun = false, watch }: ImportRun) {
+    this.app = app;
     this.dryRun = dryRun;
     this.watch = watch;
-    this.tags = createImportTags(strapi);
-    this.batch = strapi.db.dialect.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
+    this.tags = createImportTags(app);
+    this.batch = app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
   }
 
   fail(issue: ImportIssue, cells: readonly string[]): void {
@@ -150,9 +151,9 @@ class Import {
 
   /** A row without what the site's contacts do not keep, so that it makes neither a change nor a tag. */
   private kept(row: ImportRow): ImportRow {
-    const source = getSource(this.strapi, 'contact');
+    const source = getSource(this.app, 'contact');
     const given = row.tags.length > 0 ? { ...row.input, tags: row.tags } : row.input;
-    const { tags = [], ...input } = keptInput<Record<string, unknown>>(this.strapi, source, given);
+    const { tags = [], ...input } = keptInput<Record<string, unknown>>(this.app, source, given);
     return { ...row, input, tags: tags as string[] };
   }
 
@@ -169,8 +170,8 @@ class Import {
     cells: ReadonlyMap<number, readonly string[]>
   ): Promise<void> {
     const result = this.dryRun
-      ? await tryBatch(this.strapi, rows, this.made)
-      : await importBatch(this.strapi, this.tags, rows);
+      ? await tryBatch(this.app, rows, this.made)
+      : await importBatch(this.app, this.tags, rows);
     this.report.created += result.created;
     this.report.updated += result.updated;
     this.report.unchanged += result.unchanged;
@@ -192,27 +193,33 @@ const headerOf = async (
   return { headings: first.value.cells, columns: header.columns };
 };
 
-export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): ContactImport => ({
-  run: (file, options = {}) =>
-    withOrigin('import', async () => {
-      const records = readCsv(file);
-      const { headings, columns } = await headerOf(records);
-      await options.watch?.header(headings);
-      const job = new Import(strapi, options);
-      for await (const record of records) await job.take(record, columns);
-      await job.flush();
-      return job.report;
-    }),
-});
+export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): ContactImport => {
+  const app = appOf(strapi);
+  return {
+    run: (file, options = {}) =>
+      withOrigin('import', async () => {
+        const records = readCsv(file);
+        const { headings, columns } = await headerOf(records);
+        await options.watch?.header(headings);
+        const job = new Import(app, options);
+        for await (const record of records) await job.take(record, columns);
+        await job.flush();
+        return job.report;
+      }),
+  };
+};
 
-export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => ({
-  async import(ctx: Context) {
-    const service = strapi.service(
-      'plugin::switchboard.contact-import'
-    ) as unknown as ContactImport;
-    await answerUpload(strapi, ctx, 'contacts', (file, options) => service.run(file, options));
-  },
-});
+export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => {
+  const app = appOf(strapi);
+  return {
+    async import(ctx: Context) {
+      const service = app.strapi.service(
+        'plugin::switchboard.contact-import'
+      ) as unknown as ContactImport;
+      await answerUpload(app, ctx, 'contacts', (file, options) => service.run(file, options));
+    },
+  };
+};
 
 export const importRoutes: RouteConfig[] = [
   {

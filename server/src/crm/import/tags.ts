@@ -1,11 +1,11 @@
-import type { Core, UID } from '@strapi/strapi';
-import { currentExecutor, table } from '../../database/connection';
+import type { UID } from '@strapi/strapi';
 import { inChunks } from '../../database/matching-documents';
 import { impactOf, isSubscribed, trackDocuments } from '../capture/tracked-changes';
 import type { WriteContext } from '../capture/write-context';
 import { readRows, serialize } from '../mapping/records';
 import { getInspected } from '../mapping/registry';
 import { createTag } from '../resources/create-tag';
+import type { App } from '../../app';
 
 /** Finds the tags that a file names, by slug or by name, and makes those that are not there. */
 export interface ImportTags {
@@ -17,16 +17,16 @@ export interface ImportTags {
   add(tagId: string, contactIds: readonly string[]): Promise<void>;
 }
 
-export const createImportTags = (strapi: Core.Strapi): ImportTags => {
+export const createImportTags = (app: App): ImportTags => {
   const known = new Map<string, string>();
   const rows = new Map<string, number>();
-  const watched = getInspected(strapi, 'tag');
+  const watched = getInspected(app, 'tag');
 
   const find = async (name: string): Promise<string | null> => {
     const attributes = watched.source.fields.flatMap(({ attribute }) => attribute ?? []);
     if (attributes.length === 0) return null;
     const where = { $or: attributes.map((attribute) => ({ [attribute]: { $eqi: name } })) };
-    const [row] = await readRows(strapi, watched, where, { keys: null, tags: false }, { limit: 1 });
+    const [row] = await readRows(app, watched, where, { keys: null, tags: false }, { limit: 1 });
     return row ? serialize(watched.source, row).id : null;
   };
 
@@ -35,7 +35,7 @@ export const createImportTags = (strapi: Core.Strapi): ImportTags => {
     const cached = known.get(key);
     if (cached) return cached;
     const found = await find(name);
-    const id = found ?? (await createTag(strapi, { name }, () => find(name))).id;
+    const id = found ?? (await createTag(app, { name }, () => find(name))).id;
     known.set(key, id);
     return id;
   };
@@ -52,7 +52,7 @@ export const createImportTags = (strapi: Core.Strapi): ImportTags => {
         const cached = rows.get(id);
         const [row] = cached
           ? [{ id: cached }]
-          : ((await strapi.db
+          : ((await app.strapi.db
               .queryBuilder(watched.uid)
               .init({ select: ['id'], where: { documentId: id }, limit: 1 })
               .execute()) as { id: number }[]);
@@ -62,10 +62,10 @@ export const createImportTags = (strapi: Core.Strapi): ImportTags => {
       return rowIds;
     },
     async add(tagId, contactIds) {
-      const { source, uid, draftAndPublish } = getInspected(strapi, 'contact');
+      const { source, uid, draftAndPublish } = getInspected(app, 'contact');
       if (!source.tags) return;
       for (const documentId of contactIds) {
-        await strapi.documents(uid as UID.ContentType).update({
+        await app.strapi.documents(uid as UID.ContentType).update({
           documentId,
           data: { [source.tags]: { connect: [tagId] } },
           ...(draftAndPublish && { status: 'published' }),
@@ -104,8 +104,8 @@ export const linkTags = async (
   links: readonly TagLink[]
 ): Promise<void> => {
   if (links.length === 0) return;
-  const { strapi } = context;
-  const { joinTable } = strapi.db.metadata.get(CONTACT).attributes.tags as unknown as {
+  const { app } = context;
+  const { joinTable } = app.strapi.db.metadata.get(CONTACT).attributes.tags as unknown as {
     joinTable: JoinTable;
   };
   const rows: Record<string, unknown>[] = [];
@@ -122,15 +122,15 @@ export const linkTags = async (
   }
   // What is tracked already is filed under the description of the type that it was tracked with.
   const contacts = [...context.changes.keys()].find(({ source }) => source.kind === 'contact');
-  const watched = contacts ?? getInspected(strapi, 'contact');
+  const watched = contacts ?? getInspected(app, 'contact');
   const impact = impactOf(watched, 'update', { tags: [] });
   if (await isSubscribed(context, watched, impact)) {
     const ids = links.map(({ documentId }) => documentId);
     await trackDocuments(context, watched, ids, impact);
   }
-  const executor = await currentExecutor(strapi);
+  const db = await app.db.current();
   // SQLite limits the number of variables of one statement.
   for (const chunk of inChunks(rows)) {
-    await table(strapi, executor, joinTable.name).insert(chunk);
+    await db.table(joinTable.name).insert(chunk);
   }
 };

@@ -1,10 +1,10 @@
-import type { Core } from '@strapi/strapi';
 import { defaultLocale, type Where } from '../../database/matching-documents';
 import { readNewest } from '../../database/transactions';
 import { isoTime, isRecord } from '../../runtime/text';
 import type { Payload, TagRef } from '../rules/types';
 import type { AttributeShape, Entry, MappedField, Source } from './mapping';
 import type { WatchedSource } from './watched-types';
+import type { App } from '../../app';
 
 /** What of a record to read. */
 export interface Reading {
@@ -18,8 +18,8 @@ interface ComponentSchema {
 }
 
 /** Public scalars of a component: no relation, password or private attribute can get any further. */
-const componentFields = (strapi: Core.Strapi, uid: string): string[] => {
-  const component = strapi.components[uid as keyof typeof strapi.components] as
+const componentFields = (app: App, uid: string): string[] => {
+  const component = app.strapi.components[uid as keyof typeof app.strapi.components] as
     ComponentSchema | undefined;
   return Object.entries(component?.attributes ?? {})
     .filter(([, { type, private: hidden }]) => {
@@ -30,7 +30,7 @@ const componentFields = (strapi: Core.Strapi, uid: string): string[] => {
     .map(([name]) => name);
 };
 
-const populateFor = (strapi: Core.Strapi, watched: WatchedSource, reading: Reading): Where => {
+const populateFor = (app: App, watched: WatchedSource, reading: Reading): Where => {
   const populate: Where = {};
   for (const { path, attribute, shape } of watched.source.fields) {
     if (!attribute || !shape) continue;
@@ -40,7 +40,7 @@ const populateFor = (strapi: Core.Strapi, watched: WatchedSource, reading: Readi
         select: shape.target === 'admin::user' ? ['id'] : ['id', 'documentId'],
       };
     } else if (shape.type === 'component') {
-      populate[attribute] = { select: ['id', ...componentFields(strapi, shape.component ?? '')] };
+      populate[attribute] = { select: ['id', ...componentFields(app, shape.component ?? '')] };
     } else if (shape.type === 'media') {
       populate[attribute] = { select: ['url'] };
     }
@@ -54,12 +54,9 @@ const populateFor = (strapi: Core.Strapi, watched: WatchedSource, reading: Readi
 };
 
 /** The row that counts of a document: the published one, in the site's default language. */
-export const countedWhere = async (
-  strapi: Core.Strapi,
-  watched: WatchedSource
-): Promise<Where> => ({
+export const countedWhere = async (app: App, watched: WatchedSource): Promise<Where> => ({
   ...(watched.draftAndPublish && { publishedAt: { $notNull: true } }),
-  ...(watched.localized && { locale: await defaultLocale(strapi) }),
+  ...(watched.localized && { locale: await defaultLocale(app.strapi) }),
 });
 
 /** What is in the bin, or what is not; no condition where a type has no bin. */
@@ -73,21 +70,21 @@ export const binWhere = (watched: WatchedSource, inBin: boolean): Where[] => {
  * down or refuse what an event says. `lock`: until the transaction ends nobody else may change them.
  */
 export const readRows = async (
-  strapi: Core.Strapi,
+  app: App,
   watched: WatchedSource,
   where: Where,
   reading: Reading,
   { lock, ...page }: { orderBy?: Where; limit?: number; offset?: number; lock?: boolean } = {}
 ): Promise<Entry[]> => {
-  const populate = populateFor(strapi, watched, reading);
-  const counted = await countedWhere(strapi, watched);
-  const query = strapi.db.queryBuilder(watched.uid).init({
+  const populate = populateFor(app, watched, reading);
+  const counted = await countedWhere(app, watched);
+  const query = app.strapi.db.queryBuilder(watched.uid).init({
     ...page,
     where: Object.keys(counted).length > 0 ? { $and: [where, counted] } : where,
     ...(Object.keys(populate).length > 0 && { populate }),
   });
   if (lock) query.forUpdate();
-  return (await readNewest(strapi, () => query.execute())) as Entry[];
+  return (await readNewest(app.strapi, () => query.execute())) as Entry[];
 };
 
 const referenceOf = (target: string | undefined, related: unknown): string | number | null => {

@@ -1,8 +1,8 @@
-import type { Core } from '@strapi/strapi';
 import { isLocalized } from '../../database/matching-documents';
 import { eventsOfKind, KIND_RULES } from '../rules';
 import type { Form } from '../forms/resolve-form';
 import type { AttributeShape, MappedField, Source } from './mapping';
+import type { App } from '../../app';
 
 /** A type whose writes become events, and what of the host's features it uses. */
 export interface WatchedSource {
@@ -64,17 +64,17 @@ interface TypeSchema {
   options?: { draftAndPublish?: boolean };
 }
 
-const schemaOf = (strapi: Core.Strapi, uid: string): TypeSchema =>
-  strapi.contentTypes[uid as keyof typeof strapi.contentTypes] as unknown as TypeSchema;
+const schemaOf = (app: App, uid: string): TypeSchema =>
+  app.strapi.contentTypes[uid as keyof typeof app.strapi.contentTypes] as unknown as TypeSchema;
 
 /** The host's features that give one record several rows. */
 const rowFeatures = (
-  strapi: Core.Strapi,
+  app: App,
   uid: string
 ): Pick<WatchedSource, 'draftAndPublish' | 'localized'> => {
   return {
-    draftAndPublish: schemaOf(strapi, uid).options?.draftAndPublish === true,
-    localized: isLocalized(strapi, uid),
+    draftAndPublish: schemaOf(app, uid).options?.draftAndPublish === true,
+    localized: isLocalized(app.strapi, uid),
   };
 };
 
@@ -121,7 +121,7 @@ const relationsOf = ({ fields, tags }: Source): string[] => {
 
 /** Joins a source to what its content type says of itself. */
 export const inspectSource = (
-  strapi: Core.Strapi,
+  app: App,
   source: Source,
   tagSource: Source,
   form: Form | null = null
@@ -132,7 +132,7 @@ export const inspectSource = (
   events: form ? [...eventsOfKind('form'), ...eventsOfKind('contact')] : eventsOfKind(source.kind),
   form,
   tagSource,
-  ...rowFeatures(strapi, source.uid),
+  ...rowFeatures(app, source.uid),
   components: source.fields.some(({ shape }) => shape?.type === 'component'),
   keysByAttribute: keysByAttributeOf(source),
   computedKeys: source.fields.filter(({ compute }) => compute).map(keyOf),
@@ -141,8 +141,8 @@ export const inspectSource = (
   relations: relationsOf(source),
 });
 
-const watchedRelations = (strapi: Core.Strapi, watched: WatchedSource): WatchedRelation[] => {
-  const { attributes } = schemaOf(strapi, watched.uid);
+const watchedRelations = (app: App, watched: WatchedSource): WatchedRelation[] => {
+  const { attributes } = schemaOf(app, watched.uid);
   return watched.relations.flatMap((attribute) => {
     const { target, relation, inversedBy, mappedBy } = attributes[attribute] ?? {};
     if (!target) return [];
@@ -155,7 +155,7 @@ const watchedRelations = (strapi: Core.Strapi, watched: WatchedSource): WatchedR
 
 /** Which types to watch, from where a site keeps its CRM objects. */
 export const planWatch = (
-  strapi: Core.Strapi,
+  app: App,
   sources: ReadonlyMap<string, Source>,
   forms: readonly Form[]
 ): WatchPlan => {
@@ -164,11 +164,11 @@ export const planWatch = (
 
   const records = [...sources.values()]
     .filter(({ kind }) => KIND_RULES[kind])
-    .map((source) => inspectSource(strapi, source, tagSource));
-  const entries = forms.map((form) => inspectSource(strapi, form.source, tagSource, form));
+    .map((source) => inspectSource(app, source, tagSource));
+  const entries = forms.map((form) => inspectSource(app, form.source, tagSource, form));
   const byUid = groupBy([...records, ...entries], ({ uid }) => uid);
 
-  const relations = records.flatMap((watched) => watchedRelations(strapi, watched));
+  const relations = records.flatMap((watched) => watchedRelations(app, watched));
   const relationsByTarget = groupBy(relations, ({ target }) => target);
   const exclusiveRelations = groupBy(
     relations.filter(({ exclusive }) => exclusive),
@@ -185,7 +185,7 @@ export const planWatch = (
     ),
   ];
   const isCompound = (uid: string): boolean => {
-    const { draftAndPublish, localized } = rowFeatures(strapi, uid);
+    const { draftAndPublish, localized } = rowFeatures(app, uid);
     return draftAndPublish || localized || (byUid.get(uid)?.some((one) => one.components) ?? false);
   };
   return {

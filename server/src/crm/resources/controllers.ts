@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
 import type { ControllerFactory } from '../../http/guarded-route';
 import { offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
@@ -8,12 +7,13 @@ import { getSource } from '../mapping/registry';
 import { changeTag, crmRecords, tagsOfContact } from './crm-records';
 import { createTag } from './create-tag';
 import { INPUTS } from './inputs';
+import { type App, appOf } from '../../app';
 
 type Query = PageRequest & Record<string, unknown>;
 
 /** A site's own type may have statuses of its own, which the host validates. */
-const inputFor = (strapi: Core.Strapi, kind: Kind, action: 'create' | 'update', body: unknown) => {
-  if (getSource(strapi, kind).own) return parseInput(INPUTS[kind][action], body);
+const inputFor = (app: App, kind: Kind, action: 'create' | 'update', body: unknown) => {
+  if (getSource(app, kind).own) return parseInput(INPUTS[kind][action], body);
   const { status, ...rest } = parseInput(z.record(z.string(), z.unknown()), body);
   const input = parseInput(INPUTS[kind][action], rest);
   return status === undefined ? input : { ...input, status };
@@ -22,7 +22,8 @@ const inputFor = (strapi: Core.Strapi, kind: Kind, action: 'create' | 'update', 
 const resource =
   (kind: Kind): ControllerFactory =>
   ({ strapi }) => {
-    const records = () => crmRecords(strapi, kind);
+    const app = appOf(strapi);
+    const records = () => crmRecords(app, kind);
     return {
       async find(ctx) {
         ctx.body = await records().list(parseInput(INPUTS[kind].query, ctx.query) as Query);
@@ -31,13 +32,13 @@ const resource =
         ctx.body = await records().get(String(ctx.params.id));
       },
       async create(ctx) {
-        const input = inputFor(strapi, kind, 'create', ctx.request.body);
+        const input = inputFor(app, kind, 'create', ctx.request.body);
         ctx.body = await records().create(input);
         ctx.status = 201;
       },
       async update(ctx) {
         await records().get(String(ctx.params.id));
-        const input = inputFor(strapi, kind, 'update', ctx.request.body);
+        const input = inputFor(app, kind, 'update', ctx.request.body);
         ctx.body = await records().update(String(ctx.params.id), input);
       },
       async delete(ctx) {
@@ -47,20 +48,24 @@ const resource =
     };
   };
 
-const contacts: ControllerFactory = ({ strapi }) => ({
-  ...resource('contact')({ strapi }),
-  async addTag(ctx) {
-    const { id, tag_id: tagId } = ctx.params as Record<string, string>;
-    ctx.body = await changeTag(strapi, String(id), String(tagId), 'connect');
-  },
-  async removeTag(ctx) {
-    const { id, tag_id: tagId } = ctx.params as Record<string, string>;
-    await changeTag(strapi, String(id), String(tagId), 'disconnect');
-    ctx.status = 204;
-  },
-});
+const contacts: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    ...resource('contact')({ strapi }),
+    async addTag(ctx) {
+      const { id, tag_id: tagId } = ctx.params as Record<string, string>;
+      ctx.body = await changeTag(app, String(id), String(tagId), 'connect');
+    },
+    async removeTag(ctx) {
+      const { id, tag_id: tagId } = ctx.params as Record<string, string>;
+      await changeTag(app, String(id), String(tagId), 'disconnect');
+      ctx.status = 204;
+    },
+  };
+};
 
 const tags: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
   const base = resource('tag')({ strapi });
   return {
     ...base,
@@ -70,7 +75,7 @@ const tags: ControllerFactory = ({ strapi }) => {
         await base.find?.(ctx);
         return;
       }
-      const all = await tagsOfContact(strapi, query.contact_id);
+      const all = await tagsOfContact(app, query.contact_id);
       const start = offsetOf(query);
       ctx.body = {
         data: all.slice(start, start + query.per_page),
@@ -78,8 +83,8 @@ const tags: ControllerFactory = ({ strapi }) => {
       };
     },
     async create(ctx) {
-      const input = inputFor(strapi, 'tag', 'create', ctx.request.body);
-      ctx.body = await createTag(strapi, input);
+      const input = inputFor(app, 'tag', 'create', ctx.request.body);
+      ctx.body = await createTag(app, input);
       ctx.status = 201;
     },
   };

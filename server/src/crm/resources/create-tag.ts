@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { inSavepoint } from '../../database/retry';
 import { fieldError } from '../../http/validation';
 import { getSource } from '../mapping/registry';
 import type { Payload } from '../rules/types';
 import { isSlugTaken } from '../tag-slugs';
 import { crmRecords } from './crm-records';
+import type { App } from '../../app';
 
 interface UidService {
   generateUIDField(options: {
@@ -19,10 +18,10 @@ interface UidService {
 const SLUG_MAX = 255;
 
 /** A free slug for a tag of that name: the host makes slugs only in the admin panel. */
-const freeSlug = async (strapi: Core.Strapi, name: string): Promise<string | undefined> => {
-  const { uid, own } = getSource(strapi, 'tag');
+const freeSlug = async (app: App, name: string): Promise<string | undefined> => {
+  const { uid, own } = getSource(app, 'tag');
   if (!own) return undefined;
-  const service = strapi.plugin('content-manager')?.service('uid') as UidService | undefined;
+  const service = app.strapi.plugin('content-manager')?.service('uid') as UidService | undefined;
   if (!service) throw new errors.ValidationError('slug: is required');
   const slug = await service.generateUIDField({
     contentTypeUID: uid,
@@ -45,18 +44,18 @@ const TRIES = 10;
  * @throws ValidationError (400) where the given slug is taken
  */
 export const createTag = async (
-  strapi: Core.Strapi,
+  app: App,
   input: Readonly<Record<string, unknown>>,
   known?: () => Promise<string | null>
 ): Promise<Payload | { id: string }> => {
   for (let attempt = 1; ; attempt += 1) {
-    const free = input.slug === undefined ? await freeSlug(strapi, String(input.name)) : undefined;
+    const free = input.slug === undefined ? await freeSlug(app, String(input.name)) : undefined;
     // A transaction that goes on reading what was there when it began finds the same slug free.
     const made = free && attempt > 2 ? `${free}-${randomBytes(3).toString('hex')}` : free;
     const data = made === undefined ? input : { ...input, slug: made };
     try {
-      const create = () => crmRecords(strapi, 'tag').create(data);
-      return await (strapi.db.inTransaction() ? inSavepoint(strapi, create) : create());
+      const create = () => crmRecords(app, 'tag').create(data);
+      return await (app.db.inTransaction() ? app.db.savepoint(create) : create());
     } catch (error) {
       if (!isSlugTaken(error) || free === undefined || attempt >= TRIES) throw error;
       const id = (await known?.()) ?? null;

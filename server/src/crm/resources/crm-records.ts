@@ -1,11 +1,9 @@
-import type { Core, UID } from '@strapi/strapi';
+import type { UID } from '@strapi/strapi';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { errors } from '@strapi/utils';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
-import { inTransaction, table } from '../../database/connection';
 import { whereContains, writtenDigits } from '../../database/contains';
-import { inRetriedTransaction, isDuplicate, withTransientRetry } from '../../database/retry';
+import { isDuplicate, withTransientRetry } from '../../database/retry';
 import type { Where } from '../../database/matching-documents';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { inWriteContext } from '../capture/write-context';
@@ -17,6 +15,7 @@ import type { WatchedSource } from '../mapping/watched-types';
 import type { Kind, Payload, TagRef } from '../rules/types';
 import { DOCUMENT_ID } from './inputs';
 import { toData } from './to-data';
+import type { App } from '../../app';
 
 const SEARCHED: ReadonlySet<string> = new Set([
   ...['first_name', 'last_name', 'name', 'email', 'phone'],
@@ -43,8 +42,8 @@ const phoneDigits = (text: string, country: string | undefined): string | null =
  * phone number, in any case; or it is a phone number, or a part of one, however it is written. Reads
  * every contact. docs/management-api.md#finding-contacts
  */
-const contactWhere = (strapi: Core.Strapi, { uid, source }: WatchedSource, text: string): Where => {
-  const { tableName, attributes } = strapi.db.metadata.get(uid);
+const contactWhere = (app: App, { uid, source }: WatchedSource, text: string): Where => {
+  const { tableName, attributes } = app.strapi.db.metadata.get(uid);
   const columns = source.fields.flatMap(({ path, attribute, shape }) => {
     if (!attribute || !shape || !SEARCHED.has(path)) return [];
     const { columnName } = attributes[attribute] as { columnName?: string };
@@ -52,12 +51,12 @@ const contactWhere = (strapi: Core.Strapi, { uid, source }: WatchedSource, text:
   });
   const texts = columns.flatMap(({ column, isText }) => (isText ? column : []));
   const phone = columns.find(({ path }) => path === 'phone')?.column;
-  const digits = phoneDigits(text, getOptions(strapi).pos.country);
-  const found = table(strapi, strapi.db.connection, tableName).select('id');
+  const digits = phoneDigits(text, app.options.pos.country);
+  const found = app.db.pool.table(tableName).select('id');
   found.where((any) => {
     if (texts.length > 0)
       any.orWhere((all) => {
-        for (const word of text.split(/\s+/)) whereContains(strapi, all, texts, word);
+        for (const word of text.split(/\s+/)) whereContains(app.db, all, texts, word);
       });
     if (phone && digits) {
       const { sql, bindings } = writtenDigits(phone);
@@ -114,25 +113,25 @@ const trashWhere = (watched: WatchedSource, trashed: unknown): Where[] =>
  * and say the same twice. The transaction's first statement: MySQL goes on reading what was there when
  * it first read.
  */
-const lockRecord = async (strapi: Core.Strapi, uid: string, id: string): Promise<void> => {
+const lockRecord = async (app: App, uid: string, id: string): Promise<void> => {
   if (!DOCUMENT_ID.test(id)) return;
-  await strapi.db
+  await app.strapi.db
     .queryBuilder(uid)
     .init({ select: ['id'], where: { documentId: id }, orderBy: { id: 'asc' } })
     .forUpdate()
     .execute();
 };
 
-export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
-  const watched = getInspected(strapi, kind);
+export const crmRecords = (app: App, kind: Kind): CrmRecords => {
+  const watched = getInspected(app, kind);
   const { source, uid, tagSource } = watched;
-  const documents = () => strapi.documents(uid as UID.ContentType);
+  const documents = () => app.strapi.documents(uid as UID.ContentType);
   // With draft and publish, the CRM's own routes write what counts: the published version.
   const status = watched.draftAndPublish ? ({ status: 'published' } as const) : {};
 
   const rowOf = async (id: string): Promise<Entry | undefined> => {
     if (!DOCUMENT_ID.test(id)) return undefined;
-    return (await readRows(strapi, watched, { documentId: id }, EVERYTHING))[0];
+    return (await readRows(app, watched, { documentId: id }, EVERYTHING))[0];
   };
 
   const find = async (id: string): Promise<Payload | null> => {
@@ -151,10 +150,10 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
     const email = kind === 'contact' && source.own ? input.email : null;
     try {
       const run = () =>
-        inWriteContext(strapi, { compound: false, events: eventsAbout(strapi, uid) }, () =>
-          withEmailLock(strapi, email, () => inTransaction(strapi, work))
+        inWriteContext(app, { compound: false, events: eventsAbout(app, uid) }, () =>
+          withEmailLock(app, email, () => app.db.transaction(work))
         );
-      return await (strapi.db.inTransaction() ? run() : withTransientRetry(run));
+      return await (app.db.inTransaction() ? run() : withTransientRetry(run));
     } catch (error) {
       // A site's own type may have a unique index of its own.
       if (kind === 'contact' && isDuplicate(error)) throw new EmailTakenError();
@@ -171,39 +170,39 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
       );
       const where: Where = {
         $and: [
-          await countedWhere(strapi, watched),
+          await countedWhere(app, watched),
           ...trashWhere(watched, query.trashed),
           ...filters.map(([key, value]) => filterOf(watched, key, value)),
-          ...(typeof query.q === 'string' ? [contactWhere(strapi, watched, query.q)] : []),
+          ...(typeof query.q === 'string' ? [contactWhere(app, watched, query.q)] : []),
           ...(query.tag_id && source.tags ? [{ [source.tags]: { documentId: query.tag_id } }] : []),
         ],
       };
-      const rows = await readRows(strapi, watched, where, EVERYTHING, {
+      const rows = await readRows(app, watched, where, EVERYTHING, {
         orderBy: { id: 'asc' },
         limit: query.per_page,
         offset: offsetOf(query),
       });
-      const total = await strapi.db.query(uid as UID.ContentType).count({ where });
+      const total = await app.strapi.db.query(uid as UID.ContentType).count({ where });
       const meta = paginationMeta(query, Math.min(total, COUNT_LIMIT + 1));
       return { data: rows.map((row) => serialize(source, row)), meta };
     },
     create: (input) =>
       write(async () => {
-        const data = await toData(strapi, source, tagSource.uid, input);
+        const data = await toData(app, source, tagSource.uid, input);
         const { documentId } = await documents().create({ data, ...status } as never);
         return get(documentId);
       }, input),
     update: (id, input) =>
       write(async () => {
-        await lockRecord(strapi, uid, id);
+        await lockRecord(app, uid, id);
         await get(id);
-        const data = await toData(strapi, source, tagSource.uid, input);
+        const data = await toData(app, source, tagSource.uid, input);
         await documents().update({ documentId: id, data, ...status } as never);
         return get(id);
       }, input),
     async remove(id) {
       await write(async () => {
-        await lockRecord(strapi, uid, id);
+        await lockRecord(app, uid, id);
         await get(id);
         await documents().delete({ documentId: id, locale: '*' } as never);
       });
@@ -212,11 +211,11 @@ export const crmRecords = (strapi: Core.Strapi, kind: Kind): CrmRecords => {
 };
 
 /** The tags of a contact. */
-export const tagsOfContact = async (strapi: Core.Strapi, id: string): Promise<TagRef[]> => {
-  const watched = getInspected(strapi, 'contact');
+export const tagsOfContact = async (app: App, id: string): Promise<TagRef[]> => {
+  const watched = getInspected(app, 'contact');
   const where = { documentId: id };
   const [row] = DOCUMENT_ID.test(id)
-    ? await readRows(strapi, watched, where, { keys: new Set(), tags: true })
+    ? await readRows(app, watched, where, { keys: new Set(), tags: true })
     : [];
   if (!row) throw new errors.NotFoundError('Contact not found');
   return tagsOf(watched.source, watched.tagSource, row);
@@ -224,20 +223,20 @@ export const tagsOfContact = async (strapi: Core.Strapi, id: string): Promise<Ta
 
 /** Adds a tag to a contact or takes it off; doing it twice changes nothing. */
 export const changeTag = async (
-  strapi: Core.Strapi,
+  app: App,
   contactId: string,
   tagId: string,
   change: 'connect' | 'disconnect'
 ): Promise<Payload> => {
-  const contacts = crmRecords(strapi, 'contact');
-  const { source, uid, draftAndPublish } = getInspected(strapi, 'contact');
-  return inRetriedTransaction(strapi, async () => {
-    await lockRecord(strapi, uid, contactId);
+  const contacts = crmRecords(app, 'contact');
+  const { source, uid, draftAndPublish } = getInspected(app, 'contact');
+  return app.db.retrying(async () => {
+    await lockRecord(app, uid, contactId);
     const contact = await contacts.get(contactId);
-    await crmRecords(strapi, 'tag').get(tagId);
+    await crmRecords(app, 'tag').get(tagId);
     if (!source.tags) throw new errors.NotFoundError('Contacts of this site have no tags');
     const data = { [source.tags]: { [change]: [tagId] } };
-    await strapi.documents(uid as UID.ContentType).update({
+    await app.strapi.documents(uid as UID.ContentType).update({
       documentId: contact.id,
       data,
       ...(draftAndPublish && { status: 'published' }),

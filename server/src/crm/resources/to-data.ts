@@ -1,6 +1,6 @@
-import type { Core } from '@strapi/strapi';
 import { fieldErrors } from '../../http/validation';
 import type { MappedField, Source } from '../mapping/mapping';
+import type { App } from '../../app';
 
 type Data = Record<string, unknown>;
 
@@ -10,12 +10,12 @@ const IGNORED = new Set(['id', 'dates']);
 
 /** @returns what is wrong with these ids; null where each names a record. */
 const missingOf = async (
-  strapi: Core.Strapi,
+  app: App,
   target: string,
   ids: readonly unknown[]
 ): Promise<string | null> => {
   const column = target === 'admin::user' ? 'id' : 'documentId';
-  const rows = (await strapi.db
+  const rows = (await app.strapi.db
     .queryBuilder(target)
     .init({ select: ['id', 'documentId'], where: { [column]: { $in: ids } } })
     .execute()) as Data[];
@@ -26,7 +26,7 @@ const missingOf = async (
 
 /** Writes a value into the data. @returns what is wrong with it, or null. */
 const assign = async (
-  strapi: Core.Strapi,
+  app: App,
   data: Data,
   field: MappedField | undefined,
   value: unknown
@@ -38,7 +38,7 @@ const assign = async (
     return null;
   }
   data[field.attribute] = target === 'admin::user' ? { id: value } : value;
-  return missingOf(strapi, target, [value]);
+  return missingOf(app, target, [value]);
 };
 
 /**
@@ -46,7 +46,7 @@ const assign = async (
  * @throws ValidationError (400) naming the keys that this site cannot write, or whose record is missing.
  */
 export const toData = async (
-  strapi: Core.Strapi,
+  app: App,
   source: Source,
   tagUid: string,
   input: Readonly<Data>
@@ -65,15 +65,15 @@ export const toData = async (
         note('tags', 'are not kept on this site');
         continue;
       }
-      if (Array.isArray(value)) note('tags', await missingOf(strapi, tagUid, [...new Set(value)]));
+      if (Array.isArray(value)) note('tags', await missingOf(app, tagUid, [...new Set(value)]));
       data[source.tags] = value;
     } else if (key === 'fields' && !byPath.get('fields')?.attribute) {
       for (const [name, one] of Object.entries((value as Data | null) ?? {})) {
         const path = `fields.${name}`;
-        note(path, await assign(strapi, data, byPath.get(path), one));
+        note(path, await assign(app, data, byPath.get(path), one));
       }
     } else {
-      note(key, await assign(strapi, data, byPath.get(PATHS[key] ?? key), value));
+      note(key, await assign(app, data, byPath.get(PATHS[key] ?? key), value));
     }
   }
   if (wrong.length > 0) throw fieldErrors(wrong);
@@ -83,17 +83,16 @@ export const toData = async (
 type Values = Readonly<Record<string, unknown>>;
 
 /** Keys that were named in the log, by site and content type: one line says each once. */
-const named = new WeakMap<Core.Strapi, Map<string, Set<string>>>();
+const named = (): Map<string, Set<string>> => new Map();
 
-const logLeftOut = (strapi: Core.Strapi, { kind, uid }: Source, keys: readonly string[]): void => {
-  const byType = named.get(strapi) ?? new Map<string, Set<string>>();
-  named.set(strapi, byType);
+const logLeftOut = (app: App, { kind, uid }: Source, keys: readonly string[]): void => {
+  const byType = app.part(named);
   const seen = byType.get(uid) ?? new Set<string>();
   byType.set(uid, seen);
   const fresh = keys.filter((key) => !seen.has(key));
   if (fresh.length === 0) return;
   for (const key of fresh) seen.add(key);
-  strapi.log.warn(
+  app.log.warn(
     `switchboard: ${uid} keeps no ${fresh.join(', ')} of a ${kind}: forms, imports, tills and ` +
       `e-mail leave it out`
   );
@@ -117,7 +116,7 @@ const holds = (field: MappedField | undefined, value: unknown): boolean => {
  *
  * The address of a contact stays: it is what the contact is found by.
  */
-export const keptInput = <T extends Values>(strapi: Core.Strapi, source: Source, input: T): T => {
+export const keptInput = <T extends Values>(app: App, source: Source, input: T): T => {
   const byPath = new Map(source.fields.map((field) => [field.path, field]));
   const kept: Record<string, unknown> = {};
   const leftOut: string[] = [];
@@ -137,6 +136,6 @@ export const keptInput = <T extends Values>(strapi: Core.Strapi, source: Source,
       if (Object.keys(bag).length > 0) kept.fields = bag;
     } else take(kept, key, key, value);
   }
-  if (leftOut.length > 0) logLeftOut(strapi, source, leftOut);
+  if (leftOut.length > 0) logLeftOut(app, source, leftOut);
   return kept as T;
 };

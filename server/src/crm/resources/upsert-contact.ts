@@ -1,7 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Core } from '@strapi/strapi';
-import { inTransaction } from '../../database/connection';
-import { inSavepoint } from '../../database/retry';
 import type { Where } from '../../database/matching-documents';
 import { inTurn } from '../../database/transactions';
 import { emailKey, EmailTakenError, lockEmail, normalizeEmail } from '../contact-integrity';
@@ -9,10 +6,11 @@ import { getInspected } from '../mapping/registry';
 import type { Payload } from '../rules/types';
 import { crmRecords } from './crm-records';
 import { keptInput } from './to-data';
+import type { App } from '../../app';
 
 /** The condition that finds the contact of an address, whatever its case; null: no e-mail is kept. */
-const emailWhere = (strapi: Core.Strapi, email: string): Where | null => {
-  const { source } = getInspected(strapi, 'contact');
+const emailWhere = (app: App, email: string): Where | null => {
+  const { source } = getInspected(app, 'contact');
   const attribute = source.fields.find(({ path }) => path === 'email')?.attribute;
   // Nobody has such an address, and PostgreSQL would refuse to look for it.
   if (!attribute || email.includes('\0')) return null;
@@ -22,11 +20,11 @@ const emailWhere = (strapi: Core.Strapi, email: string): Where | null => {
 };
 
 /** The id of the contact of an address; the oldest where a site's own type allows several. */
-export const findByEmail = async (strapi: Core.Strapi, email: string): Promise<string | null> => {
-  const where = emailWhere(strapi, email);
+export const findByEmail = async (app: App, email: string): Promise<string | null> => {
+  const where = emailWhere(app, email);
   if (!where) return null;
-  const rows = (await strapi.db
-    .queryBuilder(getInspected(strapi, 'contact').uid)
+  const rows = (await app.strapi.db
+    .queryBuilder(getInspected(app, 'contact').uid)
     .init({ select: ['id', 'documentId'], where, orderBy: { id: 'asc' }, limit: 1 })
     .execute()) as { documentId: string }[];
   return rows[0]?.documentId ?? null;
@@ -57,11 +55,11 @@ interface UpsertOptions {
  * Only where there is one: who finds none locks a gap there, in which two forms with new addresses
  * would keep each other from inserting.
  */
-const claimByEmail = async (strapi: Core.Strapi, email: string): Promise<Payload | null> => {
-  const { uid } = getInspected(strapi, 'contact');
-  const where = emailWhere(strapi, email);
+const claimByEmail = async (app: App, email: string): Promise<Payload | null> => {
+  const { uid } = getInspected(app, 'contact');
+  const where = emailWhere(app, email);
   if (!where) return null;
-  const [row] = (await strapi.db
+  const [row] = (await app.strapi.db
     .queryBuilder(uid)
     .init({ select: ['id', 'documentId', 'updatedAt'], where, orderBy: { id: 'asc' }, limit: 1 })
     .forUpdate()
@@ -69,25 +67,25 @@ const claimByEmail = async (strapi: Core.Strapi, email: string): Promise<Payload
   if (!row) return null;
   const last = row.updatedAt ? new Date(row.updatedAt).getTime() : 0;
   const updatedAt = new Date(Math.max(Date.now(), last + 1));
-  await strapi.db.queryBuilder(uid).where({ id: row.id }).update({ updatedAt }).execute();
-  return crmRecords(strapi, 'contact').find(row.documentId);
+  await app.strapi.db.queryBuilder(uid).where({ id: row.id }).update({ updatedAt }).execute();
+  return crmRecords(app, 'contact').find(row.documentId);
 };
 
 /** Finds the contact of an address, or makes it: also where one comes in between. */
 const findOrCreate = async (
-  strapi: Core.Strapi,
+  app: App,
   email: string,
   input: Input
 ): Promise<{ contact: Payload; created: boolean }> => {
-  const known = (await findByEmail(strapi, email)) ? await claimByEmail(strapi, email) : null;
+  const known = (await findByEmail(app, email)) ? await claimByEmail(app, email) : null;
   if (known) return { contact: known, created: false };
   try {
-    const create = () => crmRecords(strapi, 'contact').create(input);
-    return { contact: await inSavepoint(strapi, create), created: true };
+    const create = () => crmRecords(app, 'contact').create(input);
+    return { contact: await app.db.savepoint(create), created: true };
   } catch (error) {
     if (!(error instanceof EmailTakenError)) throw error;
     // Made by somebody who holds no lock: in a larger transaction, or past the document service.
-    const contact = await claimByEmail(strapi, email);
+    const contact = await claimByEmail(app, email);
     if (!contact) throw error;
     return { contact, created: false };
   }
@@ -144,22 +142,22 @@ export const completion = (contact: Payload, input: Input): Record<string, unkno
  * @param input a contact as REST takes it, with a valid `email`
  */
 export const upsertContact = (
-  strapi: Core.Strapi,
+  app: App,
   input: Input & { email: string },
   { onlyNew = {}, forKnown = () => input }: UpsertOptions = {}
 ): Promise<Upserted> =>
-  inTransaction(strapi, () =>
-    inTurn(strapi, async () => {
-      await lockEmail(strapi, input.email);
-      const { source } = getInspected(strapi, 'contact');
-      const all = keptInput(strapi, source, { ...onlyNew, ...input });
+  app.db.transaction(() =>
+    inTurn(app.strapi, async () => {
+      await lockEmail(app, input.email);
+      const { source } = getInspected(app, 'contact');
+      const all = keptInput(app, source, { ...onlyNew, ...input });
       const given = Object.entries(all).filter(([, value]) => value !== null);
-      const found = await findOrCreate(strapi, input.email, Object.fromEntries(given));
+      const found = await findOrCreate(app, input.email, Object.fromEntries(given));
       if (found.created) return { ...found, changed: false };
-      const known = keptInput(strapi, source, forKnown(found.contact));
+      const known = keptInput(app, source, forKnown(found.contact));
       const changes = differences(found.contact, known);
       if (Object.keys(changes).length === 0) return { ...found, changed: false };
-      const contact = await crmRecords(strapi, 'contact').update(found.contact.id, changes);
+      const contact = await crmRecords(app, 'contact').update(found.contact.id, changes);
       return { contact, created: false, changed: true };
     })
   );

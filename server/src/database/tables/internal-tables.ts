@@ -1,8 +1,9 @@
+import type { App } from '../../app';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { table } from '../connection';
 import { ensureTables, type PlainTable } from './plain-tables';
-import { loadSiteInstance } from '../site-instance';
+import type { Site } from '../site-instance';
 
 /** What a content type's table was like before it was one, and what it has beside its attributes. */
 export interface InternalTable {
@@ -166,11 +167,11 @@ const isKnownWhole = async (
  * old one. May be interrupted anywhere: the next boot goes on, because the host takes note of the
  * table's new columns only after this.
  */
-const upgrade = async (strapi: Core.Strapi, wanted: InternalTable): Promise<void> => {
+const upgrade = async (strapi: Core.Strapi, site: Site, wanted: InternalTable): Promise<void> => {
   const { tableName, added, large } = wanted;
   if (!(await strapi.db.getSchemaConnection().hasTable(tableName))) return;
   if (await isKnownWhole(strapi, wanted)) return;
-  const instance = await loadSiteInstance(strapi);
+  const instance = await site.load();
   await renameColumns(strapi, wanted);
   if (large && strapi.db.dialect.client !== 'sqlite') await addStamp(strapi, tableName, instance);
   const stamp = { [STAMP]: { type: 'string' as const } };
@@ -180,10 +181,13 @@ const upgrade = async (strapi: Core.Strapi, wanted: InternalTable): Promise<void
 };
 
 /** Registers what has to be done around the host's schema synchronisation. To be called in `register`. */
-export const keepInternalTables = (strapi: Core.Strapi, tables: readonly InternalTable[]): void => {
+export const keepInternalTables = (
+  { strapi, site }: Pick<App, 'strapi' | 'site'>,
+  tables: readonly InternalTable[]
+): void => {
   strapi.hook('strapi::content-types.beforeSync').register(async () => {
-    await loadSiteInstance(strapi);
-    for (const wanted of tables) await upgrade(strapi, wanted);
+    await site.load();
+    for (const wanted of tables) await upgrade(strapi, site, wanted);
   });
   strapi.hook('strapi::content-types.afterSync').register(async () => {
     const besides = tables.flatMap(({ besides: own }) => own ?? []);

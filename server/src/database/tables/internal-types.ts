@@ -1,6 +1,5 @@
 import type { Core, UID } from '@strapi/strapi';
-import { currentExecutor, table } from '../connection';
-import { siteInstance } from '../site-instance';
+import type { App } from '../../app';
 
 type Attribute = Record<string, unknown>;
 
@@ -110,24 +109,27 @@ export const documentsOf = (strapi: Core.Strapi, uid: string): InternalDocuments
  * Notes the id that a row was made with, and makes a row this site's own when somebody here switches
  * it on. An import runs without lifecycles: what it brings keeps what it had.
  */
-export const followInternalRows = (strapi: Core.Strapi, uid: string, tableName: string): void => {
-  strapi.db.lifecycles.subscribe({
+export const followInternalRows = (app: App, uid: string, tableName: string): void => {
+  app.strapi.db.lifecycles.subscribe({
     models: [uid],
     async afterCreate({ result }) {
       const { id } = result as { id: number };
-      const executor = await currentExecutor(strapi);
-      await table(strapi, executor, tableName).where({ id }).update({ origin_id: id });
+      const db = await app.db.current();
+      await db.table(tableName).where({ id }).update({ origin_id: id });
     },
     beforeUpdate({ params }) {
       const data = params.data as Data | undefined;
       // A copy: what the caller gave stays as it is.
-      if (data?.active === true) params.data = { ...data, site_instance: siteInstance(strapi) };
+      if (data?.active === true) params.data = { ...data, site_instance: app.site.instance };
     },
   });
 };
 
 /** To be called in `register`, before the host makes models of its content types. */
-export const prepareInternalTypes = (strapi: Core.Strapi, names: readonly string[]): void => {
+export const prepareInternalTypes = (
+  { strapi, site }: Pick<App, 'strapi' | 'site'>,
+  names: readonly string[]
+): void => {
   const contentTypes = strapi.get('content-types') as unknown as HostContentTypes;
   const graphql = strapi.plugin('graphql')?.service('extension') as GraphqlExtension | undefined;
   for (const name of names) {
@@ -136,7 +138,7 @@ export const prepareInternalTypes = (strapi: Core.Strapi, names: readonly string
       for (const unused of UNUSED) delete attributes[unused];
       attributes.site_instance = {
         ...attributes.site_instance,
-        default: () => siteInstance(strapi),
+        default: () => site.instance,
       };
     });
     graphql?.shadowCRUD(uid).disable();

@@ -1,7 +1,6 @@
-import type { Core } from '@strapi/strapi';
-import { getClock } from '../../database/clock';
 import { sqliteWarnings } from '../../database/sqlite-settings';
 import { type Check, ok, warn } from '../types';
+import type { App } from '../../app';
 
 /** Beyond this a receiver may refuse signatures, and tills may be refused that keep the time. */
 const CLOCKS_APART_MS = 5000;
@@ -9,8 +8,8 @@ const CLOCKS_APART_MS = 5000;
 /** The node's clock is in signatures, and tills are judged against it; all else is the database's. */
 export const clocks: Check = {
   name: 'clocks',
-  async look(strapi) {
-    const clock = getClock(strapi);
+  async look(app) {
+    const clock = app.clock;
     await clock.sync();
     const offset = Date.now() - clock.now();
     const message = `this node's clock and the database's are ${Math.abs(offset)} ms apart (node ${offset < 0 ? 'behind' : 'ahead'})`;
@@ -28,14 +27,14 @@ const namedOf = (missing: readonly string[]): string => {
 };
 
 /** @param expected the plain tables of the features that the site has */
-export const tables = (expected: (strapi: Core.Strapi) => readonly string[]): Check => ({
+export const tables = (expected: (app: App) => readonly string[]): Check => ({
   name: 'tables',
-  async look(strapi) {
-    const types = Object.values(strapi.contentTypes)
+  async look(app) {
+    const types = Object.values(app.strapi.contentTypes)
       .filter(({ uid }) => uid.startsWith('plugin::switchboard.'))
       .map(({ collectionName }) => String(collectionName));
-    const names = [...new Set([...types, ...expected(strapi)])];
-    const present = new Set(await strapi.db.dialect.schemaInspector.getTables());
+    const names = [...new Set([...types, ...expected(app)])];
+    const present = new Set(await app.strapi.db.dialect.schemaInspector.getTables());
     const missing = names.filter((name) => !present.has(name)).sort();
     if (missing.length === 0) return ok(`all ${names.length} tables are there`);
     return warn(
@@ -49,9 +48,9 @@ export const tables = (expected: (strapi: Core.Strapi) => readonly string[]): Ch
 
 export const sqlite: Check = {
   name: 'sqlite',
-  async look(strapi) {
-    if (strapi.db.dialect.client !== 'sqlite') return null;
-    const warnings = await sqliteWarnings(strapi);
+  async look(app) {
+    if (app.db.client !== 'sqlite') return null;
+    const warnings = await sqliteWarnings(app.db);
     if (warnings.length === 0) return ok('SQLite has its write-ahead log (WAL)');
     return warn(
       warnings.join(' '),

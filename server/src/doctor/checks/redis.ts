@@ -1,6 +1,4 @@
-import type { Core } from '@strapi/strapi';
-import { getOptions } from '../../config';
-import { readSiteInstance, SITE_TABLE } from '../../database/site-instance';
+import { SITE_TABLE } from '../../database/site-instance';
 import { WORK_KINDS } from '../../overview/health';
 import { errorText } from '../../runtime/text';
 import { installCommand, loadInstalled, versionFault } from '../../runtime/optional-package';
@@ -12,6 +10,7 @@ import {
   queueName,
 } from '../../scheduling/bullmq/mistyped-keys';
 import { type Check, type CheckResult, fail, ok, warn } from '../types';
+import type { App } from '../../app';
 
 const ANSWERS_WITHIN_MS = 5000;
 
@@ -145,13 +144,13 @@ interface SchedulerOptions {
   prefix?: string;
 }
 
-const schedulerOf = (strapi: Core.Strapi): SchedulerOptions =>
-  (getOptions(strapi) as { scheduler?: SchedulerOptions }).scheduler ?? {};
+const schedulerOf = (app: App): SchedulerOptions =>
+  (app.options as { scheduler?: SchedulerOptions }).scheduler ?? {};
 
 export const redis: Check = {
   name: 'redis',
-  look(strapi) {
-    const { engine, redis: settings } = schedulerOf(strapi);
+  look(app) {
+    const { engine, redis: settings } = schedulerOf(app);
     if (engine !== 'bullmq') return null;
     return judgePackages() ?? askRedis(settings);
   },
@@ -159,10 +158,10 @@ export const redis: Check = {
 
 export const queues: Check = {
   name: 'queues',
-  async look(strapi) {
-    const { engine, redis: settings, prefix } = schedulerOf(strapi);
-    const isThere = await strapi.db.getSchemaConnection().hasTable(SITE_TABLE);
-    const site = engine === 'bullmq' && isThere ? await readSiteInstance(strapi) : null;
+  async look(app) {
+    const { engine, redis: settings, prefix } = schedulerOf(app);
+    const isThere = await app.strapi.db.getSchemaConnection().hasTable(SITE_TABLE);
+    const site = engine === 'bullmq' && isThere ? await app.site.read() : null;
     if (site === null || prefix === undefined) return null;
     const names = WORK_KINDS.map((kind) => queueName(kind, site));
     return askForQueues(settings, prefix, names);

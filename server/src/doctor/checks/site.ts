@@ -1,17 +1,17 @@
-import type { Core } from '@strapi/strapi';
 import { type FollowedFacts, ownFacts, readFollowed } from '../../webhooks/sending/nodes';
 import { proxyWarning } from '../../net/client-address';
 import { describePrivateAddresses, type GivenNodeEnv } from '../../net/guard';
 import { stopWithin } from '../../scheduling/recorder';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../../secrets/secret-box';
 import { type Check, fail, ok, warn } from '../types';
+import type { App } from '../../app';
 
 /** What can be said of a site by its settings and its environment alone. */
 
 export const encryptionKey: Check = {
   name: 'encryption_key',
-  look: (strapi) =>
-    hasEncryptionKey(strapi)
+  look: (app) =>
+    hasEncryptionKey(app)
       ? ok('admin.secrets.encryptionKey is set')
       : fail(
           'admin.secrets.encryptionKey is not set: secrets can neither be stored nor read',
@@ -35,9 +35,9 @@ const SAID_BY: Readonly<Record<FollowedFacts['from'], string>> = {
 const ANSWERS_WITHIN_MS = 5000;
 
 /** What the site says; where the database cannot be asked, the command's own environment. */
-const followed = async (strapi: Core.Strapi): Promise<FollowedFacts> => {
-  let facts: FollowedFacts = { ...ownFacts(strapi), from: 'command' };
-  const reading = readFollowed(strapi).then(
+const followed = async (app: App): Promise<FollowedFacts> => {
+  let facts: FollowedFacts = { ...ownFacts(app), from: 'command' };
+  const reading = readFollowed(app).then(
     (said) => {
       facts = said;
     },
@@ -50,8 +50,8 @@ const followed = async (strapi: Core.Strapi): Promise<FollowedFacts> => {
 /** Of the environment of the site's own process; the one of the command may be another. */
 export const environment: Check = {
   name: 'environment',
-  async look(strapi) {
-    const facts = await followed(strapi);
+  async look(app) {
+    const facts = await followed(app);
     const { text, isProduction } = describeNodeEnv(facts.nodeEnv);
     const addresses = describePrivateAddresses(facts, null);
     const both = addresses.includes('NODE_ENV') ? addresses : `${text}; ${addresses}`;
@@ -90,8 +90,8 @@ const namedProxies = (proxy: unknown): string[] => {
 
 export const proxy: Check = {
   name: 'proxy',
-  look(strapi) {
-    const settings: unknown = strapi.config.get('server.proxy');
+  look(app) {
+    const settings: unknown = app.strapi.config.get('server.proxy');
     const wrong = proxyWarning(settings);
     if (wrong) return warn(wrong, 'set proxy.maxIpsCount in config/server');
     const named = namedProxies(settings);
@@ -115,8 +115,8 @@ export const proxy: Check = {
 
 export const mcp: Check = {
   name: 'mcp',
-  look: (strapi) =>
-    strapi.config.get('server.mcp.enabled')
+  look: (app) =>
+    app.strapi.config.get('server.mcp.enabled')
       ? ok('server.mcp.enabled is on: assistants with a token may use the tools of the site')
       : ok(
           'server.mcp.enabled is off: no tools are offered to assistants',

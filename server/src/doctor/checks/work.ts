@@ -1,18 +1,15 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { getOptions } from '../../config';
-import { getClock } from '../../database/clock';
-import { currentExecutor, table } from '../../database/connection';
 import { POS_EVENTS_TABLE } from '../../pos/tables';
 import { FROM_ELSEWHERE } from '../../webhooks/webhook';
 import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../../webhooks/tables';
 import { type Check, ok, warn } from '../types';
+import type { App } from '../../app';
 
 /** Due for longer than this: nobody serves it, or not fast enough. */
 const LATE_MS = 60_000;
 
-const hasTable = (strapi: Core.Strapi, name: string): Promise<boolean> =>
-  strapi.db.getSchemaConnection().hasTable(name);
+const hasTable = (app: App, name: string): Promise<boolean> =>
+  app.strapi.db.getSchemaConnection().hasTable(name);
 
 const count = async (rows: Knex.QueryBuilder): Promise<number> => {
   const [row] = (await rows.count({ n: '*' })) as { n: number | string }[];
@@ -33,23 +30,21 @@ const lateText = (late: number): string =>
 
 export const deliveries: Check = {
   name: 'deliveries',
-  async look(strapi) {
-    if (!(await hasTable(strapi, DELIVERIES_TABLE))) return null;
-    const executor = await currentExecutor(strapi);
-    const served = table(strapi, executor, WEBHOOKS_TABLE).where({ active: true }).select('id');
-    const rows = () => table(strapi, executor, DELIVERIES_TABLE);
+  async look(app) {
+    if (!(await hasTable(app, DELIVERIES_TABLE))) return null;
+    const db = await app.db.current();
+    const served = db.table(WEBHOOKS_TABLE).where({ active: true }).select('id');
+    const rows = () => db.table(DELIVERIES_TABLE);
     // What waits for a webhook that was deleted waits for nobody, and is about to be ended.
-    const known = table(strapi, executor, WEBHOOKS_TABLE).select('id');
+    const known = db.table(WEBHOOKS_TABLE).select('id');
     const pending = () => rows().where({ status: 'pending' }).whereIn('webhook_id', known);
     const waiting = await count(pending().where({ tries: 0 }));
     const failing = await count(pending().where('tries', '>', 0));
     const off = () =>
-      table(strapi, executor, WEBHOOKS_TABLE)
-        .where({ active: false })
-        .whereNotNull('disabled_reason');
+      db.table(WEBHOOKS_TABLE).where({ active: false }).whereNotNull('disabled_reason');
     const elsewhere = await count(off().where('disabled_reason', 'like', `${FROM_ELSEWHERE}%`));
     const broken = (await count(off())) - elsewhere;
-    const late = await lateness(pending().whereIn('webhook_id', served), getClock(strapi).now());
+    const late = await lateness(pending().whereIn('webhook_id', served), app.clock.now());
     const message = `deliveries: ${waiting} waiting, ${failing} failing; ${broken} webhooks were switched off${elsewhere > 0 ? `, ${elsewhere} more came from another site` : ''}${lateText(late)}`;
     if (late > LATE_MS) {
       return warn(
@@ -69,16 +64,15 @@ export const deliveries: Check = {
 
 export const posEvents: Check = {
   name: 'pos_events',
-  async look(strapi) {
-    if (!getOptions(strapi).features.pos || !(await hasTable(strapi, POS_EVENTS_TABLE)))
-      return null;
-    const executor = await currentExecutor(strapi);
-    const rows = () => table(strapi, executor, POS_EVENTS_TABLE);
+  async look(app) {
+    if (!app.options.features.pos || !(await hasTable(app, POS_EVENTS_TABLE))) return null;
+    const db = await app.db.current();
+    const rows = () => db.table(POS_EVENTS_TABLE);
     const inState = (...states: string[]) => count(rows().whereIn('state', states));
     const waiting = await inState('pending');
     const mapping = await inState('needs_mapping', 'partially_applied');
     const failed = await inState('failed');
-    const late = await lateness(rows().where({ state: 'pending' }), getClock(strapi).now());
+    const late = await lateness(rows().where({ state: 'pending' }), app.clock.now());
     const message = `records of tills: ${waiting} waiting, ${mapping} waiting for a mapping, ${failed} failed${lateText(late)}`;
     if (late > LATE_MS) {
       return warn(

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
+import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import type {
   Connection,
@@ -7,9 +7,7 @@ import type {
   ConnectionWithSecret,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { getClock } from '../../database/clock';
-import { currentExecutor, type Executor, table } from '../../database/connection';
-import { firstOrNotFound, inRetriedTransaction } from '../../database/retry';
+import { firstOrNotFound } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { type PageRequest, readPage } from '../../http/pagination';
@@ -33,6 +31,8 @@ import {
 import { timeZoneOf } from '../money/sales-figures';
 import { regroup, wakeConnection } from '../processing/waits';
 import { openHoursOf, silentSince } from '../silence';
+import { appOf } from '../../app';
+import type { Db } from '../../database/db';
 
 /** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
 export interface ConnectionsService {
@@ -112,31 +112,31 @@ export const createConnectionsService = ({
 }: {
   strapi: Core.Strapi;
 }): ConnectionsService => {
-  const rows = (executor: Executor): Knex.QueryBuilder =>
-    table(strapi, executor, CONNECTIONS_TABLE).whereNull('deleted_at');
+  const app = appOf(strapi);
+  const rows = (db: Db): Knex.QueryBuilder => db.table(CONNECTIONS_TABLE).whereNull('deleted_at');
 
-  const find = (executor: Executor, id: number): Promise<ConnectionRow> =>
-    firstOrNotFound(rows(executor).where({ id }), 'Connection');
+  const find = (db: Db, id: number): Promise<ConnectionRow> =>
+    firstOrNotFound(rows(db).where({ id }), 'Connection');
 
-  const locationsById = async (executor: Executor): Promise<Map<number, LocationRow>> => {
-    const found = (await table(strapi, executor, LOCATIONS_TABLE).select('*')) as LocationRow[];
+  const locationsById = async (db: Db): Promise<Map<number, LocationRow>> => {
+    const found = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
     return new Map(found.map((row) => [Number(row.id), row]));
   };
 
   const silentAt = (row: ConnectionRow): number | null =>
-    silentSince(row, timeZoneOf(strapi), getClock(strapi).now());
+    silentSince(row, timeZoneOf(app), app.clock.now());
 
-  const shaped = async (executor: Executor, row: ConnectionRow): Promise<Connection> =>
-    toConnection(row, await locationsById(executor), silentAt(row));
+  const shaped = async (db: Db, row: ConnectionRow): Promise<Connection> =>
+    toConnection(row, await locationsById(db), silentAt(row));
 
   const resolve = async (
-    executor: Executor,
+    db: Db,
     locations: NonNullable<ConnectionInput['locations']>
   ): Promise<MappedLocation[]> => {
     const mapped: MappedLocation[] = [];
     const wrong: FieldProblem[] = [];
     for (const [index, { ref, location }] of locations.entries()) {
-      const row = await locationNamed(strapi, executor, location);
+      const row = await locationNamed(db, location);
       if (row) mapped.push({ ref, location: Number(row.id) });
       else wrong.push({ path: `locations.${index}.location`, ...noLocation(location) });
     }
@@ -145,47 +145,47 @@ export const createConnectionsService = ({
   };
 
   const change = (id: number, values: Record<string, unknown>): Promise<ConnectionRow> =>
-    inRetriedTransaction(strapi, async ({ trx }) => {
-      const { document_id: documentId } = await find(trx, id);
-      await documentsOf(strapi, CONNECTION).update({
+    app.db.retrying(async (tx) => {
+      const { document_id: documentId } = await find(tx, id);
+      await documentsOf(app.strapi, CONNECTION).update({
         documentId,
         data: { ...values, updated_at: Date.now() },
       });
-      return find(trx, id);
+      return find(tx, id);
     });
 
   return {
     async list(page) {
-      await settleArrivedConnections(strapi);
-      const executor = await currentExecutor(strapi);
-      const query = rows(executor).select('*').orderBy('id');
-      const { rows: found, meta } = await readPage<ConnectionRow>(executor, query, page);
-      const locations = await locationsById(executor);
+      await settleArrivedConnections(app);
+      const db = await app.db.current();
+      const query = rows(db).select('*').orderBy('id');
+      const { rows: found, meta } = await readPage<ConnectionRow>(db, query, page);
+      const locations = await locationsById(db);
       return { data: found.map((row) => toConnection(row, locations, silentAt(row))), meta };
     },
 
     async get(id) {
-      await settleArrivedConnections(strapi);
-      const executor = await currentExecutor(strapi);
-      return shaped(executor, await find(executor, id));
+      await settleArrivedConnections(app);
+      const db = await app.db.current();
+      return shaped(db, await find(db, id));
     },
 
     create: ({ name, type, scopes, mode, group, locations, customers, country, ...input }) =>
-      inRetriedTransaction(strapi, async ({ trx }) => {
+      app.db.retrying(async (tx) => {
         const key = generateKey(randomBytes);
         const secret = generateSecret(randomBytes);
         const at = Date.now();
-        const { id } = await documentsOf(strapi, CONNECTION).create({
+        const { id } = await documentsOf(app.strapi, CONNECTION).create({
           data: {
             name,
             type,
             key,
             key_digest: keyDigest(key),
-            secret: seal(strapi, secret),
+            secret: seal(app, secret),
             scopes,
             mode,
             ...groupColumns(group ?? null),
-            locations: await resolve(trx, locations),
+            locations: await resolve(tx, locations),
             customers,
             country,
             expected_every_minutes: input.expected_every_minutes,
@@ -194,16 +194,16 @@ export const createConnectionsService = ({
             updated_at: at,
           },
         });
-        return { ...(await shaped(trx, await find(trx, Number(id)))), secret };
+        return { ...(await shaped(tx, await find(tx, Number(id)))), secret };
       }),
 
     async update(id, input) {
       const { name, type, scopes, mode, group, locations, customers, country, active } = input;
-      await settleArrivedConnections(strapi);
-      return inRetriedTransaction(strapi, async ({ trx }) => {
+      await settleArrivedConnections(app);
+      return app.db.retrying(async (tx) => {
         // Locked before anything is read: a record that is worked on beside it is seen, or sees it.
         const before = await firstOrNotFound<ConnectionRow>(
-          rows(trx).where({ id }).forUpdate(),
+          rows(tx).where({ id }).forUpdate(),
           'Connection'
         );
         const { group_digest: groupBefore } = before;
@@ -218,40 +218,40 @@ export const createConnectionsService = ({
           ...watchColumns(before, input),
           ...(group !== undefined && groupColumns(group)),
           ...(locations !== undefined && {
-            locations: await resolve(trx, locations),
+            locations: await resolve(tx, locations),
           }),
         });
         if (row.group_digest !== groupBefore) {
-          await regroup(strapi, trx, id, [groupBefore, row.group_digest]);
+          await regroup(tx, app, id, [groupBefore, row.group_digest]);
         }
         // A new location or group may be what records of this connection were waiting for.
-        if (locations !== undefined || group !== undefined) await wakeConnection(strapi, trx, id);
-        return shaped(trx, row);
+        if (locations !== undefined || group !== undefined) await wakeConnection(tx, app, id);
+        return shaped(tx, row);
       });
     },
 
     remove: (id) =>
-      inRetriedTransaction(strapi, async ({ trx }) => {
+      app.db.retrying(async (tx) => {
         const at = Date.now();
-        const { document_id: documentId } = await find(trx, id);
-        await documentsOf(strapi, CONNECTION).update({
+        const { document_id: documentId } = await find(tx, id);
+        await documentsOf(app.strapi, CONNECTION).update({
           documentId,
           data: { deleted_at: at, revoked_at: at, updated_at: at },
         });
-        await table(strapi, trx, POS_REFUSALS_TABLE).where({ connection_id: id }).delete();
+        await tx.table(POS_REFUSALS_TABLE).where({ connection_id: id }).delete();
       }),
 
     async rotateSecret(id) {
       const secret = generateSecret(randomBytes);
-      await change(id, { secret: seal(strapi, secret) });
+      await change(id, { secret: seal(app, secret) });
       return { secret };
     },
 
     async revoke(id) {
-      const executor = await currentExecutor(strapi);
-      const { revoked_at: before } = await find(executor, id);
+      const db = await app.db.current();
+      const { revoked_at: before } = await find(db, id);
       const row = await change(id, { revoked_at: before ?? Date.now() });
-      return shaped(executor, row);
+      return shaped(db, row);
     },
   };
 };

@@ -14,9 +14,7 @@ import {
 import type { PlacedMovement } from '../../../../shared/contracts/stock';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { minorDigits } from '../../../../shared/currencies';
-import { getOptions } from '../../config';
-import { afterCommit, currentExecutor, type Executor, table } from '../../database/connection';
-import { firstOrNotFound, inRetriedTransaction } from '../../database/retry';
+import { firstOrNotFound } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
 import { debugLog } from '../../runtime/debug-log';
 import { createTimeSlice } from '../../runtime/event-loop';
@@ -56,6 +54,8 @@ import {
   posEventTable,
 } from '../tables';
 import type { PosEventsQuery } from './inputs';
+import { appOf } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /** As it is stored; `at` in epoch milliseconds. */
 type StoredHandling = Omit<RecordHandling, 'at'> & { at: number };
@@ -75,15 +75,15 @@ const handlingsOf = (row: HandledRow): RecordHandling[] =>
  * @param madeBy  who does it, as lists name an admin user
  */
 const noteHandling = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   row: HandledRow,
   action: RecordAction,
   madeBy: string | null
 ): Promise<void> => {
   const handling: StoredHandling = { action, made_by: madeBy, at: Date.now() };
   const kept = [...storedOf(row), handling].slice(-HANDLINGS_KEPT);
-  await table(strapi, trx, POS_EVENTS_TABLE)
+  await tx
+    .table(POS_EVENTS_TABLE)
     .where({ id: row.id })
     .update({ by_hand: JSON.stringify(kept) });
 };
@@ -100,13 +100,13 @@ const saleOf = ({ counted }: Relative): number | null =>
 
 /** Others of its refund group: of its own connection, and those that money says belong to it. */
 const readRelatives = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   row: PosEventRow,
   kind: 'sale' | 'refund'
 ): Promise<RelatedRecord[]> => {
   if (row.family_digest === null) return [];
-  const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+  const rows = (await db
+    .table(POS_EVENTS_TABLE)
     .select('id', 'connection_id', 'external_id', 'counted')
     .where({ family_digest: row.family_digest, kind })
     .orderBy('id')
@@ -119,19 +119,19 @@ const readRelatives = async (
 
 /** The sale of a refund, the refunds of a sale, and the contact of either. */
 const relationsOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   row: PosEventRow
 ): Promise<Pick<PosEventDetail, 'contact' | 'sale' | 'refunds'>> => {
-  const purchase = (await table(strapi, executor, PURCHASES_TABLE)
+  const purchase = (await db
+    .table(PURCHASES_TABLE)
     .select('contact_id')
     .where({ event_id: row.id })
     .first()) as Pick<PurchaseRow, 'contact_id'> | undefined;
-  const [sale] = row.kind === 'refund' ? await readRelatives(strapi, executor, row, 'sale') : [];
+  const [sale] = row.kind === 'refund' ? await readRelatives(db, row, 'sale') : [];
   return {
     contact: purchase?.contact_id ? { id: purchase.contact_id } : null,
     sale: sale ?? null,
-    refunds: row.kind === 'sale' ? await readRelatives(strapi, executor, row, 'refund') : [],
+    refunds: row.kind === 'sale' ? await readRelatives(db, row, 'refund') : [],
   };
 };
 
@@ -141,15 +141,11 @@ interface StoredClosing {
 }
 
 /** How closings compare, by the ids of their events. */
-const closingsOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  ids: readonly number[]
-): Promise<Map<number, StoredClosing>> => {
+const closingsOf = async (db: Db, ids: readonly number[]): Promise<Map<number, StoredClosing>> => {
   if (ids.length === 0) return new Map();
-  const rows = (await table(strapi, executor, POS_CLOSINGS_TABLE).whereIn('event_id', [
-    ...ids,
-  ])) as PosClosingRow[];
+  const rows = (await db
+    .table(POS_CLOSINGS_TABLE)
+    .whereIn('event_id', [...ids])) as PosClosingRow[];
   return new Map(
     rows.map((row): [number, StoredClosing] => {
       const comparison = JSON.parse(row.result) as ClosingComparison;
@@ -185,8 +181,7 @@ interface FoundRecords {
  * @param filtered  of the log's table, without columns and order
  */
 const searchRecords = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   filtered: Knex.QueryBuilder,
   search: string
 ): Promise<FoundRecords> => {
@@ -203,7 +198,8 @@ const searchRecords = async (
     const query = filtered.clone().select('id').orderBy('id', 'desc').limit(CHUNK);
     if (oldest) query.where('id', '<', oldest.id);
     const ids = ((await query) as { id: number }[]).map(({ id }) => Number(id));
-    const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+    const rows = (await db
+      .table(POS_EVENTS_TABLE)
       .select('id', 'kind', 'external_id', 'counted', 'received_at', 'body')
       .whereIn('id', ids)
       .orderBy('id', 'desc')) as Row[];
@@ -259,29 +255,28 @@ export interface PosEventsService {
 }
 
 export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): PosEventsService => {
-  const schema = strapi.db.getSchemaName();
+  const app = appOf(strapi);
+  const schema = app.db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const graceMs = (): number => getOptions(strapi).pos.refundGraceHours * 3_600_000;
+  const graceMs = (): number => app.options.pos.refundGraceHours * 3_600_000;
 
-  const withConnection = (executor: Executor): Knex.QueryBuilder =>
-    (executor as Knex)(`${named(POS_EVENTS_TABLE)} as e`).leftJoin(
+  const withConnection = (db: Db): Knex.QueryBuilder =>
+    (db.knex as Knex)(`${named(POS_EVENTS_TABLE)} as e`).leftJoin(
       `${named(CONNECTIONS_TABLE)} as c`,
       'c.id',
       'e.connection_id'
     );
 
   /** Bodies are large: they are read only for lines that wait, one at a time. */
-  const listed = async (executor: Executor, rows: readonly Joined[]): Promise<PosEvent[]> => {
+  const listed = async (db: Db, rows: readonly Joined[]): Promise<PosEvent[]> => {
     const grace = graceMs();
     const events: PosEvent[] = [];
     const closings = await closingsOf(
-      strapi,
-      executor,
+      db,
       rows.flatMap(({ id, kind }) => (kind === 'closing' ? [Number(id)] : []))
     );
     const unattached = await customerErrors(
-      strapi,
-      executor,
+      db,
       rows.flatMap(({ id, kind }) => (kind === 'sale' ? [Number(id)] : []))
     );
     for (const row of rows) {
@@ -290,7 +285,8 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
         events.push(toPosEvent(row, grace, closings.get(Number(row.id))?.summary, customerError));
         continue;
       }
-      const whole = (await table(strapi, executor, POS_EVENTS_TABLE)
+      const whole = (await db
+        .table(POS_EVENTS_TABLE)
         .select('body')
         .where({ id: row.id })
         .first()) as Pick<PosEventRow, 'body'> | undefined;
@@ -300,8 +296,8 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
     return events;
   };
 
-  const movementsOf = async (executor: Executor, id: number): Promise<PlacedMovement[]> => {
-    const rows = (await (executor as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
+  const movementsOf = async (db: Db, id: number): Promise<PlacedMovement[]> => {
+    const rows = (await (db.knex as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
       .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
       .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
       .join(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
@@ -311,23 +307,21 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
     return rows.map((row) => ({ ...toMovement(row), sku: row.sku, location: summaryOf(row) }));
   };
 
-  const simulatedOf = async (
-    executor: Executor,
-    row: PosEventRow
-  ): Promise<PosEventDetail['simulated']> => {
+  const simulatedOf = async (db: Db, row: PosEventRow): Promise<PosEventDetail['simulated']> => {
     const lines = JSON.parse(row.simulated ?? '[]') as SimulatedLine[];
     if (lines.length === 0) return [];
-    const items = (await table(strapi, executor, ITEMS_TABLE)
+    const items = (await db
+      .table(ITEMS_TABLE)
       .select('*')
       .whereIn('id', [...new Set(lines.map(({ item }) => item))])) as ItemRow[];
-    const locations = (await table(strapi, executor, LOCATIONS_TABLE).select('*')) as LocationRow[];
+    const locations = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
     const itemsById = new Map(items.map((item) => [Number(item.id), item]));
     const locationsById = new Map(locations.map((one) => [Number(one.id), one]));
     return lines.map((line) => toSimulated(line, itemsById, locationsById));
   };
 
   const filtered = (
-    executor: Executor,
+    db: Db,
     {
       state,
       kind,
@@ -336,15 +330,15 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
       customer_error: unattached,
     }: Omit<PosEventsQuery, 'page' | 'per_page'>
   ): Knex.QueryBuilder => {
-    const query = table(strapi, executor, POS_EVENTS_TABLE);
+    const query = db.table(POS_EVENTS_TABLE);
     if (state !== undefined) query.whereIn('state', state);
     if (kind !== undefined) query.where({ kind });
     if (connection !== undefined) query.where({ connection_id: connection });
     if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
-    if (unattached) query.whereIn('id', unattachedSales(strapi, executor));
+    if (unattached) query.whereIn('id', unattachedSales(db));
     if (kind === 'closing') {
       // Few among many: they are found by a table of their own.
-      const closings = table(strapi, executor, POS_CLOSINGS_TABLE).select('event_id');
+      const closings = db.table(POS_CLOSINGS_TABLE).select('event_id');
       if (connection !== undefined) closings.where({ connection_id: connection });
       query.whereIn('id', closings);
     }
@@ -352,17 +346,17 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
   };
 
   const idsOfPage = async (
-    executor: Executor,
+    db: Db,
     query: Knex.QueryBuilder,
     search: string | undefined,
     request: PageRequest
   ): Promise<{ ids: number[]; meta: Page<PosEvent>['meta'] }> => {
     if (search === undefined) {
       const ordered = query.select('id').orderBy('id', 'desc');
-      const { rows, meta } = await readPage<{ id: number }>(executor, ordered, request);
+      const { rows, meta } = await readPage<{ id: number }>(db, ordered, request);
       return { ids: rows.map(({ id }) => Number(id)), meta };
     }
-    const { ids, searchedFrom } = await searchRecords(strapi, executor, query, search);
+    const { ids, searchedFrom } = await searchRecords(db, query, search);
     const offset = offsetOf(request);
     return {
       ids: ids.slice(offset, offset + request.per_page),
@@ -371,72 +365,72 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
   };
 
   const get = async (id: number): Promise<PosEventDetail> => {
-    const executor = await currentExecutor(strapi);
+    const db = await app.db.current();
     const row = await firstOrNotFound<Joined>(
-      withConnection(executor).select('e.*', 'c.name as connection_name').where('e.id', id),
+      withConnection(db).select('e.*', 'c.name as connection_name').where('e.id', id),
       'Event'
     );
-    const closings = await closingsOf(strapi, executor, row.kind === 'closing' ? [id] : []);
+    const closings = await closingsOf(db, row.kind === 'closing' ? [id] : []);
     const closing = closings.get(id);
-    const unattached = await customerErrors(strapi, executor, [id]);
+    const unattached = await customerErrors(db, [id]);
     return {
       ...toPosEvent(row, graceMs(), closing?.summary, unattached.get(id)),
       body: row.body,
-      movements: await movementsOf(executor, id),
-      simulated: await simulatedOf(executor, row),
+      movements: await movementsOf(db, id),
+      simulated: await simulatedOf(db, row),
       closing: closing?.comparison ?? null,
-      ...(await relationsOf(strapi, executor, row)),
+      ...(await relationsOf(db, row)),
       by_hand: handlingsOf(row),
     };
   };
 
   const announceWoken = (id: number): void =>
-    afterCommit(strapi, () => {
-      debugLog(strapi)?.(wokenLine(id));
-      getRecordStore(strapi).announce();
+    app.db.afterCommit(() => {
+      debugLog(app.strapi)?.(wokenLine(id));
+      getRecordStore(app).announce();
     });
 
-  const lockedRow = (trx: Executor, id: number): Promise<PosEventRow> =>
-    firstOrNotFound(table(strapi, trx, POS_EVENTS_TABLE).where({ id }).forUpdate(), 'Event');
+  const lockedRow = (tx: Db, id: number): Promise<PosEventRow> =>
+    firstOrNotFound(tx.table(POS_EVENTS_TABLE).where({ id }).forUpdate(), 'Event');
 
   return {
     async list({ q, page, per_page, ...filter }) {
-      const executor = await currentExecutor(strapi);
-      const { ids, meta } = await idsOfPage(executor, filtered(executor, filter), q, {
+      const db = await app.db.current();
+      const { ids, meta } = await idsOfPage(db, filtered(db, filter), q, {
         page,
         per_page,
       });
-      const rows = (await withConnection(executor)
+      const rows = (await withConnection(db)
         .select(...LIST_COLUMNS.map((column) => `e.${column}`), 'c.name as connection_name')
         .whereIn('e.id', ids)
         .orderBy('e.id', 'desc')) as Joined[];
-      return { data: await listed(executor, rows), meta };
+      return { data: await listed(db, rows), meta };
     },
 
     get,
 
     async reprocess(id, madeBy) {
       const { kind } = await get(id);
-      if (kind === 'closing') await compareClosingAgain(strapi, id);
-      await inRetriedTransaction(strapi, async ({ trx }) => {
-        const row = await lockedRow(trx, id);
-        await noteHandling(strapi, trx, row, 'reprocessed', madeBy);
-        await retryAttaching(strapi, trx, id);
-        afterCommit(strapi, () => wakeAttaching(strapi));
+      if (kind === 'closing') await compareClosingAgain(app, id);
+      await app.db.retrying(async (tx) => {
+        const row = await lockedRow(tx, id);
+        await noteHandling(tx, row, 'reprocessed', madeBy);
+        await retryAttaching(tx, app, id);
+        app.db.afterCommit(() => wakeAttaching(app));
         if (kind === 'closing') return;
         const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
-        await getRecordStore(strapi).startAgain(trx, id, state);
+        await getRecordStore(app).startAgain(tx, id, state);
         announceWoken(id);
       });
       return get(id);
     },
 
     async acceptWithoutSale(id, madeBy) {
-      const accepted = await inRetriedTransaction(strapi, async ({ trx }) => {
-        const row = await lockedRow(trx, id);
+      const accepted = await app.db.retrying(async (tx) => {
+        const row = await lockedRow(tx, id);
         if (row.kind !== 'refund' || row.state !== 'held') return false;
-        await noteHandling(strapi, trx, row, 'accepted_without_sale', madeBy);
-        await getRecordStore(strapi).acceptAlone(trx, id);
+        await noteHandling(tx, row, 'accepted_without_sale', madeBy);
+        await getRecordStore(app).acceptAlone(tx, id);
         announceWoken(id);
         return true;
       });

@@ -1,5 +1,4 @@
-import type { Core } from '@strapi/strapi';
-import { type Detached, type Executor, inTransaction, table } from '../../database/connection';
+import type { Detached } from '../../database/connection';
 import { isDuplicate, isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import type { NewRow } from '../../database/lease-types';
 import { inSpan, measures } from '../../observability/measures';
@@ -32,6 +31,8 @@ import {
   type PosEventRow,
 } from '../tables';
 import { readTrialCounts, saveTrialCounts } from './trial-counts';
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
 
 /** A stocktake; an adjustment is never stale. */
 type CountRecord = InventoryRecord & { mode: 'absolute' };
@@ -122,15 +123,15 @@ const mappedLocation = (stocktake: Stocktake, mappings: Mappings): number | null
  * @param lock  false where nothing is going to be accepted: then a stocktake may be judged, not saved
  */
 const openCountJudge = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   stocktakes: readonly Stocktake[],
   { lock = true }: { lock?: boolean } = {}
 ): Promise<CountJudge> => {
   const names = stocktakes.flatMap(({ record }) => lineNames(record));
-  const lookup = names.length === 0 ? () => null : await lookUpItems(strapi, trx, names, false);
+  const lookup = names.length === 0 ? () => null : await lookUpItems(tx, app, names, null);
   const unknown = names.filter((name) => lookup(name) === null);
-  const mappings = await loadMappings(strapi, trx, unknown, stocktakes.flatMap(unmappedLocation));
+  const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
   const itemOf = (name: ItemName) => lookup(name) ?? mappings.ofLine(name)?.item ?? null;
   const places: Record<ConnectionMode, Place[]> = { live: [], test: [] };
   const linesOf = new Map<CountRecord, PlacedLine[]>();
@@ -147,9 +148,9 @@ const openCountJudge = async (
     linesOf.set(record, lines);
   }
   // Test mode makes no levels, and keeps none from others.
-  const levels = await (lock ? lockLevels : readLevels)(strapi, trx, places.live);
-  const tried = await readLevels(strapi, trx, places.test);
-  const trials = await readTrialCounts(strapi, trx, places.test);
+  const levels = await (lock ? lockLevels : readLevels)(tx, places.live);
+  const tried = await readLevels(tx, places.test);
+  const trials = await readTrialCounts(tx, places.test);
   const live = timesOf(new Map([...tried, ...levels]), 'accepted_count_at');
   const test = timesOf(tried, 'test_count_at');
   for (const [key, at] of trials) test.set(key, Math.max(at, test.get(key) ?? at));
@@ -178,8 +179,8 @@ const openCountJudge = async (
         const level = levels.get(key);
         return level ? [{ levelId: Number(level.id), at }] : [];
       });
-      await acceptCounts(strapi, trx, accepted);
-      await saveTrialCounts(strapi, trx, [...newest.changed.test.values()]);
+      await acceptCounts(tx, accepted);
+      await saveTrialCounts(tx, [...newest.changed.test.values()]);
     },
   };
 };
@@ -333,11 +334,11 @@ type StoredEvent = Pick<PosEventRow, (typeof ANSWERED)[number]>;
 
 /** The events that have the ids of these submissions, by `keyOf`. */
 const findStored = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   submissions: readonly Submission[]
 ): Promise<Map<string, StoredEvent>> => {
-  const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+  const rows = (await tx
+    .table(POS_EVENTS_TABLE)
     .select(...ANSWERED)
     .whereIn('connection_id', [...new Set(submissions.map(({ connection }) => connection.id))])
     .whereIn(
@@ -349,13 +350,9 @@ const findStored = async (
   );
 };
 
-const locateAll = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  fresh: readonly Submission[]
-): Promise<Candidate[]> => {
+const locateAll = async (tx: Tx, fresh: readonly Submission[]): Promise<Candidate[]> => {
   if (fresh.length === 0) return [];
-  const { id } = await defaultLocation(strapi, trx);
+  const { id } = await defaultLocation(tx);
   return fresh.map((submission) => locate(submission, Number(id)));
 };
 
@@ -427,23 +424,22 @@ const answerOf = (
  * @returns what is to be stored, or the answer where it would not be
  */
 export const judgeAlone = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   submission: Submission
 ): Promise<Passed | Acceptance> => {
-  const known = await findStored(strapi, trx, [submission]);
+  const known = await findStored(tx, [submission]);
   if (known.size > 0) return answerOf(submission, { passed: new Map(), refused: new Map() }, known);
-  const [candidate] = await locateAll(strapi, trx, [submission]);
+  const [candidate] = await locateAll(tx, [submission]);
   if (!candidate) throw new Error('A record was not located.');
   const stocktakes = [stocktakeOf(candidate)].filter((one) => one !== null);
-  const judge = await openCountJudge(strapi, trx, stocktakes, { lock: false });
+  const judge = await openCountJudge(tx, app, stocktakes, { lock: false });
   return judgeOne(candidate, judge);
 };
 
 /** Has the log show events whose id came again with another body; those that bear it already stay. */
 const flagMismatches = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   acceptances: readonly Acceptance[],
   stored: ReadonlyMap<string, StoredEvent>
 ): Promise<void> => {
@@ -454,43 +450,40 @@ const flagMismatches = async (
     one.outcome === 'duplicate' && one.mismatch && !flagged.has(one.eventId) ? [one.eventId] : []
   );
   if (ids.length === 0) return;
-  await table(strapi, trx, POS_EVENTS_TABLE).whereIn('id', ids).update({ payload_mismatch: true });
+  await tx.table(POS_EVENTS_TABLE).whereIn('id', ids).update({ payload_mismatch: true });
 };
 
 /**
  * Accepts records, all in one transaction, each with an answer of its own (docs/tills.md#answers).
  * @throws the database's error; then nothing of the batch is accepted, and it may be tried again
  */
-export const acceptBatch = (
-  strapi: Core.Strapi,
-  submissions: readonly Submission[]
-): Promise<Acceptance[]> =>
-  inTransaction(strapi, async ({ trx, onCommit }) => {
-    const known = await findStored(strapi, trx, submissions);
+export const acceptBatch = (app: App, submissions: readonly Submission[]): Promise<Acceptance[]> =>
+  app.db.transaction(async (tx) => {
+    const known = await findStored(tx, submissions);
     const fresh = submissions.filter((one) => !known.has(keyOf(one)));
-    const candidates = await locateAll(strapi, trx, fresh);
+    const candidates = await locateAll(tx, fresh);
 
     const stocktakes = candidates.flatMap((candidate) => stocktakeOf(candidate) ?? []);
-    const judge = await openCountJudge(strapi, trx, stocktakes);
+    const judge = await openCountJudge(tx, app, stocktakes);
     const judged = judgeAll(candidates, judge);
     await judge.save();
 
     const accepted = [...judged.passed.values()];
     let stored = known;
     if (accepted.length > 0) {
-      const store = getRecordStore(strapi);
+      const store = getRecordStore(app);
       const dueAt = store.now();
       await store.insert(
-        trx,
+        tx,
         accepted.map((one) => newRow(one, dueAt))
       );
-      onCommit(store.announce);
+      tx.onCommit(store.announce);
       // Read again for their ids, which not every database gives for many rows at once.
-      stored = await findStored(strapi, trx, submissions);
+      stored = await findStored(tx, submissions);
     }
 
     const acceptances = submissions.map((one) => answerOf(one, judged, stored));
-    await flagMismatches(strapi, trx, acceptances, stored);
+    await flagMismatches(tx, acceptances, stored);
     return acceptances;
   });
 
@@ -571,14 +564,11 @@ const BATCH = 100;
 
 const TRIES = 5;
 
-const accept = async (
-  strapi: Core.Strapi,
-  submissions: readonly Submission[]
-): Promise<Acceptance[]> => {
+const accept = async (app: App, submissions: readonly Submission[]): Promise<Acceptance[]> => {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const acceptances = await withTransientRetry(() => acceptBatch(strapi, submissions));
-      debugEach(strapi, submissions.entries(), ([index, one]) =>
+      const acceptances = await withTransientRetry(() => acceptBatch(app, submissions));
+      debugEach(app.strapi, submissions.entries(), ([index, one]) =>
         acceptedLine(one, acceptances[index] as Acceptance)
       );
       return acceptances;
@@ -596,10 +586,10 @@ export type Ingestion = (submission: Submission) => Promise<Acceptance>;
  * Records that wait at the same moment share one transaction (a commit is the wall). One that cannot
  * be stored never fails its neighbours: then each is tried by itself.
  */
-export const createIngestion = (strapi: Core.Strapi, detached: Detached): Ingestion => {
+export const createIngestion = (app: App, detached: Detached): Ingestion => {
   const ingest = createBatcher<Submission, Acceptance>(detached, BATCH, async (submissions) => {
     try {
-      const values = await accept(strapi, submissions);
+      const values = await accept(app, submissions);
       return values.map((value) => ({ ok: true, value }));
     } catch (error) {
       if (submissions.length === 1 || isInfrastructureFault(error)) {
@@ -610,7 +600,7 @@ export const createIngestion = (strapi: Core.Strapi, detached: Detached): Ingest
     for (const one of submissions) {
       await nextTurn();
       try {
-        const [value] = await accept(strapi, [one]);
+        const [value] = await accept(app, [one]);
         results.push({ ok: true, value: value as Acceptance });
       } catch (error) {
         results.push({ ok: false, error });

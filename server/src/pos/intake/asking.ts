@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Context } from 'koa';
 import type {
@@ -6,9 +5,7 @@ import type {
   TillMovement,
   Validated,
 } from '../../../../shared/contracts/till-answers';
-import { getOptions } from '../../config';
-import { currentExecutor, type Executor, table } from '../../database/connection';
-import { inRolledBack, withTransientRetry } from '../../database/retry';
+import { withTransientRetry } from '../../database/retry';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
 import type { LedgerLine } from '../../stock/ledger';
@@ -36,6 +33,8 @@ import {
 } from './accept';
 import { answer, answerOfAcceptance } from './answers';
 import { hasScope } from './record-checks';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /** An id that no event has yet: of two counts of one time, the later arrival wins. */
 const PREVIEW_ID = 2_147_483_647;
@@ -45,19 +44,15 @@ const PREVIEW_ID = 2_147_483_647;
  * Writes nothing.
  * @param row  as it would be stored, with the id `PREVIEW_ID`
  */
-const previewRecord = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  row: PosEventRow
-): Promise<ProcessingContext> => {
+const previewRecord = async (tx: Tx, app: App, row: PosEventRow): Promise<ProcessingContext> => {
   const ids = [Number(row.connection_id)];
-  const groups = await groupsOf(strapi, trx, ids);
-  const connections = await connectionsOf(strapi, trx, ids, groups, { lock: false });
+  const groups = await groupsOf(tx, ids);
+  const connections = await connectionsOf(tx, ids, groups, { lock: false });
   const times = {
-    nowMs: getRecordStore(strapi).now(),
-    graceMs: getOptions(strapi).pos.refundGraceHours * 3_600_000,
+    nowMs: getRecordStore(app).now(),
+    graceMs: app.options.pos.refundGraceHours * 3_600_000,
   };
-  const { batch } = await workOut(strapi, trx, [row], connections, times, { preview: true });
+  const { batch } = await workOut(tx, app, [row], connections, times, { preview: true });
   const [work] = batch;
   if (!work) throw new Error('The connection of a record is gone.');
   return work;
@@ -91,15 +86,12 @@ const toldMovement = (
 const CHUNK = 500;
 
 /** SKUs of items, by id. */
-const skusOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  items: readonly number[]
-): Promise<Map<number, string>> => {
+const skusOf = async (db: Db, items: readonly number[]): Promise<Map<number, string>> => {
   const ids = [...new Set(items)];
   const skus = new Map<number, string>();
   for (let start = 0; start < ids.length; start += CHUNK) {
-    const rows = (await table(strapi, executor, ITEMS_TABLE)
+    const rows = (await db
+      .table(ITEMS_TABLE)
       .select('id', 'sku')
       .whereIn('id', ids.slice(start, start + CHUNK))) as { id: number; sku: string }[];
     for (const { id, sku } of rows) skus.set(Number(id), sku);
@@ -109,22 +101,20 @@ const skusOf = async (
 
 /** Lines of the ledger as tills are told them, in their order. */
 const toldMovements = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   lines: readonly LedgerLine[],
   rules: TellingRules
 ): Promise<TillMovement[]> => {
   const skus = await skusOf(
-    strapi,
-    executor,
+    db,
     lines.map(({ item }) => item)
   );
   return lines.map((line) => toldMovement(skus.get(line.item) ?? line.sku ?? '', line, rules));
 };
 
 /** The row that the record would be, though it is never inserted. */
-const rowOf = (strapi: Core.Strapi, passed: Passed): PosEventRow => {
-  const dueAt = getRecordStore(strapi).now();
+const rowOf = (app: App, passed: Passed): PosEventRow => {
+  const dueAt = getRecordStore(app).now();
   const { group, columns } = newRow(passed, dueAt);
   const queued = { id: PREVIEW_ID, connection_id: group, due_at: dueAt, owner: null };
   // A new row's columns are typed as what a database takes; these are all of an event's others.
@@ -155,14 +145,14 @@ const unknownOf = (work: ProcessingContext): Unknown[] => {
 };
 
 const previewOfNew = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
+  app: App,
   { connection }: Submission,
   passed: Passed
 ): Promise<Validated> => {
-  const row = rowOf(strapi, passed);
-  const work = await previewRecord(strapi, trx, row);
-  const movements = await toldMovements(strapi, trx, work.moved, {
+  const row = rowOf(app, passed);
+  const work = await previewRecord(tx, app, row);
+  const movements = await toldMovements(tx, work.moved, {
     mapped: mappedLocations(connection),
     withQuantity: hasScope(connection, 'stock:read'),
   });
@@ -198,12 +188,12 @@ const previewOfKnown = (submission: Submission, acceptance: Acceptance): Validat
  * records, in a transaction that locks no level and is rolled back. Nothing is stored.
  * @throws Refusal where the record would not be accepted
  */
-export const previewOf = (strapi: Core.Strapi, submission: Submission): Promise<Validated> =>
+export const previewOf = (app: App, submission: Submission): Promise<Validated> =>
   withTransientRetry(() =>
-    inRolledBack(strapi, async (trx) => {
-      const verdict = await judgeAlone(strapi, trx, submission);
+    app.db.rolledBack(async (tx) => {
+      const verdict = await judgeAlone(tx, app, submission);
       return isPassed(verdict)
-        ? previewOfNew(strapi, trx, submission, verdict)
+        ? previewOfNew(tx, app, submission, verdict)
         : previewOfKnown(submission, verdict);
     })
   );
@@ -230,15 +220,10 @@ interface MovedRow {
   quantity_after: number | string;
 }
 
-const movementsOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  event: number,
-  rules: TellingRules
-): Promise<TillMovement[]> => {
-  const schema = strapi.db.getSchemaName();
+const movementsOf = async (db: Db, event: number, rules: TellingRules): Promise<TillMovement[]> => {
+  const schema = db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const rows = (await (executor as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
+  const rows = (await (db.knex as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
     .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
     .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
     .select('i.sku', 'l.location_id', 'm.quantity', 'm.effect', 'm.quantity_after')
@@ -258,18 +243,14 @@ const movementsOf = async (
   );
 };
 
-const simulatedOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  event: number,
-  rules: TellingRules
-): Promise<TillMovement[]> => {
-  const row = (await table(strapi, executor, POS_EVENTS_TABLE)
+const simulatedOf = async (db: Db, event: number, rules: TellingRules): Promise<TillMovement[]> => {
+  const row = (await db
+    .table(POS_EVENTS_TABLE)
     .select('simulated')
     .where({ id: event })
     .first()) as Pick<PosEventRow, 'simulated'> | undefined;
   const lines = JSON.parse(row?.simulated ?? '[]') as LedgerLine[];
-  return toldMovements(strapi, executor, lines, rules);
+  return toldMovements(db, lines, rules);
 };
 
 /**
@@ -278,17 +259,18 @@ const simulatedOf = async (
  * thousand lines each would hold the event loop.
  */
 export const answerStatus = async (
-  strapi: Core.Strapi,
+  app: App,
   ctx: Context,
   connection: ConnectionRow,
   ids: readonly string[]
 ): Promise<void> => {
-  const executor = await currentExecutor(strapi);
+  const db = await app.db.current();
   const rules: TellingRules = {
     mapped: mappedLocations(connection),
     withQuantity: hasScope(connection, 'stock:read'),
   };
-  const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+  const rows = (await db
+    .table(POS_EVENTS_TABLE)
     .select(...COLUMNS)
     .where({ connection_id: connection.id })
     .whereIn('external_digest', [...new Set(ids.map(externalDigest))])) as Found[];
@@ -306,7 +288,7 @@ export const answerStatus = async (
       state: row.state,
       flags: flagsOf(row),
       accepted_at: isoTime(Number(row.received_at)),
-      movements: await read(strapi, executor, event, rules),
+      movements: await read(db, event, rules),
     };
   };
 

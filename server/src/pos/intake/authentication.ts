@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Core } from '@strapi/strapi';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { currentExecutor, type Detached, table } from '../../database/connection';
+import type { Detached } from '../../database/connection';
 import { type ClientAddress, socketLimit } from '../../net/client-address';
 import { errorText } from '../../runtime/text';
 import { unsealOften } from '../../secrets/secret-box';
@@ -23,6 +22,7 @@ import {
 } from '../tables';
 import { createBatcher } from './accept';
 import { isMissingTable, notReady, Refusal } from './answers';
+import type { App } from '../../app';
 
 /** Header names (docs/contract-pos.md#authentication) in the lower case that Node reports. */
 const KEY_HEADER = 'x-pos-key';
@@ -146,8 +146,8 @@ export const requireSigner = (
 ): ConnectionRow =>
   requireConnection(row, () => spendVerification({ timestamp: timestamp ?? '', signature, body }));
 
-export const requireSecret = (strapi: Core.Strapi, connection: ConnectionRow): string => {
-  const secret = unsealOften(strapi, connection.secret);
+export const requireSecret = (app: App, connection: ConnectionRow): string => {
+  const secret = unsealOften(app, connection.secret);
   if (secret !== null) return secret;
   throw new Refusal(
     'secret_unavailable',
@@ -207,17 +207,14 @@ export interface ConnectionLookup {
   find(key: string | undefined): Promise<ConnectionRow | null>;
 }
 
-export const createConnectionLookup = (
-  strapi: Core.Strapi,
-  detached: Detached
-): ConnectionLookup => {
+export const createConnectionLookup = (app: App, detached: Detached): ConnectionLookup => {
   let readyUntil = 0;
   let checking: Promise<void> | null = null;
 
   const check = async (): Promise<void> => {
-    const executor = await currentExecutor(strapi);
+    const db = await app.db.current();
     try {
-      for (const name of TABLES) await table(strapi, executor, name).select('id').limit(1);
+      for (const name of TABLES) await db.table(name).select('id').limit(1);
       readyUntil = Date.now() + READY_FOR_MS;
     } catch (error) {
       throw isMissingTable(error) ? notReady() : error;
@@ -225,14 +222,15 @@ export const createConnectionLookup = (
   };
 
   const load = createBatcher<string, ConnectionRow | null>(detached, 200, async (digests) => {
-    const executor = await currentExecutor(strapi);
+    const db = await app.db.current();
     const read = async (): Promise<ConnectionRow[]> =>
-      table(strapi, executor, CONNECTIONS_TABLE)
+      db
+        .table(CONNECTIONS_TABLE)
         .select('*')
         .whereIn('key_digest', [...new Set(digests)]);
     let rows = await read();
-    if (rows.some((row) => hasArrived(strapi, row))) {
-      await settleArrivedConnections(strapi);
+    if (rows.some((row) => hasArrived(app, row))) {
+      await settleArrivedConnections(app);
       rows = await read();
     }
     const found = new Map(rows.map((row) => [row.key_digest, row]));
@@ -266,7 +264,7 @@ export interface LastSeenTracker {
  * Writes when a till was last seen and what it was last refused for: beside its requests, seldom,
  * and never in their way. What is written in between waits for the next time.
  */
-export const createLastSeenTracker = (strapi: Core.Strapi, detached: Detached): LastSeenTracker => {
+export const createLastSeenTracker = (app: App, detached: Detached): LastSeenTracker => {
   const lastWrite = new Map<number, number>();
   const pending = new Map<number, Record<string, number | string>>();
 
@@ -275,11 +273,9 @@ export const createLastSeenTracker = (strapi: Core.Strapi, detached: Detached): 
     pending.delete(id);
     if (!values) return;
     try {
-      await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
-        .where({ id })
-        .update(values);
+      await (await app.db.current()).table(CONNECTIONS_TABLE).where({ id }).update(values);
     } catch (error) {
-      strapi.log.debug(`switchboard: a sighting was not written: ${errorText(error)}`);
+      app.log.debug(`switchboard: a sighting was not written: ${errorText(error)}`);
     }
   };
 

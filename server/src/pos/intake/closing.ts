@@ -1,7 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import type { ClosingAnswer } from '../../../../shared/contracts/pos';
 import type { Accepted } from '../../../../shared/contracts/till-answers';
-import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { isDuplicate, withTransientRetry } from '../../database/retry';
 import { getPublisher } from '../../webhooks/publish';
 import {
@@ -22,6 +20,8 @@ import {
 } from '../tables';
 import { answerOfAcceptance } from './answers';
 import type { Submission } from './accept';
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
 
 type ClosingSubmission = Submission<ClosingRecord>;
 type Connections = ReadonlyMap<number, ConnectionRow>;
@@ -39,19 +39,19 @@ type StoredEvent = Pick<
 >;
 
 const findStored = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   { connection, idDigest }: ClosingSubmission
 ): Promise<StoredEvent | undefined> =>
-  (await table(strapi, trx, POS_EVENTS_TABLE)
+  (await tx
+    .table(POS_EVENTS_TABLE)
     .select('id', 'kind', 'state', 'mode', 'body_digest', 'payload_mismatch', 'stale')
     .where({ connection_id: connection.id, external_digest: idDigest })
     .first()) as StoredEvent | undefined;
 
 /** An id that was taken: by this closing, by another one, or by a record of another kind. */
 const answerAgain = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   submission: ClosingSubmission,
   stored: StoredEvent,
   connections: Connections
@@ -59,14 +59,11 @@ const answerAgain = async (
   const eventId = Number(stored.id);
   const mismatch = stored.body_digest !== submission.bodyDigest;
   if (mismatch && !stored.payload_mismatch) {
-    await table(strapi, trx, POS_EVENTS_TABLE)
-      .where({ id: eventId })
-      .update({ payload_mismatch: true });
+    await tx.table(POS_EVENTS_TABLE).where({ id: eventId }).update({ payload_mismatch: true });
   }
-  const closing = (await table(strapi, trx, POS_CLOSINGS_TABLE)
-    .where({ event_id: eventId })
-    .first()) as PosClosingRow | undefined;
-  const compared = closing && (await compareAgain(strapi, trx, closing, connections));
+  const closing = (await tx.table(POS_CLOSINGS_TABLE).where({ event_id: eventId }).first()) as
+    PosClosingRow | undefined;
+  const compared = closing && (await compareAgain(tx, app, closing, connections));
   if (!compared) {
     const { state, mode, stale } = stored;
     const told = { state, mode, mismatch, stale: JSON.parse(stale || '[]') };
@@ -78,8 +75,7 @@ const answerAgain = async (
 
 /** Closings are judged where they are accepted, so they are never due. */
 const insertEvent = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   submission: ClosingSubmission,
   { state }: ComparedClosing
 ): Promise<number> => {
@@ -122,23 +118,23 @@ const insertEvent = async (
     woken_by: null,
     counted_places: null,
   };
-  await table(strapi, trx, POS_EVENTS_TABLE).insert(row);
-  const stored = await findStored(strapi, trx, submission);
+  await tx.table(POS_EVENTS_TABLE).insert(row);
+  const stored = await findStored(tx, submission);
   if (!stored) throw new Error('An accepted closing is not in its transaction.');
   return Number(stored.id);
 };
 
 const accept = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   submission: ClosingSubmission,
   connections: Connections
 ): Promise<Answered> => {
   const { connection, record } = submission;
   const place = { connection: Number(connection.id), mode: connection.mode };
-  const compared = await compareWithRecords(strapi, trx, record, place, connections);
-  const eventId = await insertEvent(strapi, trx, submission, compared);
-  await table(strapi, trx, POS_CLOSINGS_TABLE).insert({
+  const compared = await compareWithRecords(tx, record, place, connections);
+  const eventId = await insertEvent(tx, submission, compared);
+  await tx.table(POS_CLOSINGS_TABLE).insert({
     event_id: eventId,
     connection_id: place.connection,
     mode: place.mode,
@@ -147,35 +143,29 @@ const accept = async (
     result: JSON.stringify(compared.comparison),
   });
   if (place.mode === 'live') {
-    await getPublisher(strapi).publish([closingEvent(eventId, compared, connection)]);
+    await getPublisher(app).publish([closingEvent(eventId, compared, connection)]);
   }
   return { status: 202, body: closingAnswer(eventId, compared, false) };
 };
 
-const acceptOrAnswer = async (
-  strapi: Core.Strapi,
-  submission: ClosingSubmission
-): Promise<Answered> => {
+const acceptOrAnswer = async (app: App, submission: ClosingSubmission): Promise<Answered> => {
   const ids = [Number(submission.connection.id)];
-  const groups = await groupsOf(strapi, await currentExecutor(strapi), ids);
-  return inTransaction(strapi, async ({ trx }) => {
+  const groups = await groupsOf(await app.db.current(), ids);
+  return app.db.transaction(async (tx) => {
     // First of all: MySQL goes on reading what was there when the transaction first read.
-    const connections = await connectionsOf(strapi, trx, ids, groups, { lock: true });
-    const stored = await findStored(strapi, trx, submission);
+    const connections = await connectionsOf(tx, ids, groups, { lock: true });
+    const stored = await findStored(tx, submission);
     return stored
-      ? answerAgain(strapi, trx, submission, stored, connections)
-      : accept(strapi, trx, submission, connections);
+      ? answerAgain(tx, app, submission, stored, connections)
+      : accept(tx, app, submission, connections);
   });
 };
 
 /** Accepts a closing, or answers what it comes to now (docs/tills.md#closing-a-shift). */
-export const answerClosing = async (
-  strapi: Core.Strapi,
-  submission: ClosingSubmission
-): Promise<Answered> => {
+export const answerClosing = async (app: App, submission: ClosingSubmission): Promise<Answered> => {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await withTransientRetry(() => acceptOrAnswer(strapi, submission));
+      return await withTransientRetry(() => acceptOrAnswer(app, submission));
     } catch (error) {
       // A record took the id a moment ago: asked again, it is a duplicate.
       if (attempt >= TRIES || !isDuplicate(error)) throw error;

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
-import { getOptions } from '../../config';
 import { leaveUnparsed, readBoundedBody, withoutTrailingSlashes } from '../../http/bounded-body';
 import { hostFailure } from './answers';
 import { ASKING_KINDS, LIMITS, RECORD_KINDS } from '../rules/states';
+import type { App } from '../../app';
 
 /** What a request's body turned out to be. */
 export type RawBody =
@@ -114,9 +113,9 @@ const translate = (ctx: Context): void => {
  * stream already read throws (ARCHITECTURE.md#the-life-of-a-tills-record). Answers of the host in the namespace are
  * put into the till's words on their way out.
  */
-export const createRawBodyMiddleware = (strapi: Core.Strapi) => {
-  const prefix = strapi.config.get<string>('api.rest.prefix', '/api');
-  const { maxBodyBytes } = getOptions(strapi).pos;
+export const createRawBodyMiddleware = (app: App) => {
+  const prefix = app.strapi.config.get<string>('api.rest.prefix', '/api');
+  const { maxBodyBytes } = app.options.pos;
   return async (ctx: Context, next: Next): Promise<void> => {
     if (!isInNamespace(ctx.path, prefix)) return next();
     if (!['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) {
@@ -129,7 +128,7 @@ export const createRawBodyMiddleware = (strapi: Core.Strapi) => {
     try {
       await next();
     } catch (error) {
-      strapi.log.error(`switchboard: a request of the namespace failed: ${(error as Error).name}`);
+      app.log.error(`switchboard: a request of the namespace failed: ${(error as Error).name}`);
       ctx.status = 500;
     }
     if (isForeign(ctx)) translate(ctx);

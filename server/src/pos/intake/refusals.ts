@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import {
   type ConnectionRefusal,
@@ -6,7 +5,7 @@ import {
   REFUSALS_KEPT,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { createDetached, currentExecutor, type Detached, table } from '../../database/connection';
+import { createDetached, type Detached } from '../../database/connection';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { type PageRequest, readPage } from '../../http/pagination';
 import { clientAddress } from '../../net/client-address';
@@ -23,6 +22,7 @@ import type {
   RateLimits,
   SignedHeaders,
 } from './authentication';
+import type { App } from '../../app';
 
 export const POS_REFUSALS_TABLE = 'switchboard_pos_refusals';
 
@@ -120,7 +120,7 @@ const toRefusal = (row: PosRefusalRow): ConnectionRefusal => ({
   external_id: row.external_id,
 });
 
-const create = (strapi: Core.Strapi): Refusals => {
+const create = (app: App): Refusals => {
   const detached = createDetached();
   const pending = new Map<number, NewRow[]>();
   const unsigned = new Map<number, { since: number; count: number }>();
@@ -130,7 +130,9 @@ const create = (strapi: Core.Strapi): Refusals => {
 
   /** Rows of a connection that was removed meanwhile would belong to nobody. */
   const stillThere = async (ids: readonly number[]): Promise<Set<number>> => {
-    const rows = (await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
+    const db = await app.db.current();
+    const rows = (await db
+      .table(CONNECTIONS_TABLE)
       .select('id')
       .whereIn('id', [...ids])
       .whereNull('deleted_at')) as { id: number }[];
@@ -138,8 +140,8 @@ const create = (strapi: Core.Strapi): Refusals => {
   };
 
   const prune = async (connection: number): Promise<void> => {
-    const rows = () => table(strapi, executor, POS_REFUSALS_TABLE);
-    const executor = await currentExecutor(strapi);
+    const rows = () => db.table(POS_REFUSALS_TABLE);
+    const db = await app.db.current();
     const old = (await rows()
       .select('id')
       .where({ connection_id: connection })
@@ -167,13 +169,12 @@ const create = (strapi: Core.Strapi): Refusals => {
       const known = await stillThere([...taken.keys()]);
       const rows = [...taken].flatMap(([id, list]) => (known.has(id) ? list : []));
       for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
-        await table(strapi, await currentExecutor(strapi), POS_REFUSALS_TABLE).insert(
-          rows.slice(start, start + INSERT_CHUNK)
-        );
+        const db = await app.db.current();
+        await db.table(POS_REFUSALS_TABLE).insert(rows.slice(start, start + INSERT_CHUNK));
       }
       for (const id of known) await prune(id);
     } catch (error) {
-      strapi.log.warn(`switchboard: refusals of tills were not kept: ${errorText(error)}`);
+      app.log.warn(`switchboard: refusals of tills were not kept: ${errorText(error)}`);
     }
   };
 
@@ -223,7 +224,9 @@ const create = (strapi: Core.Strapi): Refusals => {
 
     async latest(connection) {
       await write();
-      const rows = (await table(strapi, await currentExecutor(strapi), POS_REFUSALS_TABLE)
+      const db = await app.db.current();
+      const rows = (await db
+        .table(POS_REFUSALS_TABLE)
         .select('*')
         .where({ connection_id: connection })
         .orderBy([
@@ -236,16 +239,18 @@ const create = (strapi: Core.Strapi): Refusals => {
 
     async list({ connection, ...request }) {
       await write();
-      const executor = await currentExecutor(strapi);
-      const query = table(strapi, executor, POS_REFUSALS_TABLE)
+      const db = await app.db.current();
+      const query = db
+        .table(POS_REFUSALS_TABLE)
         .select('*')
         .orderBy([
           { column: 'at', order: 'desc' },
           { column: 'id', order: 'desc' },
         ]);
       if (connection !== undefined) query.where({ connection_id: connection });
-      const { rows, meta } = await readPage<PosRefusalRow>(executor, query, request);
-      const known = (await table(strapi, executor, CONNECTIONS_TABLE)
+      const { rows, meta } = await readPage<PosRefusalRow>(db, query, request);
+      const known = (await db
+        .table(CONNECTIONS_TABLE)
         .select('id', 'name')
         .whereIn('id', [...new Set(rows.map((row) => row.connection_id))])) as {
         id: number;
@@ -265,17 +270,8 @@ const create = (strapi: Core.Strapi): Refusals => {
   };
 };
 
-const kept = new WeakMap<Core.Strapi, Refusals>();
-
 /** Those of this process; made at boot, so that its writes inherit no request's transaction. */
-export const getRefusals = (strapi: Core.Strapi): Refusals => {
-  let refusals = kept.get(strapi);
-  if (!refusals) {
-    refusals = create(strapi);
-    kept.set(strapi, refusals);
-  }
-  return refusals;
-};
+export const getRefusals = (app: App): Refusals => app.part(create);
 
 /** How much a request has proved of who sent it, at the check that it has come to. */
 export type Sender =
@@ -317,10 +313,10 @@ interface Parts {
  * @returns the refusal to answer
  */
 export const createRefusedRequests = (
-  strapi: Core.Strapi,
+  app: App,
   { detached, lookup, limits, lastSeen }: Parts
 ): ((request: TillRequest, refusal: Refusal) => Promise<Refusal>) => {
-  const refusals = getRefusals(strapi);
+  const refusals = getRefusals(app);
 
   const keep = (
     row: ConnectionRow | null,

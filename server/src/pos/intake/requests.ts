@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import type {
   BatchAnswer,
@@ -6,8 +5,7 @@ import type {
   CatalogueAnswer,
   Ping,
 } from '../../../../shared/contracts/till-answers';
-import { getOptions } from '../../config';
-import { createDetached, currentExecutor } from '../../database/connection';
+import { createDetached } from '../../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../../database/retry';
 import type { ControllerFactory } from '../../http/guarded-route';
 import { clientAddress } from '../../net/client-address';
@@ -76,6 +74,7 @@ import {
   type TillRequest,
   tooMany,
 } from './refusals';
+import { type App, appOf } from '../../app';
 
 /** An entry of a batch as it was read: a record to be judged, or what is wrong with the entry. */
 type BatchEntry = { ok: true; value: Enclosed } | { ok: false; issue: BodyIssue };
@@ -113,7 +112,7 @@ const resultOfRefusal = (refusal: Refusal): BatchResult => ({
  * sent (docs/tills.md#batches). They are handed to the ingestion in that order and in one go, so they
  * take effect in it and share their commits.
  */
-const createBatchAnswers = (strapi: Core.Strapi, { ingest, maxBodyBytes }: Parts) => {
+const createBatchAnswers = (app: App, { ingest, maxBodyBytes }: Parts) => {
   const judge = async (
     entry: BatchEntry,
     { connection, receivedAtMs }: Signed,
@@ -152,7 +151,7 @@ const createBatchAnswers = (strapi: Core.Strapi, { ingest, maxBodyBytes }: Parts
       }
       // The database is away for all of them: the whole is answered 503 and may be sent again.
       if (isMissingTable(error) || isInfrastructureFault(error)) throw error;
-      strapi.log.error(`switchboard: a record of a batch was not accepted: ${errorText(error)}`);
+      app.log.error(`switchboard: a record of a batch was not accepted: ${errorText(error)}`);
       return { status: 500, ...hostFailure(500) };
     }
   };
@@ -183,10 +182,10 @@ interface Shelf {
   location: number;
 }
 
-const shelvesOf = async (strapi: Core.Strapi, connection: ConnectionRow): Promise<Shelf[]> => {
+const shelvesOf = async (app: App, connection: ConnectionRow): Promise<Shelf[]> => {
   const mapped = mappedLocations(connection);
   if (mapped.length > 0) return mapped;
-  const { id } = await defaultLocation(strapi, await currentExecutor(strapi));
+  const { id } = await defaultLocation(await app.db.current());
   return [{ ref: null, location: Number(id) }];
 };
 
@@ -194,8 +193,8 @@ const shelvesOf = async (strapi: Core.Strapi, connection: ConnectionRow): Promis
 const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})([0-9a-f]{8})$/;
 
 /** Cursors of other locations, or of other fields of the site's products, start anew. */
-const originOf = (strapi: Core.Strapi, id: number, shelves: readonly Shelf[]): string =>
-  digestOf(JSON.stringify([id, shelves, productFieldsText(strapi)])).slice(0, 8);
+const originOf = (app: App, id: number, shelves: readonly Shelf[]): string =>
+  digestOf(JSON.stringify([id, shelves, productFieldsText(app)])).slice(0, 8);
 
 const readCursor = (cursor: string | null, origin: string): CatalogueAsked['after'] => {
   if (cursor === null) return null;
@@ -215,13 +214,13 @@ const ENTRIES = 20_000;
  * @throws Refusal where the cursor is none
  */
 const answerCatalogue = async (
-  strapi: Core.Strapi,
+  app: App,
   connection: ConnectionRow,
   { cursor, limit }: CatalogueRequest
 ): Promise<CatalogueAnswer> => {
-  const shelves = await shelvesOf(strapi, connection);
-  const origin = originOf(strapi, Number(connection.id), shelves);
-  const page = await readCatalogue(strapi, {
+  const shelves = await shelvesOf(app, connection);
+  const origin = originOf(app, Number(connection.id), shelves);
+  const page = await readCatalogue(app, {
     after: readCursor(cursor, origin),
     limit: Math.min(limit, Math.max(1, Math.floor(ENTRIES / shelves.length))),
     locations: [...new Set(shelves.map(({ location }) => location))],
@@ -303,17 +302,17 @@ const requireRead = async <T>(
   return reading.value;
 };
 
-export const createChecks = (strapi: Core.Strapi): Checks => {
-  const options = getOptions(strapi).pos;
+export const createChecks = (app: App): Checks => {
+  const options = app.options.pos;
   const detached = createDetached();
-  const lookup = createConnectionLookup(strapi, detached);
-  const ingest = createIngestion(strapi, detached);
+  const lookup = createConnectionLookup(app, detached);
+  const ingest = createIngestion(app, detached);
   const limits = createRateLimits(options);
-  const lastSeen = createLastSeenTracker(strapi, detached);
-  const refused = createRefusedRequests(strapi, { detached, lookup, limits, lastSeen });
-  const logFault = createFaultLog(strapi.log);
+  const lastSeen = createLastSeenTracker(app, detached);
+  const refused = createRefusedRequests(app, { detached, lookup, limits, lastSeen });
+  const logFault = createFaultLog(app.log);
   const { maxBodyBytes } = options;
-  const answerBatch = createBatchAnswers(strapi, { ingest, maxBodyBytes });
+  const answerBatch = createBatchAnswers(app, { ingest, maxBodyBytes });
 
   /** Runs the checks of a request, and answers the one that fails. */
   const serve = async (
@@ -351,7 +350,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
     const row = await lookup.find(headers.key);
     request.sender = { proof: 'claim', row };
     const connection = requireSigner(row, headers, body); // 401 unknown_key, revoked_key
-    const secret = requireSecret(strapi, connection); // 401 secret_unavailable
+    const secret = requireSecret(app, connection); // 401 secret_unavailable
     const time = requireTime(headers, atMs, options.timestampWindowSeconds); // 401 timestamp_…
     requireSignature(secret, time.timestamp, headers, body); // 401 signature_mismatch
     request.sender = { proof: 'signature', connection, body, record: null };
@@ -394,7 +393,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
         request.sender = { proof: 'signature', connection, body, record };
         // 200 duplicate, 202
         const { status, body: answered } = await answerClosing(
-          strapi,
+          app,
           submissionOf(connection, record, body, request.atMs)
         );
         answer(ctx, status, answered);
@@ -426,7 +425,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
         answer(
           ctx,
           200,
-          await previewOf(strapi, submissionOf(connection, record, body, request.atMs))
+          await previewOf(app, submissionOf(connection, record, body, request.atMs))
         );
       }),
 
@@ -436,7 +435,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
         await charge(ctx, connection);
         const ids = await requireRead('status', statusSteps(body));
         await chargeRest(ctx, connection, ids.length);
-        await answerStatus(strapi, ctx, connection, ids);
+        await answerStatus(app, ctx, connection, ids);
       }),
 
     catalogue: (ctx) =>
@@ -445,7 +444,7 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
         await charge(ctx, connection);
         requireScope(connection, 'stock:read');
         const asked = await requireRead('catalogue', catalogueSteps(body));
-        answer(ctx, 200, await answerCatalogue(strapi, connection, asked));
+        answer(ctx, 200, await answerCatalogue(app, connection, asked));
       }),
 
     ping: (ctx) =>
@@ -467,27 +466,20 @@ export const createChecks = (strapi: Core.Strapi): Checks => {
   };
 };
 
-const gates = new WeakMap<Core.Strapi, Checks>();
-
 /** Made at boot, outside any request, so that its loops inherit no request's transaction. */
-export const openGate = (strapi: Core.Strapi): void => {
-  gates.set(strapi, createChecks(strapi));
-};
+export const gateOf = (app: App): Checks => app.part(createChecks);
 
-const gateOf = (strapi: Core.Strapi): Checks => {
-  const gate = gates.get(strapi);
-  if (!gate) throw new Error('The plugin switchboard is not running.');
-  return gate;
+export const tills: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    ping: (ctx) => gateOf(app).ping(ctx),
+    sale: (ctx) => gateOf(app).receive(ctx, 'sale'),
+    refund: (ctx) => gateOf(app).receive(ctx, 'refund'),
+    inventory: (ctx) => gateOf(app).receive(ctx, 'inventory'),
+    batch: (ctx) => gateOf(app).batch(ctx),
+    validate: (ctx) => gateOf(app).validate(ctx),
+    status: (ctx) => gateOf(app).status(ctx),
+    catalogue: (ctx) => gateOf(app).catalogue(ctx),
+    closing: (ctx) => gateOf(app).closing(ctx),
+  };
 };
-
-export const tills: ControllerFactory = ({ strapi }) => ({
-  ping: (ctx) => gateOf(strapi).ping(ctx),
-  sale: (ctx) => gateOf(strapi).receive(ctx, 'sale'),
-  refund: (ctx) => gateOf(strapi).receive(ctx, 'refund'),
-  inventory: (ctx) => gateOf(strapi).receive(ctx, 'inventory'),
-  batch: (ctx) => gateOf(strapi).batch(ctx),
-  validate: (ctx) => gateOf(strapi).validate(ctx),
-  status: (ctx) => gateOf(strapi).status(ctx),
-  catalogue: (ctx) => gateOf(strapi).catalogue(ctx),
-  closing: (ctx) => gateOf(strapi).closing(ctx),
-});

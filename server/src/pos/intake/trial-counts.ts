@@ -1,10 +1,9 @@
-import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../../database/connection';
 import { inChunks } from '../../database/matching-documents';
 import { type AcceptedCount, withdrawTrialMarks } from '../../stock/ledger';
 import { type Place, placeKey } from '../../stock/levels';
 import type { Big } from '../../stock/tables';
 import { POS_TRIAL_COUNTS_TABLE } from '../tables';
+import type { Db, Tx } from '../../database/db';
 
 interface TrialCountRow {
   item_id: number;
@@ -19,13 +18,13 @@ const placeOf = ({ item_id: item, location_id: location }: TrialCountRow): Place
 
 /** The times of the newest counts of test mode, by `placeKey`. */
 export const readTrialCounts = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   places: readonly Place[]
 ): Promise<Map<string, number>> => {
   const times = new Map<string, number>();
   for (const some of inChunks(places)) {
-    const rows = (await table(strapi, executor, POS_TRIAL_COUNTS_TABLE)
+    const rows = (await db
+      .table(POS_TRIAL_COUNTS_TABLE)
       .select('item_id', 'location_id', 'at')
       .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
       .whereIn('location_id', [
@@ -37,19 +36,17 @@ export const readTrialCounts = async (
 };
 
 /** Writes down counts that test mode accepted; a newer one of the same place stays. */
-export const saveTrialCounts = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  counts: readonly AcceptedCount[]
-): Promise<void> => {
+export const saveTrialCounts = async (tx: Tx, counts: readonly AcceptedCount[]): Promise<void> => {
   // SQLite takes five hundred rows of one statement.
   for (const some of inChunks(counts)) {
-    await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
+    await tx
+      .table(POS_TRIAL_COUNTS_TABLE)
       .insert(some.map(({ item, location, at }) => ({ item_id: item, location_id: location, at })))
       .onConflict(['item_id', 'location_id'])
       .ignore();
     for (const { item, location, at } of some) {
-      await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
+      await tx
+        .table(POS_TRIAL_COUNTS_TABLE)
         .where({ item_id: item, location_id: location })
         .where('at', '<', at)
         .update({ at });
@@ -59,14 +56,14 @@ export const saveTrialCounts = async (
 
 /** Counts of test mode turn out to be of something else; those of versions before are in levels. */
 export const withdrawTrialCounts = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   counts: readonly AcceptedCount[]
 ): Promise<void> => {
   for (const { item, location, at } of counts) {
-    await table(strapi, trx, POS_TRIAL_COUNTS_TABLE)
+    await tx
+      .table(POS_TRIAL_COUNTS_TABLE)
       .where({ item_id: item, location_id: location, at })
       .delete();
   }
-  await withdrawTrialMarks(strapi, trx, counts);
+  await withdrawTrialMarks(tx, counts);
 };

@@ -1,11 +1,10 @@
-import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../../database/connection';
-import { readLatest } from '../../database/retry';
 import { type AcceptedCount, withdrawCounts } from '../../stock/ledger';
 import type { Place } from '../../stock/levels';
 import { withdrawTrialCounts } from '../intake/trial-counts';
 import type { ProcessingContext } from '../processing/processing-context';
 import { type PosEventRow, POS_EVENTS_TABLE } from '../tables';
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
 
 /** For each line of a stocktake what it counts; null where nobody can say yet. */
 export type CountedPlaces = readonly (Place | null)[];
@@ -40,18 +39,15 @@ export const placesOf = (work: ProcessingContext): string | null => {
 const QUEUED = ['pending', 'failed'] as const;
 
 /** Live counts that were accepted and are not in the ledger yet. */
-const queuedCounts = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  except: readonly number[]
-): Promise<AcceptedCount[]> => {
-  const query = table(strapi, trx, POS_EVENTS_TABLE)
+const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<AcceptedCount[]> => {
+  const query = tx
+    .table(POS_EVENTS_TABLE)
     .select('id', 'effective_at', 'counted_places')
     .whereIn('state', QUEUED)
     .where({ kind: 'inventory', mode: 'live' })
     .whereNotNull('counted_places');
   // One that was accepted while the levels were waited for, too.
-  const rows = (await readLatest(strapi, query)) as Pick<
+  const rows = (await tx.latest(query)) as Pick<
     PosEventRow,
     'id' | 'effective_at' | 'counted_places'
   >[];
@@ -78,8 +74,8 @@ const withdrawnBy = (work: ProcessingContext): AcceptedCount[] => {
  * count stale. For the time after the lines were resolved, and before they are put into the ledger.
  */
 export const withdrawMisplaced = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   batch: readonly ProcessingContext[]
 ): Promise<void> => {
   const counts = batch.filter(isStocktake);
@@ -87,6 +83,6 @@ export const withdrawMisplaced = async (
   const of = (mode: PosEventRow['mode']) =>
     counts.filter(({ row }) => row.mode === mode).flatMap(withdrawnBy);
   const ids = batch.map(({ id }) => id);
-  await withdrawCounts(strapi, trx, of('live'), () => queuedCounts(strapi, trx, ids));
-  await withdrawTrialCounts(strapi, trx, of('test'));
+  await withdrawCounts(tx, app, of('live'), () => queuedCounts(tx, ids));
+  await withdrawTrialCounts(tx, of('test'));
 };

@@ -1,5 +1,5 @@
-import { z } from '@strapi/utils';
 import type { Core } from '@strapi/strapi';
+import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
 import { RECORD_KINDS, type RecordKind } from '../../../../shared/contracts/pos';
 import {
@@ -9,16 +9,8 @@ import {
   type UnknownValue,
 } from '../../../../shared/contracts/pos-mapping';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import {
-  afterCommit,
-  currentExecutor,
-  type Executor,
-  inTransaction,
-  table,
-} from '../../database/connection';
 import { whereContains } from '../../database/contains';
-import { firstOrNotFound, inUniqueTransaction, withTransientRetry } from '../../database/retry';
-import { insertRows } from '../../database/dialects';
+import { firstOrNotFound, withTransientRetry } from '../../database/retry';
 import { pageQuery, type PageRequest, readPage } from '../../http/pagination';
 import { fieldError, LARGEST_ID } from '../../http/validation';
 import { isoTime } from '../../runtime/text';
@@ -50,6 +42,8 @@ import {
 } from '../tables';
 import { connectionWait, mappingDigest } from './mappings';
 import { wakeMapped } from './undo';
+import { type App, appOf } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /** zod schemas of the routes of the mapping inbox. */
 
@@ -113,8 +107,8 @@ interface Destination {
   revived_item: boolean;
 }
 
-const itemsService = (strapi: Core.Strapi): ItemsService =>
-  strapi.service('plugin::switchboard.stock-items') as unknown as ItemsService;
+const itemsService = (app: App): ItemsService =>
+  app.strapi.service('plugin::switchboard.stock-items') as unknown as ItemsService;
 
 const NOWHERE: Destination = {
   item_id: null,
@@ -125,27 +119,28 @@ const NOWHERE: Destination = {
 
 /** Makes an item for a value; one of that SKU that was archived comes back. */
 const makeItem = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   { kind, value }: Resolve,
   create: NonNullable<Target['create']>
 ): Promise<Destination> => {
   const asked = create === true ? {} : create;
   const sku = asked.sku ?? value;
   const gtin = asked.gtin ?? (kind === 'gtin' ? value : null);
-  const known = (await table(strapi, trx, ITEMS_TABLE)
+  const known = (await tx
+    .table(ITEMS_TABLE)
     .where({ sku_digest: skuDigest(sku) })
     .whereNotNull('archived_at')
     .first()) as ItemRow | undefined;
   if (known) {
-    const { id } = await itemsService(strapi).updateItem(Number(known.id), {
+    const { id } = await itemsService(app).updateItem(Number(known.id), {
       archived: false,
       ...(asked.name !== undefined && { name: asked.name }),
       ...(asked.low_at !== undefined && { low_at: asked.low_at }),
     });
     return { ...NOWHERE, item_id: id, revived_item: true };
   }
-  const { id } = await itemsService(strapi).createItem({
+  const { id } = await itemsService(app).createItem({
     sku,
     gtin,
     name: asked.name ?? null,
@@ -161,46 +156,40 @@ const makeItem = async (
  * @throws ValidationError (400) that names what there is none of
  */
 const destinationOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   input: Resolve,
   store: boolean
 ): Promise<Destination> => {
   const { to } = input;
   if (to.location !== undefined) {
-    const location = await locationFromInput(strapi, trx, to.location, 'to.location');
+    const location = await locationFromInput(tx, to.location, 'to.location');
     return { ...NOWHERE, location_id: Number(location.id) };
   }
   if (to.item !== undefined) {
-    const item = await itemFromInput(strapi, trx, to.item, 'to.item');
+    const item = await itemFromInput(tx, to.item, 'to.item');
     if (item.archived_at !== null) throw fieldError('to.item', refusal('is archived', 'archived'));
     return { ...NOWHERE, item_id: Number(item.id) };
   }
   if (to.create === undefined || !store) return NOWHERE;
-  return makeItem(strapi, trx, input, to.create);
+  return makeItem(tx, app, input, to.create);
 };
 
 /**
  * Every record of an item that a mapping made is one of the mapping's. Its lines are written down as they
  * are found to be of it; those that an earlier version found are known by their movements.
  */
-const claimRecords = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  mapping: number,
-  item: number
-): Promise<void> => {
-  const events = (await table(strapi, trx, MOVEMENTS_TABLE)
+const claimRecords = async (tx: Tx, mapping: number, item: number): Promise<void> => {
+  const events = (await tx
+    .table(MOVEMENTS_TABLE)
     .distinct('event_id')
-    .whereIn('level_id', table(strapi, trx, LEVELS_TABLE).select('id').where({ item_id: item }))
+    .whereIn('level_id', tx.table(LEVELS_TABLE).select('id').where({ item_id: item }))
     .whereNotNull('event_id')
     .whereNotIn(
       'event_id',
-      table(strapi, trx, POS_MAPPED_LINES_TABLE).select('event_id').where({ mapping_id: mapping })
+      tx.table(POS_MAPPED_LINES_TABLE).select('event_id').where({ mapping_id: mapping })
     )) as { event_id: number }[];
-  await insertRows(
-    strapi,
-    trx,
+  await tx.insert(
     POS_MAPPED_LINES_TABLE,
     events.map(({ event_id: event }) => ({
       mapping_id: mapping,
@@ -211,9 +200,9 @@ const claimRecords = async (
 };
 
 /** Whether the site has a product of its own by an item's SKU: it is for sale without any mapping. */
-const isOfProduct = async (strapi: Core.Strapi, trx: Executor, item: number): Promise<boolean> => {
-  const { sku } = await itemsService(strapi).getItem(item);
-  return (await findProducts(strapi, trx, [sku], [])).length > 0;
+const isOfProduct = async (tx: Tx, app: App, item: number): Promise<boolean> => {
+  const { sku } = await itemsService(app).getItem(item);
+  return (await findProducts(tx, app, [sku], [])).length > 0;
 };
 
 /**
@@ -222,28 +211,23 @@ const isOfProduct = async (strapi: Core.Strapi, trx: Executor, item: number): Pr
  * which stays: of that item only those lines are taken back that the mapping decided.
  * @returns the records that are worked on again
  */
-const endMapping = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  row: PosMappingRow
-): Promise<number[]> => {
+const endMapping = async (tx: Tx, app: App, row: PosMappingRow): Promise<number[]> => {
   const id = Number(row.id);
-  await table(strapi, trx, POS_MAPPINGS_TABLE)
+  await tx
+    .table(POS_MAPPINGS_TABLE)
     .where({ id })
     .update({ active_digest: null, undone_at: Date.now() });
   const made = row.item_id !== null && row.made_item ? Number(row.item_id) : null;
-  if (row.revived_item || (made !== null && !(await isOfProduct(strapi, trx, made)))) {
-    await itemsService(strapi).archiveItem(Number(row.item_id));
+  if (row.revived_item || (made !== null && !(await isOfProduct(tx, app, made)))) {
+    await itemsService(app).archiveItem(Number(row.item_id));
   }
-  if (made !== null) await claimRecords(strapi, trx, id, made);
-  const records = await wakeMapped(strapi, trx, id);
-  afterCommit(strapi, () => {
+  if (made !== null) await claimRecords(tx, id, made);
+  const records = await wakeMapped(tx, app, id);
+  app.db.afterCommit(() => {
     // Once more: a record may have been applied by it meanwhile.
-    getRecordStore(strapi).detached(() =>
-      withTransientRetry(() =>
-        inTransaction(strapi, ({ trx: later }) => wakeMapped(strapi, later, id))
-      ).catch(() =>
-        strapi.log.warn(`switchboard: the records of the mapping ${id} were not looked at again`)
+    getRecordStore(app).detached(() =>
+      withTransientRetry(() => app.db.transaction((later) => wakeMapped(later, app, id))).catch(
+        () => app.log.warn(`switchboard: the records of the mapping ${id} were not looked at again`)
       )
     );
   });
@@ -270,12 +254,9 @@ type MappingWithNames = PosMappingRow & {
   location_name: string;
 };
 
-const namesOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  ids: readonly number[]
-): Promise<Map<number, string>> => {
-  const rows = (await table(strapi, executor, CONNECTIONS_TABLE)
+const namesOf = async (db: Db, ids: readonly number[]): Promise<Map<number, string>> => {
+  const rows = (await db
+    .table(CONNECTIONS_TABLE)
     .select('id', 'name')
     .whereIn('id', [...new Set(ids)])) as Pick<ConnectionRow, 'id' | 'name'>[];
   return new Map(rows.map(({ id, name }) => [Number(id), name]));
@@ -308,16 +289,12 @@ const noneOfAnyKind = (): ByKind =>
   Object.fromEntries(RECORD_KINDS.map((kind) => [kind, 0])) as ByKind;
 
 /** How many records of which kind are in these rows of the inbox. */
-const kindsOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  digests: readonly string[]
-): Promise<Map<string, ByKind>> => {
+const kindsOf = async (db: Db, digests: readonly string[]): Promise<Map<string, ByKind>> => {
   const kinds = new Map(digests.map((digest) => [digest, noneOfAnyKind()]));
   if (digests.length === 0) return kinds;
-  const schema = strapi.db.getSchemaName();
+  const schema = db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const rows = (await (executor as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+  const rows = (await (db.knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
     .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'w.event_id')
     .select('w.inbox_digest', 'e.kind')
     .whereIn('w.inbox_digest', digests)
@@ -332,11 +309,12 @@ const kindsOf = async (
 
 /** What records wait for, those of the latest records first. */
 const listUnknown = async (
-  strapi: Core.Strapi,
+  app: App,
   { kind, search, ...request }: InboxQuery
 ): Promise<Page<UnknownValue>> => {
-  const executor = await currentExecutor(strapi);
-  const query: Knex.QueryBuilder = table(strapi, executor, POS_WAITS_TABLE)
+  const db = await app.db.current();
+  const query: Knex.QueryBuilder = db
+    .table(POS_WAITS_TABLE)
     .select('kind', 'inbox_digest')
     .whereNotNull('inbox_digest')
     .groupBy('kind', 'inbox_digest')
@@ -349,16 +327,14 @@ const listUnknown = async (
       { column: 'inbox_digest', order: 'asc' },
     ]);
   if (kind !== undefined) query.where({ kind });
-  if (search) whereContains(strapi, query, ['value'], search);
-  const { rows, meta } = await readPage<InboxRow>(executor, query, request);
+  if (search) whereContains(app.db, query, ['value'], search);
+  const { rows, meta } = await readPage<InboxRow>(db, query, request);
   const names = await namesOf(
-    strapi,
-    executor,
+    db,
     rows.map((row) => Number(row.connection_id))
   );
   const kinds = await kindsOf(
-    strapi,
-    executor,
+    db,
     rows.map((row) => row.inbox_digest)
   );
   const data = rows.map((row): UnknownValue => {
@@ -378,21 +354,20 @@ const listUnknown = async (
 };
 
 /** The mappings that hold, newest first. */
-const listMappings = async (strapi: Core.Strapi, request: PageRequest): Promise<Page<Mapping>> => {
-  const schema = strapi.db.getSchemaName();
+const listMappings = async (app: App, request: PageRequest): Promise<Page<Mapping>> => {
+  const schema = app.db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const executor = await currentExecutor(strapi);
-  const query = (executor as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
+  const db = await app.db.current();
+  const query = (db.knex as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
     .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
     .leftJoin(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'm.location_id')
     .select('m.*', 'i.sku', 'i.name as item_name')
     .select('p.code as location_code', 'p.name as location_name')
     .whereNotNull('m.active_digest')
     .orderBy('m.id', 'desc');
-  const { rows, meta } = await readPage<MappingWithNames>(executor, query, request);
+  const { rows, meta } = await readPage<MappingWithNames>(db, query, request);
   const names = await namesOf(
-    strapi,
-    executor,
+    db,
     rows.flatMap(({ connection_id: id }) => (id === null ? [] : [Number(id)]))
   );
   return { data: rows.map((row) => toMapping(row, names)), meta };
@@ -424,12 +399,13 @@ export const createMappingInboxService = ({
 }: {
   strapi: Core.Strapi;
 }): MappingInboxService => {
-  const mappings = (executor: Executor): Knex.QueryBuilder =>
-    table(strapi, executor, POS_MAPPINGS_TABLE);
+  const app = appOf(strapi);
+  const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
 
   /** What waits for a value now. */
-  const reach = async (executor: Executor, digest: string): Promise<Omit<Resolved, 'id'>> => {
-    const [row] = (await table(strapi, executor, POS_WAITS_TABLE)
+  const reach = async (db: Db, digest: string): Promise<Omit<Resolved, 'id'>> => {
+    const [row] = (await db
+      .table(POS_WAITS_TABLE)
       .where({ inbox_digest: digest })
       .count({ records: '*' })
       .sum({ pieces: 'pieces' })) as { records: Big; pieces: Big | null }[];
@@ -437,23 +413,21 @@ export const createMappingInboxService = ({
   };
 
   /** One that was deleted, too: its records still wait. */
-  const connectionOf = async (executor: Executor, id: number): Promise<void> => {
-    const row = (await table(strapi, executor, CONNECTIONS_TABLE)
-      .where({ id })
-      .forUpdate()
-      .first()) as ConnectionRow | undefined;
+  const connectionOf = async (db: Db, id: number): Promise<void> => {
+    const row = (await db.table(CONNECTIONS_TABLE).where({ id }).forUpdate().first()) as
+      ConnectionRow | undefined;
     if (!row)
       throw fieldError('connection', refusal(`there is no connection ${id}`, 'no_connection'));
   };
 
   const store = async (
-    trx: Executor,
+    tx: Db,
     { kind, value, connection }: Resolve,
     digest: string,
     destination: Destination,
     madeBy: string | null
   ): Promise<number> => {
-    await mappings(trx).insert({
+    await mappings(tx).insert({
       kind,
       value,
       active_digest: digest,
@@ -462,16 +436,16 @@ export const createMappingInboxService = ({
       made_by: madeBy,
       created_at: Date.now(),
     });
-    const row = (await mappings(trx).where({ active_digest: digest }).first()) as PosMappingRow;
+    const row = (await mappings(tx).where({ active_digest: digest }).first()) as PosMappingRow;
     return Number(row.id);
   };
 
   /** Earlier mappings of the same value: their records stayed where they were, and named it too. */
   const replacedBy = async (
-    trx: Executor,
+    tx: Db,
     { id, kind, value, connection_id: connection }: PosMappingRow
   ): Promise<PosMappingRow[]> => {
-    const rows = (await mappings(trx)
+    const rows = (await mappings(tx)
       .where({ kind, value, connection_id: connection })
       .where('id', '<', id)
       .whereNull('undone_at')
@@ -482,43 +456,43 @@ export const createMappingInboxService = ({
   };
 
   return {
-    list: (query) => listUnknown(strapi, query),
+    list: (query) => listUnknown(app, query),
 
     resolve: (input, madeBy) =>
-      inUniqueTransaction(strapi, async ({ trx }) => {
+      app.db.unique(async (tx) => {
         const { kind, value, connection, preview } = input;
         // Locked first: a record that is being worked on beside it has begun to wait by then.
-        if (connection !== undefined) await connectionOf(trx, connection);
+        if (connection !== undefined) await connectionOf(tx, connection);
         const digest = mappingDigest(kind, value, connection ?? null);
-        const reached = await reach(trx, digest);
-        const destination = await destinationOf(strapi, trx, input, !preview);
+        const reached = await reach(tx, digest);
+        const destination = await destinationOf(tx, app, input, !preview);
         if (preview) return { id: null, ...reached };
-        const before = (await mappings(trx).where({ active_digest: digest }).first()) as
+        const before = (await mappings(tx).where({ active_digest: digest }).first()) as
           PosMappingRow | undefined;
         if (before) {
           // Its records stay where they are: from now on the value means something else.
-          await mappings(trx).where({ id: before.id }).update({ active_digest: null });
+          await mappings(tx).where({ id: before.id }).update({ active_digest: null });
         }
-        const id = await store(trx, input, digest, destination, madeBy);
+        const id = await store(tx, input, digest, destination, madeBy);
         const waited = connection === undefined ? digest : connectionWait(connection);
-        await wakeTwice(strapi, trx, [waited], 'mapping');
+        await wakeTwice(tx, app, [waited], 'mapping');
         return { id, ...reached };
       }),
 
     undo: (id) =>
-      inUniqueTransaction(strapi, async ({ trx }) => {
+      app.db.unique(async (tx) => {
         const row = await firstOrNotFound<PosMappingRow>(
-          mappings(trx).where({ id }).forUpdate(),
+          mappings(tx).where({ id }).forUpdate(),
           'Mapping'
         );
         if (row.undone_at !== null) return { id, records: 0 };
         const records = new Set<number>();
-        for (const one of [row, ...(await replacedBy(trx, row))]) {
-          for (const record of await endMapping(strapi, trx, one)) records.add(record);
+        for (const one of [row, ...(await replacedBy(tx, row))]) {
+          for (const record of await endMapping(tx, app, one)) records.add(record);
         }
         return { id, records: records.size };
       }),
 
-    mappings: (request) => listMappings(strapi, request),
+    mappings: (request) => listMappings(app, request),
   };
 };

@@ -1,10 +1,9 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
-import { type Executor, table } from '../../database/connection';
 import { digestOf, ITEMS_TABLE } from '../../stock/tables';
 import { gtinDigest, type ItemName, skuDigest } from '../../stock/items';
 import { POS_MAPPINGS_TABLE, type PosMappingRow } from '../tables';
+import type { Db } from '../../database/db';
 
 /** A line that a mapping decided; `WHOLE_RECORD`: the record's location. */
 export interface MappedLine {
@@ -49,17 +48,13 @@ type Found = Pick<PosMappingRow, 'id' | 'active_digest' | 'item_id' | 'location_
 const CHUNK = 500;
 
 /** Mappings that hold now; one to an item that was archived does not. */
-const readMappings = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  digests: readonly string[]
-): Promise<Map<string, Found>> => {
-  const schema = strapi.db.getSchemaName();
+const readMappings = async (db: Db, digests: readonly string[]): Promise<Map<string, Found>> => {
+  const schema = db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const found = new Map<string, Found>();
   const wanted = [...new Set(digests)];
   for (let start = 0; start < wanted.length; start += CHUNK) {
-    const rows = (await (executor as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
+    const rows = (await (db.knex as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
       .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
       .select('m.id', 'm.active_digest', 'm.item_id', 'm.location_id')
       .whereIn('m.active_digest', wanted.slice(start, start + CHUNK))
@@ -71,12 +66,11 @@ const readMappings = async (
 
 /** What was said of these names and locations; asks the database nothing where there are none. */
 export const loadMappings = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   names: readonly ItemName[],
   locations: readonly NamedLocation[]
 ): Promise<Mappings> => {
-  const found = await readMappings(strapi, executor, [
+  const found = await readMappings(db, [
     ...names.flatMap(({ sku, gtin }) => [
       ...(sku === null ? [] : [skuDigest(sku)]),
       ...(gtin === null ? [] : [gtinDigest(gtin)]),
@@ -111,18 +105,14 @@ export interface FoundItems {
  * Asks for the mappings that made items, after these were found: whoever undoes one of them either is
  * seen here, or finds the lines that were written down as the mapping's.
  */
-export const loadFoundItems = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  items: readonly number[]
-): Promise<FoundItems> => {
-  const schema = strapi.db.getSchemaName();
+export const loadFoundItems = async (db: Db, items: readonly number[]): Promise<FoundItems> => {
+  const schema = db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const gone = new Set<number>();
   const makers = new Map<number, number>();
   const wanted = [...new Set(items)];
   for (let start = 0; start < wanted.length; start += CHUNK) {
-    const rows = (await (executor as Knex)(`${named(ITEMS_TABLE)} as i`)
+    const rows = (await (db.knex as Knex)(`${named(ITEMS_TABLE)} as i`)
       .leftJoin(`${named(POS_MAPPINGS_TABLE)} as m`, function ofItem() {
         this.on('m.item_id', 'i.id').andOnNull('m.undone_at');
       })
@@ -154,15 +144,12 @@ export const loadFoundItems = async (
 };
 
 /** Digests of the values that are mapped to the items of these names: known again, their lines are too. */
-export const digestsOfMappings = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  names: readonly ItemName[]
-): Promise<string[]> => {
+export const digestsOfMappings = async (db: Db, names: readonly ItemName[]): Promise<string[]> => {
   const skus = names.flatMap(({ sku }) => (sku === null ? [] : [skuDigest(sku)]));
   if (skus.length === 0) return [];
-  const items = table(strapi, executor, ITEMS_TABLE).select('id').whereIn('sku_digest', skus);
-  const rows = (await table(strapi, executor, POS_MAPPINGS_TABLE)
+  const items = db.table(ITEMS_TABLE).select('id').whereIn('sku_digest', skus);
+  const rows = (await db
+    .table(POS_MAPPINGS_TABLE)
     .select('active_digest')
     .whereIn('item_id', items)
     .whereNotNull('active_digest')) as { active_digest: string }[];

@@ -1,8 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
-import { afterCommit, type Executor, inTransaction, table } from '../../database/connection';
-import { insertRows } from '../../database/dialects';
 import { createLedger, undoCounts } from '../../stock/ledger';
 import type { LevelChange, Place } from '../../stock/levels';
 import type { ProcessingContext } from '../processing/processing-context';
@@ -10,6 +7,8 @@ import { getRecordStore } from '../processing/record-store';
 import { noteOf, quantityOf } from '../rules/records';
 import { POS_MAPPED_LINES_TABLE, POS_MAPPINGS_TABLE, WHOLE_RECORD } from '../tables';
 import { placesOf } from './counted-places';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 interface UndoneLine {
   id: number;
@@ -21,17 +20,13 @@ interface UndoneLine {
 
 const CHUNK = 500;
 
-const undoneLines = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  events: readonly number[]
-): Promise<UndoneLine[]> => {
-  const schema = strapi.db.getSchemaName();
+const undoneLines = async (tx: Tx, events: readonly number[]): Promise<UndoneLine[]> => {
+  const schema = tx.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const rows: UndoneLine[] = [];
   for (let start = 0; start < events.length; start += CHUNK) {
     rows.push(
-      ...((await (trx as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
+      ...((await (tx.knex as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
         .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.id', 'd.mapping_id')
         .select('d.id', 'd.event_id', 'd.line', 'm.kind', 'm.item_id')
         .whereIn('d.event_id', events.slice(start, start + CHUNK))
@@ -75,12 +70,8 @@ const isCounted = ({ work: { record } }: Posted): boolean =>
   record.kind === 'inventory' && record.mode === 'absolute';
 
 /** Moves back what sales and adjustments moved, at their own time: the fold is as if they had not. */
-const moveBack = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  posted: readonly Posted[]
-): Promise<LevelChange[]> => {
-  const ledger = createLedger(strapi, trx);
+const moveBack = async (tx: Tx, app: App, posted: readonly Posted[]): Promise<LevelChange[]> => {
+  const ledger = createLedger(app, tx);
   await ledger.lock(posted);
   for (const { work, line, item, location } of posted) {
     const { record, row } = work;
@@ -106,22 +97,23 @@ const moveBack = async (
  * @returns what changed on the shelves
  */
 export const takeBack = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
+  app: App,
   batch: readonly ProcessingContext[]
 ): Promise<LevelChange[]> => {
   const again = new Map(
     batch.filter(({ row }) => row.processed_at !== null).map((work) => [work.id, work])
   );
   if (again.size === 0) return [];
-  const undone = await undoneLines(strapi, trx, [...again.keys()]);
+  const undone = await undoneLines(tx, [...again.keys()]);
   if (undone.length === 0) return [];
   const posted = [...again.values()].flatMap((work) => {
     const own = undone.filter(({ event_id: id }) => Number(id) === work.id);
     return own.length === 0 ? [] : forget(work, own);
   });
   for (let start = 0; start < undone.length; start += CHUNK) {
-    await table(strapi, trx, POS_MAPPED_LINES_TABLE)
+    await tx
+      .table(POS_MAPPED_LINES_TABLE)
       .whereIn(
         'id',
         undone.slice(start, start + CHUNK).map(({ id }) => id)
@@ -131,24 +123,18 @@ export const takeBack = async (
   const counted = posted.filter(isCounted);
   const moved = posted.filter((one) => !isCounted(one));
   return [
-    ...(moved.length > 0 ? await moveBack(strapi, trx, moved) : []),
+    ...(moved.length > 0 ? await moveBack(tx, app, moved) : []),
     ...(await undoCounts(
-      strapi,
-      trx,
+      tx,
+      app,
       counted.map(({ work, line, item, location }) => ({ event: work.id, line, item, location }))
     )),
   ];
 };
 
 /** Writes down which lines mappings decided now. */
-export const storeMappedLines = (
-  strapi: Core.Strapi,
-  trx: Executor,
-  batch: readonly ProcessingContext[]
-): Promise<void> =>
-  insertRows(
-    strapi,
-    trx,
+export const storeMappedLines = (tx: Tx, batch: readonly ProcessingContext[]): Promise<void> =>
+  tx.insert(
     POS_MAPPED_LINES_TABLE,
     batch.flatMap(({ id, mapped }) =>
       mapped.map(({ mapping, line }) => ({ mapping_id: mapping, event_id: id, line }))
@@ -156,12 +142,9 @@ export const storeMappedLines = (
   );
 
 /** The records that a mapping decided something of. */
-const recordsOfMapping = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  mapping: number
-): Promise<number[]> => {
-  const rows = (await table(strapi, executor, POS_MAPPED_LINES_TABLE)
+const recordsOfMapping = async (db: Db, mapping: number): Promise<number[]> => {
+  const rows = (await db
+    .table(POS_MAPPED_LINES_TABLE)
     .distinct('event_id')
     .where({ mapping_id: mapping })
     .orderBy('event_id')) as { event_id: number }[];
@@ -169,15 +152,11 @@ const recordsOfMapping = async (
 };
 
 /** Has the records of a mapping that was undone worked on again, after their commit. */
-export const wakeMapped = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  mapping: number
-): Promise<number[]> => {
-  const store = getRecordStore(strapi);
-  const ids = await recordsOfMapping(strapi, executor, mapping);
-  await store.bringForward(executor, ids, 'mapping_undone', false);
-  afterCommit(strapi, store.announce);
+export const wakeMapped = async (db: Db, app: App, mapping: number): Promise<number[]> => {
+  const store = getRecordStore(app);
+  const ids = await recordsOfMapping(db, mapping);
+  await store.bringForward(db, ids, 'mapping_undone', false);
+  app.db.afterCommit(store.announce);
   return ids;
 };
 
@@ -186,18 +165,19 @@ export const wakeMapped = async (
  * the record saw it hold. Whoever commits last sees the other: here, or in the undoing.
  */
 export const notifyUndone = async (
-  strapi: Core.Strapi,
+  app: App,
   batch: readonly ProcessingContext[]
 ): Promise<void> => {
   const used = [...new Set(batch.flatMap(({ mapped }) => mapped.map(({ mapping }) => mapping)))];
   if (used.length === 0) return;
-  await inTransaction(strapi, async ({ trx }) => {
+  await app.db.transaction(async (tx) => {
     for (let start = 0; start < used.length; start += CHUNK) {
-      const undone = (await table(strapi, trx, POS_MAPPINGS_TABLE)
+      const undone = (await tx
+        .table(POS_MAPPINGS_TABLE)
         .select('id')
         .whereIn('id', used.slice(start, start + CHUNK))
         .whereNotNull('undone_at')) as { id: number }[];
-      for (const { id } of undone) await wakeMapped(strapi, trx, Number(id));
+      for (const { id } of undone) await wakeMapped(tx, app, Number(id));
     }
   });
 };

@@ -1,6 +1,4 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { type Executor, table } from '../../database/connection';
 import { nextTurn } from '../../runtime/event-loop';
 import { isRefund, isSale, type ProcessingContext } from '../processing/processing-context';
 import { addTo, refundGroupKey } from '../processing/refunds';
@@ -18,6 +16,8 @@ import type { ConnectionMode } from '../rules/states';
 import { readRecord } from '../rules/validate';
 import { type ConnectionRow, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
 import { type Counted, type ItemSum, readCounted, SumChanges, writeCounted } from './rollups';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /** Columns of a sale or refund that its money is worked out from, beside its body. */
 const COLUMNS = [
@@ -90,14 +90,11 @@ const read = ({ body, ...row }: MoneyRow & Pick<PosEventRow, 'body'>): MoneyMemb
 };
 
 /** The sales and refunds of these ids, with what their bodies say of money. */
-export const loadMembers = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  ids: readonly number[]
-): Promise<MoneyMember[]> => {
+export const loadMembers = async (tx: Tx, ids: readonly number[]): Promise<MoneyMember[]> => {
   const members: MoneyMember[] = [];
   for (let start = 0; start < ids.length; start += BODIES) {
-    const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+    const rows = (await tx
+      .table(POS_EVENTS_TABLE)
       .select(...COLUMNS, 'body')
       .whereIn('id', ids.slice(start, start + BODIES))
       .orderBy('id')) as (MoneyRow & Pick<PosEventRow, 'body'>)[];
@@ -109,15 +106,15 @@ export const loadMembers = async (
 
 /** The sales and refunds of refund groups, without their bodies. */
 export const rowsOfGroups = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   digests: readonly string[],
   connections: Connections,
   narrow: (query: Knex.QueryBuilder) => Knex.QueryBuilder
 ): Promise<MoneyRow[]> => {
   const found: MoneyRow[] = [];
   for (let start = 0; start < digests.length; start += CHUNK) {
-    const query = table(strapi, trx, POS_EVENTS_TABLE)
+    const query = tx
+      .table(POS_EVENTS_TABLE)
       .select(...COLUMNS)
       .whereIn('family_digest', digests.slice(start, start + CHUNK))
       .whereIn('connection_id', [...connections.keys()]);
@@ -276,14 +273,13 @@ const PROCESSED = { not: ['pending', 'failed'] } as const;
 
 /** The relatives that were processed before and share a group of these members that has refunds. */
 const relativesOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   own: readonly MoneyMember[],
   connections: Connections
 ): Promise<{ members: MoneyMember[]; rows: MoneyRow[] }> => {
   const ids = new Set(own.map(({ row }) => Number(row.id)));
   const ownRows = own.map(({ row }) => row);
-  const found = await rowsOfGroups(strapi, trx, digestsOf(own), connections, (query) =>
+  const found = await rowsOfGroups(tx, digestsOf(own), connections, (query) =>
     query.whereNotIn('state', PROCESSED.not).orderBy('id')
   );
   const others = found.filter(({ id }) => !ids.has(Number(id)));
@@ -298,7 +294,7 @@ const relativesOf = async (
     return key !== null && keys.has(key) && withRefunds.has(key);
   });
   const live = rows.filter(({ mode }) => mode === 'live').map(({ id }) => Number(id));
-  return { members: await loadMembers(strapi, trx, live), rows };
+  return { members: await loadMembers(tx, live), rows };
 };
 
 const leftText = (left: MoneyLeft | null): string | null =>
@@ -317,13 +313,13 @@ class Counting {
   readonly repriced = new Set<number>();
 
   constructor(
-    private readonly strapi: Core.Strapi,
-    private readonly trx: Executor,
+    private readonly app: App,
+    private readonly tx: Db,
     private readonly own: ReadonlyMap<number, MoneyMember>
   ) {}
 
   private async update(id: number, columns: Partial<PosEventRow>): Promise<void> {
-    await table(this.strapi, this.trx, POS_EVENTS_TABLE).where({ id }).update(columns);
+    await this.tx.table(POS_EVENTS_TABLE).where({ id }).update(columns);
   }
 
   /** @param after  what the figures are to have of the member */
@@ -348,7 +344,7 @@ class Counting {
   }
 
   save(): Promise<void> {
-    return this.changes.save(this.strapi, this.trx);
+    return this.changes.save(this.app, this.tx);
   }
 }
 
@@ -360,8 +356,7 @@ type Groups = Map<string, MoneyMember[]>;
  * @returns the members of all other groups
  */
 const countOnTop = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   groups: Groups,
   connections: Connections,
   counting: Counting
@@ -373,7 +368,7 @@ const countOnTop = async (
   const rest = others.flatMap(([, members]) => members);
   if (fresh.length === 0) return rest;
   const digests = digestsOf(fresh.flatMap(([, members]) => members));
-  const heads = await rowsOfGroups(strapi, trx, digests, connections, (query) =>
+  const heads = await rowsOfGroups(tx, digests, connections, (query) =>
     query.where({ kind: 'sale', mode: 'live' }).whereNotIn('state', PROCESSED.not)
   );
   const salesOf = new Map<string, MoneyRow[]>();
@@ -387,7 +382,7 @@ const countOnTop = async (
       rest.push(...members);
       continue;
     }
-    const [sale] = head ? await loadMembers(strapi, trx, [Number(head.id)]) : [];
+    const [sale] = head ? await loadMembers(tx, [Number(head.id)]) : [];
     const [sold] = sale ? soldOf(sale) : [];
     const refunds = members.flatMap(refundOf);
     const left = head?.money_left ?? null;
@@ -419,12 +414,12 @@ const countOnTop = async (
  * anew for
  */
 export const countMembers = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   own: ReadonlyMap<number, MoneyMember>,
   connections: Connections
 ): Promise<Money & { texts: Map<number, string | null> }> => {
-  const counting = new Counting(strapi, trx, own);
+  const counting = new Counting(app, tx, own);
   const { texts } = counting;
   if (own.size === 0) return { texts, touched: [], repriced: [] };
   const groups: Groups = new Map();
@@ -432,11 +427,9 @@ export const countMembers = async (
     const key = keyOfMember(member.row, connections);
     if (key !== null) addTo(groups, key, member);
   }
-  const rest = await countOnTop(strapi, trx, groups, connections, counting);
+  const rest = await countOnTop(tx, groups, connections, counting);
   const { members: relatives, rows } =
-    rest.length === 0
-      ? { members: [], rows: [] }
-      : await relativesOf(strapi, trx, rest, connections);
+    rest.length === 0 ? { members: [], rows: [] } : await relativesOf(tx, rest, connections);
   const members = [...rest.filter(({ row }) => row.mode === 'live'), ...relatives];
   const byId = new Map(members.map((member) => [Number(member.row.id), member]));
   const priced = priceMembers(members, connections);
@@ -459,12 +452,12 @@ export const countMembers = async (
  * the works.
  */
 export const countMoney = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   batch: readonly ProcessingContext[],
   connections: Connections
 ): Promise<Money> => {
-  const { texts, ...money } = await countMembers(strapi, trx, batchMembers(batch), connections);
+  const { texts, ...money } = await countMembers(tx, app, batchMembers(batch), connections);
   for (const work of batch) work.counted = texts.get(work.id) ?? null;
   return money;
 };

@@ -1,5 +1,3 @@
-import type { Core } from '@strapi/strapi';
-import { currentExecutor, inTransaction, table } from '../../database/connection';
 import { withTransientRetry } from '../../database/retry';
 import { errorText } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
@@ -9,6 +7,7 @@ import { connectionsOf, groupsOf } from '../connections';
 import { getRecordStore } from '../processing/record-store';
 import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE } from '../tables';
 import { countMembers, loadMembers } from './count-money';
+import type { App, Slot } from '../../app';
 
 /**
  * Figures of what earlier versions accepted: their records have no `occurred_ms` yet. Each step takes
@@ -21,8 +20,10 @@ const LOOK_AGAIN = '17 * * * * *';
 
 type Unfilled = Pick<PosEventRow, 'id' | 'state' | 'occurred_at' | 'effective_at'>;
 
-const unfilled = async (strapi: Core.Strapi, connection: number): Promise<number[]> => {
-  const rows = (await table(strapi, await currentExecutor(strapi), POS_EVENTS_TABLE)
+const unfilled = async (app: App, connection: number): Promise<number[]> => {
+  const db = await app.db.current();
+  const rows = (await db
+    .table(POS_EVENTS_TABLE)
     .select('id')
     .where({ connection_id: connection })
     .whereNull('occurred_ms')
@@ -31,13 +32,14 @@ const unfilled = async (strapi: Core.Strapi, connection: number): Promise<number
 };
 
 /** @returns how many records were filled in */
-const fillStep = async (strapi: Core.Strapi, connection: number): Promise<number> => {
-  const ids = await unfilled(strapi, connection);
+const fillStep = async (app: App, connection: number): Promise<number> => {
+  const ids = await unfilled(app, connection);
   if (ids.length === 0) return 0;
-  const groups = await groupsOf(strapi, await currentExecutor(strapi), [connection]);
-  await inTransaction(strapi, async ({ trx, onCommit }) => {
-    const connections = await connectionsOf(strapi, trx, [connection], groups, { lock: true });
-    const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+  const groups = await groupsOf(await app.db.current(), [connection]);
+  await app.db.transaction(async (tx) => {
+    const connections = await connectionsOf(tx, [connection], groups, { lock: true });
+    const rows = (await tx
+      .table(POS_EVENTS_TABLE)
       .select('id', 'state', 'occurred_at', 'effective_at')
       .whereIn('id', ids)
       .whereNull('occurred_ms')) as Unfilled[];
@@ -49,8 +51,7 @@ const fillStep = async (strapi: Core.Strapi, connection: number): Promise<number
     );
     const processed = rows.filter(({ state }) => state !== 'pending' && state !== 'failed');
     const members = await loadMembers(
-      strapi,
-      trx,
+      tx,
       processed.map(({ id }) => Number(id))
     );
     const own = new Map(
@@ -60,14 +61,15 @@ const fillStep = async (strapi: Core.Strapi, connection: number): Promise<number
         return [id, { ...member, row }];
       })
     );
-    const { texts, touched } = await countMembers(strapi, trx, own, connections);
+    const { texts, touched } = await countMembers(tx, app, own, connections);
     for (const [id, time] of times) {
       const counted = texts.get(id);
-      await table(strapi, trx, POS_EVENTS_TABLE)
+      await tx
+        .table(POS_EVENTS_TABLE)
         .where({ id })
         .update({ occurred_ms: time, ...(counted !== undefined && { counted }) });
     }
-    if (await markClosings(strapi, trx, touched)) onCommit(() => wakeComparing(strapi));
+    if (await markClosings(tx, app, touched)) tx.onCommit(() => wakeComparing(app));
   });
   return ids.length;
 };
@@ -77,26 +79,25 @@ interface Filling {
   running: Promise<void> | null;
 }
 
-const fillings = new WeakMap<Core.Strapi, Filling>();
+const fillings = (): Slot<Filling> => ({});
 
-const fillAll = async (strapi: Core.Strapi, filling: Filling): Promise<void> => {
-  const rows = (await table(strapi, await currentExecutor(strapi), CONNECTIONS_TABLE)
-    .select('id')
-    .orderBy('id')) as { id: number }[];
+const fillAll = async (app: App, filling: Filling): Promise<void> => {
+  const db = await app.db.current();
+  const rows = (await db.table(CONNECTIONS_TABLE).select('id').orderBy('id')) as { id: number }[];
   for (const { id } of rows) {
     for (let filled = AT_ONCE; filled > 0 && !filling.stopped;) {
-      filled = await withTransientRetry(() => fillStep(strapi, Number(id)));
+      filled = await withTransientRetry(() => fillStep(app, Number(id)));
       await nextTurn();
     }
   }
 };
 
-const run = (strapi: Core.Strapi, filling: Filling): void => {
+const run = (app: App, filling: Filling): void => {
   if (filling.stopped || filling.running) return;
-  filling.running = getRecordStore(strapi)
-    .detached(() => fillAll(strapi, filling))
+  filling.running = getRecordStore(app)
+    .detached(() => fillAll(app, filling))
     .catch((error: unknown) => {
-      strapi.log.error(`switchboard: older records were not counted: ${errorText(error)}`);
+      app.log.error(`switchboard: older records were not counted: ${errorText(error)}`);
     })
     .finally(() => {
       filling.running = null;
@@ -104,21 +105,21 @@ const run = (strapi: Core.Strapi, filling: Filling): void => {
 };
 
 /** Fills in what is there, and looks each minute for what a node of an earlier version accepted. */
-export const keepFilling = (strapi: Core.Strapi): void => {
+export const keepFilling = (app: App): void => {
   const filling: Filling = { stopped: false, running: null };
-  fillings.set(strapi, filling);
-  strapi.cron.add({
+  app.part(fillings).value = filling;
+  app.strapi.cron.add({
     switchboardSalesFigures: {
-      task: async () => run(strapi, filling),
+      task: async () => run(app, filling),
       options: { rule: LOOK_AGAIN },
     },
   });
-  run(strapi, filling);
+  run(app, filling);
 };
 
 /** Lets the step under way commit. */
-export const stopFilling = async (strapi: Core.Strapi): Promise<void> => {
-  const filling = fillings.get(strapi);
+export const stopFilling = async (app: App): Promise<void> => {
+  const filling = app.part(fillings).value;
   if (!filling) return;
   filling.stopped = true;
   await filling.running;

@@ -1,7 +1,6 @@
-import type { Core } from '@strapi/strapi';
-import type { Executor } from '../../database/connection';
-import { getDialect } from '../../database/dialects';
 import type { PlainTable } from '../../database/tables/plain-tables';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** What lines of one item come to: their `unit_price` times their quantity, and their quantity. */
 export interface ItemSum {
@@ -185,8 +184,8 @@ export class SumChanges {
   }
 
   private static async write(
-    strapi: Core.Strapi,
-    executor: Executor,
+    app: App,
+    db: Db,
     tableName: string,
     names: readonly string[],
     changes: ReadonlyMap<string, Sum>
@@ -205,17 +204,17 @@ export class SumChanges {
         };
       });
     if (rows.length === 0) return;
-    const table = { name: tableName, schema: strapi.db.getSchemaName() };
-    await getDialect(strapi).addRows(executor, table, names, merged(rows, names));
+    const table = { name: tableName, schema: app.db.schema };
+    await app.db.dialect.addRows(db.knex, table, names, merged(rows, names));
   }
 
   /** Adds the changes to the figures, always in the same order. */
-  async save(strapi: Core.Strapi, executor: Executor): Promise<void> {
+  async save(app: App, db: Db): Promise<void> {
     const { write } = SumChanges;
     const ofSales = ['quarter', 'connection_id', 'currency'];
-    await write(strapi, executor, SALES_TABLE, ofSales, this.totals);
+    await write(app, db, SALES_TABLE, ofSales, this.totals);
     const ofItems = ['quarter', 'connection_id', 'item_id', 'currency'];
-    await write(strapi, executor, ITEM_SALES_TABLE, ofItems, this.items);
+    await write(app, db, ITEM_SALES_TABLE, ofItems, this.items);
   }
 }
 

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type {
   SalesFigures,
@@ -8,13 +7,13 @@ import type {
   ShopDay,
 } from '../../../../shared/contracts/pos';
 import { minorSum } from '../../../../shared/minor-sums';
-import { getOptions } from '../../config';
-import { currentExecutor, type Executor, table } from '../../database/connection';
 import { csvLine, noFormula } from '../../runtime/text';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { dayInZone, daysOfZone, type ZonedDay } from '../rules/days';
 import { CONNECTIONS_TABLE } from '../tables';
 import { ITEM_SALES_TABLE, joined, SALES_TABLE } from './rollups';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** Days of the shop's time zone, both included; `YYYY-MM-DD`. */
 interface Range {
@@ -47,8 +46,8 @@ interface Sums {
 type Row = Record<string, number | string | null>;
 
 /** The time zone by which days begin: the option's, else the server's. */
-export const timeZoneOf = (strapi: Core.Strapi): string =>
-  getOptions(strapi).pos.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+export const timeZoneOf = (app: App): string =>
+  app.options.pos.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const sumOf = (row: Row, what: 'sales' | 'refunds'): Sum => ({
   count: Number(row[what]),
@@ -58,14 +57,14 @@ const sumOf = (row: Row, what: 'sales' | 'refunds'): Sum => ({
 
 /** Sums by the column of the key, within some days. */
 const readSums = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   { connection, item, group }: Omit<SalesQuery, 'from' | 'to'>,
   days: readonly ZonedDay[]
 ): Promise<Sums[]> => {
   const byItem = item !== undefined || group === 'item';
   const key = { day: 'quarter', connection: 'connection_id', item: 'item_id' }[group];
-  const query: Knex.QueryBuilder = table(strapi, executor, byItem ? ITEM_SALES_TABLE : SALES_TABLE)
+  const query: Knex.QueryBuilder = db
+    .table(byItem ? ITEM_SALES_TABLE : SALES_TABLE)
     .select(key, 'currency')
     .sum({
       sales: 'sales',
@@ -133,15 +132,15 @@ type NamedRow = { id: number; name: string | null; sku?: string };
 
 /** What connections (deleted ones too) or items are called, by their ids. */
 const namesOf = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   group: 'connection' | 'item',
   ids: readonly number[]
 ): Promise<Map<number, NamedRow>> => {
   const found = new Map<number, NamedRow>();
   const isItem = group === 'item';
   for (let start = 0; start < ids.length; start += CHUNK) {
-    const rows = (await table(strapi, executor, isItem ? ITEMS_TABLE : CONNECTIONS_TABLE)
+    const rows = (await db
+      .table(isItem ? ITEMS_TABLE : CONNECTIONS_TABLE)
       .select('id', 'name', ...(isItem ? ['sku'] : []))
       .whereIn('id', ids.slice(start, start + CHUNK))) as NamedRow[];
     for (const row of rows) found.set(Number(row.id), row);
@@ -150,8 +149,8 @@ const namesOf = async (
 };
 
 /** Today in the shop, and the time zone by which its days begin. */
-export const shopDay = (strapi: Core.Strapi): ShopDay => {
-  const zone = timeZoneOf(strapi);
+export const shopDay = (app: App): ShopDay => {
+  const zone = timeZoneOf(app);
   return { today: dayInZone(Date.now(), zone), time_zone: zone };
 };
 
@@ -160,12 +159,12 @@ export const shopDay = (strapi: Core.Strapi): ShopDay => {
  * connections or items of the rows are called.
  */
 export const readSales = async (
-  strapi: Core.Strapi,
+  app: App,
   { from, to, pieces, ...query }: SalesQuery
 ): Promise<{ data: SalesRow[]; meta: SalesMeta }> => {
-  const executor = await currentExecutor(strapi);
-  const days = daysOfZone(from, to, timeZoneOf(strapi));
-  const sums = await readSums(strapi, executor, query, days);
+  const db = await app.db.current();
+  const days = daysOfZone(from, to, timeZoneOf(app));
+  const sums = await readSums(db, query, days);
   const rows = gathered(query.group === 'day' ? byDay(sums, days) : sums).sort((a, b) =>
     a.key === b.key ? (a.currency < b.currency ? -1 : 1) : a.key < b.key ? -1 : 1
   );
@@ -173,10 +172,10 @@ export const readSales = async (
   const { group } = query;
   if (group === 'day') {
     const data = rows.map((one) => ({ day: String(one.key), ...figures(one) }));
-    return { data, meta: { ...shopDay(strapi), names: {} } };
+    return { data, meta: { ...shopDay(app), names: {} } };
   }
   const ids = [...new Set(rows.map(({ key }) => Number(key)))];
-  const known = await namesOf(strapi, executor, group, ids);
+  const known = await namesOf(db, group, ids);
   const names = Object.fromEntries(ids.map((id) => [id, known.get(id)?.name ?? null]));
   const data = rows.map((one) => {
     const id = Number(one.key);
@@ -184,14 +183,14 @@ export const readSales = async (
       ? { item: { id, sku: known.get(id)?.sku ?? '' }, ...figures(one) }
       : { connection: { id }, ...figures(one) };
   });
-  return { data, meta: { ...shopDay(strapi), names } };
+  return { data, meta: { ...shopDay(app), names } };
 };
 
 /** The same of one connection altogether: a row a currency. */
-export const readTotals = async (strapi: Core.Strapi, range: Range): Promise<SalesFigures[]> => {
-  const executor = await currentExecutor(strapi);
-  const days = daysOfZone(range.from, range.to, timeZoneOf(strapi));
-  const sums = await readSums(strapi, executor, { ...range, group: 'connection' }, days);
+export const readTotals = async (app: App, range: Range): Promise<SalesFigures[]> => {
+  const db = await app.db.current();
+  const days = daysOfZone(range.from, range.to, timeZoneOf(app));
+  const sums = await readSums(db, { ...range, group: 'connection' }, days);
   return gathered(sums).map((one) => figuresOf(one));
 };
 

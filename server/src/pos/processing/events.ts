@@ -1,10 +1,10 @@
-import type { Core } from '@strapi/strapi';
 import type { EventMap } from '../../hooks';
 import { declareEvents } from '../../stock/events';
 import { type EventToPublish, getPublisher } from '../../webhooks/publish';
 import { RECORD_SCHEMAS } from '../rules/schemas';
 import { RECORD_KINDS, type RecordKind } from '../rules/states';
 import type { ProcessingContext } from './processing-context';
+import type { App } from '../../app';
 
 const GROUP = 'Point of sale';
 
@@ -135,8 +135,8 @@ const TILL_SILENT: EventMap[string] = {
 };
 
 /** `pos.sale`, `pos.refund`, `pos.inventory`, `pos.closing` and `pos.till_silent`, as any other plugin would declare them. */
-export const declarePosEvents = (strapi: Core.Strapi): void => {
-  declareEvents(strapi, {
+export const declarePosEvents = (app: App): void => {
+  declareEvents(app, {
     ...Object.fromEntries(RECORD_KINDS.map((kind) => [`pos.${kind}`, declaration(kind)])),
     'pos.closing': CLOSING,
     'pos.till_silent': TILL_SILENT,
@@ -157,12 +157,12 @@ const namedFields = (work: ProcessingContext): Record<string, unknown> => {
 
 /** What live records tell, each once: when it is processed for the first time. */
 export const recordEvents = async (
-  strapi: Core.Strapi,
+  app: App,
   works: readonly ProcessingContext[]
 ): Promise<EventToPublish[]> => {
   const first = works.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
   if (first.length === 0) return [];
-  const heard = await getPublisher(strapi).subscribed(RECORD_EVENT_NAMES);
+  const heard = await getPublisher(app).subscribed(RECORD_EVENT_NAMES);
   return first
     .filter(({ row }) => heard.has(`pos.${row.kind}`))
     .map((work) => ({

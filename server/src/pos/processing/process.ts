@@ -1,7 +1,3 @@
-import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
-import { getOptions } from '../../config';
-import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import { inParts } from '../../database/statements';
 import { inSpan, measures } from '../../observability/measures';
@@ -9,7 +5,6 @@ import { debugEach, debugLog } from '../../runtime/debug-log';
 import { nextTurn } from '../../runtime/event-loop';
 import { errorText } from '../../runtime/text';
 import { whenLoaded } from '../../runtime/background-work';
-import { getScheduler } from '../../scheduling';
 import { createBatchWorker } from '../../scheduling/batch-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { stockChangeEvents } from '../../stock/events';
@@ -43,6 +38,8 @@ import {
 import type { Times } from './refunds';
 import { storeWaits, wakeForProducts, wakeKnown, wakeWaiting } from './waits';
 import { workOut } from './work-out';
+import type { App, Slot } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /** A lease ended while its record was being applied: nothing of the batch may stay. */
 class LostLease extends Error {
@@ -75,8 +72,8 @@ const dueAt = (work: ProcessingContext, { nowMs, graceMs }: Times): number | nul
 };
 
 const settle = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
+  app: App,
   claimed: readonly LeasedRecord[],
   works: readonly ProcessingContext[],
   times: Times
@@ -86,15 +83,15 @@ const settle = async (
     const work = byId.get(lease.id);
     return work ? [{ lease, dueAt: dueAt(work, times), outcome: outcomeOf(work, times) }] : [];
   });
-  const held = await getRecordStore(strapi).settle(trx, settlements);
+  const held = await getRecordStore(app).settle(tx, settlements);
   const lost = settlements.flatMap(({ lease: { id } }) => (held.has(id) ? [] : [id]));
   if (lost.length > 0) throw new LostLease(new Set(lost));
 };
 
 /** Relatives whose settling came out otherwise; whoever leases one meanwhile keeps its lease. */
 const updateRelatives = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   relatives: readonly ProcessingContext[],
   times: Times
 ): Promise<ProcessingContext[]> => {
@@ -103,8 +100,7 @@ const updateRelatives = async (
     const { row } = work;
     const { state, settled_flags: flags, simulated, took } = outcomeOf(work, times);
     // Not over a state that somebody else gave it meanwhile.
-    const events = () =>
-      table(strapi, trx, POS_EVENTS_TABLE).where({ id: work.id, state: row.state });
+    const events = () => tx.table(POS_EVENTS_TABLE).where({ id: work.id, state: row.state });
     if (
       row.state !== state ||
       row.settled_flags !== flags ||
@@ -114,7 +110,7 @@ const updateRelatives = async (
     ) {
       await events().update({ state, settled_flags: flags, simulated, took });
     }
-    await getRecordStore(strapi).reschedule(trx, row, dueAt(work, times));
+    await getRecordStore(app).reschedule(tx, row, dueAt(work, times));
   }
   return refunds;
 };
@@ -123,35 +119,32 @@ const updateRelatives = async (
  * An item that was made while its lines were being parked saw nobody wait for it, and they saw no
  * item. Whoever commits last sees the other: here, or in `wakeForItems`.
  */
-const notifyKnown = async (
-  strapi: Core.Strapi,
-  batch: readonly ProcessingContext[]
-): Promise<void> => {
+const notifyKnown = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
   const names = batch.flatMap(unknownNames);
   if (names.length === 0) return;
-  await inTransaction(strapi, async ({ trx }) => {
+  await app.db.transaction(async (tx) => {
     const namesOf = (mode: string): ItemName[] =>
       batch.filter(({ row }) => row.mode === mode).flatMap(unknownNames);
     // Test mode makes no items of products, and finds those that live records have made.
-    const live = await lookUpItems(strapi, trx, namesOf('live'), true);
-    const { lookup: tried } = await lookUpTrialItems(strapi, trx, namesOf('test'));
-    const mappings = await loadMappings(strapi, trx, names, []);
+    const live = await lookUpItems(tx, app, namesOf('live'), tx);
+    const { lookup: tried } = await lookUpTrialItems(tx, app, namesOf('test'));
+    const mappings = await loadMappings(tx, names, []);
     const isKnown = (name: ItemName): boolean => live(name) !== null || tried(name) !== null;
     const isMapped = (name: ItemName): boolean => mappings.ofLine(name) !== null;
     const known = names.filter(isKnown);
     const mapped = names.filter((name) => !isKnown(name) && isMapped(name));
-    await wakeWaiting(strapi, trx, known.flatMap(itemWaits), 'item');
-    await wakeWaiting(strapi, trx, mapped.flatMap(itemWaits), 'mapping');
+    await wakeWaiting(tx, app, known.flatMap(itemWaits), 'item');
+    await wakeWaiting(tx, app, mapped.flatMap(itemWaits), 'mapping');
   });
 };
 
 /** Records that were applied stay applied, whatever becomes of a second look at what they wait for. */
-const lookOnceMore = async (strapi: Core.Strapi, look: () => Promise<void>): Promise<void> => {
+const lookOnceMore = async (app: App, look: () => Promise<void>): Promise<void> => {
   try {
     await withTransientRetry(look);
   } catch (error) {
     // `wakeKnown` comes again by the clock.
-    strapi.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
+    app.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
   }
 };
 
@@ -161,56 +154,56 @@ const lookOnceMore = async (strapi: Core.Strapi, look: () => Promise<void>): Pro
  * @throws LostLease, or whatever a record's own fault is; then nothing has changed
  */
 export const applyBatch = async (
-  strapi: Core.Strapi,
+  app: App,
   claimed: readonly LeasedRecord[],
-  executor: Executor
+  db: Db
 ): Promise<void> => {
   const ids = [...new Set(claimed.map(({ group }) => group))];
-  const connectionGroups = await groupsOf(strapi, executor, ids);
+  const connectionGroups = await groupsOf(db, ids);
   const times: Times = {
-    nowMs: getRecordStore(strapi).now(),
-    graceMs: getOptions(strapi).pos.refundGraceHours * 3_600_000,
+    nowMs: getRecordStore(app).now(),
+    graceMs: app.options.pos.refundGraceHours * 3_600_000,
   };
-  const { batch, relatives } = await inTransaction(strapi, async ({ trx, onCommit }) => {
-    const connections = await connectionsOf(strapi, trx, ids, connectionGroups, { lock: true });
-    const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+  const { batch, relatives } = await app.db.transaction(async (tx) => {
+    const connections = await connectionsOf(tx, ids, connectionGroups, { lock: true });
+    const rows = (await tx
+      .table(POS_EVENTS_TABLE)
       .select('*')
       .whereIn(
         'id',
         claimed.map(({ id }) => id)
       )
       .orderBy('id')) as PosEventRow[];
-    const { batch, relatives, changes } = await workOut(strapi, trx, rows, connections, times);
-    const { touched, repriced } = await countMoney(strapi, trx, batch, connections);
-    await settle(strapi, trx, claimed, batch, times);
-    const settledRelatives = await updateRelatives(strapi, trx, relatives, times);
+    const { batch, relatives, changes } = await workOut(tx, app, rows, connections, times);
+    const { touched, repriced } = await countMoney(tx, app, batch, connections);
+    await settle(tx, app, claimed, batch, times);
+    const settledRelatives = await updateRelatives(tx, app, relatives, times);
     const changed = [...batch, ...settledRelatives].filter(
       ({ row, waits }) => row.processed_at !== null || waits.length > 0
     );
     await storeWaits(
-      strapi,
-      trx,
+      tx,
       changed,
       changed.filter(({ row }) => row.processed_at !== null).map(({ id }) => id)
     );
-    if (await markClosings(strapi, trx, touched)) onCommit(() => wakeComparing(strapi));
-    if (await notePurchases(strapi, trx, batch, repriced)) {
-      onCommit(() => wakeAttaching(strapi));
+    if (await markClosings(tx, app, touched)) tx.onCommit(() => wakeComparing(app));
+    if (await notePurchases(tx, app, batch, repriced)) {
+      tx.onCommit(() => wakeAttaching(app));
     }
-    await storeMappedLines(strapi, trx, batch);
-    await getPublisher(strapi).publish([
-      ...(await stockChangeEvents(strapi, trx, changes)),
-      ...(await recordEvents(strapi, batch)),
+    await storeMappedLines(tx, batch);
+    await getPublisher(app).publish([
+      ...(await stockChangeEvents(tx, app, changes)),
+      ...(await recordEvents(app, batch)),
     ]);
     return { batch, relatives: settledRelatives };
   });
-  const debug = debugLog(strapi);
+  const debug = debugLog(app.strapi);
   if (debug) {
     const news = [...batch, ...relatives].filter(isNews);
     for (const work of news) debug(settledLine(work, dueAt(work, times)));
   }
-  await lookOnceMore(strapi, () => notifyKnown(strapi, batch));
-  await lookOnceMore(strapi, () => notifyUndone(strapi, batch));
+  await lookOnceMore(app, () => notifyKnown(app, batch));
+  await lookOnceMore(app, () => notifyUndone(app, batch));
 };
 
 /** A record whose own fault it is gets this many tries, then it is `failed` and waits for its owner. */
@@ -225,21 +218,15 @@ const BATCH = 200;
 const BATCH_BYTES = 1024 * 1024;
 
 /** Records that one of a batch could not be applied; its lease ends with it. */
-const recordFailure = async (
-  strapi: Core.Strapi,
-  lease: LeasedRecord,
-  error: unknown
-): Promise<void> => {
-  const store = getRecordStore(strapi);
+const recordFailure = async (app: App, lease: LeasedRecord, error: unknown): Promise<void> => {
+  const store = getRecordStore(app);
   const delay = RETRY_MS[lease.tries];
   const dueAt = delay === undefined ? null : store.now() + delay;
-  strapi.log.error(
-    `switchboard: the POS event ${lease.id} could not be applied: ${errorText(error)}`
-  );
+  app.log.error(`switchboard: the POS event ${lease.id} could not be applied: ${errorText(error)}`);
   const tries = lease.tries + 1;
-  const held = await inTransaction(strapi, async ({ trx }) => {
+  const held = await app.db.transaction(async (tx) => {
     // As it is now: since it was claimed, its group may have been settled, and it with them.
-    const now = await store.lockState(trx, lease.id);
+    const now = await store.lockState(tx, lease.id);
     if (!now) return false;
     const state = delay === undefined ? stateAfter(now, 'failed') : now;
     const outcome = {
@@ -249,37 +236,35 @@ const recordFailure = async (
       // Its try is to come, whatever its group comes to meanwhile.
       woken_by: delay === undefined ? null : ('retry' as const),
     };
-    const settled = await store.settle(trx, [{ lease, dueAt, outcome }]);
+    const settled = await store.settle(tx, [{ lease, dueAt, outcome }]);
     return settled.has(lease.id);
   });
-  if (held) debugLog(strapi)?.(failedLine(lease.id, tries, dueAt));
+  if (held) debugLog(app.strapi)?.(failedLine(lease.id, tries, dueAt));
 };
 
 /** Applies what is still held; one bad record never fails its neighbours. */
-const applyAll = async (strapi: Core.Strapi, claimed: readonly LeasedRecord[]): Promise<void> => {
+const applyAll = async (app: App, claimed: readonly LeasedRecord[]): Promise<void> => {
   let batch = [...claimed];
   while (batch.length > 0) {
     try {
-      await withTransientRetry(async () =>
-        applyBatch(strapi, batch, await currentExecutor(strapi))
-      );
+      await withTransientRetry(async () => applyBatch(app, batch, await app.db.current()));
       return;
     } catch (error) {
       if (error instanceof LostLease) {
         const { ids } = error;
-        debugEach(strapi, ids, (id) => unappliedLine(id, 'lease lost'));
+        debugEach(app.strapi, ids, (id) => unappliedLine(id, 'lease lost'));
         batch = batch.filter(({ id }) => !ids.has(id));
         continue;
       }
       // Nobody's fault: it counts no try. The worker keeps the batch and comes again.
       if (isInfrastructureFault(error)) throw error;
       if (batch.length === 1) {
-        await recordFailure(strapi, batch[0] as LeasedRecord, error);
+        await recordFailure(app, batch[0] as LeasedRecord, error);
         return;
       }
       for (const one of batch) {
         await nextTurn();
-        await applyAll(strapi, [one]);
+        await applyAll(app, [one]);
       }
       return;
     }
@@ -287,12 +272,12 @@ const applyAll = async (strapi: Core.Strapi, claimed: readonly LeasedRecord[]): 
 };
 
 /** Applies what was accepted, on this node. */
-export const createProcessor = (strapi: Core.Strapi): GroupHandler => {
-  const store = getRecordStore(strapi);
+export const createProcessor = (app: App): GroupHandler => {
+  const store = getRecordStore(app);
   return createBatchWorker<LeasedRecord>({
     name: RECORDS,
     store,
-    log: strapi.log,
+    log: app.log,
     claimAtOnce: BATCH,
     reserveMs: RESERVE_MS,
     pollMs: POLL_SECONDS * 1000,
@@ -303,74 +288,75 @@ export const createProcessor = (strapi: Core.Strapi): GroupHandler => {
       const limits = { count: BATCH, bytes: BATCH_BYTES };
       for (const part of inParts(leases, limits, ({ size }) => size)) {
         const attributes = { 'switchboard.records': part.length };
-        await inSpan('switchboard.apply', attributes, () => applyAll(strapi, part));
+        await inSpan('switchboard.apply', attributes, () => applyAll(app, part));
         measures().applied.add(part.length);
       }
     },
-    onClaimed: (leases) => debugEach(strapi, leases, claimedLine),
-    onLate: (leases) => debugEach(strapi, leases, ({ id }) => unappliedLine(id, 'no time left')),
+    onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),
+    onLate: (leases) =>
+      debugEach(app.strapi, leases, ({ id }) => unappliedLine(id, 'no time left')),
   });
 };
 
 /** A node that was killed may have made something known and told nobody. */
-const lookForKnown = async (strapi: Core.Strapi, { products }: { products: boolean }) => {
+const lookForKnown = async (app: App, { products }: { products: boolean }) => {
   try {
-    await wakeKnown(strapi);
-    if (products) await wakeForProducts(strapi);
+    await wakeKnown(app);
+    if (products) await wakeForProducts(app);
   } catch (error) {
-    strapi.log.warn(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
+    app.log.warn(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
   }
 };
 
-const starts = new WeakMap<Core.Strapi, () => void>();
-const looks = new WeakMap<Core.Strapi, Promise<void>>();
+const starts = (): Slot<() => void> => ({});
+const looks = (): Slot<Promise<void>> => ({});
 
 /**
  * Starts once the whole site has: woken by commits, by a timer for grace periods that end, and by
  * cron.
  */
-export const startProcessing = (strapi: Core.Strapi): void => {
-  if (!getOptions(strapi).pos.process) return;
-  const handler = createProcessor(strapi);
-  const { announce } = getRecordStore(strapi);
-  const giveUpStart = whenLoaded(strapi, () => {
-    getScheduler(strapi).serve(RECORDS, handler);
-    strapi.cron.add({
+export const startProcessing = (app: App): void => {
+  if (!app.options.pos.process) return;
+  const handler = createProcessor(app);
+  const { announce } = getRecordStore(app);
+  const giveUpStart = whenLoaded(app.strapi, () => {
+    app.scheduler.serve(RECORDS, handler);
+    app.strapi.cron.add({
       // The backstop: other nodes' records, and those of a node that died.
       switchboardPosEvents: {
         task: async () => {
           announce();
-          wakeAttaching(strapi);
-          wakeComparing(strapi);
+          wakeAttaching(app);
+          wakeComparing(app);
         },
         options: { rule: `*/${POLL_SECONDS} * * * * *` },
       },
       switchboardSilentTills: {
-        task: () => tellOfSilentTills(strapi),
+        task: () => tellOfSilentTills(app),
         options: { rule: `*/${SILENCE_SECONDS} * * * * *` },
       },
       switchboardKnownValues: {
-        task: () => lookForKnown(strapi, { products: false }),
+        task: () => lookForKnown(app, { products: false }),
         options: { rule: `0 */${KNOWN_MINUTES} * * * *` },
       },
     });
     announce();
-    looks.set(strapi, lookForKnown(strapi, { products: true }));
-    keepFilling(strapi);
-    startAttaching(strapi);
-    startComparing(strapi);
+    app.part(looks).value = lookForKnown(app, { products: true });
+    keepFilling(app);
+    startAttaching(app);
+    startComparing(app);
   });
-  starts.set(strapi, giveUpStart);
+  app.part(starts).value = giveUpStart;
 };
 
 /** Lets the batch under way commit. */
-export const stopProcessing = async (strapi: Core.Strapi): Promise<void> => {
-  starts.get(strapi)?.();
+export const stopProcessing = async (app: App): Promise<void> => {
+  app.part(starts).value?.();
   await Promise.all([
-    looks.get(strapi),
-    stopFilling(strapi),
-    stopAttaching(strapi),
-    stopComparing(strapi),
+    app.part(looks).value,
+    stopFilling(app),
+    stopAttaching(app),
+    stopComparing(app),
   ]);
-  await getScheduler(strapi).stop(RECORDS);
+  await app.scheduler.stop(RECORDS);
 };

@@ -1,11 +1,11 @@
-import type { Core } from '@strapi/strapi';
-import { createDetached, type Detached, type Executor, table } from '../../database/connection';
+import { createDetached, type Detached } from '../../database/connection';
 import { createLeasedRows } from '../../database/leases';
-import { getScheduler } from '../../scheduling';
 import type { WorkStore } from '../../scheduling/types';
 import type { Lease, NewRow } from '../../database/lease-types';
 import type { EventState } from '../rules/states';
 import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE, type WokenBy } from '../tables';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** A batch is applied in well under a second; a node that is gone for this long is gone. */
 export const LEASE_MS = 30_000;
@@ -52,33 +52,28 @@ export interface RecordSettlement {
  * are connections.
  */
 export interface RecordStore extends WorkStore<LeasedRecord> {
-  /** Queues records in `executor`'s transaction: they exist if and only if it commits. */
-  insert(executor: Executor, records: readonly NewRow[]): Promise<void>;
+  /** Queues records in `tx`'s transaction: they exist if and only if it commits. */
+  insert(db: Db, records: readonly NewRow[]): Promise<void>;
   /** Writes what came of records, each only while its lease holds. @returns the ids whose lease held. */
-  settle(executor: Executor, settlements: readonly RecordSettlement[]): Promise<Set<number>>;
+  settle(db: Db, settlements: readonly RecordSettlement[]): Promise<Set<number>>;
   /** The state of a record, locked until the transaction ends; null where it is gone. */
-  lockState(executor: Executor, id: number): Promise<EventState | null>;
+  lockState(db: Db, id: number): Promise<EventState | null>;
   /**
    * Makes records due now, but for those that failed: they wait for their owner. One that is under a
    * lease too: its holder then fails to settle, and it is worked on again. What it was woken by stays
    * with it until then, so that nobody puts it to sleep meanwhile.
    * @returns the ids that were brought forward, where `tell` asks for them
    */
-  bringForward(
-    executor: Executor,
-    ids: readonly number[],
-    by: WokenBy,
-    tell: boolean
-  ): Promise<number[]>;
+  bringForward(db: Db, ids: readonly number[], by: WokenBy, tell: boolean): Promise<number[]>;
   /** Has a record worked on again from the start, whatever came of it. */
-  startAgain(executor: Executor, id: number, state: EventState): Promise<void>;
+  startAgain(db: Db, id: number, state: EventState): Promise<void>;
   /** Has a refund worked on again, now without waiting for its sale. */
-  acceptAlone(executor: Executor, id: number): Promise<void>;
+  acceptAlone(db: Db, id: number): Promise<void>;
   /**
    * Sets when a record that nobody holds is looked at again; null: when somebody brings it forward. One
    * that is due, or that something woke since `row` was read or before, stays as it is.
    */
-  reschedule(executor: Executor, row: PosEventRow, dueAt: number | null): Promise<void>;
+  reschedule(db: Db, row: PosEventRow, dueAt: number | null): Promise<void>;
   /** For work that a commit starts and that must not inherit its finished transaction. */
   readonly detached: Detached;
   /** Says that records may be due now. For the moment after a commit: cheap, never throws. */
@@ -87,8 +82,8 @@ export interface RecordStore extends WorkStore<LeasedRecord> {
 
 const AT_ONCE = 500;
 
-const createRecordStore = (strapi: Core.Strapi): RecordStore => {
-  const leased = createLeasedRows(strapi, {
+const createRecordStore = (app: App): RecordStore => {
+  const leased = createLeasedRows(app.db, {
     tableName: POS_EVENTS_TABLE,
     groupColumn: 'connection_id',
     columns: {
@@ -109,7 +104,7 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
     groups: { tableName: CONNECTIONS_TABLE },
     leaseMs: LEASE_MS,
   });
-  const rows = (executor: Executor) => table(strapi, executor, POS_EVENTS_TABLE);
+  const rows = (db: Db) => db.table(POS_EVENTS_TABLE);
 
   return {
     // Made while the site boots, see `bootstrap` in index.ts.
@@ -127,11 +122,11 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
       }));
     },
 
-    insert: (executor, records) => leased.insert(executor, records),
+    insert: (db, records) => leased.insert(db, records),
 
-    settle: (executor, settlements) =>
+    settle: (db, settlements) =>
       leased.settle(
-        executor,
+        db,
         settlements.map(({ lease: { id, owner }, dueAt, outcome }) => ({
           id,
           owner,
@@ -140,17 +135,17 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
         }))
       ),
 
-    async lockState(executor, id) {
-      const row = (await rows(executor).select('state').where({ id }).forUpdate().first()) as
+    async lockState(db, id) {
+      const row = (await rows(db).select('state').where({ id }).forUpdate().first()) as
         Pick<PosEventRow, 'state'> | undefined;
       return row?.state ?? null;
     },
 
-    async bringForward(executor, ids, by, tell) {
+    async bringForward(db, ids, by, tell) {
       const forward: number[] = [];
       for (let start = 0; start < ids.length; start += AT_ONCE) {
         const some = () =>
-          rows(executor)
+          rows(db)
             .whereIn('id', ids.slice(start, start + AT_ONCE))
             .whereNot({ state: 'failed' });
         await some().update({ due_at: leased.now(), owner: null, woken_by: by });
@@ -159,8 +154,8 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
       return forward;
     },
 
-    async startAgain(executor, id, state) {
-      await rows(executor)
+    async startAgain(db, id, state) {
+      await rows(db)
         .where({ id })
         .update({
           state,
@@ -172,9 +167,9 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
         });
     },
 
-    async acceptAlone(executor, id) {
+    async acceptAlone(db, id) {
       const at = leased.now();
-      await rows(executor)
+      await rows(db)
         .where({ id })
         .update({
           accepted_at: at,
@@ -184,29 +179,20 @@ const createRecordStore = (strapi: Core.Strapi): RecordStore => {
         });
     },
 
-    async reschedule(executor, row, dueAt) {
+    async reschedule(db, row, dueAt) {
       const known = row.due_at === null ? null : Number(row.due_at);
       if (dueAt === known || (known !== null && known <= leased.now())) return;
       // As the statement finds it: who woke it may have committed since `row` was read. A node of an
       // earlier version wakes by the time alone.
-      await rows(executor)
+      await rows(db)
         .where({ id: row.id, due_at: known })
         .whereNull('owner')
         .whereNull('woken_by')
         .update({ due_at: dueAt });
     },
 
-    announce: () => getScheduler(strapi).announce(RECORDS, null, leased.now()),
+    announce: () => app.scheduler.announce(RECORDS, null, leased.now()),
   };
 };
 
-const stores = new WeakMap<Core.Strapi, RecordStore>();
-
-export const getRecordStore = (strapi: Core.Strapi): RecordStore => {
-  let store = stores.get(strapi);
-  if (!store) {
-    store = createRecordStore(strapi);
-    stores.set(strapi, store);
-  }
-  return store;
-};
+export const getRecordStore = (app: App): RecordStore => app.part(createRecordStore);

@@ -1,6 +1,4 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { type Executor, table } from '../../database/connection';
 import { nextTurn } from '../../runtime/event-loop';
 import { gtinDigest } from '../../stock/items';
 import {
@@ -36,6 +34,7 @@ import {
   unknownLines,
   waitingLines,
 } from './processing-context';
+import type { Tx } from '../../database/db';
 
 /** When groups are settled, and how long a refund waits for its sale; epoch milliseconds. */
 export interface Times {
@@ -161,15 +160,15 @@ const digestsOf = (works: readonly ProcessingContext[]): string[] => [
  * keys.
  */
 const processedRows = async <Row>(
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   digests: readonly string[],
   connections: Connections,
   narrow: (query: Knex.QueryBuilder) => Knex.QueryBuilder
 ): Promise<Row[]> => {
   const rows: Row[] = [];
   for (let start = 0; start < digests.length; start += CHUNK) {
-    const query = table(strapi, trx, POS_EVENTS_TABLE)
+    const query = tx
+      .table(POS_EVENTS_TABLE)
       .whereIn('family_digest', digests.slice(start, start + CHUNK))
       .whereIn('connection_id', [...connections.keys()])
       .whereNotIn('state', ['pending', 'failed']);
@@ -182,13 +181,12 @@ type SaleHead = Pick<PosEventRow, 'id' | 'connection_id' | 'family_digest' | 'mo
 
 /** The sales that were processed before, by group; without their bodies. */
 const saleHeads = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   digests: readonly string[],
   connections: Connections
 ): Promise<Map<string, SaleHead[]>> => {
   const heads = new Map<string, SaleHead[]>();
-  const rows = await processedRows<SaleHead>(strapi, trx, digests, connections, (query) =>
+  const rows = await processedRows<SaleHead>(tx, digests, connections, (query) =>
     query.select('id', 'connection_id', 'family_digest', 'mode', 'refunded').where({ kind: 'sale' })
   );
   for (const row of rows) {
@@ -203,13 +201,12 @@ const saleHeads = async (
  * and its connections and those of their groups locked: nobody else then adds to them.
  */
 export const planRefundGroups = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   works: readonly ProcessingContext[],
   connections: Connections,
   times: Times
 ): Promise<RefundGroup[]> => {
-  const sales = await saleHeads(strapi, trx, digestsOf(works), connections);
+  const sales = await saleHeads(tx, digestsOf(works), connections);
   const own = new Set(works.map(({ id }) => id));
   return [...byRefundGroup(works)].map(([key, batch]) => {
     const before = (sales.get(key) ?? []).filter(({ id }) => !own.has(Number(id)));
@@ -219,13 +216,12 @@ export const planRefundGroups = async (
 };
 
 const relativeIds = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   digests: readonly string[],
   connections: Connections,
   which: 'allocated' | 'all'
 ): Promise<number[]> => {
-  const rows = await processedRows<{ id: number }>(strapi, trx, digests, connections, (query) => {
+  const rows = await processedRows<{ id: number }>(tx, digests, connections, (query) => {
     query.select('id').orderBy('id');
     if (which === 'all') return query;
     return query.where((allocated) => {
@@ -244,8 +240,7 @@ const withoutBody = (work: ProcessingContext): ProcessingContext => ({
 
 /** The relatives that the reach of the groups asks for. */
 export const loadRelatives = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   groups: readonly RefundGroup[],
   connections: Connections
 ): Promise<ProcessingContext[]> => {
@@ -255,10 +250,11 @@ export const loadRelatives = async (
     const reached = groups.filter(({ reach }) => reach.relatives === which);
     const keys = new Set(reached.map(({ key }) => key));
     const digests = [...new Set(reached.map(({ digest }) => digest))];
-    const found = await relativeIds(strapi, trx, digests, connections, which);
+    const found = await relativeIds(tx, digests, connections, which);
     const ids = found.filter((id) => !own.has(id));
     for (let start = 0; start < ids.length; start += BODIES) {
-      const rows = (await table(strapi, trx, POS_EVENTS_TABLE)
+      const rows = (await tx
+        .table(POS_EVENTS_TABLE)
         .select('*')
         .whereIn('id', ids.slice(start, start + BODIES))) as PosEventRow[];
       for (const row of rows) {
@@ -315,14 +311,11 @@ const saleWaitOf = ({ connection }: ProcessingContext): Wait =>
   other(connectionWait(Number(connection.id)));
 
 /** The quantities of refunds that are in the ledger, by refund, item and location. */
-const postedOf = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  refunds: readonly number[]
-): Promise<Posting[]> => {
+const postedOf = async (tx: Tx, refunds: readonly number[]): Promise<Posting[]> => {
   const postings: Posting[] = [];
   for (let start = 0; start < refunds.length; start += CHUNK) {
-    const rows = (await table(strapi, trx, `${MOVEMENTS_TABLE} as m`)
+    const rows = (await tx
+      .table(`${MOVEMENTS_TABLE} as m`)
       .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
       .select('m.event_id', 'l.item_id', 'l.location_id')
       .sum({ quantity: 'm.quantity' })
@@ -468,13 +461,9 @@ export interface RefundDifference extends PostingDifference {
 }
 
 /** In test mode nothing was ever posted, so everything is appended. */
-const toAppend = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  { refunds, postings }: Settled
-): Promise<RefundDifference[]> => {
+const toAppend = async (tx: Tx, { refunds, postings }: Settled): Promise<RefundDifference[]> => {
   const live = [...refunds.values()].filter(({ row }) => row.mode === 'live').map(({ id }) => id);
-  const posted = await postedOf(strapi, trx, live);
+  const posted = await postedOf(tx, live);
   const todo = differences(postings, posted, (id) => refunds.get(id)?.record.restock ?? true);
   return todo.flatMap((difference) => {
     const work = refunds.get(difference.refund);
@@ -488,8 +477,7 @@ const toAppend = async (
  * @param preview  nothing is written down
  */
 export const settleRefundGroups = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   groups: readonly RefundGroup[],
   relatives: readonly ProcessingContext[],
   times: Times,
@@ -498,7 +486,7 @@ export const settleRefundGroups = async (
   const settled = settleAll(groups, relatives, times);
   if (settled.refunds.size === 0) return [];
   for (const { sale, text } of preview ? [] : settled.refunded) {
-    await table(strapi, trx, POS_EVENTS_TABLE).where({ id: sale }).update({ refunded: text });
+    await tx.table(POS_EVENTS_TABLE).where({ id: sale }).update({ refunded: text });
   }
-  return toAppend(strapi, trx, settled);
+  return toAppend(tx, settled);
 };

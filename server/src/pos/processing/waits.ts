@@ -1,14 +1,4 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { getOptions } from '../../config';
-import {
-  afterCommit,
-  currentExecutor,
-  type Executor,
-  inTransaction,
-  table,
-} from '../../database/connection';
-import { insertRows } from '../../database/dialects';
 import { withTransientRetry } from '../../database/retry';
 import { debugLog } from '../../runtime/debug-log';
 import { errorText } from '../../runtime/text';
@@ -28,6 +18,8 @@ import {
 } from '../tables';
 import type { ProcessingContext } from './processing-context';
 import { getRecordStore } from './record-store';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 export const wokenLine = (id: number): string => `POS event ${id} woken`;
 
@@ -35,25 +27,26 @@ const CHUNK = 500;
 
 /** Puts the events that wait for one of these in the queue again, in the current transaction. */
 export const wakeWaiting = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   digests: readonly string[],
   by: WokenBy
 ): Promise<void> => {
   const waiting = new Set<number>();
   for (let start = 0; start < digests.length; start += CHUNK) {
-    const waits = (await table(strapi, executor, POS_WAITS_TABLE)
+    const waits = (await db
+      .table(POS_WAITS_TABLE)
       .distinct('event_id')
       .whereIn('digest', digests.slice(start, start + CHUNK))) as { event_id: number }[];
     for (const { event_id: id } of waits) waiting.add(Number(id));
   }
   // In one order everywhere: two that wake the same records do not wait for each other in a circle.
   const ids = [...waiting].sort((a, b) => a - b);
-  const store = getRecordStore(strapi);
-  const debug = debugLog(strapi);
-  const woken = await store.bringForward(executor, ids, by, debug !== null);
+  const store = getRecordStore(app);
+  const debug = debugLog(app.strapi);
+  const woken = await store.bringForward(db, ids, by, debug !== null);
   if (ids.length === 0) return;
-  afterCommit(strapi, () => {
+  app.db.afterCommit(() => {
     if (debug) for (const id of woken) debug(wokenLine(id));
     store.announce();
   });
@@ -64,42 +57,39 @@ export const wakeWaiting = async (
  * was being applied meanwhile may have begun to wait without either side seeing the other.
  */
 export const wakeTwice = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   digests: readonly string[],
   by: WokenBy
 ): Promise<void> => {
-  await wakeWaiting(strapi, executor, digests, by);
-  afterCommit(strapi, () => {
-    getRecordStore(strapi).detached(async () => {
+  await wakeWaiting(db, app, digests, by);
+  app.db.afterCommit(() => {
+    getRecordStore(app).detached(async () => {
       try {
         await withTransientRetry(() =>
-          inTransaction(strapi, ({ trx }) => wakeWaiting(strapi, trx, digests, by))
+          app.db.transaction((tx) => wakeWaiting(tx, app, digests, by))
         );
       } catch (error) {
-        strapi.log.error(`switchboard: waiting events were not woken: ${errorText(error)}`);
+        app.log.error(`switchboard: waiting events were not woken: ${errorText(error)}`);
       }
     });
   });
 };
 
 /** A connection's map or group is another one: its records and those of its group look again. */
-export const wakeConnection = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  id: number
-): Promise<void> => {
-  const row = (await table(strapi, executor, CONNECTIONS_TABLE).where({ id }).first()) as
+export const wakeConnection = async (db: Db, app: App, id: number): Promise<void> => {
+  const row = (await db.table(CONNECTIONS_TABLE).where({ id }).first()) as
     ConnectionRow | undefined;
   const members =
     row === undefined || row.group_digest === null
       ? [{ id }]
-      : ((await table(strapi, executor, CONNECTIONS_TABLE)
+      : ((await db
+          .table(CONNECTIONS_TABLE)
           .select('id')
           .where({ group_digest: row.group_digest })) as { id: number }[]);
   await wakeTwice(
-    strapi,
-    executor,
+    db,
+    app,
     members.map((member) => connectionWait(Number(member.id))),
     'connection'
   );
@@ -115,15 +105,14 @@ type Regrouped = Pick<
  * sales that it has in common with one of the others, on all of them.
  */
 const regroupedRefunds = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   connection: number,
   others: readonly number[]
 ): Promise<Regrouped[]> => {
   if (others.length === 0) return [];
-  const schema = strapi.db.getSchemaName();
+  const schema = db.schema;
   const events = schema ? `${schema}.${POS_EVENTS_TABLE}` : POS_EVENTS_TABLE;
-  const shared = (executor as Knex)(`${events} as own`)
+  const shared = (db.knex as Knex)(`${events} as own`)
     .join(`${events} as other`, 'other.family_digest', 'own.family_digest')
     .where('own.connection_id', connection)
     .whereIn('other.connection_id', [...others])
@@ -133,7 +122,8 @@ const regroupedRefunds = async (
   );
   const refunds: Regrouped[] = [];
   for (let start = 0; start < digests.length; start += CHUNK) {
-    const rows = (await table(strapi, executor, POS_EVENTS_TABLE)
+    const rows = (await db
+      .table(POS_EVENTS_TABLE)
       .select('id', 'connection_id', 'mode', 'occurred_ms', 'effective_at')
       .whereIn('family_digest', digests.slice(start, start + CHUNK))
       .whereIn('connection_id', [connection, ...others])
@@ -149,30 +139,32 @@ const regroupedRefunds = async (
  * row is locked by the transaction.
  */
 export const regroup = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Tx,
+  app: App,
   connection: number,
   groups: readonly (string | null)[]
 ): Promise<void> => {
   const digests = groups.filter((group) => group !== null);
-  const members = table(strapi, executor, CONNECTIONS_TABLE)
+  const members = db
+    .table(CONNECTIONS_TABLE)
     .select('id')
     .where((any) => {
       any.where({ id: connection });
       if (digests.length > 0) any.orWhereIn('group_digest', digests);
     });
   const ids = ((await members) as { id: number }[]).map(({ id }) => Number(id));
-  await table(strapi, executor, POS_EVENTS_TABLE)
+  await db
+    .table(POS_EVENTS_TABLE)
     .whereIn('connection_id', ids)
     .where((any) => {
       any.whereNotNull('refunded').orWhereNotNull('money_left');
     })
     .update({ refunded: null, money_left: null });
   const others = ids.filter((id) => id !== connection);
-  const store = getRecordStore(strapi);
-  const refunds = await regroupedRefunds(strapi, executor, connection, others);
+  const store = getRecordStore(app);
+  const refunds = await regroupedRefunds(db, connection, others);
   await store.bringForward(
-    executor,
+    db,
     refunds.map(({ id }) => Number(id)),
     'connection',
     false
@@ -182,31 +174,30 @@ export const regroup = async (
     mode,
     at: Number(ms ?? at),
   }));
-  const isCompared = await markClosings(strapi, executor, touched);
+  const isCompared = await markClosings(db, app, touched);
   if (refunds.length === 0) return;
-  afterCommit(strapi, () => {
+  app.db.afterCommit(() => {
     store.announce();
-    if (isCompared) wakeComparing(strapi);
+    if (isCompared) wakeComparing(app);
   });
 };
 
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
-export const wakeForItems = (strapi: Core.Strapi, names: readonly ItemName[]): Promise<void> =>
-  inTransaction(strapi, async ({ trx }) => {
-    const mapped = await digestsOfMappings(strapi, trx, names);
-    await wakeTwice(strapi, trx, [...names.flatMap(itemWaits), ...mapped], 'item');
+export const wakeForItems = (app: App, names: readonly ItemName[]): Promise<void> =>
+  app.db.transaction(async (tx) => {
+    const mapped = await digestsOfMappings(tx, names);
+    await wakeTwice(tx, app, [...names.flatMap(itemWaits), ...mapped], 'item');
   });
 
 /** Replaces what events wait for. */
 export const storeWaits = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   works: readonly Pick<ProcessingContext, 'id' | 'row' | 'waits'>[],
-  /** Those that may have waited before; a new event has no rows to remove. */
   processedBefore: readonly number[]
 ): Promise<void> => {
   if (processedBefore.length > 0) {
-    await table(strapi, trx, POS_WAITS_TABLE)
+    await tx
+      .table(POS_WAITS_TABLE)
       .whereIn('event_id', [...processedBefore])
       .delete();
   }
@@ -222,35 +213,32 @@ export const storeWaits = async (
       at: Number(row.received_at),
     }))
   );
-  await insertRows(strapi, trx, POS_WAITS_TABLE, rows);
+  await tx.insert(POS_WAITS_TABLE, rows);
 };
 
 /** Has events looked at again whose waits an older version wrote: the inbox does not know them. */
-export const renewOldWaits = async (strapi: Core.Strapi): Promise<void> => {
-  const executor = await currentExecutor(strapi);
-  const old = (await table(strapi, executor, POS_WAITS_TABLE)
-    .distinct('event_id')
-    .whereNull('kind')) as { event_id: number }[];
+export const renewOldWaits = async (app: App): Promise<void> => {
+  const db = await app.db.current();
+  const old = (await db.table(POS_WAITS_TABLE).distinct('event_id').whereNull('kind')) as {
+    event_id: number;
+  }[];
   const ids = old.map(({ event_id: id }) => Number(id));
-  await getRecordStore(strapi).bringForward(executor, ids, 'upgrade', false);
+  await getRecordStore(app).bringForward(db, ids, 'upgrade', false);
 };
 
 /** What somebody made known whose wake nobody saw: items and mappings that events wait for all the same. */
-const knownAndWaitedFor = async (
-  strapi: Core.Strapi,
-  trx: Executor
-): Promise<{ items: string[]; mapped: string[] }> => {
-  const schema = strapi.db.getSchemaName();
+const knownAndWaitedFor = async (tx: Tx): Promise<{ items: string[]; mapped: string[] }> => {
+  const schema = tx.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const joined = async (other: string, column: string): Promise<string[]> => {
-    const query = (trx as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+    const query = (tx.knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
       .join(`${named(other)} as o`, `o.${column}`, 'w.digest')
       .distinct('w.digest');
     if (other === ITEMS_TABLE) query.whereNull('o.archived_at');
     return ((await query) as { digest: string }[]).map(({ digest }) => digest);
   };
   // A mapping to an archived item holds for nobody; that of a location is waited for by its connection.
-  const mappings = (await (trx as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+  const mappings = (await (tx.knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
     .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.active_digest', 'w.inbox_digest')
     .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
     .whereNull('i.archived_at')
@@ -265,10 +253,10 @@ const knownAndWaitedFor = async (
 };
 
 /** Records of which a mapping still decides something that was undone. */
-const undoneAndDecided = async (strapi: Core.Strapi, trx: Executor): Promise<number[]> => {
-  const schema = strapi.db.getSchemaName();
+const undoneAndDecided = async (tx: Tx): Promise<number[]> => {
+  const schema = tx.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const rows = (await (trx as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
+  const rows = (await (tx.knex as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
     .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.id', 'd.mapping_id')
     .whereNotNull('m.undone_at')
     .distinct('d.event_id')) as { event_id: number }[];
@@ -280,25 +268,25 @@ const undoneAndDecided = async (strapi: Core.Strapi, trx: Executor): Promise<num
  * and its wake. So it is with what a mapping decided that was undone. For the start of a node and, now and
  * then, by the clock.
  */
-export const wakeKnown = (strapi: Core.Strapi): Promise<void> =>
+export const wakeKnown = (app: App): Promise<void> =>
   withTransientRetry(() =>
-    inTransaction(strapi, async ({ trx }) => {
-      const { items, mapped } = await knownAndWaitedFor(strapi, trx);
-      await wakeWaiting(strapi, trx, items, 'item');
-      await wakeWaiting(strapi, trx, mapped, 'mapping');
-      const left = await undoneAndDecided(strapi, trx);
-      await getRecordStore(strapi).bringForward(trx, left, 'mapping_undone', false);
-      if (left.length > 0) afterCommit(strapi, getRecordStore(strapi).announce);
+    app.db.transaction(async (tx) => {
+      const { items, mapped } = await knownAndWaitedFor(tx);
+      await wakeWaiting(tx, app, items, 'item');
+      await wakeWaiting(tx, app, mapped, 'mapping');
+      const left = await undoneAndDecided(tx);
+      await getRecordStore(app).bringForward(tx, left, 'mapping_undone', false);
+      if (left.length > 0) app.db.afterCommit(getRecordStore(app).announce);
     })
   );
 
 /** Names that events wait for, and the site's own products may have since. */
-export const wakeForProducts = async (strapi: Core.Strapi): Promise<void> => {
-  if (!getOptions(strapi).stock) return;
-  const schema = strapi.db.getSchemaName();
+export const wakeForProducts = async (app: App): Promise<void> => {
+  if (!app.options.stock) return;
+  const schema = app.db.schema;
   const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   for (let after = ''; ;) {
-    const rows = (await ((await currentExecutor(strapi)) as Knex)(`${named(POS_WAITS_TABLE)} as w`)
+    const rows = (await ((await app.db.current()).knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
       .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'w.event_id')
       .select('w.digest')
       .min({ kind: 'w.kind', value: 'w.value' })
@@ -317,10 +305,10 @@ export const wakeForProducts = async (strapi: Core.Strapi): Promise<void> => {
       gtin: kind === 'gtin' ? value : null,
     }));
     await withTransientRetry(() =>
-      inTransaction(strapi, async ({ trx }) => {
-        const lookup = await lookUpItems(strapi, trx, names, true);
+      app.db.transaction(async (tx) => {
+        const lookup = await lookUpItems(tx, app, names, tx);
         const known = names.filter((name) => lookup(name) !== null);
-        await wakeWaiting(strapi, trx, known.flatMap(itemWaits), 'item');
+        await wakeWaiting(tx, app, known.flatMap(itemWaits), 'item');
       })
     );
   }

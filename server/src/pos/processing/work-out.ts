@@ -1,6 +1,3 @@
-import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
-import type { Executor } from '../../database/connection';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { type ItemLookup, lookUpItems } from '../../stock/items';
 import { defaultLocation } from '../../stock/locations';
@@ -30,6 +27,8 @@ import {
 import { withdrawMisplaced } from '../mapping/counted-places';
 import { loadFoundItems, loadMappings, type Mappings } from '../mapping/mappings';
 import { takeBack } from '../mapping/undo';
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
 
 const placesOf = (
   works: readonly ProcessingContext[],
@@ -88,14 +87,12 @@ const write = async (
  * is asked about every line: an item that goes by the name now may have been made by a mapping.
  */
 const mappingsFor = (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
   batch: readonly ProcessingContext[],
   lookupOf: (work: ProcessingContext) => ItemLookup
 ): Promise<Mappings> =>
   loadMappings(
-    strapi,
-    trx,
+    tx,
     batch.flatMap((work) =>
       unknownNames(work).filter(
         (name) => work.row.processed_at !== null || lookupOf(work)(name) === null
@@ -112,8 +109,8 @@ type Products = TrialItems['products'];
 
 /** Trials that were processed before: their products may have become items, and say what they have. */
 const tryAgain = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   relatives: readonly ProcessingContext[]
 ): Promise<Products> => {
   const isProduct = (item: number | null | undefined): boolean => (item ?? 0) < 0;
@@ -121,7 +118,7 @@ const tryAgain = async (
   const names = works.flatMap(({ record, items }) =>
     lineNames(record).filter((_name, line) => isProduct(items[line]))
   );
-  const { lookup, products } = await lookUpTrialItems(strapi, trx, names);
+  const { lookup, products } = await lookUpTrialItems(tx, app, names);
   for (const work of works) {
     const own = lineNames(work.record);
     work.items = work.items.map((item, line) => {
@@ -167,8 +164,8 @@ export interface WorkedOut {
  * @param preview  nothing is written, and no level and no sale is locked
  */
 export const workOut = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
+  app: App,
   rows: readonly PosEventRow[],
   connections: ReadonlyMap<number, ConnectionRow>,
   times: Times,
@@ -181,18 +178,17 @@ export const workOut = async (
     if (connection) batch.push(openContext(row, connection, true));
     if (slice.isOver()) await slice.next();
   }
-  const takenBack = preview ? [] : await takeBack(strapi, trx, batch);
+  const takenBack = preview ? [] : await takeBack(tx, app, batch);
   const isTrial = ({ row }: ProcessingContext): boolean => preview || row.mode === 'test';
   const namesOf = (works: readonly ProcessingContext[]) => works.flatMap(unknownNames);
-  const tried = await lookUpTrialItems(strapi, trx, namesOf(batch.filter(isTrial)));
+  const tried = await lookUpTrialItems(tx, app, namesOf(batch.filter(isTrial)));
   const live = batch.filter((work) => !isTrial(work));
-  const adopted = await lookUpItems(strapi, trx, namesOf(live), true);
+  const adopted = await lookUpItems(tx, app, namesOf(live), tx);
   const lookupOf = (work: ProcessingContext): ItemLookup =>
     isTrial(work) ? tried.lookup : adopted;
-  const mappings = await mappingsFor(strapi, trx, batch, lookupOf);
+  const mappings = await mappingsFor(tx, batch, lookupOf);
   const found = await loadFoundItems(
-    strapi,
-    trx,
+    tx,
     batch.flatMap((work) =>
       unknownNames(work)
         .flatMap((name) => [lookupOf(work)(name), mappings.ofLine(name)?.item ?? null])
@@ -200,22 +196,22 @@ export const workOut = async (
     )
   );
   for (const work of batch) resolveContext(work, lookupOf(work), mappings, found);
-  if (!preview) await withdrawMisplaced(strapi, trx, batch);
-  const groups = await planRefundGroups(strapi, trx, batch, connections, times);
-  const relatives = await loadRelatives(strapi, trx, groups, connections);
+  if (!preview) await withdrawMisplaced(tx, app, batch);
+  const groups = await planRefundGroups(tx, batch, connections, times);
+  const relatives = await loadRelatives(tx, groups, connections);
   const products = new Map([
     ...tried.products,
-    ...(await tryAgain(strapi, trx, relatives.filter(isTrial))),
+    ...(await tryAgain(tx, app, relatives.filter(isTrial))),
   ]);
-  const differences = await settleRefundGroups(strapi, trx, groups, relatives, times, { preview });
-  const { id: defaultPlace } = products.size > 0 ? await defaultLocation(strapi, trx) : { id: 0 };
+  const differences = await settleRefundGroups(tx, groups, relatives, times, { preview });
+  const { id: defaultPlace } = products.size > 0 ? await defaultLocation(tx) : { id: 0 };
   // A product's quantity is what its item would have there, once it is made.
   const openingOf = ({ item, location }: Place): number =>
     location === Number(defaultPlace) ? (products.get(item)?.quantity ?? 0) : 0;
   const changes: LevelChange[] = [...takenBack];
   for (const mode of ['live', 'test'] as const) {
     const changed = await write(
-      createLedger(strapi, trx, { simulate: preview || mode === 'test', openingOf }),
+      createLedger(app, tx, { simulate: preview || mode === 'test', openingOf }),
       batch.filter(({ row }) => row.mode === mode),
       differences.filter(({ work }) => work.row.mode === mode)
     );

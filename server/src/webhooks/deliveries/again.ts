@@ -1,13 +1,12 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Attempt } from '../../../../shared/contracts/webhooks';
-import { type Executor, table } from '../../database/connection';
-import { isFromAnotherSite } from '../../database/site-instance';
 import type { QueuedAgain } from '../rules/recovery';
 import { ATTEMPTS_TABLE, DELIVERIES_TABLE, type DeliveryRow } from '../tables';
 import { type AttemptEnd, endOfAttempt, readAttemptEnds } from './attempts';
 import { ASIDE_UNTIL, HELD_UNTIL } from './ordering';
 import { getDeliveryStore } from './store';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /** Sending deliveries again through the queue, many at a time. */
 
@@ -25,40 +24,29 @@ const COLUMNS = [
 
 type Row = Pick<DeliveryRow, (typeof COLUMNS)[number]>;
 
-const rows = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, DELIVERIES_TABLE);
+const rows = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
 
 /** Failed ones begin anew, with their whole schedule: the attempts they had use up nothing of it. */
-const startAnew = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  ids: readonly number[],
-  now: number
-): Promise<void> => {
+const startAnew = async (tx: Tx, ids: readonly number[], now: number): Promise<void> => {
   if (ids.length === 0) return;
-  await rows(strapi, trx)
+  await rows(tx)
     .whereIn('id', [...ids])
     .update({
       status: 'pending',
       due_at: now,
       next_attempt_at: now,
       finished_at: null,
-      extra_tries: trx.ref('tries'),
+      extra_tries: tx.knex.ref('tries'),
       paused_ms: 0,
       // The log tells by it what was never tried.
-      error: trx.raw('CASE WHEN tries = 0 THEN NULL ELSE error END'),
+      error: tx.raw('CASE WHEN tries = 0 THEN NULL ELSE error END'),
     });
 };
 
 /** Those that wait for their next try are due now; by the schedule they are due as before. */
-const advance = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  ids: readonly number[],
-  now: number
-): Promise<void> => {
+const advance = async (tx: Tx, ids: readonly number[], now: number): Promise<void> => {
   if (ids.length === 0) return;
-  await rows(strapi, trx)
+  await rows(tx)
     .whereIn('id', [...ids])
     .update({ due_at: now });
 };
@@ -71,24 +59,24 @@ const advance = async (
  * sent meanwhile, is a test, belongs to another site or is held is absent.
  */
 export const sendAgain = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
+  app: App,
   ids: readonly number[],
   isHeld: (event: string) => Promise<boolean>
 ): Promise<Map<number, number>> => {
-  const found = (await rows(strapi, trx)
+  const found = (await rows(tx)
     .select(...COLUMNS)
     .whereIn('id', [...ids])
     .orderBy('id')
     .forUpdate()) as Row[];
-  const now = getDeliveryStore(strapi).now();
+  const now = getDeliveryStore(app).now();
   const tries = new Map<number, number>();
   const anew: number[] = [];
   const advanced: number[] = [];
   for (const row of found) {
     const id = Number(row.id);
     const dueAt = row.due_at === null ? null : Number(row.due_at);
-    if (row.status === 'sent' || row.is_test || isFromAnotherSite(strapi, row)) continue;
+    if (row.status === 'sent' || row.is_test || app.site.isForeign(row)) continue;
     if (dueAt === ASIDE_UNTIL || (await isHeld(row.event))) continue;
     if (row.status === 'failed') {
       if (dueAt === null) anew.push(id);
@@ -97,8 +85,8 @@ export const sendAgain = async (
     } else if (row.owner === null && dueAt > now) advanced.push(id);
     tries.set(id, Number(row.tries));
   }
-  await startAnew(strapi, trx, anew, now);
-  await advance(strapi, trx, advanced, now);
+  await startAnew(tx, anew, now);
+  await advance(tx, advanced, now);
   return tries;
 };
 
@@ -109,11 +97,10 @@ interface FoundAgain extends QueuedAgain {
 
 /** What has become of deliveries that were to be sent again, by the ids of their rows. */
 export const readAgain = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   ids: readonly number[]
 ): Promise<Map<number, FoundAgain>> => {
-  const found = (await rows(strapi, executor)
+  const found = (await rows(db)
     .select('id', 'status', 'tries', 'due_at')
     .whereIn('id', [...ids])) as Pick<DeliveryRow, 'id' | 'status' | 'tries' | 'due_at'>[];
   return new Map(
@@ -136,13 +123,13 @@ interface SeveralEnds {
 
 /** How the attempts of some deliveries ended, by the ids of their rows. One statement: nothing ends within it. */
 export const readEnds = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   ids: readonly number[]
 ): Promise<Map<number, SeveralEnds>> => {
   const several = new Map<number, SeveralEnds>();
   if (ids.length === 0) return several;
-  const found = (await table(strapi, executor, `${DELIVERIES_TABLE} as d`)
+  const found = (await db
+    .table(`${DELIVERIES_TABLE} as d`)
     .join(`${ATTEMPTS_TABLE} as a`, 'a.delivery_id', 'd.id')
     .select('d.id', 'd.tries', 'a.error')
     .whereIn('d.id', [...ids])
@@ -181,20 +168,16 @@ const TRIED_COLUMNS = [
 
 type TriedRow = Pick<DeliveryRow, (typeof TRIED_COLUMNS)[number]>;
 
-const withEnds = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  found: readonly TriedRow[]
-): Promise<TriedDelivery[]> => {
+const withEnds = async (db: Db, found: readonly TriedRow[]): Promise<TriedDelivery[]> => {
   if (found.length === 0) return [];
   const ids = found.map(({ id }) => Number(id));
-  const appended = await readAttemptEnds(strapi, executor, ids);
+  const appended = await readAttemptEnds(db, ids);
   return found.map((row) => ({
     id: Number(row.id),
     webhook: Number(row.webhook_id),
     at: Number(row.created_at),
     failed: row.status === 'failed',
-    isForeign: Boolean(row.is_test) || isFromAnotherSite(strapi, row),
+    isForeign: Boolean(row.is_test) || db.site.isForeign(row),
     attempts: [
       ...(JSON.parse(row.attempts) as Attempt[]).map(endOfAttempt),
       ...(appended.get(Number(row.id)) ?? []),
@@ -204,42 +187,40 @@ const withEnds = async (
 
 /** Up to `limit` deliveries of the log up to an id, newest first. */
 export const readDeliveriesUpTo = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   upTo: number,
   limit: number
 ): Promise<TriedDelivery[]> => {
-  const found = (await rows(strapi, executor)
+  const found = (await rows(db)
     .select(TRIED_COLUMNS)
     .where('id', '<=', upTo)
     .orderBy('id', 'desc')
     .limit(limit)) as TriedRow[];
-  return withEnds(strapi, executor, found);
+  return withEnds(db, found);
 };
 
 /** Of the newest `among` deliveries of a webhook, the newest `limit` that were tried. */
 export const readNewestTried = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   webhook: number,
   { among, limit }: { among: number; limit: number }
 ): Promise<TriedDelivery[]> => {
-  const newest = rows(strapi, executor)
+  const newest = rows(db)
     .select('tries', ...TRIED_COLUMNS)
     .where({ webhook_id: webhook })
     .orderBy('id', 'desc')
     .limit(among);
-  const found = (await (executor as Knex)
+  const found = (await (db.knex as Knex)
     .select(TRIED_COLUMNS)
     .from(newest.as('newest'))
     .where('tries', '>', 0)
     .orderBy('id', 'desc')
     .limit(limit)) as TriedRow[];
-  return withEnds(strapi, executor, found);
+  return withEnds(db, found);
 };
 
 /** The id of the newest delivery; 0: there is none. */
-export const newestDelivery = async (strapi: Core.Strapi, executor: Executor): Promise<number> => {
-  const [row] = (await rows(strapi, executor).max({ id: 'id' })) as { id: number | null }[];
+export const newestDelivery = async (db: Db): Promise<number> => {
+  const [row] = (await rows(db).max({ id: 'id' })) as { id: number | null }[];
   return Number(row?.id ?? 0);
 };

@@ -1,10 +1,9 @@
-import type { Core } from '@strapi/strapi';
 import type { Attempt } from '../../../../shared/contracts/webhooks';
-import { type Executor, rawStatement, rowsOf, table } from '../../database/connection';
+import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
-import { insertRows } from '../../database/dialects';
 import { isoTime } from '../../runtime/text';
 import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
+import type { Db } from '../../database/db';
 
 /**
  * Sends by hand are without number, and so are answers that ask for a pause; the log keeps the first tries
@@ -90,15 +89,11 @@ export const bytesOfAttempt = ({ request, answer }: Attempt): number =>
   bytesOfHeaders(request.headers) +
   (answer ? Buffer.byteLength(answer.body) + bytesOfHeaders(answer.headers) : 0);
 
-const rows = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, ATTEMPTS_TABLE);
+const rows = (db: Db) => db.table(ATTEMPTS_TABLE);
 
 /** Of deliveries that have had many attempts, those in the middle go. */
-const removeMiddle = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  deliveries: readonly number[]
-): Promise<void> => {
-  const found = (await rows(strapi, executor)
+const removeMiddle = async (db: Db, deliveries: readonly number[]): Promise<void> => {
+  const found = (await rows(db)
     .select('id', 'delivery_id')
     .whereIn('delivery_id', [...deliveries])
     .orderBy('id')) as Pick<AttemptRow, 'id' | 'delivery_id'>[];
@@ -110,7 +105,7 @@ const removeMiddle = async (
   }
   const gone = [...byDelivery.values()].flatMap((ids) => ids.slice(FIRST_KEPT, -LATEST_KEPT));
   for (let at = 0; at < gone.length; at += REMOVED_AT_ONCE) {
-    await rows(strapi, executor)
+    await rows(db)
       .whereIn('id', gone.slice(at, at + REMOVED_AT_ONCE))
       .delete();
   }
@@ -121,28 +116,25 @@ const removeMiddle = async (
  * @param many the deliveries that may have had more of them by now than the log keeps
  */
 export const appendAttempts = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   attempts: readonly NewAttempt[],
   many: readonly number[]
 ): Promise<void> => {
   if (attempts.length === 0) return;
-  await insertRows(strapi, executor, ATTEMPTS_TABLE, attempts.map(columnsOf));
-  if (many.length > 0) await removeMiddle(strapi, executor, many);
+  await db.insert(ATTEMPTS_TABLE, attempts.map(columnsOf));
+  if (many.length > 0) await removeMiddle(db, many);
 };
 
 /** The attempts of some deliveries that the log keeps, oldest first, by the ids of the deliveries' rows. */
 export const readAttempts = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   deliveries: readonly number[]
 ): Promise<Map<number, Attempt[]>> => {
   const found = new Map<number, Attempt[]>();
   if (deliveries.length === 0) return found;
-  const name = qualified({ name: ATTEMPTS_TABLE, schema: strapi.db.getSchemaName() });
+  const name = qualified({ name: ATTEMPTS_TABLE, schema: db.schema });
   const kept = rowsOf<AttemptRow>(
-    await rawStatement(
-      executor,
+    await db.raw(
       `SELECT a.* FROM (
          SELECT id, ROW_NUMBER() OVER (PARTITION BY delivery_id ORDER BY id) AS nth,
            COUNT(*) OVER (PARTITION BY delivery_id) AS total
@@ -184,12 +176,11 @@ export const endOfAttempt = ({ at, error, duration_ms, manual, answer }: Attempt
 
 /** How the attempts of some deliveries ended that are rows of their own, oldest first, without what was sent. */
 export const readAttemptEnds = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   deliveries: readonly number[]
 ): Promise<Map<number, AttemptEnd[]>> => {
   const found = new Map<number, AttemptEnd[]>();
-  const all = (await rows(strapi, executor)
+  const all = (await rows(db)
     .select('id', 'delivery_id', 'at', 'duration_ms', 'error', 'manual', 'status')
     .whereIn('delivery_id', [...deliveries])
     .orderBy('id')) as AttemptRow[];
@@ -210,17 +201,13 @@ export const readAttemptEnds = async (
 };
 
 /** The id of the newest attempt that is a row of its own; 0: there is none. */
-export const newestAttempt = async (strapi: Core.Strapi, executor: Executor): Promise<number> => {
-  const [row] = (await rows(strapi, executor).max({ id: 'id' })) as { id: number | null }[];
+export const newestAttempt = async (db: Db): Promise<number> => {
+  const [row] = (await rows(db).max({ id: 'id' })) as { id: number | null }[];
   return Number(row?.id ?? 0);
 };
 
-export const removeAttempts = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  deliveries: readonly number[]
-): Promise<void> => {
-  await rows(strapi, executor)
+export const removeAttempts = async (db: Db, deliveries: readonly number[]): Promise<void> => {
+  await rows(db)
     .whereIn('delivery_id', [...deliveries])
     .delete();
 };

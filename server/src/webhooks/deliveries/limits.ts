@@ -1,10 +1,9 @@
-import type { Core } from '@strapi/strapi';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
-import { getClock } from '../../database/clock';
-import { currentExecutor, type Executor, table } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import type { LeasedRowsOptions } from '../../database/leases';
 import { LINE_ENDS_TABLE, PACES_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** How a webhook is to be treated; docs/receivers.md#how-much-at-once. */
 export interface Manners {
@@ -77,19 +76,16 @@ const NO_MANNERS: Manners = {
   pausedUntil: 0,
 };
 
-export const readManners = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  webhook: number
-): Promise<Manners> => {
-  const row = (await table(strapi, executor, WEBHOOKS_TABLE)
+export const readManners = async (db: Db, webhook: number): Promise<Manners> => {
+  const row = (await db
+    .table(WEBHOOKS_TABLE)
     .select(MANNERS_COLUMNS)
     .where({ id: webhook })
     .first()) as MannersRow | undefined;
   return row ? mannersOf(row) : NO_MANNERS;
 };
 
-export const createKnownManners = (strapi: Core.Strapi): KnownManners => {
+export const createKnownManners = (app: App): KnownManners => {
   const known = new Map<number, { manners: Manners; at: number }>();
 
   const note = (webhook: number, manners: Manners, at = performance.now()): void => {
@@ -123,7 +119,9 @@ export const createKnownManners = (strapi: Core.Strapi): KnownManners => {
     async of(webhooks) {
       const unknown = webhooks.filter((id) => !isFresh(id));
       if (unknown.length > 0) {
-        const rows = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+        const db = await app.db.current();
+        const rows = (await db
+          .table(WEBHOOKS_TABLE)
           .select('id', ...MANNERS_COLUMNS)
           .whereIn('id', unknown)) as (MannersRow & Pick<WebhookRow, 'id'>)[];
         for (const row of rows) note(Number(row.id), mannersOf(row));
@@ -208,10 +206,10 @@ const freeFrom = (
  * one that others waited for makes them due.
  */
 export const seenOf = (
-  strapi: Core.Strapi,
+  app: App,
   known: KnownManners
 ): NonNullable<LeasedRowsOptions['groups']['seen']> => {
-  const schema = strapi.db.getSchemaName();
+  const schema = app.db.schema;
   return {
     columns: {
       sql: `g.paused_until, g.rate_per_second, g.concurrency, g.ordering,
@@ -228,7 +226,7 @@ export const seenOf = (
       const seen = columns as unknown as Seen;
       const manners = mannersOf(seen);
       known.note(webhook, manners);
-      const now = getClock(strapi).now();
+      const now = app.clock.now();
       const first = seen.line_end === null ? firstDueAt : Math.min(firstDueAt, now);
       return Math.max(first, manners.pausedUntil, freeFrom(manners, seen.free_at, now));
     },
@@ -241,14 +239,11 @@ export const seenOf = (
  * side may come in any order.
  * @param until epoch milliseconds, by webhook
  */
-export const pauseWebhooks = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  until: ReadonlyMap<number, number>
-): Promise<void> => {
+export const pauseWebhooks = async (db: Db, until: ReadonlyMap<number, number>): Promise<void> => {
   // Always in the order of ids: two nodes that lock the same webhooks must not wait for each other.
   for (const [id, time] of [...until].sort(([one], [other]) => one - other)) {
-    await table(strapi, executor, WEBHOOKS_TABLE)
+    await db
+      .table(WEBHOOKS_TABLE)
       .where({ id })
       .andWhere((shorter) => {
         shorter.whereNull('paused_until').orWhere('paused_until', '<', time);

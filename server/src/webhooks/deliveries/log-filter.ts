@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import {
   type DeliveryState,
@@ -6,18 +5,19 @@ import {
   SUBJECT_TYPES,
   type SubjectType,
 } from '../../../../shared/contracts/webhooks';
-import { type Executor, table } from '../../database/connection';
 import { COUNT_LIMIT, countUpToLimit } from '../../http/pagination';
 import { type LogSection, sectionsOf } from '../rules/delivery-state';
 import { DELIVERIES_TABLE, RECOVERY_ITEMS_TABLE } from '../tables';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /**
  * What rows whose `column` is null have to be ordered by before all else, so that an index which begins
  * with it is read in its order. PostgreSQL does not see that such a column orders nothing, and sorts
  * unless it is named; MariaDB sorts where it is.
  */
-const nullOrder = (strapi: Core.Strapi, column: string): readonly string[] =>
-  strapi.db.dialect.client === 'postgres' ? [column] : [];
+const nullOrder = (app: App, column: string): readonly string[] =>
+  app.db.client === 'postgres' ? [column] : [];
 
 /** Which deliveries of the log are asked for; what is left out does not matter. */
 export interface DeliveryFilter {
@@ -92,8 +92,8 @@ class Branches {
   private readonly sections: readonly LogSection[];
 
   constructor(
-    private readonly strapi: Core.Strapi,
-    private readonly executor: Executor,
+    private readonly app: App,
+    private readonly db: Db,
     private readonly filter: DeliveryFilter
   ) {
     this.equals = equalsOf(filter);
@@ -118,7 +118,7 @@ class Branches {
 
   /** Rows where these columns have the filter's values, and the others too, but not by an index. */
   private rows(indexed: readonly string[]): Knex.QueryBuilder {
-    let query = table(this.strapi, this.executor, DELIVERIES_TABLE);
+    let query = this.db.table(DELIVERIES_TABLE);
     for (const [column, value] of Object.entries(this.equals)) {
       if (value === undefined) continue;
       query = indexed.includes(column)
@@ -138,7 +138,8 @@ class Branches {
     if (recovery !== undefined) {
       query.whereIn(
         'id',
-        table(this.strapi, this.executor, RECOVERY_ITEMS_TABLE)
+        this.db
+          .table(RECOVERY_ITEMS_TABLE)
           .select('delivery_id')
           .where({ recovery_id: recovery })
           .whereNotNull('delivery_id')
@@ -194,7 +195,8 @@ class Branches {
     const types = new Set<string>(SUBJECT_TYPES);
     let last = '';
     for (;;) {
-      const next = table(this.strapi, this.executor, DELIVERIES_TABLE)
+      const next = this.db
+        .table(DELIVERIES_TABLE)
         .where('subject_type', '>', last)
         .min('subject_type as type')
         .first();
@@ -221,11 +223,8 @@ class Branches {
   private async isRare(event: string): Promise<boolean> {
     let counted = 0;
     for (const { status, isTest: is_test } of this.sections) {
-      const rows = this.made(table(this.strapi, this.executor, DELIVERIES_TABLE));
-      counted += await countUpToLimit(
-        this.executor as Knex,
-        rows.where({ event, status, is_test })
-      );
+      const rows = this.made(this.db.table(DELIVERIES_TABLE));
+      counted += await countUpToLimit(this.db.knex as Knex, rows.where({ event, status, is_test }));
       if (counted > COUNT_LIMIT) return false;
     }
     return true;
@@ -255,7 +254,7 @@ class Branches {
     }
     const branches: Branch[] = [];
     if (tried !== true) {
-      const order = nullOrder(this.strapi, 'error');
+      const order = nullOrder(this.app, 'error');
       branches.push(branch((rows) => rows.whereNull('error'), order));
     }
     if (tried === false) return branches;
@@ -273,7 +272,8 @@ class Branches {
     const { webhook } = this.filter;
     const causes: string[] = [];
     while (causes.length < CAUSES_AT_MOST) {
-      const query = table(this.strapi, this.executor, DELIVERIES_TABLE)
+      const query = this.db
+        .table(DELIVERIES_TABLE)
         .where({ status, is_test, ...(webhook !== undefined && { webhook_id: webhook }) })
         .where('error', '>', causes.at(-1) ?? '');
       const next = (await query.select('error').orderBy('error').first()) as
@@ -286,11 +286,8 @@ class Branches {
 }
 
 /** How the rows of a filter are found: by the fewest branches that an index each holds in order. */
-export const branchesOf = (
-  strapi: Core.Strapi,
-  executor: Executor,
-  filter: DeliveryFilter
-): Promise<Branch[]> => new Branches(strapi, executor, filter).find();
+export const branchesOf = (db: Db, app: App, filter: DeliveryFilter): Promise<Branch[]> =>
+  new Branches(app, db, filter).find();
 
 /** The place of a delivery in the log, which is newest first: by its time, then by its row's id. */
 export interface LogPlace {

@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import type { Core } from '@strapi/strapi';
 import type {
   Attempt,
   CursorPage,
@@ -11,9 +10,6 @@ import type {
   Subject,
   SubjectType,
 } from '../../../../shared/contracts/webhooks';
-import { currentExecutor, type Executor, fromQuery, table } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/retry';
-import { isFromAnotherSite } from '../../database/site-instance';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { nextTurn } from '../../runtime/event-loop';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
@@ -31,6 +27,8 @@ import {
   type SearchedLog,
 } from './log-filter';
 import { readBodies, releaseMessages } from './messages';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** Which rows of the log are read: those after a place, at most so many, without the first ones. */
 interface Stretch {
@@ -39,11 +37,8 @@ interface Stretch {
   offset?: number;
 }
 
-const union = (
-  executor: Executor,
-  parts: readonly Knex.QueryBuilder[]
-): Knex.QueryBuilder | undefined => {
-  const [first, ...others] = parts.map((part) => fromQuery(executor, part).select('*'));
+const union = (db: Db, parts: readonly Knex.QueryBuilder[]): Knex.QueryBuilder | undefined => {
+  const [first, ...others] = parts.map((part) => db.from(part).select('*'));
   return first && (others.length > 0 ? first.unionAll(others) : first);
 };
 
@@ -64,7 +59,7 @@ const inOrder = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
 
 /** A stretch of the log, as a query; undefined where there are no branches. */
 const stretchQuery = (
-  executor: Executor,
+  db: Db,
   branches: readonly Branch[],
   columns: readonly string[],
   { after: place = null, limit, offset = 0 }: Stretch
@@ -77,9 +72,10 @@ const stretchQuery = (
         .limit(offset + limit)
     )
   );
-  const all = union(executor, parts);
+  const all = union(db, parts);
   if (!all) return undefined;
-  const page = fromQuery(executor, all)
+  const page = db
+    .from(all)
     .select(...columns)
     .limit(limit);
   return inOrder(offset > 0 ? page.offset(offset) : page);
@@ -93,31 +89,31 @@ const placeOf = ({ id, created_at: at }: Pick<DeliveryRow, 'id' | 'created_at'>)
 
 /** These columns of a stretch of the log, newest first; `id` and `created_at` have to be among them. */
 const readStretch = async <Column extends keyof DeliveryRow>(
-  executor: Executor,
+  db: Db,
   branches: readonly Branch[],
   columns: readonly Column[],
   stretch: Stretch
 ): Promise<Pick<DeliveryRow, Column>[]> =>
-  (await stretchQuery(executor, branches, columns, stretch)) ?? [];
+  (await stretchQuery(db, branches, columns, stretch)) ?? [];
 
 /** The places of a stretch of the log, newest first. */
 const readPlaces = async (
-  executor: Executor,
+  db: Db,
   branches: readonly Branch[],
   stretch: Stretch
 ): Promise<LogPlace[]> =>
-  (await readStretch(executor, branches, ['id', 'created_at'], stretch)).map(placeOf);
+  (await readStretch(db, branches, ['id', 'created_at'], stretch)).map(placeOf);
 
 /** How many rows there are, counted up to `COUNT_LIMIT + 1`. */
-const countPlaces = async (executor: Executor, branches: readonly Branch[]): Promise<number> => {
+const countPlaces = async (db: Db, branches: readonly Branch[]): Promise<number> => {
   const most = COUNT_LIMIT + 1;
   const all = union(
-    executor,
+    db,
     branches.map(({ rows, counted = rows }) => counted().select('id').limit(most))
   );
   if (!all) return 0;
-  const limited = fromQuery(executor, all).select('id').limit(most);
-  const [row] = (await fromQuery(executor, limited).count({ n: '*' })) as { n: number | string }[];
+  const limited = db.from(all).select('id').limit(most);
+  const [row] = (await db.from(limited).count({ n: '*' })) as { n: number | string }[];
   return Number(row?.n ?? 0);
 };
 
@@ -157,7 +153,7 @@ interface Reader {
 
 /** Reads on where a branch has no row at hand. @returns its next row; undefined at its end */
 const headOf = async (
-  executor: Executor,
+  db: Db,
   reader: Reader,
   after: LogPlace | null
 ): Promise<LookedAt | undefined> => {
@@ -166,7 +162,7 @@ const headOf = async (
   await nextTurn();
   const last = reader.rows.at(-1);
   const stretch = { after: last ? placeOf(last) : after, limit: AT_ONCE };
-  reader.rows = await readStretch(executor, [reader.branch], LOOKED_AT_COLUMNS, stretch);
+  reader.rows = await readStretch(db, [reader.branch], LOOKED_AT_COLUMNS, stretch);
   reader.next = 0;
   reader.isRead = reader.rows.length < AT_ONCE;
   return reader.rows[0];
@@ -177,7 +173,7 @@ const headOf = async (
  * @param after begins after this place; null: with the newest
  */
 async function* newest(
-  executor: Executor,
+  db: Db,
   branches: readonly Branch[],
   after: LogPlace | null = null
 ): AsyncGenerator<LookedAt> {
@@ -191,7 +187,7 @@ async function* newest(
       const row =
         reader.next < reader.rows.length
           ? reader.rows[reader.next]
-          : await headOf(executor, reader, after);
+          : await headOf(db, reader, after);
       if (!row || (head && isAfter(placeOf(row), placeOf(head)))) continue;
       [first, head] = [reader, row];
     }
@@ -216,15 +212,11 @@ interface Found {
 }
 
 /** Looks through the newest `LOOKED_AT`. @returns every match, however many there are. */
-const findAll = async (
-  executor: Executor,
-  branches: readonly Branch[],
-  search: Search
-): Promise<Found> => {
+const findAll = async (db: Db, branches: readonly Branch[], search: Search): Promise<Found> => {
   const matches = matcher(search);
   const places: LogPlace[] = [];
   let end: LogPlace | null = null;
-  for await (const row of newest(executor, branches)) {
+  for await (const row of newest(db, branches)) {
     end = placeOf(row);
     if (matches(row)) places.push(end);
   }
@@ -238,13 +230,13 @@ const findAll = async (
  * @param limit of the matches that are wanted
  */
 const findMore = async (
-  executor: Executor,
+  db: Db,
   branches: readonly Branch[],
   { search, after, end, limit }: { search: Search; after: LogPlace; end: LogPlace; limit: number }
 ): Promise<LogPlace[]> => {
   const matches = matcher(search);
   const places: LogPlace[] = [];
-  for await (const row of newest(executor, branches, after)) {
+  for await (const row of newest(db, branches, after)) {
     const place = placeOf(row);
     if (isAfter(place, end)) break;
     if (matches(row)) places.push(place);
@@ -262,7 +254,7 @@ interface LoggedDelivery {
   foreign: boolean;
 }
 
-const rows = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, DELIVERIES_TABLE);
+const rows = (db: Db) => db.table(DELIVERIES_TABLE);
 
 const subjectOf = (row: DeliveryRow): Subject | null => {
   const { subject_type: type, subject_id: id, subject_label: label } = row;
@@ -309,13 +301,13 @@ const toDelivery = (
 };
 
 const withAttempts = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   found: readonly DeliveryRow[]
 ): Promise<Delivery[]> => {
   const ids = found.map(({ id }) => Number(id));
-  const attempts = await readAttempts(strapi, executor, ids);
-  const bodies = await readBodies(strapi, executor, found);
+  const attempts = await readAttempts(db, ids);
+  const bodies = await readBodies(db, app, found);
   return found.map((row, at) =>
     toDelivery(row, bodies[at] ?? null, attempts.get(Number(row.id)) ?? [])
   );
@@ -323,16 +315,16 @@ const withAttempts = async (
 
 /** The deliveries at some places of the log, in that order. */
 export const deliveriesAt = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   places: readonly LogPlace[]
 ): Promise<Delivery[]> => {
   const ids = places.map(({ id }) => id);
-  const found = (await rows(strapi, executor).whereIn('id', ids)) as DeliveryRow[];
+  const found = (await rows(db).whereIn('id', ids)) as DeliveryRow[];
   const byId = new Map(found.map((row) => [Number(row.id), row]));
   return withAttempts(
-    strapi,
-    executor,
+    db,
+    app,
     ids.flatMap((id) => byId.get(id) ?? [])
   );
 };
@@ -346,23 +338,23 @@ const searchedFrom = (searched: SearchedLog | null): { searched_from: string | n
  * @param search what is looked for in the newest deliveries; null: nothing is
  */
 export const listDeliveries = async (
-  strapi: Core.Strapi,
+  app: App,
   filter: DeliveryFilter,
   search: Search | null,
   page: PageRequest
 ): Promise<Page<Delivery>> => {
-  const executor = await currentExecutor(strapi);
-  const branches = await branchesOf(strapi, executor, filter);
+  const db = await app.db.current();
+  const branches = await branchesOf(db, app, filter);
   const offset = offsetOf(page);
   if (search) {
-    const { places, searched } = await findAll(executor, branches, search);
-    const data = await deliveriesAt(strapi, executor, places.slice(offset, offset + page.per_page));
+    const { places, searched } = await findAll(db, branches, search);
+    const data = await deliveriesAt(db, app, places.slice(offset, offset + page.per_page));
     return { data, meta: { ...paginationMeta(page, places.length), ...searchedFrom(searched) } };
   }
-  const counted = await countPlaces(executor, branches);
-  const places = await readPlaces(executor, branches, { limit: page.per_page, offset });
+  const counted = await countPlaces(db, branches);
+  const places = await readPlaces(db, branches, { limit: page.per_page, offset });
   return {
-    data: await deliveriesAt(strapi, executor, places),
+    data: await deliveriesAt(db, app, places),
     meta: paginationMeta(page, counted),
   };
 };
@@ -380,14 +372,14 @@ interface LogPart extends Pick<CursorPage<Delivery>['meta'], 'total' | 'total_ca
 }
 
 const readByFilter = async (
-  executor: Executor,
+  db: Db,
   branches: readonly Branch[],
   { cursor, limit }: LogPageRequest
 ): Promise<LogPart> => {
-  const counted = await countPlaces(executor, branches);
+  const counted = await countPlaces(db, branches);
   const after = cursor?.after ?? null;
   return {
-    places: await readPlaces(executor, branches, { after, limit: limit + 1 }),
+    places: await readPlaces(db, branches, { after, limit: limit + 1 }),
     total: Math.min(counted, COUNT_LIMIT),
     total_capped: counted > COUNT_LIMIT,
     searched: null,
@@ -395,14 +387,14 @@ const readByFilter = async (
 };
 
 const readBySearch = async (
-  executor: Executor,
+  db: Db,
   branches: readonly Branch[],
   search: Search,
   { cursor, limit }: LogPageRequest
 ): Promise<LogPart> => {
   const { places, searched } = cursor?.searched
     ? {
-        places: await findMore(executor, branches, {
+        places: await findMore(db, branches, {
           search,
           after: cursor.after,
           end: cursor.searched.end,
@@ -410,7 +402,7 @@ const readBySearch = async (
         }),
         searched: cursor.searched,
       }
-    : await findAll(executor, branches, search);
+    : await findAll(db, branches, search);
   return {
     places: places.slice(0, limit + 1),
     total: searched?.total ?? 0,
@@ -426,21 +418,21 @@ const readBySearch = async (
  * go with it.
  */
 export const readDeliveries = async (
-  strapi: Core.Strapi,
+  app: App,
   filter: DeliveryFilter,
   search: Search | null,
   request: LogPageRequest
 ): Promise<CursorPage<Delivery>> => {
-  const executor = await currentExecutor(strapi);
-  const branches = await branchesOf(strapi, executor, filter);
+  const db = await app.db.current();
+  const branches = await branchesOf(db, app, filter);
   const { places, searched, ...total } =
     search === null
-      ? await readByFilter(executor, branches, request)
-      : await readBySearch(executor, branches, search, request);
+      ? await readByFilter(db, branches, request)
+      : await readBySearch(db, branches, search, request);
   const shown = places.slice(0, request.limit);
   const last = places.length > shown.length ? shown.at(-1) : undefined;
   return {
-    data: await deliveriesAt(strapi, executor, shown),
+    data: await deliveriesAt(db, app, shown),
     meta: {
       next_cursor: last ? formatCursor({ after: last, searched }) : null,
       ...total,
@@ -450,15 +442,12 @@ export const readDeliveries = async (
 };
 
 /** One delivery by the id of its row, or by the id that the receiver knows. */
-export const showDelivery = async (
-  strapi: Core.Strapi,
-  id: number | string
-): Promise<Delivery | null> => {
-  const executor = await currentExecutor(strapi);
-  const row = (await rows(strapi, executor)
+export const showDelivery = async (app: App, id: number | string): Promise<Delivery | null> => {
+  const db = await app.db.current();
+  const row = (await rows(db)
     .where(typeof id === 'number' ? { id } : { document_id: id })
     .first()) as DeliveryRow | undefined;
-  return row ? ((await withAttempts(strapi, executor, [row]))[0] ?? null) : null;
+  return row ? ((await withAttempts(db, app, [row]))[0] ?? null) : null;
 };
 
 /**
@@ -466,12 +455,12 @@ export const showDelivery = async (
  * are left out.
  */
 export const latestBodies = async (
-  strapi: Core.Strapi,
+  app: App,
   { webhook, event }: Pick<DeliveryFilter, 'webhook' | 'event'>,
   limit: number
 ): Promise<{ deliveryId: string; event: string; body: string }[]> => {
-  const executor = await currentExecutor(strapi);
-  const found = (await rows(strapi, executor)
+  const db = await app.db.current();
+  const found = (await rows(db)
     .select('document_id', 'event', 'body', 'message_id')
     .where({ webhook_id: webhook, is_test: false, ...(event && { event }) })
     .orderBy([
@@ -479,7 +468,7 @@ export const latestBodies = async (
       { column: 'id', order: 'desc' },
     ])
     .limit(limit)) as Pick<DeliveryRow, 'document_id' | 'event' | 'body' | 'message_id'>[];
-  const bodies = await readBodies(strapi, executor, found);
+  const bodies = await readBodies(db, app, found);
   return found.flatMap((row, at) => {
     const body = bodies[at];
     return typeof body === 'string'
@@ -488,15 +477,12 @@ export const latestBodies = async (
   });
 };
 
-export const findDelivery = async (
-  strapi: Core.Strapi,
-  id: number
-): Promise<LoggedDelivery | null> => {
-  const row = (await rows(strapi, await currentExecutor(strapi))
+export const findDelivery = async (app: App, id: number): Promise<LoggedDelivery | null> => {
+  const row = (await rows(await app.db.current())
     .select('event', 'site_instance')
     .where({ id })
     .first()) as Pick<DeliveryRow, 'event' | 'site_instance'> | undefined;
-  return row ? { event: row.event, foreign: isFromAnotherSite(strapi, row) } : null;
+  return row ? { event: row.event, foreign: app.site.isForeign(row) } : null;
 };
 
 /**
@@ -504,37 +490,37 @@ export const findDelivery = async (
  * it is there by the time the attempts go. @returns how many deliveries went.
  */
 const remove = (
-  strapi: Core.Strapi,
+  app: App,
   ids: readonly number[],
   only: (found: Knex.QueryBuilder) => Knex.QueryBuilder
 ): Promise<number> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
+  app.db.retrying(async (tx) => {
     // Locked before they go: another node that removes the same ones finds them gone.
-    const going = (await only(rows(strapi, trx).whereIn('id', [...ids]))
+    const going = (await only(rows(tx).whereIn('id', [...ids]))
       .select('id', 'message_id')
       .orderBy('id')
       .forUpdate()) as Pick<DeliveryRow, 'id' | 'message_id'>[];
     if (going.length === 0) return 0;
     const gone = going.map(({ id }) => Number(id));
-    await rows(strapi, trx).whereIn('id', gone).delete();
-    await removeAttempts(strapi, trx, gone);
+    await rows(tx).whereIn('id', gone).delete();
+    await removeAttempts(tx, gone);
     const shared = going.flatMap(({ message_id: id }) => (id === null ? [] : [Number(id)]));
-    if (shared.length > 0) await releaseMessages(strapi, trx, shared);
+    if (shared.length > 0) await releaseMessages(tx, shared);
     return gone.length;
   });
 
 /** Of a webhook that is gone: up to `limit`, pending ones too. @returns how many there were. */
 export const removeDeliveriesOf = async (
-  strapi: Core.Strapi,
+  app: App,
   webhook: number,
   limit: number
 ): Promise<number> => {
-  const ids = (await rows(strapi, await currentExecutor(strapi))
+  const ids = (await rows(await app.db.current())
     .where({ webhook_id: webhook })
     .orderBy(['created_at', 'id'])
     .limit(limit)
     .pluck('id')) as number[];
-  if (ids.length > 0) await remove(strapi, ids, (found) => found);
+  if (ids.length > 0) await remove(app, ids, (found) => found);
   return ids.length;
 };
 
@@ -543,11 +529,11 @@ export const removeDeliveriesOf = async (
  * @returns how many were found, and how many of them went.
  */
 export const removeFinishedDeliveries = async (
-  strapi: Core.Strapi,
+  app: App,
   before: number,
   limit: number
 ): Promise<{ found: number; removed: number }> => {
-  const ids = (await rows(strapi, await currentExecutor(strapi))
+  const ids = (await rows(await app.db.current())
     .where('finished_at', '<', before)
     .whereNull('due_at')
     .orderBy('finished_at')
@@ -556,7 +542,7 @@ export const removeFinishedDeliveries = async (
   if (ids.length === 0) return { found: 0, removed: 0 };
   return {
     found: ids.length,
-    removed: await remove(strapi, ids, (found) => found.whereNull('due_at')),
+    removed: await remove(app, ids, (found) => found.whereNull('due_at')),
   };
 };
 
@@ -568,19 +554,19 @@ const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];
  * @param search only what is looked for; null: all
  */
 export const countCauses = async (
-  strapi: Core.Strapi,
+  app: App,
   { states, ...filter }: DeliveryFilter,
   search: Search | null
 ): Promise<FailureCauses> => {
-  const executor = await currentExecutor(strapi);
-  const branches = await branchesOf(strapi, executor, {
+  const db = await app.db.current();
+  const branches = await branchesOf(db, app, {
     ...filter,
     states: COUNTED.filter((state) => states?.includes(state) ?? true),
   });
   const matches = search && matcher(search);
   const found = new Map<string, FailureCause>();
   let from: string | null = null;
-  for await (const row of newest(executor, branches)) {
+  for await (const row of newest(db, branches)) {
     const at = isoTime(Number(row.created_at));
     from = at;
     if (row.error === null || matches?.(row) === false) continue;
@@ -626,8 +612,8 @@ interface Row {
 }
 
 /** The id of the newest delivery; 0: there is none. */
-export const newestDelivery = async (strapi: Core.Strapi): Promise<number> => {
-  const rows = table(strapi, await currentExecutor(strapi), DELIVERIES_TABLE);
+export const newestDelivery = async (app: App): Promise<number> => {
+  const rows = (await app.db.current()).table(DELIVERIES_TABLE);
   const [row] = (await rows.max({ id: 'id' })) as { id: number | null }[];
   return Number(row?.id ?? 0);
 };
@@ -637,12 +623,12 @@ export const newestDelivery = async (strapi: Core.Strapi): Promise<number> => {
  * `LOOKED_AT`. Those that belong to another site are left out: it alone may send them.
  */
 export async function* matchingDeliveries(
-  strapi: Core.Strapi,
+  app: App,
   { filter, search, boundary }: MatchingRequest
 ): AsyncGenerator<MatchingDelivery[]> {
-  const executor = await currentExecutor(strapi);
-  const branches = await branchesOf(strapi, executor, filter);
-  const ours = (row: Row): boolean => Number(row.id) <= boundary && !isFromAnotherSite(strapi, row);
+  const db = await app.db.current();
+  const branches = await branchesOf(db, app, filter);
+  const ours = (row: Row): boolean => Number(row.id) <= boundary && !app.site.isForeign(row);
   const toMatching = (row: Row): MatchingDelivery => ({
     place: placeOf(row),
     webhook: Number(row.webhook_id),
@@ -650,7 +636,7 @@ export async function* matchingDeliveries(
   if (search) {
     const matches = matcher(search);
     let part: MatchingDelivery[] = [];
-    for await (const row of newest(executor, branches)) {
+    for await (const row of newest(db, branches)) {
       if (!matches(row) || !ours(row)) continue;
       part.push(toMatching(row));
       if (part.length < AT_ONCE) continue;
@@ -665,7 +651,7 @@ export async function* matchingDeliveries(
       // SQLite's driver answers within the same turn of the event loop.
       await nextTurn();
       const stretch = { after, limit: AT_ONCE };
-      const rows: Row[] = await readStretch(executor, [branch], MATCHING_COLUMNS, stretch);
+      const rows: Row[] = await readStretch(db, [branch], MATCHING_COLUMNS, stretch);
       yield rows.filter(ours).map(toMatching);
       const last = rows.at(-1);
       if (!last || rows.length < AT_ONCE) break;

@@ -1,9 +1,7 @@
-import type { Core } from '@strapi/strapi';
-import { type Executor, table } from '../../database/connection';
-import { insertRows } from '../../database/dialects';
-import { siteInstance } from '../../database/site-instance';
 import { uuidV7 } from '../rules/uuid-v7';
 import { type DeliveryRow, type MessageRow, MESSAGES_TABLE } from '../tables';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /**
  * What is frozen of an event: everything that is sent but the delivery's id
@@ -25,7 +23,7 @@ type Pieces = Pick<FrozenMessage, 'frame' | 'data'>;
 export const bodyOf = (deliveryId: string, { frame, data }: Pieces): string =>
   `{"id":"${deliveryId}",${frame},"data":${data}}`;
 
-const rows = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, MESSAGES_TABLE);
+const rows = (db: Db) => db.table(MESSAGES_TABLE);
 
 /** A message of several deliveries that are about to be queued. */
 export interface SharedMessage extends FrozenMessage {
@@ -35,18 +33,12 @@ export interface SharedMessage extends FrozenMessage {
   id: number | null;
 }
 
-/** Stores messages in `executor`'s transaction, and gives them their ids. */
-export const insertMessages = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  messages: readonly SharedMessage[]
-): Promise<void> => {
+/** Stores messages in `tx`'s transaction, and gives them their ids. */
+export const insertMessages = async (db: Db, messages: readonly SharedMessage[]): Promise<void> => {
   if (messages.length === 0) return;
-  const site = siteInstance(strapi);
+  const site = db.site.instance;
   const byKey = new Map(messages.map((message) => [uuidV7(message.at), message]));
-  await insertRows(
-    strapi,
-    executor,
+  await db.insert(
     MESSAGES_TABLE,
     [...byKey].map(([key, { event, at, frame, data, deliveries }]) => ({
       document_id: key,
@@ -58,7 +50,7 @@ export const insertMessages = async (
       created_at: at,
     }))
   );
-  const stored = (await rows(strapi, executor)
+  const stored = (await rows(db)
     .select('id', 'document_id')
     .whereIn('document_id', [...byKey.keys()])) as Pick<MessageRow, 'id' | 'document_id'>[];
   for (const { id, document_id: key } of stored) {
@@ -77,7 +69,7 @@ interface Cache {
   reading: Map<number, Promise<ReadonlyMap<number, Pieces>>>;
 }
 
-const caches = new WeakMap<Core.Strapi, Cache>();
+const createCache = (): Cache => ({ pieces: new Map(), characters: 0, reading: new Map() });
 
 const sizeOf = ({ frame, data }: Pieces): number => frame.length + data.length;
 
@@ -92,12 +84,8 @@ const remember = (cache: Cache, id: number, pieces: Pieces): void => {
   }
 };
 
-const readNow = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  ids: readonly number[]
-): Promise<ReadonlyMap<number, Pieces>> => {
-  const read = (await rows(strapi, executor)
+const readNow = async (db: Db, ids: readonly number[]): Promise<ReadonlyMap<number, Pieces>> => {
+  const read = (await rows(db)
     .select('id', 'frame', 'data')
     .whereIn('id', [...ids])) as Pick<MessageRow, 'id' | 'frame' | 'data'>[];
   return new Map(read.map(({ id, frame, data }) => [Number(id), { frame, data }]));
@@ -105,16 +93,16 @@ const readNow = async (
 
 /** Reads those that nobody is reading, and waits for all of them. */
 const readTogether = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   { reading }: Cache,
   ids: readonly number[]
 ): Promise<ReadonlyMap<number, Pieces>> => {
   // A transaction may see messages that others do not.
-  if (strapi.db.inTransaction()) return readNow(strapi, executor, ids);
+  if (app.db.inTransaction()) return readNow(db, ids);
   const unasked = ids.filter((id) => !reading.has(id));
   if (unasked.length > 0) {
-    const asked = readNow(strapi, executor, unasked).finally(() => {
+    const asked = readNow(db, unasked).finally(() => {
       for (const id of unasked) reading.delete(id);
     });
     for (const id of unasked) reading.set(id, asked);
@@ -127,16 +115,11 @@ const readTogether = async (
 };
 
 const readMessages = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   ids: readonly number[]
 ): Promise<Map<number, Pieces>> => {
-  const cache: Cache = caches.get(strapi) ?? {
-    pieces: new Map(),
-    characters: 0,
-    reading: new Map(),
-  };
-  caches.set(strapi, cache);
+  const cache = app.part(createCache);
   const known = new Map<number, Pieces>();
   const unread: number[] = [];
   for (const id of ids) {
@@ -145,7 +128,7 @@ const readMessages = async (
     else unread.push(id);
   }
   if (unread.length === 0) return known;
-  const read = await readTogether(strapi, executor, cache, unread);
+  const read = await readTogether(db, app, cache, unread);
   for (const id of unread) {
     const pieces = read.get(id);
     if (!pieces) continue;
@@ -159,14 +142,14 @@ type WithBody = Pick<DeliveryRow, 'document_id' | 'body' | 'message_id'>;
 
 /** The bodies of deliveries, in their order; null where a message is gone, which somebody has deleted. */
 export const readBodies = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   deliveries: readonly WithBody[]
 ): Promise<(string | null)[]> => {
   const ids = deliveries.flatMap(({ body, message_id: id }) =>
     body === null && id !== null ? [Number(id)] : []
   );
-  const messages = ids.length > 0 ? await readMessages(strapi, executor, [...new Set(ids)]) : null;
+  const messages = ids.length > 0 ? await readMessages(db, app, [...new Set(ids)]) : null;
   return deliveries.map(({ document_id: deliveryId, body, message_id: id }) => {
     if (body !== null) return body;
     const pieces = messages?.get(Number(id));
@@ -175,29 +158,25 @@ export const readBodies = async (
 };
 
 /**
- * Lets go of messages whose deliveries were removed in `executor`'s transaction, and removes those
+ * Lets go of messages whose deliveries were removed in `tx`'s transaction, and removes those
  * that no delivery needs any more.
  * @param ids a message's id as often as deliveries of it were removed
  */
-export const releaseMessages = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  ids: readonly number[]
-): Promise<void> => {
+export const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> => {
   const counts = new Map<number, number>();
   for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
   const byCount = new Map<number, number[]>();
   for (const [id, count] of counts) byCount.set(count, [...(byCount.get(count) ?? []), id]);
   // In the order of their ids, as another node may be removing others of theirs.
-  await rows(strapi, executor)
+  await rows(db)
     .select('id')
     .whereIn('id', [...counts.keys()])
     .orderBy('id')
     .forUpdate();
   for (const [count, some] of byCount) {
-    await rows(strapi, executor).whereIn('id', some).decrement('deliveries', count);
+    await rows(db).whereIn('id', some).decrement('deliveries', count);
   }
-  await rows(strapi, executor)
+  await rows(db)
     .whereIn('id', [...counts.keys()])
     .where('deliveries', '<=', 0)
     .delete();

@@ -1,16 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Subject, Webhook } from '../../../../shared/contracts/webhooks';
-import {
-  currentExecutor,
-  type Executor,
-  rawStatement,
-  rowsOf,
-  table,
-} from '../../database/connection';
+import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
-import { insertRows } from '../../database/dialects';
 import type { CappedClaim, LeaseCap, LeasedRow, LeasedRows } from '../../database/lease-types';
 import { withTransientRetry } from '../../database/retry';
 import { sparseColumn } from '../../database/tables/plain-tables';
@@ -31,6 +23,8 @@ import {
   type Manners,
   readManners,
 } from './limits';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /**
  * When a delivery is due that is put aside: not in our time (the end of the year 9999). So it costs
@@ -75,75 +69,68 @@ export const lineOfRow = (
 };
 
 /** The webhook's column in the index of lines: MySQL knows sparse indexes by a column of their own. */
-const webhookInLine = (strapi: Core.Strapi): string =>
-  strapi.db.dialect.client === 'mysql' ? sparseColumn('webhook_id', 'line') : 'webhook_id';
+const webhookInLine = (app: App): string =>
+  app.db.client === 'mysql' ? sparseColumn('webhook_id', 'line') : 'webhook_id';
 
 /**
  * The first of a line that has not ended: of those that hold others, or of all. A sign before `due_at`
  * keeps it from being looked for by an index of due times, in which a long queue is one range.
  */
-const firstOfLine = (strapi: Core.Strapi, holding: boolean): string =>
-  `(SELECT p.id FROM ?? p WHERE p.${webhookInLine(strapi)} = d.webhook_id AND p.line = d.line
+const firstOfLine = (app: App, holding: boolean): string =>
+  `(SELECT p.id FROM ?? p WHERE p.${webhookInLine(app)} = d.webhook_id AND p.line = d.line
     AND +p.due_at < ${ASIDE_UNTIL} ${holding ? 'AND p.released_at IS NULL' : ''} ORDER BY p.id LIMIT 1)`;
 
 /** Notes, in the transaction that ends or releases deliveries, that those after them may go. */
 export const noteEnds = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   ended: readonly { webhook: number; line: Line | null }[]
 ): Promise<void> => {
   const noted = new Map<string, { webhook_id: number; line: Line }>();
   for (const { webhook, line } of ended) {
     if (line !== null) noted.set(`${webhook}/${line}`, { webhook_id: webhook, line });
   }
-  if (noted.size > 0) await insertRows(strapi, executor, LINE_ENDS_TABLE, [...noted.values()]);
+  if (noted.size > 0) await db.insert(LINE_ENDS_TABLE, [...noted.values()]);
 };
 
-const deliveries = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, DELIVERIES_TABLE);
+const deliveries = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
 
 /** What is held becomes due again when it was. */
-const letGo = (strapi: Core.Strapi, executor: Executor, ids: readonly number[], now: number) =>
-  deliveries(strapi, executor)
+const letGo = (db: Db, ids: readonly number[], now: number) =>
+  deliveries(db)
     .whereIn('id', [...ids])
     .andWhere({ due_at: HELD_UNTIL })
-    .update({ due_at: executor.raw('COALESCE(next_attempt_at, ?)', [now]), owner: null });
+    .update({ due_at: db.raw('COALESCE(next_attempt_at, ?)', [now]), owner: null });
 
 /**
  * Lets the first of each line go in which something has ended since the last claim, of some hundreds of
  * ends. @returns whether there are more
  */
-const followEnds = async (
-  strapi: Core.Strapi,
-  trx: Executor,
-  webhook: number,
-  now: number
-): Promise<boolean> => {
-  const name = qualified({ name: DELIVERIES_TABLE, schema: strapi.db.getSchemaName() });
-  const ends = (await table(strapi, trx, LINE_ENDS_TABLE)
+const followEnds = async (tx: Tx, app: App, webhook: number, now: number): Promise<boolean> => {
+  const name = qualified({ name: DELIVERIES_TABLE, schema: app.db.schema });
+  const ends = (await tx
+    .table(LINE_ENDS_TABLE)
     .where({ webhook_id: webhook })
     .orderBy('id')
     .limit(ENDS_AT_ONCE)
     .pluck('id')) as number[];
   if (ends.length === 0) return false;
   const found = rowsOf<{ holding: number | null; foremost: number | null }>(
-    await rawStatement(
-      trx,
-      `SELECT ${firstOfLine(strapi, true)} AS holding, ${firstOfLine(strapi, false)} AS foremost
+    await tx.raw(
+      `SELECT ${firstOfLine(app, true)} AS holding, ${firstOfLine(app, false)} AS foremost
        FROM ?? d WHERE d.id IN (${ends.map(() => '?').join(', ')})`,
-      [name, name, qualifiedEnds(strapi), ...ends]
+      [name, name, qualifiedEnds(app), ...ends]
     )
   );
   const firsts = new Set(
     found.flatMap(({ holding, foremost }) => [holding, foremost]).flatMap((id) => id ?? [])
   );
-  if (firsts.size > 0) await letGo(strapi, trx, [...firsts].map(Number), now);
-  await table(strapi, trx, LINE_ENDS_TABLE).whereIn('id', ends).delete();
+  if (firsts.size > 0) await letGo(tx, [...firsts].map(Number), now);
+  await tx.table(LINE_ENDS_TABLE).whereIn('id', ends).delete();
   return ends.length === ENDS_AT_ONCE;
 };
 
-const qualifiedEnds = (strapi: Core.Strapi): string =>
-  qualified({ name: LINE_ENDS_TABLE, schema: strapi.db.getSchemaName() });
+const qualifiedEnds = (app: App): string =>
+  qualified({ name: LINE_ENDS_TABLE, schema: app.db.schema });
 
 /** A delivery that is due, as far as its place in a line goes. */
 type Queued = Pick<
@@ -163,8 +150,7 @@ const QUEUED_COLUMNS = [
 
 /** Puts deliveries into their lines: one statement for all but those whose names are too long. */
 const standInLine = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   rows: readonly Pick<Queued, 'id' | 'subject_type' | 'subject_id' | 'status' | 'is_test'>[]
 ): Promise<void> => {
   const named: number[] = [];
@@ -172,40 +158,34 @@ const standInLine = async (
     const line = lineOfRow(row);
     if (line === null) continue;
     if (line === nameOf(row)) named.push(Number(row.id));
-    else await deliveries(strapi, executor).where({ id: row.id }).update({ line });
+    else await deliveries(db).where({ id: row.id }).update({ line });
   }
   if (named.length === 0) return;
-  const isMysql = strapi.db.dialect.client === 'mysql';
+  const isMysql = db.client === 'mysql';
   const name = isMysql
     ? "CONCAT(subject_type, ':', subject_id)"
     : "subject_type || ':' || subject_id";
-  await deliveries(strapi, executor)
+  await deliveries(db)
     .whereIn('id', named)
-    .update({ line: executor.raw(name) });
+    .update({ line: db.raw(name) });
 };
 
 /**
  * Of deliveries that are due and that the transaction has locked, those that are first in their lines;
  * the others are held.
  */
-const holdBehind = async <Q extends Queued>(
-  strapi: Core.Strapi,
-  trx: Executor,
-  due: readonly Q[]
-): Promise<Q[]> => {
+const holdBehind = async <Q extends Queued>(tx: Tx, app: App, due: readonly Q[]): Promise<Q[]> => {
   // Queued before the webhook had an order, or brought back after its end.
   await standInLine(
-    strapi,
-    trx,
+    tx,
     due.filter(({ line }) => line === null)
   );
   const inLine = due.filter((row) => (row.line ?? lineOfRow(row)) !== null);
   if (inLine.length === 0) return [...due];
-  const name = qualified({ name: DELIVERIES_TABLE, schema: strapi.db.getSchemaName() });
+  const name = qualified({ name: DELIVERIES_TABLE, schema: app.db.schema });
   const found = rowsOf<{ id: number; first: number | null }>(
-    await rawStatement(
-      trx,
-      `SELECT d.id AS id, ${firstOfLine(strapi, true)} AS first FROM ?? d
+    await tx.raw(
+      `SELECT d.id AS id, ${firstOfLine(app, true)} AS first FROM ?? d
        WHERE d.id IN (${inLine.map(() => '?').join(', ')})`,
       [name, name, ...inLine.map(({ id }) => id)]
     )
@@ -216,7 +196,7 @@ const holdBehind = async <Q extends Queued>(
       .map(({ id }) => Number(id))
   );
   if (behind.size > 0) {
-    await deliveries(strapi, trx)
+    await deliveries(tx)
       .whereIn('id', [...behind])
       .update({ due_at: HELD_UNTIL, owner: null });
   }
@@ -228,41 +208,36 @@ const holdBehind = async <Q extends Queued>(
  * those go that are held. @returns how many
  */
 const dissolveLines = async (
-  strapi: Core.Strapi,
-  trx: Executor,
+  tx: Tx,
+  app: App,
   { webhook, now, limit }: { webhook: number; now: number; limit: number }
 ): Promise<number> => {
-  const held = (await deliveries(strapi, trx)
+  const held = (await deliveries(tx)
     .where({ webhook_id: webhook, due_at: HELD_UNTIL })
     .limit(limit)
     .pluck('id')) as number[];
-  if (held.length > 0) await letGo(strapi, trx, held, now);
+  if (held.length > 0) await letGo(tx, held, now);
   const others =
     held.length < limit
-      ? ((await deliveries(strapi, trx)
-          .where(webhookInLine(strapi), webhook)
+      ? ((await deliveries(tx)
+          .where(webhookInLine(app), webhook)
           .whereNotNull('line')
           .whereNotIn('id', held)
           .limit(limit - held.length)
           .pluck('id')) as number[])
       : [];
   const ids = [...held, ...others];
-  if (ids.length > 0) await deliveries(strapi, trx).whereIn('id', ids).update({ line: null });
-  await table(strapi, trx, LINE_ENDS_TABLE).where({ webhook_id: webhook }).delete();
+  if (ids.length > 0) await deliveries(tx).whereIn('id', ids).update({ line: null });
+  await tx.table(LINE_ENDS_TABLE).where({ webhook_id: webhook }).delete();
   return ids.length;
 };
 
 /** Notes every line of a webhook in which something is held and that is not noted yet, whatever may have ended there. */
-const noteHeld = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  webhook: number
-): Promise<void> => {
-  const schema = strapi.db.getSchemaName();
+const noteHeld = async (db: Db, app: App, webhook: number): Promise<void> => {
+  const schema = app.db.schema;
   const name = qualified({ name: DELIVERIES_TABLE, schema });
-  const ends = qualifiedEnds(strapi);
-  await rawStatement(
-    executor,
+  const ends = qualifiedEnds(app);
+  await db.raw(
     `INSERT INTO ?? (webhook_id, line)
      SELECT DISTINCT webhook_id, line FROM ?? WHERE webhook_id = ? AND due_at = ? AND line IS NOT NULL
        AND line NOT IN (SELECT line FROM ?? WHERE webhook_id = ? AND line IS NOT NULL)`,
@@ -271,11 +246,9 @@ const noteHeld = async (
 };
 
 /** Forgets ends that no claim will follow: those of webhooks without an order. */
-const forgetEnds = async (strapi: Core.Strapi, executor: Executor): Promise<void> => {
-  const ordered = table(strapi, executor, WEBHOOKS_TABLE)
-    .select('id')
-    .where({ ordering: 'by_record' });
-  await table(strapi, executor, LINE_ENDS_TABLE).whereNotIn('webhook_id', ordered).delete();
+const forgetEnds = async (db: Db): Promise<void> => {
+  const ordered = db.table(WEBHOOKS_TABLE).select('id').where({ ordering: 'by_record' });
+  await db.table(LINE_ENDS_TABLE).whereNotIn('webhook_id', ordered).delete();
 };
 
 /** Rows that are looked at in one transaction, and transactions of one claim: many may have to be held. */
@@ -294,33 +267,27 @@ interface Pace {
  * that sees what others have committed until each statement.
  */
 const inTurnOf = <T>(
-  strapi: Core.Strapi,
+  app: App,
   webhook: number,
-  work: (trx: Executor, pace: Pace) => Promise<T>
+  work: (tx: Tx, pace: Pace) => Promise<T>
 ): Promise<T> =>
-  withTransientRetry(async () => {
-    const executor = (await currentExecutor(strapi)) as Knex;
-    const isSqlite = strapi.db.dialect.client === 'sqlite';
-    const within = async (trx: Executor): Promise<T> => {
-      const own = () => table(strapi, trx, PACES_TABLE).where({ webhook_id: webhook });
-      // SQLite locks nothing but the database, and that with the first write.
-      if (isSqlite) await own().update({ webhook_id: webhook });
-      const locked = () =>
-        (isSqlite ? own() : own().forUpdate()).first() as Promise<Pace | undefined>;
-      let pace = await locked();
-      if (!pace) {
-        await table(strapi, trx, PACES_TABLE)
-          .insert({ webhook_id: webhook, free_at: 0 })
-          .onConflict('webhook_id')
-          .ignore();
-        pace = (await locked()) as Pace;
-      }
-      return work(trx, pace);
-    };
-    return executor.transaction(
-      within,
-      isSqlite ? undefined : { isolationLevel: 'read committed' }
-    );
+  app.db.retrying(async (tx) => {
+    const isSqlite = tx.client === 'sqlite';
+    const own = () => tx.table(PACES_TABLE).where({ webhook_id: webhook });
+    // SQLite locks nothing but the database, and that with the first write.
+    if (isSqlite) await own().update({ webhook_id: webhook });
+    const locked = () =>
+      (isSqlite ? own() : own().forUpdate()).first() as Promise<Pace | undefined>;
+    let pace = await locked();
+    if (!pace) {
+      await tx
+        .table(PACES_TABLE)
+        .insert({ webhook_id: webhook, free_at: 0 })
+        .onConflict('webhook_id')
+        .ignore();
+      pace = (await locked()) as Pace;
+    }
+    return work(tx, pace);
   });
 
 interface CarefulClaim extends CappedClaim<LeasedRow> {
@@ -342,43 +309,40 @@ interface Wanted {
  * webhook follow one another, and each takes what its rate allows now and only what is first in its
  * line. Other webhooks are claimed of without it.
  */
-export const createCarefulClaims = (
-  strapi: Core.Strapi,
-  leased: LeasedRows,
-  known: KnownManners
-) => {
-  const dueRows = (trx: Executor, webhook: number, limit: number): Promise<Queued[]> => {
-    const due = table(strapi, trx, DELIVERIES_TABLE)
+export const createCarefulClaims = (app: App, leased: LeasedRows, known: KnownManners) => {
+  const dueRows = (tx: Db, webhook: number, limit: number): Promise<Queued[]> => {
+    const due = tx
+      .table(DELIVERIES_TABLE)
       .select(QUEUED_COLUMNS)
       .where({ webhook_id: webhook })
       .where('due_at', '<=', leased.now())
       .orderBy([{ column: 'due_at' }, { column: 'id' }])
       .limit(limit);
-    return (strapi.db.dialect.client === 'sqlite'
-      ? due
-      : due.forUpdate().skipLocked()) as unknown as Promise<Queued[]>;
+    return (app.db.client === 'sqlite' ? due : due.forUpdate().skipLocked()) as unknown as Promise<
+      Queued[]
+    >;
   };
 
   /** @returns `isMore` where it has not looked at everything that is due. */
   const takeSome = async (
-    trx: Executor,
+    tx: Tx,
     webhook: number,
     room: number,
     { isOrdered }: Manners
   ): Promise<{ leases: LeasedRow[]; isMore: boolean }> => {
     const atOnce = isOrdered ? Math.max(room, LOOKED_AT_ONCE) : room;
-    const due = await dueRows(trx, webhook, atOnce);
-    const free = isOrdered ? await holdBehind(strapi, trx, due) : due;
+    const due = await dueRows(tx, webhook, atOnce);
+    const free = isOrdered ? await holdBehind(tx, app, due) : due;
     const chosen = free
       .slice(0, room)
       .map(({ id, due_at: dueAt }) => ({ id: Number(id), dueAt: Number(dueAt) }));
-    const leases = chosen.length > 0 ? await leased.lease(trx, chosen) : [];
+    const leases = chosen.length > 0 ? await leased.lease(tx, chosen) : [];
     return { leases, isMore: due.length === atOnce };
   };
 
   const claimSome = ({ webhook, limit, cap }: Wanted): Promise<CarefulClaim> =>
-    inTurnOf(strapi, webhook, async (trx, pace) => {
-      const manners = await readManners(strapi, trx, webhook);
+    inTurnOf(app, webhook, async (tx, pace) => {
+      const manners = await readManners(tx, webhook);
       known.note(webhook, manners);
       const { ratePerSecond, concurrency, isOrdered, pausedUntil } = manners;
       if (pausedUntil > leased.now()) return NOTHING;
@@ -386,7 +350,7 @@ export const createCarefulClaims = (
       const left =
         atOnce === null
           ? Number.POSITIVE_INFINITY
-          : atOnce - (await leased.countLeased(trx, webhook, cap?.except ?? []));
+          : atOnce - (await leased.countLeased(tx, webhook, cap?.except ?? []));
       if (left <= 0) return { ...NOTHING, isFull: true };
       const at = leased.now();
       const free = Number(pace.free_at);
@@ -394,12 +358,12 @@ export const createCarefulClaims = (
       const allowed = ratePerSecond === null ? null : allowance(ratePerSecond, freeAt, at * 1000);
       const paced = allowed?.attempts ?? Number.POSITIVE_INFINITY;
       const setFree = (time: number) =>
-        table(strapi, trx, PACES_TABLE).where({ id: pace.id }).update({ free_at: time });
+        tx.table(PACES_TABLE).where({ id: pace.id }).update({ free_at: time });
       if (freeAt !== free) await setFree(freeAt);
       if (allowed && paced === 0) return { ...NOTHING, againAt: Math.ceil(allowed.from / 1000) };
-      const isMoreToFollow = isOrdered && (await followEnds(strapi, trx, webhook, at));
+      const isMoreToFollow = isOrdered && (await followEnds(tx, app, webhook, at));
       const room = Math.min(limit, left, paced);
-      const { leases, isMore } = await takeSome(trx, webhook, room, manners);
+      const { leases, isMore } = await takeSome(tx, webhook, room, manners);
       let againAt = isMoreToFollow || (isMore && leases.length < room) ? at : null;
       if (allowed && leases.length > 0) {
         const nextAt = freeAfter(allowed, leases.length);
@@ -473,10 +437,11 @@ const stretchesAfter = (
  * What of a webhook is not finished, tests left out, some hundreds of rows at a time: first what has failed,
  * then what was never tried, the oldest first.
  */
-async function* pendingPages(strapi: Core.Strapi, webhook: number): AsyncGenerator<PendingRow[]> {
-  const executor = await currentExecutor(strapi);
+async function* pendingPages(app: App, webhook: number): AsyncGenerator<PendingRow[]> {
+  const db = await app.db.current();
   const rows = () =>
-    table(strapi, executor, DELIVERIES_TABLE)
+    db
+      .table(DELIVERIES_TABLE)
       .select(...COLUMNS)
       .where({ webhook_id: webhook, status: 'pending', is_test: false });
   for (const part of ['failing', 'untried'] as const) {
@@ -499,15 +464,16 @@ async function* pendingPages(strapi: Core.Strapi, webhook: number): AsyncGenerat
 
 /** Webhooks with deliveries that are due at that time. */
 export const webhooksDueAt = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   dueAt: number
 ): Promise<Pick<WebhookRow, 'id' | 'active' | 'ordering'>[]> => {
-  const due = table(strapi, executor, `${DELIVERIES_TABLE} as d`)
+  const due = db
+    .table(`${DELIVERIES_TABLE} as d`)
     .select('d.id')
     .whereRaw('?? = ??', ['d.webhook_id', 'w.id'])
     .where('d.due_at', dueAt);
-  return (await table(strapi, executor, `${WEBHOOKS_TABLE} as w`)
+  return (await db
+    .table(`${WEBHOOKS_TABLE} as w`)
     .whereExists(due)
     .select('w.id', 'w.active', 'w.ordering')) as Pick<WebhookRow, 'id' | 'active' | 'ordering'>[];
 };
@@ -520,20 +486,18 @@ interface Reordering {
   reorderLeft(): Promise<void>;
 }
 
-export const createReordering = (strapi: Core.Strapi, leased: LeasedRows): Reordering => {
+export const createReordering = (app: App, leased: LeasedRows): Reordering => {
   const form = async (webhook: number): Promise<void> => {
-    for await (const page of pendingPages(strapi, webhook)) {
+    for await (const page of pendingPages(app, webhook)) {
       const outside = page.filter(({ line }) => line === null);
-      await withTransientRetry(async () =>
-        standInLine(strapi, await currentExecutor(strapi), outside)
-      );
+      await withTransientRetry(async () => standInLine(await app.db.current(), outside));
     }
   };
 
   const dissolve = async (webhook: number): Promise<void> => {
     for (;;) {
-      const gone = await inTurnOf(strapi, webhook, async (trx) =>
-        dissolveLines(strapi, trx, { webhook, now: leased.now(), limit: AT_ONCE })
+      const gone = await inTurnOf(app, webhook, async (tx) =>
+        dissolveLines(tx, app, { webhook, now: leased.now(), limit: AT_ONCE })
       );
       if (gone < AT_ONCE) return;
       await nextTurn();
@@ -544,19 +508,20 @@ export const createReordering = (strapi: Core.Strapi, leased: LeasedRows): Reord
     reorder: ({ id, ordering }) => (ordering === 'by_record' ? form(id) : dissolve(id)),
 
     async reorderLeft() {
-      const executor = await currentExecutor(strapi);
-      const ordered = (await table(strapi, executor, WEBHOOKS_TABLE)
+      const db = await app.db.current();
+      const ordered = (await db
+        .table(WEBHOOKS_TABLE)
         .where({ ordering: 'by_record' })
         .orderBy('id')
         .pluck('id')) as number[];
       for (const id of ordered) await form(Number(id));
-      for (const row of await webhooksDueAt(strapi, executor, HELD_UNTIL)) {
+      for (const row of await webhooksDueAt(db, HELD_UNTIL)) {
         const id = Number(row.id);
         if (row.ordering !== 'by_record') await dissolve(id);
         // One that is off is looked at again once it is on.
-        else if (row.active) await withTransientRetry(() => noteHeld(strapi, executor, id));
+        else if (row.active) await withTransientRetry(() => noteHeld(db, app, id));
       }
-      await withTransientRetry(() => forgetEnds(strapi, executor));
+      await withTransientRetry(() => forgetEnds(db));
     },
   };
 };

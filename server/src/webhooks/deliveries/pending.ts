@@ -1,16 +1,11 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import {
-  currentExecutor,
-  type Executor,
-  rawStatement,
-  rowsOf,
-  table,
-} from '../../database/connection';
+import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { HOUR_MS } from '../../runtime/text';
 import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../tables';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** What of a webhook is not finished; tests do not count. */
 export interface Pending {
@@ -45,19 +40,14 @@ interface CountRow {
 }
 
 /** Each webhook costs one step into an index, which holds for a database that would rather join. */
-const havePending = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  webhooks: readonly number[] | 'all'
-): Promise<number[]> => {
-  const first = table(strapi, executor, `${DELIVERIES_TABLE} as d`)
+const havePending = async (db: Db, webhooks: readonly number[] | 'all'): Promise<number[]> => {
+  const first = db
+    .table(`${DELIVERIES_TABLE} as d`)
     .select('d.id')
     .whereRaw('?? = ??', ['d.webhook_id', 'w.id'])
     .where('d.status', 'pending')
     .limit(1);
-  const found = table(strapi, executor, `${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [
-    first,
-  ]);
+  const found = db.table(`${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [first]);
   if (webhooks !== 'all') found.whereIn('w.id', [...webhooks]);
   const ids = (await found.orderBy('w.id').pluck('w.id')) as number[];
   return ids.map(Number);
@@ -71,12 +61,11 @@ const PARTS = [
 
 /** The oldest of each, as the index has them. */
 const countOldest = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   webhooks: readonly number[],
   limit: number
 ): Promise<CountRow[]> => {
-  const name = qualified({ name: DELIVERIES_TABLE, schema: strapi.db.getSchemaName() });
+  const name = qualified({ name: DELIVERIES_TABLE, schema: db.schema });
   const parts = PARTS.map(
     ({ only, order }) => `SELECT * FROM (
       SELECT MAX(webhook_id) AS webhook_id, hour, COUNT(*) AS total,
@@ -91,11 +80,7 @@ const countOldest = async (
   const bindings = webhooks.flatMap((id): Knex.RawBinding[] =>
     PARTS.flatMap(() => [name, id, false, limit])
   );
-  const answer: unknown = await rawStatement(
-    executor,
-    webhooks.flatMap(() => parts).join(' UNION ALL '),
-    bindings
-  );
+  const answer: unknown = await db.raw(webhooks.flatMap(() => parts).join(' UNION ALL '), bindings);
   return rowsOf<CountRow>(answer);
 };
 
@@ -121,12 +106,12 @@ const add = (pending: Pending, row: CountRow): void => {
  * where many have so many: then the counts are lower bounds.
  */
 export const countPending = async (
-  strapi: Core.Strapi,
+  app: App,
   webhooks: readonly number[] | 'all'
 ): Promise<Map<number, Pending>> => {
   const counts = new Map<number, Pending>();
-  const executor = await currentExecutor(strapi);
-  const found = await havePending(strapi, executor, webhooks);
+  const db = await app.db.current();
+  const found = await havePending(db, webhooks);
   const share = Math.floor(MOST_OF_ALL / found.length / PARTS.length);
   const limit = Math.min(MOST_OF_ONE, Math.max(LEAST_OF_ONE, share));
   const atOnce = Math.min(
@@ -137,7 +122,7 @@ export const countPending = async (
   for (let at = 0; at < found.length; at += atOnce) {
     if (slice.isOver()) await slice.next();
     const part = found.slice(at, at + atOnce);
-    for (const row of await countOldest(strapi, executor, part, limit)) {
+    for (const row of await countOldest(db, part, limit)) {
       const id = Number(row.webhook_id);
       const pending = counts.get(id) ?? {
         ...{ waiting: 0, failing: 0, waitingSince: null, oldest: null },

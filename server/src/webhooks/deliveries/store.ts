@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type {
   Attempt,
@@ -6,8 +5,6 @@ import type {
   Subject,
   Webhook,
 } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
-import { currentExecutor, type Executor, table } from '../../database/connection';
 import type {
   CappedClaim,
   Lease,
@@ -17,9 +14,6 @@ import type {
   Settlement,
 } from '../../database/lease-types';
 import { createLeasedRows } from '../../database/leases';
-import { inRetriedTransaction } from '../../database/retry';
-import { siteInstance } from '../../database/site-instance';
-import { getScheduler } from '../../scheduling';
 import type { CappedWorkStore, GroupLimits } from '../../scheduling/types';
 import type { GroupRoom } from '../../database/dialects/types';
 import type { NextState } from '../rules/transition';
@@ -43,6 +37,8 @@ import {
   noteEnds,
   webhooksDueAt,
 } from './ordering';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** For so long webhooks with manners are claimed of that were not known to have any, before others. */
 const CAREFUL_TOGETHER_MS = 100;
@@ -59,12 +55,12 @@ interface Claiming {
  * @param hearsAgain is told when more of a webhook may be claimed that its rate held back
  */
 const createClaiming = (
-  strapi: Core.Strapi,
+  app: App,
   leased: LeasedRows,
   known: KnownManners,
   hearsAgain: (webhook: number, at: number) => void
 ): Claiming => {
-  const carefully = createCarefulClaims(strapi, leased, known);
+  const carefully = createCarefulClaims(app, leased, known);
 
   const claimCarefully = async (
     webhook: number,
@@ -182,12 +178,12 @@ const toLeased = ({ row, ...lease }: LeasedRow, body: string): LeasedDelivery =>
 
 /** Ends what nothing is left of to send: else it would be taken again and again. */
 const endWithoutBody = async (
-  strapi: Core.Strapi,
+  app: App,
   rows: LeasedRows,
   lost: readonly LeasedRow[]
 ): Promise<void> => {
   const ids = lost.map(({ id }) => id).join(', ');
-  strapi.log.error(`switchboard: the message of these deliveries is gone: ${ids}`);
+  app.log.error(`switchboard: the message of these deliveries is gone: ${ids}`);
   const columns = {
     status: 'failed',
     next_attempt_at: null,
@@ -195,29 +191,29 @@ const endWithoutBody = async (
     error: BODY_MISSING,
     line: null,
   };
-  await inRetriedTransaction(strapi, async ({ trx }) => {
+  await app.db.retrying(async (tx) => {
     await rows.settle(
-      trx,
+      tx,
       lost.map(({ id, owner }) => ({ id, owner, dueAt: null, columns }))
     );
     const lines = lost.map(({ group, row }) => ({
       webhook: group,
       line: (row as unknown as DeliveryRow).line,
     }));
-    await noteEnds(strapi, trx, lines);
+    await noteEnds(tx, lines);
   });
 };
 
 /** Rows that were claimed, with what they send. Those whose message is gone end as failed. */
 const toLeasedDeliveries = async (
-  strapi: Core.Strapi,
+  app: App,
   rows: LeasedRows,
   claimed: readonly LeasedRow[]
 ): Promise<LeasedDelivery[]> => {
   const found = claimed.map(({ row }) => row as unknown as DeliveryRow);
-  const bodies = await readBodies(strapi, await currentExecutor(strapi), found);
+  const bodies = await readBodies(await app.db.current(), app, found);
   const lost = claimed.filter((_row, at) => bodies[at] === null);
-  if (lost.length > 0) await endWithoutBody(strapi, rows, lost);
+  if (lost.length > 0) await endWithoutBody(app, rows, lost);
   return claimed.flatMap((row, at) => {
     const body = bodies[at];
     return typeof body === 'string' ? [toLeased(row, body)] : [];
@@ -241,7 +237,7 @@ interface Settling {
    * Records attempts, each delivery only while its lease holds.
    * @returns the ids whose lease held; of the others nothing was written.
    */
-  settle(executor: Executor, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>>;
+  settle(db: Db, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>>;
 }
 
 const toSettlement = ({ lease, next, attempt, endedAt }: DeliveryOutcome): Settlement => ({
@@ -267,7 +263,7 @@ const hasMany = ({ lease: { delivery }, next, attempt }: DeliveryOutcome): boole
   });
 
 const createSettling = (
-  strapi: Core.Strapi,
+  app: App,
   leased: LeasedRows,
   known: Pick<KnownManners, 'get'>
 ): Settling => {
@@ -289,7 +285,7 @@ const createSettling = (
 
   return {
     lineOf,
-    async settle(executor, outcomes) {
+    async settle(db, outcomes) {
       const plain: Settlement[] = [];
       const ofLines: Settlement[] = [];
       const left = new Map<number, Line | null>();
@@ -300,17 +296,15 @@ const createSettling = (
         else ofLines.push({ ...settlement, columns: { ...settlement.columns, line } });
         if (line === null) left.set(outcome.lease.id, lineOf(outcome.lease));
       }
-      const held = await leased.settle(executor, plain);
-      for (const id of await leased.settle(executor, ofLines)) held.add(id);
+      const held = await leased.settle(db, plain);
+      for (const id of await leased.settle(db, ofLines)) held.add(id);
       const written = outcomes.filter(({ lease }) => held.has(lease.id));
       await noteEnds(
-        strapi,
-        executor,
+        db,
         written.map(({ lease }) => ({ webhook: lease.group, line: left.get(lease.id) ?? null }))
       );
       await appendAttempts(
-        strapi,
-        executor,
+        db,
         written.map(({ lease, attempt }) => ({
           delivery: lease.id,
           webhook: lease.group,
@@ -366,10 +360,10 @@ const WEBHOOK_DELETED = 'webhook_deleted';
  */
 interface DeliveryStore extends CappedWorkStore<LeasedDelivery> {
   /**
-   * Queues deliveries in `executor`'s transaction: they exist if and only if it commits. A message that
+   * Queues deliveries in `tx`'s transaction: they exist if and only if it commits. A message that
    * they share is stored with the first of them.
    */
-  insert(executor: Executor, deliveries: readonly NewDelivery[]): Promise<void>;
+  insert(db: Db, deliveries: readonly NewDelivery[]): Promise<void>;
 
   /** Logs a test, under a lease from the start, so that nobody sends it a second time. */
   insertLeased(delivery: NewDelivery): Promise<LeasedDelivery>;
@@ -381,7 +375,7 @@ interface DeliveryStore extends CappedWorkStore<LeasedDelivery> {
    * Records attempts, each delivery only while its lease holds.
    * @returns the ids whose lease held; of the others nothing was written.
    */
-  settle(executor: Executor, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>>;
+  settle(db: Db, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>>;
 
   /** The line of a delivery that was claimed, also where its webhook was given an order since; null: it stands in none. */
   lineOf(lease: LeasedDelivery): string | null;
@@ -471,8 +465,8 @@ type Ending = Pick<
 >;
 
 /** What ends deliveries without an attempt, or takes them out of their line. */
-const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending => {
-  const rows = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, DELIVERIES_TABLE);
+const createEnding = (app: App, leased: LeasedRows): Ending => {
+  const rows = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
 
   /** The values of one that has failed without an attempt, for `error`. */
   const ended = (error: string): Record<string, string | number | null> => ({
@@ -489,8 +483,8 @@ const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending => {
     id: number,
     changes: () => Record<string, string | number | null>
   ): Promise<HandRefusal | Freed> =>
-    inRetriedTransaction(strapi, async ({ trx }) => {
-      const row = (await rows(trx)
+    app.db.retrying(async (tx) => {
+      const row = (await rows(tx)
         .select('webhook_id', 'status', 'is_test', 'owner', 'due_at', 'line')
         .where({ id })
         .forUpdate()
@@ -499,9 +493,9 @@ const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending => {
       if (row.owner !== null && Number(row.due_at) > leased.now()) return 'held';
       if (row.status !== 'pending' || row.is_test) return 'finished';
       const unchanged = { id, status: 'pending', owner: row.owner, due_at: row.due_at };
-      if ((await rows(trx).where(unchanged).update(changes())) === 0) return 'held';
+      if ((await rows(tx).where(unchanged).update(changes())) === 0) return 'held';
       const webhook = Number(row.webhook_id);
-      await noteEnds(strapi, trx, [{ webhook, line: row.line }]);
+      await noteEnds(tx, [{ webhook, line: row.line }]);
       return { webhook };
     });
 
@@ -513,7 +507,7 @@ const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending => {
 
   /** @returns how many of these ended. */
   const end = async (
-    executor: Executor,
+    db: Db,
     found: Knex.QueryBuilder,
     limit: number,
     error: string
@@ -525,7 +519,7 @@ const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending => {
       .forUpdate()
       .pluck('id')) as number[];
     if (ids.length > 0) {
-      await rows(executor)
+      await rows(db)
         .whereIn('id', ids)
         .update({ ...ended(error), line: null });
     }
@@ -538,55 +532,52 @@ const createEnding = (strapi: Core.Strapi, leased: LeasedRows): Ending => {
     letPass: (id) => byHand(id, () => ({ released_at: leased.now() })),
 
     discard: (webhook, limit, force) =>
-      inRetriedTransaction(strapi, async ({ trx }) => {
+      app.db.retrying(async (tx) => {
         const pending = () =>
-          rows(trx).where({ webhook_id: webhook, status: 'pending', is_test: false });
+          rows(tx).where({ webhook_id: webhook, status: 'pending', is_test: false });
         const found = force ? pending() : isFree(pending());
-        const count = await end(trx, found, limit, DISCARDED);
+        const count = await end(tx, found, limit, DISCARDED);
         return { ended: count, isLeft: Boolean(await pending().first('id')) };
       }),
 
     lostWebhooks: () => leased.lostGroups(),
 
     async allLostWebhooks() {
-      const executor = await currentExecutor(strapi);
+      const db = await app.db.current();
       const lost: (number | null)[] = [];
-      const pending = () => rows(executor).where({ status: 'pending' });
+      const pending = () => rows(db).where({ status: 'pending' });
       if (await pending().whereNull('webhook_id').first('id')) lost.push(null);
       // Each step goes to the next webhook in an index, however many deliveries there are of one.
       for (let after = 0; ;) {
-        const next = await rows(executor)
-          .where('webhook_id', '>', after)
-          .min('webhook_id as id')
-          .first();
+        const next = await rows(db).where('webhook_id', '>', after).min('webhook_id as id').first();
         const id = Number((next as { id: number | null } | undefined)?.id ?? 0);
         if (id === 0) return lost;
-        const webhook = await table(strapi, executor, WEBHOOKS_TABLE).where({ id }).first('id');
+        const webhook = await db.table(WEBHOOKS_TABLE).where({ id }).first('id');
         if (!webhook && (await pending().where({ webhook_id: id }).first('id'))) lost.push(id);
         after = id;
       }
     },
 
     endLost: (webhook, limit) =>
-      inRetriedTransaction(strapi, ({ trx }) => {
-        const found = rows(trx).where({ webhook_id: webhook, status: 'pending' });
-        return end(trx, isFree(found), limit, WEBHOOK_DELETED);
+      app.db.retrying((tx) => {
+        const found = rows(tx).where({ webhook_id: webhook, status: 'pending' });
+        return end(tx, isFree(found), limit, WEBHOOK_DELETED);
       }),
 
     async endImported(webhooks, limit) {
-      const executor = await currentExecutor(strapi);
-      const ids = (await rows(executor)
+      const db = await app.db.current();
+      const ids = (await rows(db)
         .whereIn('webhook_id', [...webhooks])
         .andWhere({ status: 'pending' })
         .andWhere((old) => {
           // Rows of an import are due for nobody. Those of another site may be due in a copied
           // database that was given an instance of its own.
-          old.whereNull('due_at').orWhereNot('site_instance', siteInstance(strapi));
+          old.whereNull('due_at').orWhereNot('site_instance', app.site.instance);
         })
         .limit(limit)
         .pluck('id')) as number[];
       if (ids.length === 0) return 0;
-      await rows(executor).whereIn('id', ids).update(ended(IMPORTED));
+      await rows(db).whereIn('id', ids).update(ended(IMPORTED));
       return ids.length;
     },
   };
@@ -655,13 +646,13 @@ type PuttingAside = Pick<DeliveryStore, 'putAside' | 'webhooksAside' | 'eventsAs
 
 /** Deliveries of a module that is off, which are due for nobody until it is on again. */
 const createPuttingAside = (
-  strapi: Core.Strapi,
+  app: App,
   leased: LeasedRows,
   lineOf: DeliveryStore['lineOf']
 ): PuttingAside => {
   // Not an async function that returns the builder: a builder is thenable, awaiting it would run it.
-  const aside = (executor: Executor, webhook: number): Knex.QueryBuilder =>
-    table(strapi, executor, DELIVERIES_TABLE).where({ webhook_id: webhook, due_at: ASIDE_UNTIL });
+  const aside = (db: Db, webhook: number): Knex.QueryBuilder =>
+    db.table(DELIVERIES_TABLE).where({ webhook_id: webhook, due_at: ASIDE_UNTIL });
 
   return {
     async putAside(leases) {
@@ -670,39 +661,39 @@ const createPuttingAside = (
         const dueAt = delivery.status === 'pending' ? ASIDE_UNTIL : null;
         return { id, owner, dueAt, columns: {} };
       });
-      await inRetriedTransaction(strapi, async ({ trx }) => {
-        await leased.settle(trx, settlements);
+      await app.db.retrying(async (tx) => {
+        await leased.settle(tx, settlements);
         // Nobody knows when a module will be on again: later ones of the record do not wait for it.
         const lines = leases.map((lease) => ({
           webhook: lease.group,
           line: lineOf(lease),
         }));
-        await noteEnds(strapi, trx, lines);
+        await noteEnds(tx, lines);
       });
     },
 
     async webhooksAside() {
-      const found = await webhooksDueAt(strapi, await currentExecutor(strapi), ASIDE_UNTIL);
+      const found = await webhooksDueAt(await app.db.current(), ASIDE_UNTIL);
       return found.map(({ id }) => Number(id));
     },
 
     async eventsAside(webhook) {
-      const found = (await aside(await currentExecutor(strapi), webhook).distinct('event')) as {
+      const found = (await aside(await app.db.current(), webhook).distinct('event')) as {
         event: string;
       }[];
       return found.map(({ event }) => event);
     },
 
     bringBack: (webhook, events, limit) =>
-      inRetriedTransaction(strapi, async ({ trx }) => {
-        const ids = (await aside(trx, webhook)
+      app.db.retrying(async (tx) => {
+        const ids = (await aside(tx, webhook)
           .whereIn('event', [...events])
           .limit(limit)
           .pluck('id')) as number[];
         if (ids.length === 0) return 0;
-        await aside(trx, webhook)
+        await aside(tx, webhook)
           .whereIn('id', ids)
-          .update({ due_at: trx.raw('COALESCE(next_attempt_at, ?)', [leased.now()]) });
+          .update({ due_at: tx.raw('COALESCE(next_attempt_at, ?)', [leased.now()]) });
         return ids.length;
       }),
   };
@@ -710,15 +701,15 @@ const createPuttingAside = (
 
 /** Writes rows of deliveries that are due, or leased, for `dueIn` milliseconds from when they were made. */
 const insertDeliveries = (
-  strapi: Core.Strapi,
+  app: App,
   leased: LeasedRows,
-  executor: Executor,
+  db: Db,
   deliveries: readonly NewDelivery[],
   dueIn = 0
 ): Promise<void> => {
-  const site = siteInstance(strapi);
+  const site = app.site.instance;
   return leased.insert(
-    executor,
+    db,
     deliveries.map((one) => ({
       group: one.webhook,
       dueAt: one.at + dueIn,
@@ -750,23 +741,23 @@ const insertDeliveries = (
 
 /** Queues deliveries, and each message that they share with the first of them. */
 const queueDeliveries = async (
-  strapi: Core.Strapi,
+  app: App,
   leased: LeasedRows,
-  executor: Executor,
+  db: Db,
   deliveries: readonly NewDelivery[]
 ): Promise<void> => {
   const messages = new Set<SharedMessage>();
   for (const { body } of deliveries) {
     if (typeof body !== 'string' && body.id === null) messages.add(body);
   }
-  await insertMessages(strapi, executor, [...messages]);
-  await insertDeliveries(strapi, leased, executor, deliveries);
+  await insertMessages(db, [...messages]);
+  await insertDeliveries(app, leased, db, deliveries);
 };
 
-const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
-  const known = createKnownManners(strapi);
-  const { byHandMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
-  const leased = createLeasedRows(strapi, {
+const createDeliveryStore = (app: App): DeliveryStore => {
+  const known = createKnownManners(app);
+  const { byHandMs } = leaseTimes(app.options.webhooks.timeoutMs);
+  const leased = createLeasedRows(app.db, {
     tableName: DELIVERIES_TABLE,
     groupColumn: 'webhook_id',
     columns: {
@@ -779,21 +770,21 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
       paused_ms: 'bigint',
       line: 'text',
     },
-    groups: { tableName: WEBHOOKS_TABLE, where: { active: true }, seen: seenOf(strapi, known) },
+    groups: { tableName: WEBHOOKS_TABLE, where: { active: true }, seen: seenOf(app, known) },
     leaseMs: LEASE_MS,
     longestLeaseMs: byHandMs,
   });
 
-  const rows = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, DELIVERIES_TABLE);
+  const rows = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
 
   const withBodies = (claimed: readonly LeasedRow[]): Promise<LeasedDelivery[]> =>
-    toLeasedDeliveries(strapi, leased, claimed);
+    toLeasedDeliveries(app, leased, claimed);
 
-  const reordering = createReordering(strapi, leased);
+  const reordering = createReordering(app, leased);
   const sweepLapsed = createLapsedSweep(leased);
-  const settling = createSettling(strapi, leased, known);
+  const settling = createSettling(app, leased, known);
   let hearsAgain: (webhook: number, at: number) => void = () => {};
-  const claiming = createClaiming(strapi, leased, known, (webhook, at) => hearsAgain(webhook, at));
+  const claiming = createClaiming(app, leased, known, (webhook, at) => hearsAgain(webhook, at));
 
   return {
     now: () => leased.now(),
@@ -824,13 +815,11 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
     },
     renew: (leases) => leased.renew(leases),
     release: (leases) => leased.release(leases),
-    insert: (executor, deliveries) => queueDeliveries(strapi, leased, executor, deliveries),
+    insert: (db, deliveries) => queueDeliveries(app, leased, db, deliveries),
 
     async insertLeased(delivery) {
-      await inRetriedTransaction(strapi, ({ trx }) =>
-        insertDeliveries(strapi, leased, trx, [delivery], byHandMs)
-      );
-      const row = (await rows(await currentExecutor(strapi))
+      await app.db.retrying((tx) => insertDeliveries(app, leased, tx, [delivery], byHandMs));
+      const row = (await rows(await app.db.current())
         .select('id')
         .where({ document_id: delivery.deliveryId })
         .first()) as Pick<DeliveryRow, 'id'> | undefined;
@@ -846,32 +835,23 @@ const createDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
     },
 
     lineOf: (lease) => settling.lineOf(lease),
-    settle: (executor, outcomes) => settling.settle(executor, outcomes),
-    ...createPuttingAside(strapi, leased, (lease) => settling.lineOf(lease)),
-    ...createEnding(strapi, leased),
+    settle: (db, outcomes) => settling.settle(db, outcomes),
+    ...createPuttingAside(app, leased, (lease) => settling.lineOf(lease)),
+    ...createEnding(app, leased),
 
     reorder: (webhook) => reordering.reorder(webhook),
     reorderLeft: () => reordering.reorderLeft(),
 
     async forget(webhook) {
-      const executor = await currentExecutor(strapi);
+      const db = await app.db.current();
       for (const name of [PACES_TABLE, LINE_ENDS_TABLE]) {
-        await table(strapi, executor, name).where({ webhook_id: webhook }).delete();
+        await db.table(name).where({ webhook_id: webhook }).delete();
       }
     },
   };
 };
 
-const stores = new WeakMap<Core.Strapi, DeliveryStore>();
-
-export const getDeliveryStore = (strapi: Core.Strapi): DeliveryStore => {
-  let store = stores.get(strapi);
-  if (!store) {
-    store = createDeliveryStore(strapi);
-    stores.set(strapi, store);
-  }
-  return store;
-};
+export const getDeliveryStore = (app: App): DeliveryStore => app.part(createDeliveryStore);
 
 /** The kind of work that deliveries are, as the scheduler and its log lines name it. */
 export const DELIVERIES = 'switchboard deliveries';
@@ -881,7 +861,7 @@ export const DELIVERIES = 'switchboard deliveries';
  * database's clock on (epoch milliseconds). For the moment after a commit: cheap, never throws.
  */
 export const announceDeliveries = (
-  strapi: Core.Strapi,
+  app: App,
   webhook: number | null,
-  at = getDeliveryStore(strapi).now()
-): void => getScheduler(strapi).announce(DELIVERIES, webhook, at);
+  at = getDeliveryStore(app).now()
+): void => app.scheduler.announce(DELIVERIES, webhook, at);

@@ -1,7 +1,4 @@
-import type { Core } from '@strapi/strapi';
-import { getClock } from '../../database/clock';
-import { currentExecutor, type Detached, type Executor, table } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/retry';
+import type { Detached } from '../../database/connection';
 import { SITE_TABLE } from '../../database/site-instance';
 import { nextTurn } from '../../runtime/event-loop';
 import { errorText } from '../../runtime/text';
@@ -15,17 +12,15 @@ import { newestAttempt } from '../deliveries/attempts';
 import { continueSpell, type Spell } from '../rules/failing';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { addToRollups, type RolledAttempt } from './rollups';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /** Deliveries whose attempts are looked at, of the newest of a webhook. */
 const LOOKED_AT = { among: 1000, limit: 50 };
 
 /** How a webhook did by its latest attempts, whichever of its deliveries they were of. */
-const spellOfLog = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  webhook: number
-): Promise<Spell> => {
-  const deliveries = await readNewestTried(strapi, executor, webhook, LOOKED_AT);
+const spellOfLog = async (db: Db, webhook: number): Promise<Spell> => {
+  const deliveries = await readNewestTried(db, webhook, LOOKED_AT);
   const attempts = deliveries
     .filter(({ isForeign }) => !isForeign)
     .flatMap((delivery) => delivery.attempts)
@@ -37,15 +32,15 @@ const spellOfLog = async (
  * Says of webhooks of earlier versions how their last attempts went; later attempts keep it. What a
  * webhook's row knows already is left alone, so it may be done again, and by two nodes at once.
  */
-const settleFirstHealth = async (strapi: Core.Strapi): Promise<void> => {
-  const executor = await currentExecutor(strapi);
-  const webhooks = () => table(strapi, executor, WEBHOOKS_TABLE);
+const settleFirstHealth = async (app: App): Promise<void> => {
+  const db = await app.db.current();
+  const webhooks = () => db.table(WEBHOOKS_TABLE);
   const unknown = (await webhooks()
     .select('id', 'failing_since', 'attempted')
     .orderBy('id')) as Pick<WebhookRow, 'id' | 'failing_since' | 'attempted'>[];
   for (const { id, failing_since: since, attempted: known } of unknown) {
     if (known) continue;
-    const { attempted, unwellSince } = await spellOfLog(strapi, executor, Number(id));
+    const { attempted, unwellSince } = await spellOfLog(db, Number(id));
     // The log that was looked at may not reach back to the first failure; the row may.
     const first = unwellSince === null ? null : Math.min(unwellSince, Number(since ?? unwellSince));
     if (attempted) {
@@ -79,8 +74,7 @@ const AT_ONCE = 50;
 /** As far back as screens look. */
 const REACH_MS = 31 * 86_400_000;
 
-const marks = (strapi: Core.Strapi, executor: Executor) =>
-  table(strapi, executor, SITE_TABLE).where(MARK);
+const marks = (db: Db) => db.table(SITE_TABLE).where(MARK);
 
 const written = ({ delivery, attempt, reached }: Progress): string =>
   [delivery, attempt, reached].join('/');
@@ -91,30 +85,31 @@ const parsed = (row: { value: string } | undefined): Progress | null => {
   return { delivery, attempt, reached };
 };
 
-const readProgress = async (strapi: Core.Strapi): Promise<Progress | null> =>
-  parsed((await marks(strapi, await currentExecutor(strapi)).first()) as { value: string });
+const readProgress = async (app: App): Promise<Progress | null> =>
+  parsed((await marks(await app.db.current()).first()) as { value: string });
 
 /**
  * Notes, at the first boot of a version that keeps rollups and before it sends, where the log
  * stands. Of nodes that boot at once the first one's note counts: none sends before there is one.
  */
-export const prepareRollups = async (strapi: Core.Strapi): Promise<void> => {
-  if (await readProgress(strapi)) return;
-  await settleFirstHealth(strapi);
-  const executor = await currentExecutor(strapi);
-  const delivery = await newestDelivery(strapi, executor);
-  const attempt = await newestAttempt(strapi, executor);
-  const reached = delivery === 0 ? 0 : getClock(strapi).now();
+export const prepareRollups = async (app: App): Promise<void> => {
+  if (await readProgress(app)) return;
+  await settleFirstHealth(app);
+  const db = await app.db.current();
+  const delivery = await newestDelivery(db);
+  const attempt = await newestAttempt(db);
+  const reached = delivery === 0 ? 0 : app.clock.now();
   const value = written({ delivery, attempt, reached });
-  await table(strapi, executor, SITE_TABLE)
+  await db
+    .table(SITE_TABLE)
     .insert({ ...MARK, value })
     .onConflict('name')
     .ignore();
 };
 
 /** Since when rollups say everything, epoch milliseconds; 0: for as long as they are kept. */
-export const rollupsSince = async (strapi: Core.Strapi): Promise<number> =>
-  (await readProgress(strapi))?.reached ?? getClock(strapi).now();
+export const rollupsSince = async (app: App): Promise<number> =>
+  (await readProgress(app))?.reached ?? app.clock.now();
 
 const attemptsOf = (
   { webhook, failed, isForeign, attempts }: TriedDelivery,
@@ -140,21 +135,21 @@ const attemptsOf = (
 };
 
 /** @returns whether there is more to do. */
-const fillSome = (strapi: Core.Strapi): Promise<boolean> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
+const fillSome = (app: App): Promise<boolean> =>
+  app.db.retrying(async (tx) => {
     // On SQLite nothing is locked: there is one writer.
-    const progress = parsed((await marks(strapi, trx).forUpdate().first()) as { value: string });
+    const progress = parsed((await marks(tx).forUpdate().first()) as { value: string });
     if (!progress || progress.reached === 0) return false;
-    const since = getClock(strapi).now() - REACH_MS;
-    const found = await readDeliveriesUpTo(strapi, trx, progress.delivery, AT_ONCE);
+    const since = app.clock.now() - REACH_MS;
+    const found = await readDeliveriesUpTo(tx, progress.delivery, AT_ONCE);
     const rolled = found.flatMap((one) => attemptsOf(one, progress.attempt, since));
-    await addToRollups(strapi, trx, rolled);
+    await addToRollups(tx, rolled);
     const oldest = found.at(-1);
     const isOver = !oldest || found.length < AT_ONCE || oldest.at < since;
     const next = isOver
       ? { ...progress, reached: 0 }
       : { ...progress, delivery: oldest.id - 1, reached: Math.min(progress.reached, oldest.at) };
-    await marks(strapi, trx).update({ value: written(next) });
+    await marks(tx).update({ value: written(next) });
     return !isOver;
   });
 
@@ -166,7 +161,7 @@ export interface RollupFill {
   stop(): Promise<void>;
 }
 
-export const createRollupFill = (strapi: Core.Strapi, detached: Detached): RollupFill => {
+export const createRollupFill = (app: App, detached: Detached): RollupFill => {
   let stopped = false;
   let isDone = false;
   let told = false;
@@ -174,13 +169,13 @@ export const createRollupFill = (strapi: Core.Strapi, detached: Detached): Rollu
   const fill = async (): Promise<void> => {
     try {
       while (!stopped && !isDone) {
-        isDone = !(await fillSome(strapi));
+        isDone = !(await fillSome(app));
         if (!isDone) await pause();
       }
     } catch (error) {
       // Tried again every few seconds: said once.
       if (!told)
-        strapi.log.error(
+        app.log.error(
           `switchboard: the figures of earlier deliveries could not be counted: ${errorText(error)}`
         );
       told = true;

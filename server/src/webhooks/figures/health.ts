@@ -1,7 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import { type Health, HEALTH_STATES } from '../../../../shared/contracts/webhooks';
-import { getClock } from '../../database/clock';
-import { currentExecutor, rawStatement, rowsOf } from '../../database/connection';
+import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import type { Metric, MetricSource, Sample } from '../../observability/metric-sources';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
@@ -10,16 +8,13 @@ import { healthState } from '../rules/failing';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { spellOf } from '../webhook';
 import { readTotals, SPAN_ENDS } from './rollups';
+import type { App } from '../../app';
 
 /** docs/contract-webhooks.md#health */
-export const toHealth = (
-  strapi: Core.Strapi,
-  row: WebhookRow,
-  pending: Pending | undefined
-): Health => {
+export const toHealth = (app: App, row: WebhookRow, pending: Pending | undefined): Health => {
   const spell = spellOf(row);
   const until = Number(row.paused_until);
-  const isPaused = until > getClock(strapi).now();
+  const isPaused = until > app.clock.now();
   return {
     state: healthState(Boolean(row.active), spell, isPaused),
     failing_since: isoTimeOrNull(spell.unwellSince),
@@ -30,21 +25,18 @@ export const toHealth = (
 };
 
 /** The health of some webhooks, in their order; docs/contract-webhooks.md#health says what it counts. */
-export const readHealthOf = async (
-  strapi: Core.Strapi,
-  rows: readonly WebhookRow[]
-): Promise<Health[]> => {
+export const readHealthOf = async (app: App, rows: readonly WebhookRow[]): Promise<Health[]> => {
   const ids = rows.map(({ id }) => Number(id));
-  const pending = ids.length > 0 ? await countPending(strapi, ids) : new Map<number, Pending>();
-  return rows.map((row) => toHealth(strapi, row, pending.get(Number(row.id))));
+  const pending = ids.length > 0 ? await countPending(app, ids) : new Map<number, Pending>();
+  return rows.map((row) => toHealth(app, row, pending.get(Number(row.id))));
 };
 
 /** With when the oldest deliveries were made that wait or fail, for whoever is about to switch it on, or just did. */
-export const readWaiting = async (strapi: Core.Strapi, row: WebhookRow): Promise<Health> => {
+export const readWaiting = async (app: App, row: WebhookRow): Promise<Health> => {
   const id = Number(row.id);
-  const pending = (await countPending(strapi, [id])).get(id);
+  const pending = (await countPending(app, [id])).get(id);
   return {
-    ...toHealth(strapi, row, pending),
+    ...toHealth(app, row, pending),
     waiting_since: isoTimeOrNull(pending?.waitingSince ?? null),
     oldest_at: isoTimeOrNull(pending?.oldest ?? null),
   };
@@ -96,15 +88,15 @@ const buckets = (spans: readonly number[]): Sample[] => {
 };
 
 /** The same as `rules/health.ts` says of a row. */
-const countByHealth = async (strapi: Core.Strapi, now: number): Promise<Sample[]> => {
-  const answer: unknown = await rawStatement(
-    await currentExecutor(strapi),
+const countByHealth = async (app: App, now: number): Promise<Sample[]> => {
+  const db = await app.db.current();
+  const answer: unknown = await db.raw(
     `SELECT state, COUNT(*) AS number FROM (
        SELECT CASE WHEN active = ? THEN CASE WHEN paused_until > ? THEN 'paused'
          WHEN unwell_since IS NOT NULL THEN 'failing' WHEN attempted = ? THEN 'healthy'
          ELSE 'new' END ELSE 'off' END AS state FROM ??
      ) judged GROUP BY state`,
-    [true, now, true, qualified({ name: WEBHOOKS_TABLE, schema: strapi.db.getSchemaName() })]
+    [true, now, true, qualified({ name: WEBHOOKS_TABLE, schema: app.db.schema })]
   );
   const found = rowsOf<{ state: string; number: number | string }>(answer);
   const counts = new Map(found.map(({ state, number }) => [state, Number(number)]));
@@ -114,10 +106,10 @@ const countByHealth = async (strapi: Core.Strapi, now: number): Promise<Sample[]
 /** How deliveries go, of all webhooks together. */
 export const webhookMetrics: MetricSource = {
   metrics,
-  async read(strapi) {
-    const now = getClock(strapi).now();
-    const totals = await readTotals(strapi);
-    const pending = [...(await countPending(strapi, 'all')).values()];
+  async read(app) {
+    const now = app.clock.now();
+    const totals = await readTotals(app);
+    const pending = [...(await countPending(app, 'all')).values()];
     const sum = (of: 'waiting' | 'failing'): number =>
       pending.reduce((total, one) => total + one[of], 0);
     const since = Math.min(now, ...pending.map(({ waitingSince }) => waitingSince ?? now));
@@ -128,7 +120,7 @@ export const webhookMetrics: MetricSource = {
       [WAITING]: [{ value: sum('waiting') }],
       [FAILING]: [{ value: sum('failing') }],
       [OLDEST]: [{ value: (now - since) / 1000 }],
-      [WEBHOOKS]: await countByHealth(strapi, now),
+      [WEBHOOKS]: await countByHealth(app, now),
     };
   },
 };

@@ -1,18 +1,11 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import {
-  currentExecutor,
-  type Executor,
-  rawStatement,
-  rowsOf,
-  table,
-} from '../../database/connection';
-import { getDialect } from '../../database/dialects';
+import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
-import { inRetriedTransaction } from '../../database/retry';
 import type { Column, PlainTable } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
 import { HOUR_MS, hourOf } from '../../runtime/text';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /**
  * The upper ends of the spans that response times are counted in, in milliseconds, about evenly
@@ -140,23 +133,19 @@ const summed = (attempts: readonly RolledAttempt[]): Row[] => {
   return [...rows.values()];
 };
 
-const rollups = (strapi: Core.Strapi, executor: Executor) => table(strapi, executor, ROLLUPS_TABLE);
+const rollups = (db: Db) => db.table(ROLLUPS_TABLE);
 
 /**
  * Counts attempts, in the transaction that records them: with one statement, and always in the same
  * order, so that two nodes that record for the same webhooks do not wait for each other.
  */
-export const addToRollups = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  attempts: readonly RolledAttempt[]
-): Promise<void> => {
+export const addToRollups = async (db: Db, attempts: readonly RolledAttempt[]): Promise<void> => {
   if (attempts.length === 0) return;
   const rows = summed(attempts).sort(
     (a, b) => (a.webhook_id ?? 0) - (b.webhook_id ?? 0) || (a.hour ?? 0) - (b.hour ?? 0)
   );
-  const name = { name: ROLLUPS_TABLE, schema: strapi.db.getSchemaName() };
-  await getDialect(strapi).addRows(executor, name, ['webhook_id', 'hour'], rows);
+  const name = { name: ROLLUPS_TABLE, schema: db.schema };
+  await db.dialect.addRows(db.knex, name, ['webhook_id', 'hour'], rows);
 };
 
 const toRollup = (row: Readonly<Record<string, number | string | null>>): Rollup => {
@@ -172,11 +161,11 @@ const toRollup = (row: Readonly<Record<string, number | string | null>>): Rollup
 
 /** Hours of some webhooks, from that of a time on. */
 export const readRollups = async (
-  strapi: Core.Strapi,
+  app: App,
   webhooks: { from: number; to: number },
   since: number
 ): Promise<Rollup[]> => {
-  const rows = (await rollups(strapi, await currentExecutor(strapi))
+  const rows = (await rollups(await app.db.current())
     .where('hour', '>=', hourOf(since))
     .whereBetween('webhook_id', [webhooks.from, webhooks.to])
     .orderBy(['hour', 'webhook_id'])) as Record<string, number | string | null>[];
@@ -185,10 +174,10 @@ export const readRollups = async (
 
 /** What ended in each hour since a time, of all webhooks together. */
 export const readEndedByHour = async (
-  strapi: Core.Strapi,
+  app: App,
   since: number
 ): Promise<Pick<Rollup, 'hour' | 'ended'>[]> => {
-  const rows = (await rollups(strapi, await currentExecutor(strapi))
+  const rows = (await rollups(await app.db.current())
     .select('hour')
     .sum({ ended_sent: 'ended_sent', ended_failed: 'ended_failed' })
     .where('hour', '>=', hourOf(since))
@@ -202,10 +191,10 @@ export const readEndedByHour = async (
  * (`webhookId` is 0 then).
  */
 export const readHours = async (
-  strapi: Core.Strapi,
+  app: App,
   { webhook, since, before }: { webhook?: number; since: number; before: number }
 ): Promise<Rollup[]> => {
-  const query = rollups(strapi, await currentExecutor(strapi))
+  const query = rollups(await app.db.current())
     .where('hour', '>=', hourOf(since))
     .where('hour', '<', before)
     .orderBy('hour');
@@ -223,12 +212,12 @@ export const readHours = async (
 type Totals = Omit<Rollup, 'webhookId' | 'hour'>;
 
 /** With one statement: between two, rows could go from one table into the other. */
-export const readTotals = async (strapi: Core.Strapi): Promise<Totals> => {
-  const schema = strapi.db.getSchemaName();
+export const readTotals = async (app: App): Promise<Totals> => {
+  const schema = app.db.schema;
   const sums = SUMS.map((name) => `COALESCE(SUM(${name}), 0) AS ${name}`).join(', ');
   const both = SUMS.map((name) => `r.${name} + t.${name} AS ${name}`).join(', ');
-  const answer: unknown = await rawStatement(
-    await currentExecutor(strapi),
+  const db = await app.db.current();
+  const answer: unknown = await db.raw(
     `SELECT ${both} FROM (SELECT ${sums} FROM ??) r CROSS JOIN (SELECT ${sums} FROM ??) t`,
     [qualified({ name: ROLLUPS_TABLE, schema }), qualified({ name: TOTALS_TABLE, schema })]
   );
@@ -242,12 +231,9 @@ const FOLD_AT_ONCE = 500;
  * Removes up to 500 rollups, of one webhook or of one hour, and adds them to the totals in the same
  * transaction. @returns how many there were
  */
-const fold = (
-  strapi: Core.Strapi,
-  only: { webhook_id: number } | { hour: number }
-): Promise<number> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
-    const these = (): Knex.QueryBuilder => rollups(strapi, trx).where(only);
+const fold = (app: App, only: { webhook_id: number } | { hour: number }): Promise<number> =>
+  app.db.retrying(async (tx) => {
+    const these = (): Knex.QueryBuilder => rollups(tx).where(only);
     // Exactly those that are added: others may be counting in this hour, or for this webhook.
     const going = (await these()
       .orderBy(['webhook_id', 'hour'])
@@ -261,27 +247,27 @@ const fold = (
       .delete();
     const sumOf = (name: string): number => valuesOf(name).reduce((sum, one) => sum + one, 0);
     const total = { part: 0, ...Object.fromEntries(SUMS.map((name) => [name, sumOf(name)])) };
-    const name = { name: TOTALS_TABLE, schema: strapi.db.getSchemaName() };
-    await getDialect(strapi).addRows(trx, name, ['part'], [total]);
+    const name = { name: TOTALS_TABLE, schema: app.db.schema };
+    await app.db.dialect.addRows(tx.knex, name, ['part'], [total]);
     return going.length;
   });
 
-const foldAll = async (strapi: Core.Strapi, only: Parameters<typeof fold>[1]): Promise<void> => {
-  while ((await fold(strapi, only)) === FOLD_AT_ONCE) await nextTurn();
+const foldAll = async (app: App, only: Parameters<typeof fold>[1]): Promise<void> => {
+  while ((await fold(app, only)) === FOLD_AT_ONCE) await nextTurn();
 };
 
 /** Of a webhook that is gone. */
-export const removeRollupsOf = (strapi: Core.Strapi, webhook: number): Promise<void> =>
-  foldAll(strapi, { webhook_id: webhook });
+export const removeRollupsOf = (app: App, webhook: number): Promise<void> =>
+  foldAll(app, { webhook_id: webhook });
 
 /** The oldest hour that ended before a time, of all webhooks. @returns whether there was one. */
-export const removeOldestHour = async (strapi: Core.Strapi, before: number): Promise<boolean> => {
-  const executor = await currentExecutor(strapi);
-  const [oldest] = (await rollups(strapi, executor).min({ hour: 'hour' })) as {
+export const removeOldestHour = async (app: App, before: number): Promise<boolean> => {
+  const db = await app.db.current();
+  const [oldest] = (await rollups(db).min({ hour: 'hour' })) as {
     hour: number | string | null;
   }[];
   const hour = oldest?.hour ?? null;
   if (hour === null || Number(hour) + HOUR_MS > before) return false;
-  await foldAll(strapi, { hour: Number(hour) });
+  await foldAll(app, { hour: Number(hour) });
   return true;
 };

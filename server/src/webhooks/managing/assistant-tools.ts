@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
 import {
   type Delivery,
@@ -8,7 +7,6 @@ import {
 } from '../../../../shared/contracts/webhooks';
 import { foreignInput, foreignOutput, foreignText, offerTool } from '../../http/assistant-tools';
 import { parseInput } from '../../http/validation';
-import { getModules } from '../../modules';
 import type { FailureCause } from '../../net/attempt-outcome';
 import { isDeliveryId } from '../deliveries/log-query';
 import type { DeliveriesService } from './deliveries-service';
@@ -16,6 +14,7 @@ import { logQuery, recoveryPreviewInput, subjectType } from './inputs';
 import { recoveryOutput } from './outputs';
 import type { RecoveriesService } from './recoveries-service';
 import type { WebhooksService } from './webhooks-service';
+import type { App } from '../../app';
 
 type OtherCause =
   | 'redirect'
@@ -202,19 +201,19 @@ const asQuery = (input: Readonly<Record<string, unknown>>): Record<string, strin
   );
 
 /** What assistants may do with deliveries: what the routes do, for whoever may use those. */
-export const offerWebhookTools = (strapi: Core.Strapi): void => {
+export const offerWebhookTools = (app: App): void => {
   const service = <T>(name: string): T =>
-    strapi.service(`plugin::switchboard.${name}`) as unknown as T;
+    app.strapi.service(`plugin::switchboard.${name}`) as unknown as T;
   const deliveries = () => service<DeliveriesService>('deliveries');
   const webhooks = () => service<WebhooksService>('webhooks');
   const recoveries = () => service<RecoveriesService>('recoveries');
 
   const whileOn = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (await getModules(strapi).isEnabled('webhooks')) return work();
+    if (await app.modules.isEnabled('webhooks')) return work();
     throw new errors.ApplicationError('The module Webhooks is switched off.');
   };
 
-  offerTool(strapi, {
+  offerTool(app, {
     name: 'switchboard_find_deliveries',
     title: 'Find webhook deliveries',
     description:
@@ -235,7 +234,7 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
       }),
   });
 
-  offerTool(strapi, {
+  offerTool(app, {
     name: 'switchboard_explain_failure',
     title: 'Explain a webhook delivery',
     description:
@@ -281,7 +280,7 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
       }),
   });
 
-  offerTool(strapi, {
+  offerTool(app, {
     name: 'switchboard_preview_recovery',
     title: 'Preview sending failed deliveries again',
     description:
@@ -310,7 +309,7 @@ export const offerWebhookTools = (strapi: Core.Strapi): void => {
       }),
   });
 
-  offerTool(strapi, {
+  offerTool(app, {
     name: 'switchboard_start_recovery',
     title: 'Send failed deliveries again',
     description:

@@ -10,7 +10,6 @@ import type {
   Page,
   TestResult,
 } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
 import { fieldError } from '../../http/validation';
 import { type Refusal, refusal } from '../../runtime/refusal';
 import { declaredEvents, PING } from '../catalogue';
@@ -43,6 +42,7 @@ import {
 } from '../sending/by-hand';
 import type { CausesQuery, DeliveriesQuery, FilterPreviewQuery, LogQuery } from './inputs';
 import { webhookRules } from './webhooks-service';
+import { type App, appOf } from '../../app';
 
 /** On a node that does not send, where no other process answered in time. */
 export interface Unsent {
@@ -85,10 +85,11 @@ export interface DeliveriesService {
 }
 
 export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): DeliveriesService => {
-  const sendsHere = () => getOptions(strapi).webhooks.dispatch;
+  const app = appOf(strapi);
+  const sendsHere = () => app.options.webhooks.dispatch;
 
   const shown = async (id: number | string): Promise<Delivery> => {
-    const delivery = await showDelivery(strapi, id);
+    const delivery = await showDelivery(app, id);
     if (!delivery) throw new errors.NotFoundError('Delivery not found');
     return delivery;
   };
@@ -99,7 +100,7 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
   ): Promise<Delivery | Unmoved> => {
     const result = await moving;
     if (result === 'finished' || result === 'held') return result;
-    if (result !== 'absent') announceDeliveries(strapi, result.webhook);
+    if (result !== 'absent') announceDeliveries(app, result.webhook);
     return shown(id);
   };
 
@@ -107,7 +108,7 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
   const askElsewhere = async (
     request: ManualRequest
   ): Promise<Extract<ManualAnswer, { kind: 'retry' | 'test' }> | Unsent> => {
-    const answer = await askAnotherProcess(strapi, request);
+    const answer = await askAnotherProcess(app, request);
     if (typeof answer === 'string') return { unsent: answer };
     if (answer.kind === 'missing') throw new errors.NotFoundError(answer.message);
     if (answer.kind === 'failed') throw new Error(answer.message);
@@ -116,45 +117,45 @@ export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): De
 
   return {
     async list(webhookId, { page, per_page, ...query }) {
-      await webhookRow(strapi, webhookId);
+      await webhookRow(app, webhookId);
       const { filter, search } = filterOf({ ...query, webhook: webhookId });
-      return listDeliveries(strapi, filter, search, { page, per_page });
+      return listDeliveries(app, filter, search, { page, per_page });
     },
 
     async read({ limit, cursor, ...query }) {
-      await endLostDeliveries(strapi);
+      await endLostDeliveries(app);
       const { filter, search } = filterOf(query);
-      return readDeliveries(strapi, filter, search, { cursor: cursorOf(cursor, search), limit });
+      return readDeliveries(app, filter, search, { cursor: cursorOf(cursor, search), limit });
     },
 
     async causes(query) {
-      await endLostDeliveries(strapi);
+      await endLostDeliveries(app);
       const { filter, search } = filterOf(query);
-      return countCauses(strapi, filter, search);
+      return countCauses(app, filter, search);
     },
 
     async get(id) {
-      await endLostDeliveries(strapi);
+      await endLostDeliveries(app);
       return shown(id);
     },
 
     async retry(id) {
-      if (sendsHere()) return (await retryNow(strapi, getSender(strapi), id)) ?? shown(id);
-      const refusal = await judgeRetry(strapi, id);
+      if (sendsHere()) return (await retryNow(app, getSender(app), id)) ?? shown(id);
+      const refusal = await judgeRetry(app, id);
       if (refusal) return refusal;
       const answer = await askElsewhere({ kind: 'retry', delivery: id });
       if ('unsent' in answer) return answer;
       return (answer.kind === 'retry' ? answer.refusal : null) ?? shown(id);
     },
 
-    skip: (id) => moved(id, getDeliveryStore(strapi).skip(id)),
-    release: (id) => moved(id, getDeliveryStore(strapi).letPass(id)),
+    skip: (id) => moved(id, getDeliveryStore(app).skip(id)),
+    release: (id) => moved(id, getDeliveryStore(app).letPass(id)),
 
     async test(webhookId, event = PING) {
-      await webhookRow(strapi, webhookId);
-      const wrong = await webhookRules(strapi).events?.([event]);
+      await webhookRow(app, webhookId);
+      const wrong = await webhookRules(app).events?.([event]);
       if (wrong) throw fieldError('event', wrong);
-      if (sendsHere()) return testNow(strapi, getSender(strapi), webhookId, event);
+      if (sendsHere()) return testNow(app, getSender(app), webhookId, event);
       const answer = await askElsewhere({ kind: 'test', webhook: webhookId, event });
       if ('unsent' in answer) return answer;
       if (answer.kind !== 'test') throw new Error('The answer to a test was another one.');
@@ -171,12 +172,8 @@ const SHOWN = 10;
 type Candidate = Omit<FilterSample, 'matched'>;
 
 /** What the webhook was sent lately; not what was left out of it before it was sent. */
-const sent = async (
-  strapi: Core.Strapi,
-  webhook: number,
-  event: string | undefined
-): Promise<Candidate[]> =>
-  (await latestBodies(strapi, { webhook, event }, LATEST)).map((one) => ({
+const sent = async (app: App, webhook: number, event: string | undefined): Promise<Candidate[]> =>
+  (await latestBodies(app, { webhook, event }, LATEST)).map((one) => ({
     event: one.event,
     delivery_id: one.deliveryId,
     data: (JSON.parse(one.body) as { data: unknown }).data,
@@ -184,12 +181,12 @@ const sent = async (
 
 /** The example of the event that was named, or of each that the webhook asked for. */
 const examples = async (
-  strapi: Core.Strapi,
+  app: App,
   chosen: readonly string[],
   event: string | undefined
 ): Promise<Candidate[]> => {
   const named = event === undefined ? chosen : [event];
-  return Object.entries(await declaredEvents(strapi))
+  return Object.entries(await declaredEvents(app))
     .filter(([name]) => name !== PING && (named.includes(name) || named.includes('*')))
     .filter(([, { example }]) => example !== undefined)
     .map(([name, { example }]) => ({ event: name, delivery_id: null, data: example }));
@@ -201,14 +198,14 @@ const examples = async (
  * @param mayRead whether deliveries are looked at
  */
 export const judgeTriedEvent = async (
-  strapi: Core.Strapi,
+  app: App,
   { id, events }: Pick<ManagedWebhook, 'id' | 'events'>,
   event: string,
   mayRead: boolean
 ): Promise<Refusal | null> => {
-  if (Object.hasOwn(await declaredEvents(strapi), event)) return null;
+  if (Object.hasOwn(await declaredEvents(app), event)) return null;
   if (event !== '*' && events.includes(event)) return null;
-  if (mayRead && (await latestBodies(strapi, { webhook: id, event }, 1)).length > 0) return null;
+  if (mayRead && (await latestBodies(app, { webhook: id, event }, 1)).length > 0) return null;
   return refusal(`unknown event ${event}`, 'events_unknown', { events: event });
 };
 
@@ -219,15 +216,15 @@ export const judgeTriedEvent = async (
  * @param mayRead whether deliveries are looked at: even how many match says what is in them
  */
 export const previewFilter = async (
-  strapi: Core.Strapi,
+  app: App,
   { id, events, payload }: Pick<ManagedWebhook, 'id' | 'events' | 'payload'>,
   { filter, event }: FilterPreviewQuery,
   mayRead: boolean
 ): Promise<FilterPreview> => {
   const candidates = [
     // A filter judges the whole data, of which a thin delivery has only ids.
-    ...(payload === 'thin' || !mayRead ? [] : await sent(strapi, id, event)),
-    ...(await examples(strapi, events, event)),
+    ...(payload === 'thin' || !mayRead ? [] : await sent(app, id, event)),
+    ...(await examples(app, events, event)),
   ];
   const judged = candidates.map((one) => ({ ...one, matched: matches(filter, one.data) }));
   return {

@@ -1,6 +1,5 @@
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
-import { currentExecutor, table } from '../../database/connection';
 import { parseWithRules } from '../../http/validation';
 import { isRecord } from '../../runtime/text';
 import { chooseableEvents } from '../catalogue';
@@ -8,6 +7,7 @@ import { judgeHeaders } from '../rules/own-headers';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { createWebhookInput } from './inputs';
 import { webhookRules, type WebhooksService } from './webhooks-service';
+import { appOf } from '../../app';
 
 /** A webhook of the host's own, as its store hands it out. */
 interface HostWebhook {
@@ -155,8 +155,11 @@ export const createHostWebhooksService = ({
 }: {
   strapi: Core.Strapi;
 }): HostWebhooksService => {
+  const app = appOf(strapi);
   const isPresent = async ({ name, url }: Named): Promise<number | undefined> => {
-    const rows = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+    const db = await app.db.current();
+    const rows = (await db
+      .table(WEBHOOKS_TABLE)
       .select('id', 'name', 'url')
       .where({ name })
       .orderBy('id')) as Pick<WebhookRow, 'id' | 'name' | 'url'>[];
@@ -166,15 +169,17 @@ export const createHostWebhooksService = ({
   };
 
   const defaultHeaders = (): Record<string, unknown> => {
-    const given: unknown = strapi.config.get('server.webhooks.defaultHeaders');
+    const given: unknown = app.strapi.config.get('server.webhooks.defaultHeaders');
     return isRecord(given) ? given : {};
   };
 
   return {
     async copy() {
-      const store = strapi.get('webhookStore') as unknown as HostWebhookStore;
-      const offered = new Set((await chooseableEvents(strapi)).map(({ event }) => event));
-      const webhooks = strapi.service('plugin::switchboard.webhooks') as unknown as WebhooksService;
+      const store = app.strapi.get('webhookStore') as unknown as HostWebhookStore;
+      const offered = new Set((await chooseableEvents(app)).map(({ event }) => event));
+      const webhooks = app.strapi.service(
+        'plugin::switchboard.webhooks'
+      ) as unknown as WebhooksService;
       const result: HostCopy = {
         copied: [],
         present: [],
@@ -204,7 +209,7 @@ export const createHostWebhooksService = ({
         try {
           const { name, url } = named;
           const given = { name, url, events: events.kept, headers: headers.kept, active: false };
-          const input = await parseWithRules(createWebhookInput, given, webhookRules(strapi));
+          const input = await parseWithRules(createWebhookInput, given, webhookRules(app));
           const made = await webhooks.create(input);
           result.copied.push({
             ...named,

@@ -7,9 +7,6 @@ import type {
   RecoveryPreview,
   Webhook,
 } from '../../../../shared/contracts/webhooks';
-import { getClock } from '../../database/clock';
-import { currentExecutor } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/retry';
 import type { PageRequest } from '../../http/pagination';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { deliveriesAt, matchingDeliveries, newestDelivery } from '../deliveries/log';
@@ -28,6 +25,7 @@ import {
 } from '../recoveries/store';
 import type { RecoveryRow } from '../tables';
 import type { Replay } from './inputs';
+import { type App, appOf } from '../../app';
 
 const SAMPLE = 10;
 
@@ -75,10 +73,11 @@ interface Matching {
 }
 
 export const createRecoveriesService = ({ strapi }: { strapi: Core.Strapi }): RecoveriesService => {
+  const app = appOf(strapi);
   const match = async (filter: RecoveryFilter): Promise<Matching> => {
-    const boundary = await newestDelivery(strapi);
+    const boundary = await newestDelivery(app);
     const found: Matching = { boundary, count: 0, byWebhook: new Map(), oldest: null, sample: [] };
-    for await (const part of matchingDeliveries(strapi, matchingOf(filter, boundary))) {
+    for await (const part of matchingDeliveries(app, matchingOf(filter, boundary))) {
       for (const { place, webhook } of part) {
         found.count += 1;
         found.byWebhook.set(webhook, (found.byWebhook.get(webhook) ?? 0) + 1);
@@ -98,28 +97,28 @@ export const createRecoveriesService = ({ strapi }: { strapi: Core.Strapi }): Re
     id: number,
     changes: (row: RecoveryRow, at: number) => Partial<RecoveryRow> | null
   ): Promise<Recovery | 'ended'> => {
-    const changed = await inRetriedTransaction(strapi, async ({ trx, onCommit }) => {
-      const row = await lockRecovery(strapi, trx, id);
+    const changed = await app.db.retrying(async (tx) => {
+      const row = await lockRecovery(tx, id);
       if (!row) throw missing();
       if (row.state !== 'running' && row.state !== 'paused') return 'ended';
-      const next = changes(row, getClock(strapi).now());
+      const next = changes(row, app.clock.now());
       if (!next) return row;
-      await recoveries(strapi, trx).where({ id }).update(next);
-      onCommit(() => announceRecoveries(strapi, id));
+      await recoveries(tx).where({ id }).update(next);
+      tx.onCommit(() => announceRecoveries(app, id));
       return { ...row, ...next };
     });
     return changed === 'ended' ? changed : toRecovery(changed);
   };
 
   const isBegun = (row: RecoveryRow): Recovery => {
-    announceRecoveries(strapi, Number(row.id));
+    announceRecoveries(app, Number(row.id));
     return toRecovery(row);
   };
 
   return {
     async preview(filter) {
       const { boundary, count, byWebhook, oldest, sample } = await match(filter);
-      const id = await insertPreview(strapi, {
+      const id = await insertPreview(app, {
         kind: 'deliveries',
         filter,
         boundary,
@@ -132,30 +131,30 @@ export const createRecoveriesService = ({ strapi }: { strapi: Core.Strapi }): Re
           .map(([webhook_id, ofWebhook]) => ({ webhook_id, count: ofWebhook }))
           .sort((one, other) => other.count - one.count || one.webhook_id - other.webhook_id),
         oldest_at: oldest === null ? null : isoTime(oldest),
-        sample: await deliveriesAt(strapi, await currentExecutor(strapi), sample),
+        sample: await deliveriesAt(await app.db.current(), app, sample),
       };
     },
 
     async start(filter) {
       const { boundary, count } = await match(filter);
       return isBegun(
-        await insertRecovery(strapi, { kind: 'deliveries', filter, boundary, matching: count })
+        await insertRecovery(app, { kind: 'deliveries', filter, boundary, matching: count })
       );
     },
 
     async startPreview(previewId) {
-      const row = await startPreview(strapi, previewId);
+      const row = await startPreview(app, previewId);
       if (row === null) throw new errors.NotFoundError('Preview not found');
       return row === 'used' ? row : isBegun(row);
     },
 
     async list(page) {
-      const { rows, meta } = await pageOfRecoveries(strapi, page);
+      const { rows, meta } = await pageOfRecoveries(app, page);
       return { data: rows.map(toRecovery), meta };
     },
 
     async get(id) {
-      const row = await findRecovery(strapi, id);
+      const row = await findRecovery(app, id);
       if (!row) throw missing();
       return toRecovery(row);
     },
@@ -179,13 +178,13 @@ const rangeOf = ({ from, to, events }: Replay): ReplayRange => ({
 });
 
 const count = async (
-  strapi: Core.Strapi,
+  app: App,
   webhook: Webhook,
   range: ReplayRange,
   boundary: number
 ): Promise<number> => {
   let matching = 0;
-  for await (const part of matchingEntries(strapi, webhook, range, boundary)) {
+  for await (const part of matchingEntries(app, webhook, range, boundary)) {
     matching += part.length;
   }
   return matching;
@@ -196,16 +195,16 @@ const count = async (
  * docs/management-api.md#replaying. For a site that has a journal.
  */
 export const replay = async (
-  strapi: Core.Strapi,
+  app: App,
   webhook: Webhook,
   input: Replay
 ): Promise<Recovery | { matching: number }> => {
   const range = rangeOf(input);
-  const boundary = await newestEntry(strapi);
-  const matching = await count(strapi, webhook, range, boundary);
+  const boundary = await newestEntry(app);
+  const matching = await count(app, webhook, range, boundary);
   if (input.dry_run) return { matching };
   const filter: ReplayFilter = { webhook: webhook.id, ...range };
-  const row = await insertRecovery(strapi, { kind: 'journal', filter, boundary, matching });
-  announceRecoveries(strapi, Number(row.id));
+  const row = await insertRecovery(app, { kind: 'journal', filter, boundary, matching });
+  announceRecoveries(app, Number(row.id));
   return toRecovery(row);
 };

@@ -6,14 +6,12 @@ import type {
   Page,
   WebhookWithSecret,
 } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
-import { currentExecutor, type Executor, table } from '../../database/connection';
 import { whereContains } from '../../database/contains';
-import { firstOrNotFound, inRetriedTransaction, withTransientRetry } from '../../database/retry';
+import { firstOrNotFound, withTransientRetry } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { readPage } from '../../http/pagination';
 import { fieldError, type FieldRules } from '../../http/validation';
-import { getModules, moduleName } from '../../modules';
+import { moduleName } from '../../modules/modules';
 import { nextTurn } from '../../runtime/event-loop';
 import { refusal } from '../../runtime/refusal';
 import { seal, unseal } from '../../secrets/secret-box';
@@ -32,6 +30,8 @@ import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { headerNames, openHeaders, sealHeaders, toManaged, toWebhookWithSecret } from '../webhook';
 import type { CreateWebhook, RotateSecret, UpdateWebhook, WebhooksQuery } from './inputs';
+import { type App, appOf } from '../../app';
+import type { Db } from '../../database/db';
 
 const AT_ONCE = 500;
 const LOOK_AGAIN_MS = 100;
@@ -43,9 +43,9 @@ const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
  * `discarded`. Attempts that were under way when it was switched off end first, so that what came of
  * them is in the log.
  */
-const discardWaiting = async (strapi: Core.Strapi, webhook: number): Promise<void> => {
-  const store = getDeliveryStore(strapi);
-  const { byHandMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
+const discardWaiting = async (app: App, webhook: number): Promise<void> => {
+  const store = getDeliveryStore(app);
+  const { byHandMs } = leaseTimes(app.options.webhooks.timeoutMs);
   const until = performance.now() + byHandMs;
   for (;;) {
     const force = performance.now() > until;
@@ -62,7 +62,7 @@ const discardWaiting = async (strapi: Core.Strapi, webhook: number): Promise<voi
  * @param before the webhook that is being changed; none where one is made.
  */
 export const webhookRules = (
-  strapi: Core.Strapi,
+  app: App,
   before?: Pick<ManagedWebhook, 'url' | 'events' | 'header_names'>
 ): Pick<FieldRules<CreateWebhook>, 'url' | 'events' | 'filter' | 'headers'> => ({
   filter: async (filter) => judgeFilter(filter),
@@ -75,7 +75,7 @@ export const webhookRules = (
    */
   async url(url) {
     if (url === before?.url) return null;
-    const judged = await getSender(strapi).guard.checkUrl(url);
+    const judged = await getSender(app).guard.checkUrl(url);
     const isWrong = judged.verdict === 'invalid' || judged.verdict === 'refused';
     return isWrong ? refusal(judged.reason, judged.code) : null;
   },
@@ -83,8 +83,8 @@ export const webhookRules = (
   async events(names) {
     const fresh = names.filter((name) => name !== '*' && !before?.events.includes(name));
     if (fresh.length === 0) return null;
-    const declared = await declaredEvents(strapi);
-    const enabled = await getModules(strapi).enabled();
+    const declared = await declaredEvents(app);
+    const enabled = await app.modules.enabled();
     const unknown = fresh.filter((name) => !Object.hasOwn(declared, name));
     const off = fresh.flatMap((name) => {
       const module = moduleOff(declared, name, enabled);
@@ -185,15 +185,16 @@ const definedOf = (input: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
 
 export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): WebhooksService => {
-  const rows = (executor: Executor): Knex.QueryBuilder => table(strapi, executor, WEBHOOKS_TABLE);
+  const app = appOf(strapi);
+  const rows = (db: Db): Knex.QueryBuilder => db.table(WEBHOOKS_TABLE);
 
   const find = async (id: number): Promise<WebhookRow> =>
-    firstOrNotFound(rows(await currentExecutor(strapi)).where({ id }), 'Webhook');
+    firstOrNotFound(rows(await app.db.current()).where({ id }), 'Webhook');
 
   /** As it is now, and stays until the transaction ends: it may just be switched off. */
   const findLocked = async (id: number): Promise<WebhookRow> =>
     firstOrNotFound(
-      rows(await currentExecutor(strapi))
+      rows(await app.db.current())
         .where({ id })
         .forUpdate(),
       'Webhook'
@@ -201,33 +202,33 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
 
   /** As it is to be seen: what an import brought is looked after first. */
   const findSettled = async (id: number): Promise<WebhookRow> => {
-    await settleArrivedWebhooks(strapi);
+    await settleArrivedWebhooks(app);
     return find(id);
   };
 
   const healthOf = async (row: WebhookRow, saysWaiting = !row.active): Promise<Health> => {
-    if (saysWaiting) return readWaiting(strapi, row);
-    const [health] = await readHealthOf(strapi, [row]);
+    if (saysWaiting) return readWaiting(app, row);
+    const [health] = await readHealthOf(app, [row]);
     return health as Health;
   };
 
   const withSecrets = async (row: WebhookRow, secret: string | null): Promise<WebhookWithSecret> =>
-    toWebhookWithSecret(row, await healthOf(row), { secret, headers: openHeaders(strapi, row) });
+    toWebhookWithSecret(row, await healthOf(row), { secret, headers: openHeaders(app, row) });
 
   /** Runs a statement again that a deadlock ended; within a caller's transaction nothing can be. */
   const patiently = <T>(statement: () => Promise<T>): Promise<T> =>
-    strapi.db.inTransaction() ? statement() : withTransientRetry(statement);
+    app.db.inTransaction() ? statement() : withTransientRetry(statement);
 
   return {
     async list({ q, sort, ...page }) {
-      await settleArrivedWebhooks(strapi);
-      const executor = await currentExecutor(strapi);
+      await settleArrivedWebhooks(app);
+      const db = await app.db.current();
       const [column = 'id', direction] = sort.split(':');
-      const query = rows(executor).select('*').orderBy(column, direction);
-      if (q !== undefined) whereContains(strapi, query, ['name', 'url'], q);
+      const query = rows(db).select('*').orderBy(column, direction);
+      if (q !== undefined) whereContains(app.db, query, ['name', 'url'], q);
       if (column !== 'id') query.orderBy('id');
-      const { rows: listed, meta } = await readPage<WebhookRow>(executor, query, page);
-      const health = await readHealthOf(strapi, listed);
+      const { rows: listed, meta } = await readPage<WebhookRow>(db, query, page);
+      const health = await readHealthOf(app, listed);
       return { data: listed.map((row, at) => toManaged(row, health[at] as Health)), meta };
     },
 
@@ -238,18 +239,18 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
 
     async reveal(id) {
       const row = await findSettled(id);
-      return withSecrets(row, unseal(strapi, row.secret));
+      return withSecrets(row, unseal(app, row.secret));
     },
 
     async create({ headers, ...input }) {
       const secret = generateSecret();
       const at = Date.now();
-      const row = await inRetriedTransaction(strapi, async () => {
-        const { id } = await documentsOf(strapi, WEBHOOK).create({
+      const row = await app.db.retrying(async () => {
+        const { id } = await documentsOf(app.strapi, WEBHOOK).create({
           data: {
             ...input,
-            headers: sealHeaders(strapi, headers),
-            secret: seal(strapi, secret),
+            headers: sealHeaders(app, headers),
+            secret: seal(app, secret),
             created_at: at,
             updated_at: at,
           },
@@ -264,8 +265,8 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
       const known = await findSettled(id);
       const change = { ...input, active, headers };
       judgeChange(known, change, mayMoveHeaders);
-      if (active && !known.active && waiting === 'discard') await discardWaiting(strapi, id);
-      const { before, changed } = await inRetriedTransaction(strapi, async ({ onCommit }) => {
+      if (active && !known.active && waiting === 'discard') await discardWaiting(app, id);
+      const { before, changed } = await app.db.retrying(async (tx) => {
         const before = await findLocked(id);
         judgeChange(before, change, mayMoveHeaders);
         const switchesOn = active === true && !before.active;
@@ -273,7 +274,7 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
           updated_at: Date.now(),
           ...definedOf({ ...input, active }),
         };
-        if (headers !== undefined) changes.headers = sealHeaders(strapi, headers, before);
+        if (headers !== undefined) changes.headers = sealHeaders(app, headers, before);
         if (switchesOn) {
           Object.assign(changes, {
             disabled_reason: null,
@@ -283,9 +284,9 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
             failing_since: null,
           });
           // What waited while it was off goes out now.
-          onCommit(() => announceDeliveries(strapi, id));
+          tx.onCommit(() => announceDeliveries(app, id));
         }
-        await documentsOf(strapi, WEBHOOK).update({
+        await documentsOf(app.strapi, WEBHOOK).update({
           documentId: before.document_id,
           data: changes,
         });
@@ -293,29 +294,29 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
         const after = await find(id);
         // Whoever asked for a pause may not be who answers there now.
         const beginsAnew = switchesOn || after.url !== before.url;
-        if (beginsAnew) await beginActivation(strapi, id);
+        if (beginsAnew) await beginActivation(app, id);
         const row = beginsAnew ? await find(id) : after;
         const switchedOn = Boolean(row.active) && !before.active;
         const health = await healthOf(row, switchedOn || !row.active);
         return { before, changed: toManaged(row, health) };
       });
-      getDeliveryStore(strapi).heard(changed);
+      getDeliveryStore(app).heard(changed);
       if (changed.ordering !== (before.ordering ?? 'none')) {
-        await getDeliveryStore(strapi).reorder(changed);
+        await getDeliveryStore(app).reorder(changed);
       }
       // What a rate or an order held back may go now.
-      announceDeliveries(strapi, id);
+      announceDeliveries(app, id);
       return changed;
     },
 
     async remove(id) {
       const { document_id: documentId } = await find(id);
-      await patiently(() => documentsOf(strapi, WEBHOOK).delete({ documentId }));
+      await patiently(() => documentsOf(app.strapi, WEBHOOK).delete({ documentId }));
       // After its webhook nothing claims a delivery any more; the log goes in small batches.
       // Attempts that were under way are being recorded, in an order of their own.
-      while ((await removeDeliveriesOf(strapi, id, DELETE_BATCH)) > 0) await nextTurn();
-      await patiently(() => removeRollupsOf(strapi, id));
-      await patiently(() => getDeliveryStore(strapi).forget(id));
+      while ((await removeDeliveriesOf(app, id, DELETE_BATCH)) > 0) await nextTurn();
+      await patiently(() => removeRollupsOf(app, id));
+      await patiently(() => getDeliveryStore(app).forget(id));
     },
 
     async rotateSecret(id, { overlap_hours: hours }) {
@@ -323,12 +324,12 @@ export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): Webh
       const secret = generateSecret();
       const at = Date.now();
       const data = {
-        secret: seal(strapi, secret),
+        secret: seal(app, secret),
         previous_secret: hours > 0 ? old : null,
         previous_secret_until: hours > 0 ? at + Math.round(hours * HOUR_MS) : null,
         updated_at: at,
       };
-      await patiently(() => documentsOf(strapi, WEBHOOK).update({ documentId, data }));
+      await patiently(() => documentsOf(app.strapi, WEBHOOK).update({ documentId, data }));
       return { secret };
     },
   };

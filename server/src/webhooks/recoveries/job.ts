@@ -1,10 +1,4 @@
-import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
-import { getClock } from '../../database/clock';
-import type { TransactionTools } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/retry';
 import { errorText } from '../../runtime/text';
-import { getScheduler } from '../../scheduling';
 import type { GroupHandler } from '../../scheduling/types';
 import { readAgain, readEnds } from '../deliveries/again';
 import { announceDeliveries } from '../deliveries/store';
@@ -28,6 +22,8 @@ import {
   setQueued,
   takeRecovery,
 } from './store';
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
 
 /** For so long other processes leave a recovery alone that one looks at: a dead one delays it by that. */
 const LOOK_MS = 10_000;
@@ -64,10 +60,10 @@ interface RecoveryJob {
 }
 
 const createRecoveryJob = (
-  strapi: Core.Strapi,
+  app: App,
   sources: Readonly<Record<RecoveryKind, RecoverySource>>
 ): RecoveryJob => {
-  const now = () => getClock(strapi).now();
+  const now = () => app.clock.now();
   let stopping = false;
 
   const isOpen = (row: RecoveryRow | undefined): boolean =>
@@ -81,11 +77,11 @@ const createRecoveryJob = (
     const id = Number(taken.id);
     let isCut = false;
     await sources[taken.kind].collect(taken, async (found) => {
-      const goesOn = await inRetriedTransaction(strapi, async ({ trx }) => {
-        const row = await lockRecovery(strapi, trx, id);
+      const goesOn = await app.db.retrying(async (tx) => {
+        const row = await lockRecovery(tx, id);
         if (stopping || !isToCollect(row)) return false;
-        await keepItems(strapi, trx, id, found);
-        await recoveries(strapi, trx)
+        await keepItems(tx, id, found);
+        await recoveries(tx)
           .where({ id })
           .update({ due_at: now() + LOOK_MS });
         return true;
@@ -94,23 +90,22 @@ const createRecoveryJob = (
       return goesOn;
     });
     if (isCut) return;
-    await inRetriedTransaction(strapi, async ({ trx }) => {
-      const row = await lockRecovery(strapi, trx, id);
+    await app.db.retrying(async (tx) => {
+      const row = await lockRecovery(tx, id);
       if (!isToCollect(row)) return;
-      const matching = await countItems(strapi, trx, id);
-      await recoveries(strapi, trx).where({ id }).update({ matching, collected_at: now() });
+      const matching = await countItems(tx, id);
+      await recoveries(tx).where({ id }).update({ matching, collected_at: now() });
     });
   };
 
   /** Notes how the first attempts ended of some items that are queued. @returns what is still untried */
   const settlePart = async (
-    trx: Knex.Transaction,
+    tx: Tx,
     queued: readonly RecoveryItemRow[],
     changes: Changes
   ): Promise<Untried[]> => {
     const again = await readAgain(
-      strapi,
-      trx,
+      tx,
       queued.map(({ delivery_id: id }) => Number(id))
     );
     const severalSince = queued
@@ -119,7 +114,7 @@ const createRecoveryJob = (
         return known !== undefined && known.tries > Number(tries) + 1;
       })
       .map(({ delivery_id: id }) => Number(id));
-    const ends = await readEnds(strapi, trx, severalSince);
+    const ends = await readEnds(tx, severalSince);
     const ended: Record<'sent' | 'failed', number[]> = { sent: [], failed: [] };
     const untried: Untried[] = [];
     for (const item of queued) {
@@ -132,36 +127,32 @@ const createRecoveryJob = (
       if (outcome) ended[outcome].push(Number(item.id));
       else untried.push({ webhook: Number(item.webhook_id), isHeld: found?.isHeld ?? false });
     }
-    await setItems(strapi, trx, ended.sent, 'sent');
-    await setItems(strapi, trx, ended.failed, 'failed');
+    await setItems(tx, ended.sent, 'sent');
+    await setItems(tx, ended.failed, 'failed');
     changes.sent += ended.sent.length;
     changes.failed += ended.failed.length;
     return untried;
   };
 
   /** The same of all that are queued. */
-  const settle = async (
-    trx: Knex.Transaction,
-    recovery: number,
-    changes: Changes
-  ): Promise<Untried[]> => {
+  const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untried[]> => {
     const untried: Untried[] = [];
     for (let after = 0; ;) {
-      const queued = await queuedAfter(strapi, trx, recovery, after);
+      const queued = await queuedAfter(tx, recovery, after);
       const last = queued.at(-1);
       if (!last) return untried;
-      untried.push(...(await settlePart(trx, queued, changes)));
+      untried.push(...(await settlePart(tx, queued, changes)));
       after = Number(last.id);
     }
   };
 
   /** Of what is untried, how many of each webhook can be sent now, and how many cannot. */
   const countUntried = async (
-    trx: Knex.Transaction,
+    tx: Tx,
     untried: readonly Untried[]
   ): Promise<Record<'free' | 'stuck', Map<number, number>>> => {
     const webhooks = [...new Set(untried.map(({ webhook }) => webhook))];
-    const served = await servedAmong(strapi, trx, webhooks, now());
+    const served = await servedAmong(tx, app, webhooks, now());
     const counts = { free: new Map<number, number>(), stuck: new Map<number, number>() };
     for (const { webhook, isHeld } of untried) {
       const own = isHeld || !served.has(webhook) ? counts.stuck : counts.free;
@@ -171,20 +162,20 @@ const createRecoveryJob = (
   };
 
   const queueOf = async (
-    trx: Knex.Transaction,
+    tx: Tx,
     { id, kind }: RecoveryRow,
     webhook: number,
     limit: number,
     changes: Changes
   ): Promise<boolean> => {
     const of = { recovery: Number(id), state: 'waiting', webhook } as const;
-    const items = await itemsIn(strapi, trx, of, limit);
-    const queued = await sources[kind].queue(trx, items);
+    const items = await itemsIn(tx, of, limit);
+    const queued = await sources[kind].queue(tx, items);
     const skipped = items
       .filter(({ ref }) => !queued.has(Number(ref)))
       .map(({ id: item }) => Number(item));
-    await setQueued(strapi, trx, items, queued);
-    await setItems(strapi, trx, skipped, 'skipped');
+    await setQueued(tx, items, queued);
+    await setItems(tx, skipped, 'skipped');
     changes.queued += queued.size;
     changes.skipped += skipped.length;
     return queued.size > 0;
@@ -192,16 +183,15 @@ const createRecoveryJob = (
 
   /** Leaves out items of a webhook that is gone, some at once. */
   const skipGone = async (
-    trx: Knex.Transaction,
+    tx: Tx,
     recovery: number,
     webhook: number,
     changes: Changes
   ): Promise<void> => {
     const of = { recovery, state: 'waiting', webhook } as const;
-    const items = await itemsIn(strapi, trx, of, SKIPPED_AT_ONCE);
+    const items = await itemsIn(tx, of, SKIPPED_AT_ONCE);
     await setItems(
-      strapi,
-      trx,
+      tx,
       items.map(({ id }) => Number(id)),
       'skipped'
     );
@@ -210,50 +200,47 @@ const createRecoveryJob = (
 
   /** Queues as much as may be untried at once. @returns the webhooks that have work now, and whether more waits */
   const queue = async (
-    trx: Knex.Transaction,
+    tx: Tx,
     row: RecoveryRow,
     untried: readonly Untried[],
     changes: Changes
   ): Promise<{ woken: number[]; isWaiting: boolean }> => {
     const recovery = Number(row.id);
     const woken: number[] = [];
-    const { free, stuck } = await countUntried(trx, untried);
-    const served = await servedWebhooks(strapi, trx, recovery, {
+    const { free, stuck } = await countUntried(tx, untried);
+    const served = await servedWebhooks(tx, app, recovery, {
       now: now(),
       limit: SERVED_AT_MOST,
       without: fullOf(stuck),
     });
     if (served.length === 0) {
-      const waiting = await anyWaitingWebhook(strapi, trx, recovery);
+      const waiting = await anyWaitingWebhook(tx, recovery);
       // Those that are gone come last: others may still be served.
-      if (waiting !== null && !(await hasWaitingWebhook(strapi, trx, recovery))) {
-        await skipGone(trx, recovery, waiting, changes);
+      if (waiting !== null && !(await hasWaitingWebhook(tx, recovery))) {
+        await skipGone(tx, recovery, waiting, changes);
       }
       return { woken, isWaiting: waiting !== null };
     }
     for (const [webhook, limit] of roomOf(served, free, stuck)) {
-      if (await queueOf(trx, row, webhook, limit, changes)) woken.push(webhook);
+      if (await queueOf(tx, row, webhook, limit, changes)) woken.push(webhook);
     }
     return { woken, isWaiting: true };
   };
 
-  const step = async (
-    { trx, onCommit }: TransactionTools,
-    row: RecoveryRow
-  ): Promise<number | null> => {
+  const step = async (tx: Tx, row: RecoveryRow): Promise<number | null> => {
     const id = Number(row.id);
     const changes: Changes = { queued: 0, sent: 0, failed: 0, skipped: 0 };
-    const untried = await settle(trx, id, changes);
+    const untried = await settle(tx, id, changes);
     const isReady = row.collected_at !== null;
     let isWaiting = !isReady;
     if (row.state === 'running' && isReady) {
-      const queued = await queue(trx, row, untried, changes);
+      const queued = await queue(tx, row, untried, changes);
       isWaiting = queued.isWaiting;
-      onCommit(() => {
-        for (const webhook of queued.woken) announceDeliveries(strapi, webhook);
+      tx.onCommit(() => {
+        for (const webhook of queued.woken) announceDeliveries(app, webhook);
       });
     } else if (row.state === 'paused' && isReady) {
-      isWaiting = (await anyWaitingWebhook(strapi, trx, id)) !== null;
+      isWaiting = (await anyWaitingWebhook(tx, id)) !== null;
     }
     const hasMoved = Object.values(changes).some((count) => count > 0);
     const at = now();
@@ -264,7 +251,7 @@ const createRecoveryJob = (
     // Nothing but a person ends a pause.
     const rests = row.state === 'paused' && isReady && isTried;
     const dueAt = isOver || rests ? null : nextLook(at, movedAt);
-    await recoveries(strapi, trx)
+    await recoveries(tx)
       .where({ id })
       .update({
         queued: Number(row.queued) + changes.queued,
@@ -279,8 +266,8 @@ const createRecoveryJob = (
 
   /** A look, unless its items are to be found first. */
   const lookNow = (id: number): Promise<number | RecoveryRow | null> =>
-    inRetriedTransaction(strapi, async (tools) => {
-      const row = await takeRecovery(strapi, tools.trx, id, now() + LOOK_MS);
+    app.db.retrying(async (tools) => {
+      const row = await takeRecovery(tools, id, now() + LOOK_MS);
       return row && isToCollect(row) ? row : row && step(tools, row);
     });
 
@@ -290,8 +277,8 @@ const createRecoveryJob = (
       if (typeof looked === 'number' || looked === null) return looked;
       await collect(looked);
       if (stopping) return null;
-      return inRetriedTransaction(strapi, async (tools) => {
-        const row = await lockRecovery(strapi, tools.trx, id);
+      return app.db.retrying(async (tools) => {
+        const row = await lockRecovery(tools, id);
         return row ? step(tools, row) : null;
       });
     },
@@ -313,24 +300,24 @@ const TURNS = 4;
 const FAILED_AGAIN_MS = 5000;
 
 /** Says that a recovery, or any (`null`), may be looked at now. For the moment after a commit; never throws. */
-export const announceRecoveries = (strapi: Core.Strapi, id: number | null): void =>
-  getScheduler(strapi).announce(RECOVERIES, id, getClock(strapi).now());
+export const announceRecoveries = (app: App, id: number | null): void =>
+  app.scheduler.announce(RECOVERIES, id, app.clock.now());
 
 /**
  * Works on recoveries from this node. Any number of nodes may: each look is taken by one of them, and
  * changes all it changes in one transaction.
  */
-export const createRecoveryHandler = (strapi: Core.Strapi, pollMs: number): GroupHandler => {
-  const job = createRecoveryJob(strapi, {
-    deliveries: createDeliveriesSource(strapi),
-    journal: createJournalSource(strapi),
+export const createRecoveryHandler = (app: App, pollMs: number): GroupHandler => {
+  const job = createRecoveryJob(app, {
+    deliveries: createDeliveriesSource(app),
+    journal: createJournalSource(app),
   });
   const underWay = new Set<Promise<unknown>>();
   /** Looks that were begun here and that nobody waits for, by their recoveries. */
   const begun = new Map<number, Promise<void>>();
   /** When recoveries are tried again whose look failed, epoch milliseconds. */
   const restUntil = new Map<number, number>();
-  const now = () => getClock(strapi).now();
+  const now = () => app.clock.now();
   let stopping = false;
 
   const look = async (id: number): Promise<number | null> => {
@@ -348,21 +335,21 @@ export const createRecoveryHandler = (strapi: Core.Strapi, pollMs: number): Grou
       again = await look(id);
       restUntil.delete(id);
     } catch (error) {
-      strapi.log.error(`switchboard: recovery ${id} could not go on: ${errorText(error)}`);
+      app.log.error(`switchboard: recovery ${id} could not go on: ${errorText(error)}`);
       again = now() + FAILED_AGAIN_MS;
       restUntil.set(id, again);
     } finally {
       begun.delete(id);
     }
-    if (again !== null) getScheduler(strapi).announce(RECOVERIES, null, again);
+    if (again !== null) app.scheduler.announce(RECOVERIES, null, again);
   };
 
   return {
     pollMs,
     now,
     async dueTimes() {
-      await getClock(strapi).sync();
-      const due = await dueRecoveries(strapi);
+      await app.clock.sync();
+      const due = await dueRecoveries(app);
       for (const [id, at] of due) due.set(id, Math.max(at, restUntil.get(id) ?? 0));
       return due;
     },
@@ -386,13 +373,13 @@ export const createRecoveryHandler = (strapi: Core.Strapi, pollMs: number): Grou
 
 /** Removes previews that nobody started, and recoveries that ended before the log's days. */
 export const removeOldRecoveries = (
-  strapi: Core.Strapi,
+  app: App,
   logDays: number,
   pause: () => Promise<void>,
   now = Date.now()
 ): Promise<void> =>
   removeRecoveries(
-    strapi,
+    app,
     { previews: now - PREVIEW_DAYS * DAY_MS, ended: now - logDays * DAY_MS },
     pause
   );

@@ -1,8 +1,4 @@
-import type { Knex } from 'knex';
-import type { Core } from '@strapi/strapi';
 import type { RecoveryFilter, Webhook } from '../../../../shared/contracts/webhooks';
-import { currentExecutor, table } from '../../database/connection';
-import { getModules } from '../../modules';
 import { errorText } from '../../runtime/text';
 import { sendAgain } from '../deliveries/again';
 import { matchingDeliveries, type MatchingRequest } from '../deliveries/log';
@@ -30,6 +26,8 @@ import {
   WEBHOOKS_TABLE,
 } from '../tables';
 import { toWebhook } from '../webhook';
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
 
 /** Something that a recovery is to send. */
 export interface FoundItem {
@@ -66,7 +64,7 @@ export interface RecoverySource {
    * Puts items into the queue of deliveries, in the transaction that records it.
    * @returns those that are in the queue, by `ref`; of the others there is nothing to send any more.
    */
-  queue(trx: Knex.Transaction, items: readonly RecoveryItemRow[]): Promise<Map<number, QueuedItem>>;
+  queue(tx: Tx, items: readonly RecoveryItemRow[]): Promise<Map<number, QueuedItem>>;
 }
 
 /** What a replay is asked for, as it is stored with its recovery. */
@@ -84,17 +82,16 @@ interface Made {
 }
 
 /** Events of the journal, to be sent to a webhook that has not had them; docs/management-api.md#replaying. */
-export const createJournalSource = (strapi: Core.Strapi): RecoverySource => {
+export const createJournalSource = (app: App): RecoverySource => {
   const webhookOf = async (id: number): Promise<WebhookRow | undefined> =>
-    (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
-      .where({ id })
-      .first()) as WebhookRow | undefined;
+    (await (await app.db.current()).table(WEBHOOKS_TABLE).where({ id }).first()) as
+      WebhookRow | undefined;
 
   const textOf = async (entry: JournalRow, webhook: Webhook): Promise<string | null> => {
     try {
-      return await textFor(strapi, { event: entry.event, text: entry.data }, webhook);
+      return await textFor(app, { event: entry.event, text: entry.data }, webhook);
     } catch (error) {
-      strapi.log.error(
+      app.log.error(
         `switchboard: the event ${entry.event} could not be written for webhook ${webhook.id}: ${errorText(error)}`
       );
       return null;
@@ -104,7 +101,7 @@ export const createJournalSource = (strapi: Core.Strapi): RecoverySource => {
   const make = async (entry: JournalRow, webhook: Webhook): Promise<Made | null> => {
     const data = await textOf(entry, webhook);
     if (data === null) return null;
-    const at = getDeliveryStore(strapi).now();
+    const at = getDeliveryStore(app).now();
     const deliveryId = uuidV7(at);
     const { subject_type: type, subject_id: id, subject_label: label } = entry;
     const delivery: NewDelivery = {
@@ -124,12 +121,12 @@ export const createJournalSource = (strapi: Core.Strapi): RecoverySource => {
 
   /** Those that no other recovery has taken for this webhook: where two meet, the first commit counts. */
   const claim = async (
-    trx: Knex.Transaction,
+    tx: Tx,
     recovery: number,
     webhook: number,
     made: readonly Made[]
   ): Promise<Made[]> => {
-    const rows = () => table(strapi, trx, REPLAYS_TABLE);
+    const rows = () => tx.table(REPLAYS_TABLE);
     const refs = made.map(({ ref }) => ref);
     if (refs.length === 0) return [];
     await rows()
@@ -144,14 +141,12 @@ export const createJournalSource = (strapi: Core.Strapi): RecoverySource => {
     return made.filter(({ ref }) => claimed.has(ref));
   };
 
-  const insert = async (
-    trx: Knex.Transaction,
-    made: readonly Made[]
-  ): Promise<[number, QueuedItem][]> => {
+  const insert = async (tx: Tx, made: readonly Made[]): Promise<[number, QueuedItem][]> => {
     if (made.length === 0) return [];
     const deliveries = made.map(({ delivery }) => delivery);
-    await getDeliveryStore(strapi).insert(trx, deliveries);
-    const rows = (await table(strapi, trx, DELIVERIES_TABLE)
+    await getDeliveryStore(app).insert(tx, deliveries);
+    const rows = (await tx
+      .table(DELIVERIES_TABLE)
       .select('id', 'document_id')
       .whereIn(
         'document_id',
@@ -169,34 +164,35 @@ export const createJournalSource = (strapi: Core.Strapi): RecoverySource => {
       const { webhook: id, ...range } = JSON.parse(filter) as ReplayFilter;
       const row = await webhookOf(id);
       if (!row) return;
-      for await (const part of matchingEntries(strapi, toWebhook(row), range, Number(boundary))) {
+      for await (const part of matchingEntries(app, toWebhook(row), range, Number(boundary))) {
         const found = part.map(({ id: ref, at }) => ({ ref, webhook: id, at, delivery: null }));
         if (!(await keep(found))) return;
       }
     },
 
-    async queue(trx, items) {
+    async queue(tx, items) {
       const queued = new Map<number, QueuedItem>();
       const [first] = items;
       const row = first && (await webhookOf(Number(first.webhook_id)));
       if (!first || !row) return queued;
       const webhook = toWebhook(row);
-      const enabled = await getModules(strapi).enabled();
+      const enabled = await app.modules.enabled();
       for (let at = 0; at < items.length; at += AT_ONCE) {
         const refs = items.slice(at, at + AT_ONCE).map(({ ref }) => Number(ref));
-        const had = await replayedTo(strapi, trx, webhook.id, refs);
-        const entries = (await table(strapi, trx, JOURNAL_TABLE)
+        const had = await replayedTo(tx, webhook.id, refs);
+        const entries = (await tx
+          .table(JOURNAL_TABLE)
           .whereIn('id', refs)
           .orderBy(['created_at', 'id'])) as JournalRow[];
         const made: Made[] = [];
         for (const entry of entries) {
           if (had.has(Number(entry.id)) || wasSent(entry, webhook.id)) continue;
-          if ((await moduleHolding(strapi, entry.event, enabled)) !== null) continue;
+          if ((await moduleHolding(app, entry.event, enabled)) !== null) continue;
           const one = await make(entry, webhook);
           if (one) made.push(one);
         }
-        const claimed = await claim(trx, Number(first.recovery_id), webhook.id, made);
-        for (const [ref, item] of await insert(trx, claimed)) queued.set(ref, item);
+        const claimed = await claim(tx, Number(first.recovery_id), webhook.id, made);
+        for (const [ref, item] of await insert(tx, claimed)) queued.set(ref, item);
       }
       return queued;
     },
@@ -219,10 +215,10 @@ export const matchingOf = (
 };
 
 /** Failing and failed deliveries of the log, to be sent again; docs/contract-webhooks.md#recoveries. */
-export const createDeliveriesSource = (strapi: Core.Strapi): RecoverySource => ({
+export const createDeliveriesSource = (app: App): RecoverySource => ({
   async collect({ filter, boundary }, keep) {
     const request = matchingOf(JSON.parse(filter) as RecoveryFilter, Number(boundary));
-    for await (const part of matchingDeliveries(strapi, request)) {
+    for await (const part of matchingDeliveries(app, request)) {
       const found = part.map(({ place: { id, at }, webhook }) => ({
         ref: id,
         webhook,
@@ -233,16 +229,16 @@ export const createDeliveriesSource = (strapi: Core.Strapi): RecoverySource => (
     }
   },
 
-  async queue(trx, items) {
-    const enabled = await getModules(strapi).enabled();
+  async queue(tx, items) {
+    const enabled = await app.modules.enabled();
     const held = new Map<string, boolean>();
     const isHeld = async (event: string): Promise<boolean> => {
-      const known = held.get(event) ?? (await moduleHolding(strapi, event, enabled)) !== null;
+      const known = held.get(event) ?? (await moduleHolding(app, event, enabled)) !== null;
       held.set(event, known);
       return known;
     };
     const refs = items.map(({ ref }) => Number(ref));
-    const tries = await sendAgain(strapi, trx, refs, isHeld);
+    const tries = await sendAgain(tx, app, refs, isHeld);
     return new Map([...tries].map(([id, before]) => [id, { delivery: id, tries: before }]));
   },
 });

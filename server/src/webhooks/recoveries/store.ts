@@ -1,11 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { getClock } from '../../database/clock';
-import { currentExecutor, type Executor, table } from '../../database/connection';
-import { insertRows } from '../../database/dialects';
-import { inRetriedTransaction } from '../../database/retry';
-import { siteInstance } from '../../database/site-instance';
 import { type PageRequest, readPage } from '../../http/pagination';
 import {
   type ItemState,
@@ -17,6 +11,8 @@ import {
   WEBHOOKS_TABLE,
 } from '../tables';
 import type { FoundItem, QueuedItem } from './sources';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /** The only code that writes recoveries and their items. */
 
@@ -24,11 +20,9 @@ const REMOVED_AT_ONCE = 500;
 /** Statements have a limit to their values. */
 const IDS_AT_ONCE = 500;
 
-export const recoveries = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, RECOVERIES_TABLE);
+export const recoveries = (db: Db): Knex.QueryBuilder => db.table(RECOVERIES_TABLE);
 
-const recoveryItems = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  table(strapi, executor, RECOVERY_ITEMS_TABLE);
+const recoveryItems = (db: Db): Knex.QueryBuilder => db.table(RECOVERY_ITEMS_TABLE);
 
 /** What a recovery is made of. */
 interface NewRecovery {
@@ -40,14 +34,13 @@ interface NewRecovery {
 }
 
 const insert = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   { kind, filter, boundary, matching }: NewRecovery,
   state: 'preview' | 'running'
 ): Promise<string> => {
   const token = randomUUID();
-  const at = getClock(strapi).now();
-  await insertRows(strapi, executor, RECOVERIES_TABLE, [
+  const at = db.clock.now();
+  await db.insert(RECOVERIES_TABLE, [
     {
       token,
       kind,
@@ -68,71 +61,56 @@ const insert = async (
   return token;
 };
 
-const byToken = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  token: string
-): Promise<RecoveryRow | undefined> =>
-  (await recoveries(strapi, executor).where({ token }).first()) as RecoveryRow | undefined;
+const byToken = async (db: Db, token: string): Promise<RecoveryRow | undefined> =>
+  (await recoveries(db).where({ token }).first()) as RecoveryRow | undefined;
 
 /** Stores a preview. @returns its id */
-export const insertPreview = (strapi: Core.Strapi, preview: NewRecovery): Promise<string> =>
-  inRetriedTransaction(strapi, ({ trx }) => insert(strapi, trx, preview, 'preview'));
+export const insertPreview = (app: App, preview: NewRecovery): Promise<string> =>
+  app.db.retrying((tx) => insert(tx, preview, 'preview'));
 
 /** Stores a recovery that begins now, in the caller's transaction where there is one. */
-export const insertRecovery = (strapi: Core.Strapi, recovery: NewRecovery): Promise<RecoveryRow> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
-    const token = await insert(strapi, trx, recovery, 'running');
-    return (await byToken(strapi, trx, token)) as RecoveryRow;
+export const insertRecovery = (app: App, recovery: NewRecovery): Promise<RecoveryRow> =>
+  app.db.retrying(async (tx) => {
+    const token = await insert(tx, recovery, 'running');
+    return (await byToken(tx, token)) as RecoveryRow;
   });
 
 /**
  * Makes a preview the recovery that it showed.
  * @returns `used` where it was started before, null where there is none
  */
-export const startPreview = (
-  strapi: Core.Strapi,
-  token: string
-): Promise<RecoveryRow | 'used' | null> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
-    const at = getClock(strapi).now();
-    const started = await recoveries(strapi, trx)
+export const startPreview = (app: App, token: string): Promise<RecoveryRow | 'used' | null> =>
+  app.db.retrying(async (tx) => {
+    const at = app.clock.now();
+    const started = await recoveries(tx)
       .where({ token, state: 'preview' })
       .update({ state: 'running', created_at: at, moved_at: at, due_at: at });
-    const row = await byToken(strapi, trx, token);
+    const row = await byToken(tx, token);
     if (!row) return null;
     return started === 1 ? row : 'used';
   });
 
-const started = (strapi: Core.Strapi, executor: Executor): Knex.QueryBuilder =>
-  recoveries(strapi, executor).whereNot('state', 'preview');
+const started = (db: Db): Knex.QueryBuilder => recoveries(db).whereNot('state', 'preview');
 
 /** Newest first; previews are not among them. */
-export const pageOfRecoveries = async (strapi: Core.Strapi, page: PageRequest) => {
-  const executor = await currentExecutor(strapi);
-  const query = started(strapi, executor).select('*').orderBy('id', 'desc');
-  return readPage<RecoveryRow>(executor, query, page);
+export const pageOfRecoveries = async (app: App, page: PageRequest) => {
+  const db = await app.db.current();
+  const query = started(db).select('*').orderBy('id', 'desc');
+  return readPage<RecoveryRow>(db, query, page);
 };
 
-export const findRecovery = async (
-  strapi: Core.Strapi,
-  id: number
-): Promise<RecoveryRow | undefined> =>
-  (await started(strapi, await currentExecutor(strapi))
+export const findRecovery = async (app: App, id: number): Promise<RecoveryRow | undefined> =>
+  (await started(await app.db.current())
     .where({ id })
     .first()) as RecoveryRow | undefined;
 
 /** Locks a recovery until the transaction ends: whatever changes it or its items does so first. */
-export const lockRecovery = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  id: number
-): Promise<RecoveryRow | undefined> =>
-  (await started(strapi, trx).where({ id }).forUpdate().first()) as RecoveryRow | undefined;
+export const lockRecovery = async (tx: Tx, id: number): Promise<RecoveryRow | undefined> =>
+  (await started(tx).where({ id }).forUpdate().first()) as RecoveryRow | undefined;
 
 /** When each recovery is to be looked at. */
-export const dueRecoveries = async (strapi: Core.Strapi): Promise<Map<number, number>> => {
-  const found = (await recoveries(strapi, await currentExecutor(strapi))
+export const dueRecoveries = async (app: App): Promise<Map<number, number>> => {
+  const found = (await recoveries(await app.db.current())
     .select('id', 'due_at')
     .whereNotNull('due_at')) as Pick<RecoveryRow, 'id' | 'due_at'>[];
   return new Map(found.map(({ id, due_at: dueAt }) => [Number(id), Number(dueAt)]));
@@ -143,29 +121,27 @@ export const dueRecoveries = async (strapi: Core.Strapi): Promise<Map<number, nu
  * @returns null where another process has
  */
 export const takeRecovery = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
   id: number,
   until: number
 ): Promise<RecoveryRow | null> => {
-  const taken = await started(strapi, trx)
+  const taken = await started(tx)
     .where({ id })
-    .where('due_at', '<=', getClock(strapi).now())
+    .where('due_at', '<=', tx.clock.now())
     .update({ due_at: until });
-  return taken === 1 ? ((await lockRecovery(strapi, trx, id)) ?? null) : null;
+  return taken === 1 ? ((await lockRecovery(tx, id)) ?? null) : null;
 };
 
 /** Stores items that are not there yet. For whoever has locked the recovery. */
 export const keepItems = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
   recovery: number,
   found: readonly FoundItem[]
 ): Promise<void> => {
   for (let at = 0; at < found.length; at += IDS_AT_ONCE) {
     const part = found.slice(at, at + IDS_AT_ONCE);
     const refs = part.map(({ ref }) => ref);
-    const there = (await recoveryItems(strapi, trx)
+    const there = (await recoveryItems(tx)
       .where({ recovery_id: recovery })
       .whereIn('ref', refs)
       .pluck('ref')) as number[];
@@ -181,30 +157,25 @@ export const keepItems = async (
         state: 'waiting',
         tries: null,
       }));
-    await insertRows(strapi, trx, RECOVERY_ITEMS_TABLE, items);
+    await tx.insert(RECOVERY_ITEMS_TABLE, items);
   }
 };
 
-export const countItems = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  recovery: number
-): Promise<number> => {
-  const [row] = (await recoveryItems(strapi, executor)
-    .where({ recovery_id: recovery })
-    .count({ n: '*' })) as { n: number | string }[];
+export const countItems = async (db: Db, recovery: number): Promise<number> => {
+  const [row] = (await recoveryItems(db).where({ recovery_id: recovery }).count({ n: '*' })) as {
+    n: number | string;
+  }[];
   return Number(row?.n ?? 0);
 };
 
 /** Of a recovery, items of a webhook in a state, the oldest first. */
 export const itemsIn = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   of: { recovery: number; state: ItemState; webhook: number },
   limit: number
 ): Promise<RecoveryItemRow[]> => {
   const { recovery, state, webhook } = of;
-  return (await recoveryItems(strapi, executor)
+  return (await recoveryItems(db)
     .where({ recovery_id: recovery, state, webhook_id: webhook })
     .orderBy(['at', 'ref'])
     .limit(limit)) as RecoveryItemRow[];
@@ -212,34 +183,27 @@ export const itemsIn = async (
 
 /** The next items of a recovery that are queued, by their ids. */
 export const queuedAfter = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
   recovery: number,
   after: number
 ): Promise<RecoveryItemRow[]> =>
-  (await recoveryItems(strapi, executor)
+  (await recoveryItems(db)
     .where({ recovery_id: recovery, state: 'queued' })
     .where('id', '>', after)
     .orderBy('id')
     .limit(IDS_AT_ONCE)) as RecoveryItemRow[];
 
 /** Sets items of a recovery to a state. */
-export const setItems = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  ids: readonly number[],
-  state: ItemState
-): Promise<void> => {
+export const setItems = async (tx: Tx, ids: readonly number[], state: ItemState): Promise<void> => {
   if (ids.length === 0) return;
-  await recoveryItems(strapi, trx)
+  await recoveryItems(tx)
     .whereIn('id', [...ids])
     .update({ state });
 };
 
 /** Marks those items as queued that are. */
 export const setQueued = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
   items: readonly RecoveryItemRow[],
   queued: ReadonlyMap<number, QueuedItem>
 ): Promise<void> => {
@@ -249,25 +213,25 @@ export const setQueued = async (
     const one = queued.get(Number(ref));
     if (!one) continue;
     if (Number(known) !== one.delivery) {
-      await recoveryItems(strapi, trx).where({ id }).update({ delivery_id: one.delivery });
+      await recoveryItems(tx).where({ id }).update({ delivery_id: one.delivery });
     }
     byTries.set(one.tries, [...(byTries.get(one.tries) ?? []), Number(id)]);
   }
   for (const [tries, ids] of byTries) {
-    await recoveryItems(strapi, trx).whereIn('id', ids).update({ state: 'queued', tries });
+    await recoveryItems(tx).whereIn('id', ids).update({ state: 'queued', tries });
   }
 };
 
 /** Up to `limit` items of a recovery, then the recovery. @returns whether it is gone. */
-const removePart = (strapi: Core.Strapi, id: number): Promise<boolean> =>
-  inRetriedTransaction(strapi, async ({ trx }) => {
-    const ids = (await recoveryItems(strapi, trx)
+const removePart = (app: App, id: number): Promise<boolean> =>
+  app.db.retrying(async (tx) => {
+    const ids = (await recoveryItems(tx)
       .where({ recovery_id: id })
       .limit(REMOVED_AT_ONCE)
       .pluck('id')) as number[];
-    if (ids.length > 0) await recoveryItems(strapi, trx).whereIn('id', ids).delete();
+    if (ids.length > 0) await recoveryItems(tx).whereIn('id', ids).delete();
     if (ids.length === REMOVED_AT_ONCE) return false;
-    await recoveries(strapi, trx).where({ id }).delete();
+    await recoveries(tx).where({ id }).delete();
     return true;
   });
 
@@ -276,12 +240,12 @@ const removePart = (strapi: Core.Strapi, id: number): Promise<boolean> =>
  * @param pause between two batches
  */
 export const removeRecoveries = async (
-  strapi: Core.Strapi,
+  app: App,
   before: { previews: number; ended: number },
   pause: () => Promise<void>
 ): Promise<void> => {
-  const executor = await currentExecutor(strapi);
-  const ids = (await recoveries(strapi, executor)
+  const db = await app.db.current();
+  const ids = (await recoveries(db)
     .whereNull('due_at')
     .where((old) => {
       old
@@ -290,83 +254,67 @@ export const removeRecoveries = async (
     })
     .pluck('id')) as number[];
   for (const id of ids) {
-    while (!(await removePart(strapi, Number(id)))) await pause();
+    while (!(await removePart(app, Number(id)))) await pause();
     await pause();
   }
 };
 
 /** Webhooks of which items wait, by their ids; each costs a step into an index. */
-const waitingWebhooks = (
-  strapi: Core.Strapi,
-  executor: Executor,
-  recovery: number
-): Knex.QueryBuilder => {
-  const first = table(strapi, executor, `${RECOVERY_ITEMS_TABLE} as i`)
+const waitingWebhooks = (db: Db, recovery: number): Knex.QueryBuilder => {
+  const first = db
+    .table(`${RECOVERY_ITEMS_TABLE} as i`)
     .select('i.id')
     .where({ 'i.recovery_id': recovery, 'i.state': 'waiting' })
     .whereRaw('?? = ??', ['i.webhook_id', 'w.id'])
     .limit(1);
-  return table(strapi, executor, `${WEBHOOKS_TABLE} as w`)
-    .whereRaw('(?) IS NOT NULL', [first])
-    .orderBy('w.id');
+  return db.table(`${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [first]).orderBy('w.id');
 };
 
 /** Only webhooks that are sent to now. */
-const whereServed = (
-  strapi: Core.Strapi,
-  webhooks: Knex.QueryBuilder,
-  now: number
-): Knex.QueryBuilder =>
+const whereServed = (app: App, webhooks: Knex.QueryBuilder, now: number): Knex.QueryBuilder =>
   webhooks
     .where('w.active', true)
     .where((paused) => {
       paused.whereNull('w.paused_until').orWhere('w.paused_until', '<=', now);
     })
     .where((own) => {
-      own.whereNull('w.site_instance').orWhere('w.site_instance', siteInstance(strapi));
+      own.whereNull('w.site_instance').orWhere('w.site_instance', app.site.instance);
     });
 
 /** Up to `limit` webhooks of which items of a recovery wait, and that are sent to now, but for some. */
 export const servedWebhooks = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   recovery: number,
   { now, limit, without }: { now: number; limit: number; without: readonly number[] }
 ): Promise<number[]> => {
-  const waiting = waitingWebhooks(strapi, executor, recovery)
+  const waiting = waitingWebhooks(db, recovery)
     .whereNotIn('w.id', [...without])
     .limit(limit);
-  const ids = (await whereServed(strapi, waiting, now).pluck('w.id')) as number[];
+  const ids = (await whereServed(app, waiting, now).pluck('w.id')) as number[];
   return ids.map(Number);
 };
 
 /** Those of some webhooks that are sent to now. */
 export const servedAmong = async (
-  strapi: Core.Strapi,
-  executor: Executor,
+  db: Db,
+  app: App,
   webhooks: readonly number[],
   now: number
 ): Promise<Set<number>> => {
   if (webhooks.length === 0) return new Set();
-  const among = table(strapi, executor, `${WEBHOOKS_TABLE} as w`).whereIn('w.id', [...webhooks]);
-  const ids = (await whereServed(strapi, among, now).pluck('w.id')) as number[];
+  const among = db.table(`${WEBHOOKS_TABLE} as w`).whereIn('w.id', [...webhooks]);
+  const ids = (await whereServed(app, among, now).pluck('w.id')) as number[];
   return new Set(ids.map(Number));
 };
 
 /** Whether anything waits of a webhook that there is. */
-export const hasWaitingWebhook = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  recovery: number
-): Promise<boolean> => Boolean(await waitingWebhooks(strapi, executor, recovery).first('w.id'));
+export const hasWaitingWebhook = async (db: Db, recovery: number): Promise<boolean> =>
+  Boolean(await waitingWebhooks(db, recovery).first('w.id'));
 
 /** A webhook, there or gone, of which items wait; null: there is none. */
-export const anyWaitingWebhook = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  recovery: number
-): Promise<number | null> => {
-  const row = (await recoveryItems(strapi, executor)
+export const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | null> => {
+  const row = (await recoveryItems(db)
     .where({ recovery_id: recovery, state: 'waiting' })
     .first('webhook_id')) as Pick<RecoveryItemRow, 'webhook_id'> | undefined;
   return row ? Number(row.webhook_id) : null;

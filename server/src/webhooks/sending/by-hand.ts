@@ -1,18 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { ModuleId } from '../../../../shared/contracts/modules';
 import type { TestResult } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
-import { getClock } from '../../database/clock';
-import { currentExecutor, type Detached, table } from '../../database/connection';
+import type { Detached } from '../../database/connection';
 import { createFaultLog, withTransientRetry } from '../../database/retry';
 import type { PlainTable } from '../../database/tables/plain-tables';
-import { getModules } from '../../modules';
 import { debugLog } from '../../runtime/debug-log';
 import { errorText } from '../../runtime/text';
-import { getScheduler } from '../../scheduling';
 import { STOP_MARGIN_MS, stopWithin } from '../../scheduling/recorder';
 import type { GroupHandler } from '../../scheduling/types';
 import { declaredEvents, PING } from '../catalogue';
@@ -25,6 +20,7 @@ import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { moduleHolding } from './modules-off';
 import { recordAttempts, tellDelivered } from './record';
 import type { AttemptResult, Sender } from './send';
+import type { App } from '../../app';
 
 /**
  * Why a delivery is not sent again: an attempt of it is under way, it belongs to another site, which
@@ -35,10 +31,9 @@ export type RetryRefusal = 'held' | 'foreign' | { off: ModuleId };
 const missing = () => new errors.NotFoundError('Delivery not found');
 
 /** NotFoundError (404) where there is no such webhook. */
-export const webhookRow = async (strapi: Core.Strapi, id: number): Promise<WebhookRow> => {
-  const executor = await currentExecutor(strapi);
-  const row = (await table(strapi, executor, WEBHOOKS_TABLE).where({ id }).first()) as
-    WebhookRow | undefined;
+export const webhookRow = async (app: App, id: number): Promise<WebhookRow> => {
+  const db = await app.db.current();
+  const row = (await db.table(WEBHOOKS_TABLE).where({ id }).first()) as WebhookRow | undefined;
   if (!row) throw new errors.NotFoundError('Webhook not found');
   return row;
 };
@@ -47,24 +42,24 @@ export const webhookRow = async (strapi: Core.Strapi, id: number): Promise<Webho
  * Whether a delivery may be sent by hand, whichever process would do it.
  * @returns null where it may. NotFoundError (404) for an unknown id.
  */
-export const judgeRetry = async (strapi: Core.Strapi, id: number): Promise<RetryRefusal | null> => {
-  const delivery = await findDelivery(strapi, id);
+export const judgeRetry = async (app: App, id: number): Promise<RetryRefusal | null> => {
+  const delivery = await findDelivery(app, id);
   if (!delivery) throw missing();
   if (delivery.foreign) return 'foreign';
-  const enabled = await getModules(strapi).enabled();
-  const module = await moduleHolding(strapi, delivery.event, enabled);
+  const enabled = await app.modules.enabled();
+  const module = await moduleHolding(app, delivery.event, enabled);
   return module ? { off: module } : null;
 };
 
 const attemptNow = async (
-  strapi: Core.Strapi,
+  app: App,
   sender: Sender,
   lease: LeasedDelivery
 ): Promise<AttemptResult> => {
-  const webhook = await webhookRow(strapi, lease.group);
+  const webhook = await webhookRow(app, lease.group);
   const result = await sender.attempt(lease.delivery, webhook, true);
-  await recordAttempts(strapi, [{ lease, webhook, result }], (recorded) =>
-    tellDelivered(strapi, recorded)
+  await recordAttempts(app, [{ lease, webhook, result }], (recorded) =>
+    tellDelivered(app, recorded)
   );
   return result;
 };
@@ -74,25 +69,25 @@ const attemptNow = async (
  * @returns null once the attempt is recorded. NotFoundError (404) for an unknown id.
  */
 export const retryNow = async (
-  strapi: Core.Strapi,
+  app: App,
   sender: Sender,
   id: number
 ): Promise<RetryRefusal | null> => {
-  const refusal = await judgeRetry(strapi, id);
+  const refusal = await judgeRetry(app, id);
   if (refusal) return refusal;
-  const lease = await getDeliveryStore(strapi).claimOne(id);
+  const lease = await getDeliveryStore(app).claimOne(id);
   if (lease === 'absent') throw missing();
   if (lease === 'held') return 'held';
-  debugLog(strapi)?.(claimedLine(lease));
-  await attemptNow(strapi, sender, lease);
+  debugLog(app.strapi)?.(claimedLine(lease));
+  await attemptNow(app, sender, lease);
   return null;
 };
 
-const exampleOf = async (strapi: Core.Strapi, { id, payload }: WebhookRow, event: string) => {
+const exampleOf = async (app: App, { id, payload }: WebhookRow, event: string) => {
   if (event === PING) {
     return { webhook_id: Number(id), message: 'This is a test from Switchboard.' };
   }
-  const example = (await declaredEvents(strapi))[event]?.example ?? {};
+  const example = (await declaredEvents(app))[event]?.example ?? {};
   return payload === 'thin' ? thinEvent(event, example) : example;
 };
 
@@ -101,14 +96,14 @@ const exampleOf = async (strapi: Core.Strapi, { id, payload }: WebhookRow, event
  * while the webhook is inactive. NotFoundError (404) where there is no such webhook.
  */
 export const testNow = async (
-  strapi: Core.Strapi,
+  app: App,
   sender: Sender,
   webhookId: number,
   event: string
 ): Promise<TestResult> => {
-  const webhook = await webhookRow(strapi, webhookId);
-  const data = await exampleOf(strapi, webhook, event);
-  const store = getDeliveryStore(strapi);
+  const webhook = await webhookRow(app, webhookId);
+  const data = await exampleOf(app, webhook, event);
+  const store = getDeliveryStore(app);
   const at = store.now();
   const deliveryId = uuidV7(at);
   const delivery = {
@@ -116,13 +111,13 @@ export const testNow = async (
     webhook: Number(webhook.id),
     url: webhook.url,
     event,
-    body: freezeEnvelope(strapi, { deliveryId, event, at, data }),
+    body: freezeEnvelope(app, { deliveryId, event, at, data }),
     at,
     isTest: true,
   };
   const lease = await store.insertLeased(delivery);
-  debugLog(strapi)?.(queuedLine(delivery));
-  const { ok, attempt } = await attemptNow(strapi, sender, lease);
+  debugLog(app.strapi)?.(queuedLine(delivery));
+  const { ok, attempt } = await attemptNow(app, sender, lease);
   return {
     ok,
     response_code: attempt.answer?.status ?? null,
@@ -217,13 +212,13 @@ const toRequest = ({ kind, target_id: id, event }: ManualRequestRow): ManualRequ
     ? { kind, delivery: Number(id) }
     : { kind, webhook: Number(id), event: String(event) };
 
-const createManualRequestStore = (strapi: Core.Strapi): ManualRequestStore => {
-  const now = () => getClock(strapi).now();
+const createManualRequestStore = (app: App): ManualRequestStore => {
+  const now = () => app.clock.now();
 
   /** Each is a single statement, so one that a lock got in the way of may simply be run again. */
   const run = <T>(statement: (rows: Knex.QueryBuilder) => PromiseLike<T>): Promise<T> =>
     withTransientRetry(async () =>
-      statement(table(strapi, await currentExecutor(strapi), MANUAL_REQUESTS_TABLE))
+      statement((await app.db.current()).table(MANUAL_REQUESTS_TABLE))
     );
 
   const waiting = (rows: Knex.QueryBuilder): Knex.QueryBuilder =>
@@ -317,14 +312,14 @@ const pause = (): Promise<void> =>
  * request is taken back then, and nothing was sent.
  */
 export const askAnotherProcess = async (
-  strapi: Core.Strapi,
+  app: App,
   request: ManualRequest
 ): Promise<ManualAnswer | Unanswered> => {
-  const { timeoutMs, pollSeconds } = getOptions(strapi).webhooks;
-  const store = createManualRequestStore(strapi);
+  const { timeoutMs, pollSeconds } = app.options.webhooks;
+  const store = createManualRequestStore(app);
   const patience = timeoutMs + pollSeconds * 1000;
   const token = await store.ask(request, patience);
-  getScheduler(strapi).announce(MANUAL_REQUESTS, MANUAL_GROUP, store.now());
+  app.scheduler.announce(MANUAL_REQUESTS, MANUAL_GROUP, store.now());
   const giveUpAt = performance.now() + patience;
   let takenUntil: number | undefined;
   for (;;) {
@@ -350,17 +345,13 @@ const TAKEN_AT_ONCE = 16;
 /** Nobody waits so long: whoever made such a request has died, or its answer was lost. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-const perform = async (
-  strapi: Core.Strapi,
-  sender: Sender,
-  request: ManualRequest
-): Promise<ManualAnswer> => {
+const perform = async (app: App, sender: Sender, request: ManualRequest): Promise<ManualAnswer> => {
   try {
     if (request.kind === 'retry') {
-      return { kind: 'retry', refusal: await retryNow(strapi, sender, request.delivery) };
+      return { kind: 'retry', refusal: await retryNow(app, sender, request.delivery) };
     }
     const { webhook, event } = request;
-    return { kind: 'test', result: await testNow(strapi, sender, webhook, event) };
+    return { kind: 'test', result: await testNow(app, sender, webhook, event) };
   } catch (error) {
     const kind = error instanceof errors.NotFoundError ? 'missing' : 'failed';
     return { kind, message: kind === 'missing' ? (error as Error).message : errorText(error) };
@@ -372,18 +363,18 @@ const perform = async (
  * of simultaneous attempts, as on a node that sends by itself, because somebody waits for the answer.
  */
 export const createManualRequestHandler = (
-  strapi: Core.Strapi,
+  app: App,
   sender: Sender,
   detached: Detached
 ): GroupHandler => {
-  const store = createManualRequestStore(strapi);
-  const logFault = createFaultLog(strapi.log);
+  const store = createManualRequestStore(app);
+  const logFault = createFaultLog(app.log);
   const underWay = new Set<Promise<void>>();
   let stopping = false;
 
   const answer = async ({ token, request }: TakenRequest): Promise<void> => {
     try {
-      await store.answer(token, await perform(strapi, sender, request));
+      await store.answer(token, await perform(app, sender, request));
     } catch (error) {
       logFault('switchboard sending by hand: an answer could not be written', error);
     }
@@ -413,7 +404,7 @@ export const createManualRequestHandler = (
     turns: { groups: 1, nodes: 1 },
     stop() {
       stopping = true;
-      const { longestMs } = leaseTimes(getOptions(strapi).webhooks.timeoutMs);
+      const { longestMs } = leaseTimes(app.options.webhooks.timeoutMs);
       const end = Promise.all(underWay).then(() => undefined);
       return stopWithin(longestMs + STOP_MARGIN_MS, end);
     },

@@ -1,18 +1,8 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { ModuleId } from '../../../../shared/contracts/modules';
-import { getOptions } from '../../config';
-import {
-  currentExecutor,
-  type Detached,
-  type Executor,
-  rowsOf,
-  type Statement,
-  table,
-} from '../../database/connection';
-import { isFromAnotherSite } from '../../database/site-instance';
-import { padded, runPrepared } from '../../database/statements';
-import { enabledModules, storedModules } from '../../modules';
+import { type Detached, rowsOf, type Statement } from '../../database/connection';
+import { padded } from '../../database/statements';
+import { enabledModules, storedModules } from '../../modules/modules';
 import { debugEach, debugLog } from '../../runtime/debug-log';
 import { nextTurn } from '../../runtime/event-loop';
 import { createSlotWorker } from '../../scheduling/slot-worker';
@@ -30,6 +20,8 @@ import { settleArrivedWebhooksLater } from './arrivals';
 import type { HeldBack } from './modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';
 import type { AttemptResult, Sender } from './send';
+import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 /**
  * Gathers what comes one by one and works on it together: what comes in one turn of the event loop, and
@@ -94,30 +86,31 @@ const FRESH_MS = 5;
  * dearest part of it: whatever is asked for in one turn of the event loop is one query, and what
  * was asked of the database less than 5 ms ago is not asked again.
  */
-const createRowLoader = (strapi: Core.Strapi): ((id: number) => Answer) => {
+const createRowLoader = (app: App): ((id: number) => Answer) => {
   const recent = new Map<number, { batch: Batch; answer: Answer }>();
   let gathering: Batch | null = null;
   /** By how many ids they ask for. */
   const statements = new Map<number, Statement>();
 
   /** For some ids; the statement is built once for each number of them. */
-  const statementOf = (executor: Executor, ids: readonly number[]): Statement => {
-    const { sql, bindings } = table(strapi, executor, WEBHOOKS_TABLE)
-      .select('*', storedModules(strapi, executor).as('modules'))
+  const statementOf = (db: Db, ids: readonly number[]): Statement => {
+    const { sql, bindings } = db
+      .table(WEBHOOKS_TABLE)
+      .select('*', storedModules(db).as('modules'))
       .whereIn('id', [...ids])
       .toSQL();
     return { sql, bindings: bindings as readonly Knex.RawBinding[] };
   };
 
   const load = async (ids: readonly number[]): Promise<(id: number) => LoadedWebhook | null> => {
-    const executor = await currentExecutor(strapi);
+    const db = await app.db.current();
     const asked = padded([...new Set(ids)]);
-    const { sql, bindings } = statements.get(asked.length) ?? statementOf(executor, asked);
+    const { sql, bindings } = statements.get(asked.length) ?? statementOf(db, asked);
     statements.set(asked.length, { sql, bindings });
     // The ids are what its statement ends with.
     const values = [...bindings.slice(0, -asked.length), ...asked];
     const rows = rowsOf<WebhookRow & { modules: string | null }>(
-      await runPrepared(executor, { sql, bindings: values })
+      await db.prepared({ sql, bindings: values })
     );
     const byId = new Map(rows.map((row) => [Number(row.id), row]));
     const enabled = enabledModules(rows[0]?.modules);
@@ -194,14 +187,14 @@ const interrupted = (endedAt: number): AttemptResult => ({
  * what came of it together with others, and `tell` lets handlers hear of it.
  */
 export const createDeliveryHandler = (
-  strapi: Core.Strapi,
+  app: App,
   sender: Sender,
   heldBack: HeldBack,
   detached: Detached
 ): GroupHandler => {
-  const options = getOptions(strapi).webhooks;
+  const options = app.options.webhooks;
   const { store } = heldBack;
-  const loadWebhook = createRowLoader(strapi);
+  const loadWebhook = createRowLoader(app);
   const release = createGathering<LeasedDelivery>((leases) => store.release(leases));
 
   const decide = async ({ group, delivery }: LeasedDelivery): Promise<Decision> => {
@@ -209,8 +202,8 @@ export const createDeliveryHandler = (
     if (!loaded) return { kind: 'webhook deleted' };
     const { webhook, enabled } = loaded;
     if (delivery.isTest) return { kind: 'interrupted test', webhook };
-    const foreign = isFromAnotherSite(strapi, webhook);
-    if (foreign) await settleArrivedWebhooksLater(strapi);
+    const foreign = app.site.isForeign(webhook);
+    if (foreign) await settleArrivedWebhooksLater(app);
     if (foreign || !webhook.active) return { kind: 'webhook switched off' };
     if (Number(webhook.paused_until) > store.now()) return { kind: 'webhook paused' };
     if (await heldBack.isOff(delivery.event, enabled)) {
@@ -240,16 +233,16 @@ export const createDeliveryHandler = (
       case 'webhook deleted':
         // A write that was open when it was deleted may have queued this one after the others went.
         await release(lease);
-        await getDeliveryStore(strapi).endLost(lease.group, ENDED_AT_ONCE);
+        await getDeliveryStore(app).endLost(lease.group, ENDED_AT_ONCE);
     }
-    debugLog(strapi)?.(unsentLine(lease, decision.kind));
+    debugLog(app.strapi)?.(unsentLine(lease, decision.kind));
     return null;
   };
 
   /** Has the next of the retries looked for when it is due. */
   const announceRetries = (recorded: readonly RecordedAttempt[]): void => {
     const times = recorded.flatMap(({ next }) => next.nextAttemptAt ?? []);
-    if (times.length > 0) announceDeliveries(strapi, null, Math.min(...times));
+    if (times.length > 0) announceDeliveries(app, null, Math.min(...times));
   };
 
   /**
@@ -261,7 +254,7 @@ export const createDeliveryHandler = (
   const tell = async (recorded: readonly RecordedAttempt[]): Promise<void> => {
     announceRetries(recorded);
     untold += recorded.length;
-    const told: Promise<void> = tellDelivered(strapi, recorded).finally(() => {
+    const told: Promise<void> = tellDelivered(app, recorded).finally(() => {
       untold -= recorded.length;
       telling.delete(told);
     });
@@ -272,32 +265,33 @@ export const createDeliveryHandler = (
   const worker = createSlotWorker<LeasedDelivery, MadeAttempt>({
     name: DELIVERIES,
     store,
-    log: strapi.log,
+    log: app.log,
     detached,
     concurrency: options.concurrency,
     concurrencyPerGroup: options.concurrencyPerWebhook,
-    limitsOf: (webhook) => getDeliveryStore(strapi).limitsOf(webhook),
+    limitsOf: (webhook) => getDeliveryStore(app).limitsOf(webhook),
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
-    announce: (webhook, at) => announceDeliveries(strapi, webhook, at),
+    announce: (webhook, at) => announceDeliveries(app, webhook, at),
     perform,
     healthy: ({ result }) => result.ok,
     slows: ({ result }) => SLOWS.has(result.attempt.answer?.status ?? 0),
     // The next one of its record.
-    awaited: ({ lease, result }) => result.ok && getDeliveryStore(strapi).lineOf(lease) !== null,
-    record: (made) => recordAttempts(strapi, made, tell),
-    onClaimed: (leases) => debugEach(strapi, leases, claimedLine),
-    onGivenBack: (leases) => debugEach(strapi, leases, (one) => unsentLine(one, 'no time left')),
+    awaited: ({ lease, result }) => result.ok && getDeliveryStore(app).lineOf(lease) !== null,
+    record: (made) => recordAttempts(app, made, tell),
+    onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),
+    onGivenBack: (leases) =>
+      debugEach(app.strapi, leases, (one) => unsentLine(one, 'no time left')),
   });
 
   /** One timer a webhook, for when its rate allows more. */
   const again = new Map<number, NodeJS.Timeout>();
-  getDeliveryStore(strapi).onAgain((webhook, at) => {
+  getDeliveryStore(app).onAgain((webhook, at) => {
     clearTimeout(again.get(webhook));
     const timer = setTimeout(
       () => {
         again.delete(webhook);
-        announceDeliveries(strapi, webhook);
+        announceDeliveries(app, webhook);
       },
       Math.max(0, at - store.now())
     );

@@ -1,11 +1,10 @@
-import type { Core } from '@strapi/strapi';
 import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
 import type { Detached } from '../../database/connection';
 import { errorText } from '../../runtime/text';
-import { getModules } from '../../modules';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { declarations, moduleOff } from '../catalogue';
 import { announceDeliveries, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
+import type { App } from '../../app';
 
 const RELEASED_AT_ONCE = 500;
 
@@ -25,23 +24,23 @@ export interface HeldBack {
 
 /** Which module keeps an event from being sent; the one of all events is Webhooks itself. */
 export const moduleHolding = async (
-  strapi: Core.Strapi,
+  app: App,
   event: string,
   enabled: ReadonlySet<ModuleId>
 ): Promise<ModuleId | null> => {
   if (enabled.size === MODULE_IDS.length) return null;
   if (!enabled.has('webhooks')) return 'webhooks';
-  return moduleOff(await declarations(strapi), event, enabled);
+  return moduleOff(await declarations(app), event, enabled);
 };
 
-export const createHeldBack = (strapi: Core.Strapi, detached: Detached): HeldBack => {
-  const store = getDeliveryStore(strapi);
+export const createHeldBack = (app: App, detached: Detached): HeldBack => {
+  const store = getDeliveryStore(app);
 
   const isOff: HeldBack['isOff'] = async (event, enabled) =>
-    (await moduleHolding(strapi, event, enabled)) !== null;
+    (await moduleHolding(app, event, enabled)) !== null;
 
   const releaseOf = async (webhook: number): Promise<number> => {
-    const enabled = await getModules(strapi).enabled();
+    const enabled = await app.modules.enabled();
     const events: string[] = [];
     for (const event of await store.eventsAside(webhook)) {
       if (!(await isOff(event, enabled))) events.push(event);
@@ -51,7 +50,7 @@ export const createHeldBack = (strapi: Core.Strapi, detached: Detached): HeldBac
       const some = events.length > 0 ? await store.bringBack(webhook, events, RELEASED_AT_ONCE) : 0;
       released += some;
       if (some < RELEASED_AT_ONCE || stopped) return released;
-      announceDeliveries(strapi, webhook);
+      announceDeliveries(app, webhook);
     }
   };
 
@@ -64,11 +63,11 @@ export const createHeldBack = (strapi: Core.Strapi, detached: Detached): HeldBac
       try {
         for (const webhook of stopped ? [] : await store.webhooksAside()) {
           if (stopped) break;
-          if ((await releaseOf(webhook)) > 0) announceDeliveries(strapi, webhook);
+          if ((await releaseOf(webhook)) > 0) announceDeliveries(app, webhook);
         }
       } catch (error) {
         // The next look of any node at the switches, or its clock, tries again.
-        strapi.log.error(
+        app.log.error(
           `switchboard: deliveries of a module that is on could not be released: ${errorText(error)}`
         );
       }
@@ -90,7 +89,7 @@ export const createHeldBack = (strapi: Core.Strapi, detached: Detached): HeldBac
     try {
       await store.putAside(batch.map(({ lease }) => lease));
       // Switched on before they were put aside: then nobody has looked for them since.
-      const enabled = await getModules(strapi).enabled();
+      const enabled = await app.modules.enabled();
       const events = new Set(batch.map(({ lease }) => lease.delivery.event));
       for (const event of events) if (!(await isOff(event, enabled))) void release();
       for (const { done } of batch) done();
@@ -122,7 +121,7 @@ export const createHeldBack = (strapi: Core.Strapi, detached: Detached): HeldBac
       ...store,
       async dueTimes() {
         if (seen === ALL) return store.dueTimes();
-        const enabled = await getModules(strapi).enabled();
+        const enabled = await app.modules.enabled();
         const now = written(enabled);
         // Another node may have switched something on, and may have died before it went on.
         if (seen !== now) void release();

@@ -1,10 +1,5 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Core } from '@strapi/strapi';
-import { getOptions } from '../../config';
-import { getClock } from '../../database/clock';
-import { type Executor, table } from '../../database/connection';
-import { readSiteInstance, siteInstance } from '../../database/site-instance';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import {
   type GivenNodeEnv,
@@ -13,6 +8,7 @@ import {
   type PrivateAddressPolicy,
 } from '../../net/guard';
 import { errorText } from '../../runtime/text';
+import type { App, Slot } from '../../app';
 
 /**
  * What each node of the site says of the environment that it runs in, for the commands of
@@ -57,19 +53,18 @@ const SILENT_MS = 30 * MINUTE_MS;
 const FORGET_MS = 30 * 24 * HOUR_MS;
 
 /** Whether this is a process of the command `switchboard`, and no node of the site. */
-const isCommand = (strapi: Core.Strapi): boolean =>
-  strapi.config.get('switchboard-command') !== undefined;
+const isCommand = (app: App): boolean => app.strapi.config.get('switchboard-command') !== undefined;
 
 /** What this process has to say of itself. */
-export const ownFacts = (strapi: Core.Strapi): AddressFacts => {
-  const option = getOptions(strapi).webhooks.allowPrivateNetworks;
+export const ownFacts = (app: App): AddressFacts => {
+  const option = app.options.webhooks.allowPrivateNetworks;
   const nodeEnv = givenNodeEnv();
   return {
     ...judgePrivateAddresses({
       option,
       nodeEnv,
       // `strapi develop` alone starts the host this way.
-      develop: strapi.config.get('autoReload') === true,
+      develop: app.strapi.config.get('autoReload') === true,
     }),
     nodeEnv,
     allowed: Array.isArray(option) ? option : [],
@@ -121,75 +116,73 @@ export const saidBy = (rows: readonly NodeRow[], site: string | null): SaidFacts
       stoppedAt: stoppedAt === null ? null : Number(stoppedAt),
     }));
 
-const rowsOf = (strapi: Core.Strapi) =>
-  table(strapi, strapi.db.connection as Executor, nodesTable.tableName);
+const rowsOf = (app: App) => app.db.pool.table(nodesTable.tableName);
 
 /** What the site says, for a command; its own facts where no node of the site ever said anything. */
-export const readFollowed = async (strapi: Core.Strapi): Promise<FollowedFacts> => {
-  const ofCommand: FollowedFacts = { ...ownFacts(strapi), from: 'command' };
+export const readFollowed = async (app: App): Promise<FollowedFacts> => {
+  const ofCommand: FollowedFacts = { ...ownFacts(app), from: 'command' };
   // `doctor` changes nothing, and may look at a database that no node of this version has started on.
-  const tables = await strapi.db.dialect.schemaInspector.getTables();
+  const tables = await app.strapi.db.dialect.schemaInspector.getTables();
   if (!tables.includes(nodesTable.tableName)) return ofCommand;
-  const rows = (await rowsOf(strapi)) as NodeRow[];
-  const site = await readSiteInstance(strapi);
-  const clock = getClock(strapi);
+  const rows = (await rowsOf(app)) as NodeRow[];
+  const site = await app.site.read();
+  const clock = app.clock;
   await clock.sync();
   return judgeNodes(saidBy(rows, site), clock.now()) ?? ofCommand;
 };
 
-const nameOf = (strapi: Core.Strapi): string =>
+const nameOf = (app: App): string =>
   createHash('sha256')
-    .update(JSON.stringify([hostname(), process.cwd(), strapi.config.get('server.port')]))
+    .update(JSON.stringify([hostname(), process.cwd(), app.strapi.config.get('server.port')]))
     .digest('base64url')
     .slice(0, 24);
 
-const say = async (strapi: Core.Strapi, stopped: boolean): Promise<void> => {
-  const clock = getClock(strapi);
+const say = async (app: App, stopped: boolean): Promise<void> => {
+  const clock = app.clock;
   await clock.sync();
   const row = {
-    name: nameOf(strapi),
-    facts: JSON.stringify(ownFacts(strapi)),
+    name: nameOf(app),
+    facts: JSON.stringify(ownFacts(app)),
     seen_at: clock.now(),
     stopped_at: stopped ? clock.now() : null,
-    site_instance: siteInstance(strapi),
+    site_instance: app.site.instance,
   };
-  await rowsOf(strapi).insert(row).onConflict('name').merge();
+  await rowsOf(app).insert(row).onConflict('name').merge();
 };
 
-const timers = new WeakMap<Core.Strapi, NodeJS.Timeout>();
-const followed = new WeakMap<Core.Strapi, FollowedFacts>();
+const timers = (): Slot<NodeJS.Timeout> => ({});
+const followed = (): Slot<FollowedFacts> => ({});
 
 /**
  * At the start of a process: a node of the site says what it is, and goes on saying it; a command reads
  * what the site says.
  */
-export const prepareNodes = async (strapi: Core.Strapi): Promise<void> => {
-  if (isCommand(strapi)) {
-    followed.set(strapi, await readFollowed(strapi));
+export const prepareNodes = async (app: App): Promise<void> => {
+  if (isCommand(app)) {
+    app.part(followed).value = await readFollowed(app);
     return;
   }
-  await say(strapi, false);
-  await rowsOf(strapi)
-    .where('seen_at', '<', getClock(strapi).now() - FORGET_MS)
+  await say(app, false);
+  await rowsOf(app)
+    .where('seen_at', '<', app.clock.now() - FORGET_MS)
     .delete();
   const timer = setInterval(() => {
-    say(strapi, false).catch((error: unknown) =>
-      strapi.log.warn(`switchboard: this node could not say that it runs: ${errorText(error)}`)
+    say(app, false).catch((error: unknown) =>
+      app.log.warn(`switchboard: this node could not say that it runs: ${errorText(error)}`)
     );
   }, SAY_EVERY_MS);
-  timers.set(strapi, timer.unref());
+  app.part(timers).value = timer.unref();
 };
 
 /** A node that stops in order says so; what it said last stays. */
-export const leaveNodes = async (strapi: Core.Strapi): Promise<void> => {
-  const timer = timers.get(strapi);
+export const leaveNodes = async (app: App): Promise<void> => {
+  const timer = app.part(timers).value;
   if (!timer) return;
   clearInterval(timer);
-  timers.delete(strapi);
+  delete app.part(timers).value;
   // A database that is away must not keep a site from stopping.
-  await say(strapi, true).catch(() => {});
+  await say(app, true).catch(() => {});
 };
 
 /** What private addresses are judged by in this process. */
-export const addressFacts = (strapi: Core.Strapi): AddressFacts =>
-  followed.get(strapi) ?? ownFacts(strapi);
+export const addressFacts = (app: App): AddressFacts => app.part(followed).value ?? ownFacts(app);

@@ -1,11 +1,5 @@
-import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
 import type { Attempt } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
-import { currentExecutor, type Executor, inTransaction, table } from '../../database/connection';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
-import { statementSize } from '../../database/statements';
-import { getHook } from '../../hooks';
 import { debugEach } from '../../runtime/debug-log';
 import { createTimeSlice, nextTurn } from '../../runtime/event-loop';
 import { errorText, isoTimeOrNull } from '../../runtime/text';
@@ -25,16 +19,19 @@ import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { answeredSinceRotation, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';
 import { announceTurn, countAttempts, publishTurns, type WebhookAttempt } from './switch-off';
+import type { App } from '../../app';
+import type { Db, Tx } from '../../database/db';
 
 /**
  * Has a webhook begin anew that was switched on or given another address, in the transaction that does
  * so: its pause ends, and attempts that were made before say nothing of it any more.
  */
-export const beginActivation = async (strapi: Core.Strapi, id: number): Promise<void> => {
-  const executor = (await currentExecutor(strapi)) as Knex;
-  await table(strapi, executor, WEBHOOKS_TABLE)
+export const beginActivation = async (app: App, id: number): Promise<void> => {
+  const db = await app.db.current();
+  await db
+    .table(WEBHOOKS_TABLE)
     .where({ id })
-    .update({ paused_until: null, activation: executor.raw('COALESCE(activation, 0) + 1') });
+    .update({ paused_until: null, activation: db.raw('COALESCE(activation, 0) + 1') });
 };
 
 type Known = Pick<WebhookRow, 'url' | 'activation'>;
@@ -49,12 +46,14 @@ const countsFor = (webhook: Known, attempted: Known): boolean =>
 
 /** Those of some attempts that count no more: their webhooks have another address, or were switched on since. */
 const outdatedOf = async <T extends { webhook: WebhookRow }>(
-  strapi: Core.Strapi,
+  app: App,
   attempts: readonly T[]
 ): Promise<ReadonlySet<T>> => {
   if (attempts.length === 0) return new Set();
   const ids = [...new Set(attempts.map(({ webhook }) => Number(webhook.id)))];
-  const rows = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+  const db = await app.db.current();
+  const rows = (await db
+    .table(WEBHOOKS_TABLE)
     .select('id', 'url', 'activation')
     .whereIn('id', ids)) as Pick<WebhookRow, 'id' | 'url' | 'activation'>[];
   const current = new Map(rows.map((row) => [Number(row.id), row]));
@@ -73,13 +72,13 @@ const outdatedOf = async <T extends { webhook: WebhookRow }>(
  * @returns them by their ids, in the order of those: two nodes must not wait for each other
  */
 const lockWebhooks = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
   changed: readonly number[],
   well: readonly number[]
 ): Promise<Map<number, WebhookRow>> => {
   if (changed.length + well.length === 0) return new Map();
-  const rows = (await table(strapi, trx, WEBHOOKS_TABLE)
+  const rows = (await tx
+    .table(WEBHOOKS_TABLE)
     .whereIn('id', [...new Set([...changed, ...well])])
     .andWhere((any) => {
       any
@@ -103,18 +102,15 @@ const isUnnoted = (row: WebhookRow): boolean => answeredSinceRotation(row) === f
  * overlap is under way; tests count, for they are how somebody tries the new secret. Once a rotation: the
  * next attempts read that it is noted.
  */
-const noteAnsweredRotations = async (
-  strapi: Core.Strapi,
-  executor: Executor,
-  answered: readonly WebhookRow[]
-): Promise<void> => {
+const noteAnsweredRotations = async (db: Db, answered: readonly WebhookRow[]): Promise<void> => {
   const unnoted = answered.filter(isUnnoted);
   // In the order of ids, as all that locks several webhooks.
   const rotations = [...new Map(unnoted.map((row) => [Number(row.id), row])).values()].sort(
     (a, b) => Number(a.id) - Number(b.id)
   );
   for (const { id, previous_secret_until: until } of rotations) {
-    await table(strapi, executor, WEBHOOKS_TABLE)
+    await db
+      .table(WEBHOOKS_TABLE)
       // Of a rotation that came meanwhile the attempt says nothing.
       .where({ id, previous_secret_until: until })
       .update({ answered_rotation: until });
@@ -161,8 +157,8 @@ const nextState = (
   return afterAttempt(delivery, ok, schedule, endedAt, dueAt);
 };
 
-const tell = async (strapi: Core.Strapi, { made, next }: RecordedAttempt): Promise<void> => {
-  const hook = getHook(strapi, 'service_crm_webhook_delivered');
+const tell = async (app: App, { made, next }: RecordedAttempt): Promise<void> => {
+  const hook = app.hooks.get('service_crm_webhook_delivered');
   if (hook.getHandlers().length === 0) return;
   const { delivery } = made.lease;
   await hook.call({
@@ -186,10 +182,10 @@ const tell = async (strapi: Core.Strapi, { made, next }: RecordedAttempt): Promi
  * handler that is slow about one delivery need not keep the others waiting.
  */
 export const tellDelivered = async (
-  strapi: Core.Strapi,
+  app: App,
   recorded: readonly RecordedAttempt[]
 ): Promise<void> => {
-  await Promise.all(recorded.map((one) => tell(strapi, one)));
+  await Promise.all(recorded.map((one) => tell(app, one)));
 };
 
 interface Outcome extends RecordedAttempt {
@@ -243,17 +239,12 @@ const isCounted = ({ made, next }: Outcome): boolean =>
   !made.lease.delivery.isTest && !next.pausedMs;
 
 /** The webhooks for which these attempts change something, locked. */
-const lockWebhooksOf = (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
-  outcomes: readonly Outcome[]
-): Promise<Map<number, WebhookRow>> => {
+const lockWebhooksOf = (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, WebhookRow>> => {
   const attempts = outcomes.filter(({ made }) => !made.lease.delivery.isTest);
   const groups = (some: readonly Outcome[]): number[] => some.map(({ made }) => made.lease.group);
   const isNoted = ({ made }: Outcome): boolean => made.result.ok && isUnnoted(made.webhook);
   return lockWebhooks(
-    strapi,
-    trx,
+    tx,
     [
       ...groups(attempts.filter(({ made }) => !made.result.ok)),
       ...groups(outcomes.filter(isNoted)),
@@ -263,54 +254,53 @@ const lockWebhooksOf = (
 };
 
 /** What waited for one of these that has ended may go now. */
-const announceLines = (strapi: Core.Strapi, outcomes: readonly Outcome[]): void => {
-  const { lineOf } = getDeliveryStore(strapi);
+const announceLines = (app: App, outcomes: readonly Outcome[]): void => {
+  const { lineOf } = getDeliveryStore(app);
   const ended = outcomes.filter(
     ({ made: { lease }, next }) => next.nextAttemptAt === null && lineOf(lease) !== null
   );
   for (const webhook of new Set(ended.map(({ made }) => made.lease.group))) {
-    announceDeliveries(strapi, webhook);
+    announceDeliveries(app, webhook);
   }
 };
 
 const recordTogether = async (
-  strapi: Core.Strapi,
+  app: App,
   outcomes: readonly Outcome[]
 ): Promise<RecordedAttempt[]> => {
-  const { disableAfterFailures, disableAfterFailingHours } = getOptions(strapi).webhooks;
+  const { disableAfterFailures, disableAfterFailingHours } = app.options.webhooks;
   const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
   const { recorded, turned, pauses } = await withTransientRetry(() =>
-    inTransaction(strapi, async ({ trx }) => {
-      const held = await getDeliveryStore(strapi).settle(trx, outcomes.map(toStored));
+    app.db.transaction(async (tx) => {
+      const held = await getDeliveryStore(app).settle(tx, outcomes.map(toStored));
       const recorded = outcomes.filter(({ made: { lease } }) => held.has(lease.id));
-      const locked = await lockWebhooksOf(strapi, trx, recorded);
+      const locked = await lockWebhooksOf(tx, recorded);
       const current = recorded.filter(({ made }) => {
         const webhook = locked.get(made.lease.group);
         return !webhook || countsFor(webhook, made.webhook);
       });
       const pauses = pausesOf(current);
-      await pauseWebhooks(strapi, trx, pauses);
+      await pauseWebhooks(tx, pauses);
       await noteAnsweredRotations(
-        strapi,
-        trx,
+        tx,
         current.filter(({ made }) => made.result.ok).map(({ made }) => made.webhook)
       );
       const counted = current.filter(isCounted).map(toCounted);
-      const turned = await countAttempts(strapi, trx, counted, locked, limits);
+      const turned = await countAttempts(tx, app, counted, locked, limits);
       // Last, because other nodes that record for the same webhooks wait for these rows.
-      await addToRollups(strapi, trx, recorded.filter(isCounted).map(toCounted));
-      await publishTurns(strapi, turned);
+      await addToRollups(tx, recorded.filter(isCounted).map(toCounted));
+      await publishTurns(app, turned);
       return { recorded: held, turned, pauses };
     })
   );
-  pauses.forEach((until, webhook) => getDeliveryStore(strapi).paused(webhook, until));
-  debugEach(strapi, outcomes, ({ made: { lease }, next }) =>
+  pauses.forEach((until, webhook) => getDeliveryStore(app).paused(webhook, until));
+  debugEach(app.strapi, outcomes, ({ made: { lease }, next }) =>
     recordedLine(lease, next, recorded.has(lease.id))
   );
   const switchedOff = turned.filter(({ turn }) => turn === 'disabled');
-  debugEach(strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
-  for (const one of turned) announceTurn(strapi, one);
-  announceLines(strapi, outcomes);
+  debugEach(app.strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
+  for (const one of turned) announceTurn(app, one);
+  announceLines(app, outcomes);
   return outcomes.filter(({ made }) => recorded.has(made.lease.id));
 };
 
@@ -318,42 +308,42 @@ type Told = (recorded: readonly RecordedAttempt[]) => Promise<void>;
 
 /** One row that the database refuses must not cost the others their outcomes. */
 const recordSplitting = async (
-  strapi: Core.Strapi,
+  app: App,
   outcomes: readonly Outcome[],
   told: Told
 ): Promise<void> => {
   try {
-    await told(await recordTogether(strapi, outcomes));
+    await told(await recordTogether(app, outcomes));
     return;
   } catch (error) {
     if (isInfrastructureFault(error)) throw error;
     if (outcomes.length === 1) {
-      await recordBare(strapi, outcomes[0] as Outcome, told, error);
+      await recordBare(app, outcomes[0] as Outcome, told, error);
       return;
     }
   }
   const half = Math.ceil(outcomes.length / 2);
   for (const part of [outcomes.slice(0, half), outcomes.slice(half)]) {
     await nextTurn();
-    await recordSplitting(strapi, part, told);
+    await recordSplitting(app, part, told);
   }
 };
 
 const recordBare = async (
-  strapi: Core.Strapi,
+  app: App,
   outcome: Outcome,
   told: Told,
   refused: unknown
 ): Promise<void> => {
   const which = `the outcome of delivery ${outcome.made.lease.delivery.deliveryId}`;
   try {
-    await told(await recordTogether(strapi, [bare(outcome)]));
-    strapi.log.warn(
+    await told(await recordTogether(app, [bare(outcome)]));
+    app.log.warn(
       `switchboard: ${which} was recorded without the answer, which the database refused: ${errorText(refused)}`
     );
   } catch (error) {
     if (isInfrastructureFault(error)) throw error;
-    strapi.log.error(`switchboard: ${which} could not be recorded: ${errorText(error)}`);
+    app.log.error(`switchboard: ${which} could not be recorded: ${errorText(error)}`);
   }
 };
 
@@ -365,14 +355,14 @@ const recordBare = async (
  * @throws where the database is away; what has been recorded by then stays so when it is called again.
  */
 export const recordAttempts = async (
-  strapi: Core.Strapi,
+  app: App,
   made: readonly MadeAttempt[],
   told: Told
 ): Promise<void> => {
-  const { retryScheduleSeconds } = getOptions(strapi).webhooks;
-  const { batch, largest } = await statementSize(strapi, await currentExecutor(strapi));
+  const { retryScheduleSeconds } = app.options.webhooks;
+  const { batch, largest } = await (await app.db.current()).statementSize();
   const asking = made.filter(({ result }) => isGone(result) || askedUntil(result) !== null);
-  const outdated = await outdatedOf(strapi, asking);
+  const outdated = await outdatedOf(app, asking);
   const slice = createTimeSlice();
   let part: Outcome[] = [];
   let bytes = 0;
@@ -388,7 +378,7 @@ export const recordAttempts = async (
       size = bytesOfAttempt(outcome.attempt);
     }
     if (part.length > 0 && bytes + size > batch) {
-      await recordSplitting(strapi, part, told);
+      await recordSplitting(app, part, told);
       part = [];
       bytes = 0;
     }
@@ -396,5 +386,5 @@ export const recordAttempts = async (
     bytes += size;
     if (slice.isOver()) await slice.next();
   }
-  await recordSplitting(strapi, part, told);
+  await recordSplitting(app, part, told);
 };

@@ -1,8 +1,6 @@
-import type { Core } from '@strapi/strapi';
 import { SpanStatusCode } from '@opentelemetry/api';
 import type { Attempt, Webhook } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
-import { getHook, type RequestArgs } from '../../hooks';
+import type { RequestArgs } from '../../hooks';
 import { parseCidrList } from '../../net/address';
 import { type Answer, type AttemptOutcome, classify } from '../../net/attempt-outcome';
 import { openGot } from '../../net/got-transport';
@@ -22,18 +20,19 @@ import { signatureHeaders } from '../rules/signature';
 import type { WebhookRow } from '../tables';
 import { openHeaders, previousSecret, toWebhook } from '../webhook';
 import { addressFacts } from './nodes';
+import type { App } from '../../app';
 
-const hookOf = (strapi: Core.Strapi) => getHook(strapi, 'service_crm_webhook_allow_local');
+const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');
 
 /**
  * The guard of this site's webhooks: environment, option and hook
  * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
  */
-const createSiteGuard = (strapi: Core.Strapi): AddressGuard => {
-  const { open, allowed } = addressFacts(strapi);
+const createSiteGuard = (app: App): AddressGuard => {
+  const { open, allowed } = addressFacts(app);
   return createAddressGuard({
     allowedCidrs: parseCidrList(allowed),
-    isLocalAllowed: async () => (await hookOf(strapi).call(open)) === true,
+    isLocalAllowed: async () => (await hookOf(app).call(open)) === true,
   });
 };
 
@@ -42,13 +41,13 @@ const createSiteGuard = (strapi: Core.Strapi): AddressGuard => {
  * started: what the hook's handlers say counts, and a site's own `bootstrap` may bring one.
  * @returns a function that gives it up, for a site that is stopped before
  */
-export const announcePrivateAddresses = (strapi: Core.Strapi): (() => void) =>
-  whenLoaded(strapi, () => {
-    const policy = addressFacts(strapi);
-    const hook = hookOf(strapi);
+export const announcePrivateAddresses = (app: App): (() => void) =>
+  whenLoaded(app.strapi, () => {
+    const policy = addressFacts(app);
+    const hook = hookOf(app);
     void hook.call(policy.open).then((answer) => {
       const hookSays = hook.getHandlers().length > 0 ? answer === true : null;
-      strapi.log.info(`switchboard: ${describePrivateAddresses(policy, hookSays)}`);
+      app.log.info(`switchboard: ${describePrivateAddresses(policy, hookSays)}`);
     });
   });
 
@@ -176,16 +175,16 @@ const toAnswer = (answer: Partial<Answer>, own: Headers): Attempt['answer'] => {
 };
 
 /** The webhook's secret and its own headers; null where one can no longer be decrypted. */
-const unlock = (strapi: Core.Strapi, row: WebhookRow): { secret: string; own: Headers } | null => {
-  const secret = unsealOften(strapi, row.secret);
-  const own = row.headers ? openHeaders(strapi, row, unsealOften) : {};
+const unlock = (app: App, row: WebhookRow): { secret: string; own: Headers } | null => {
+  const secret = unsealOften(app, row.secret);
+  const own = row.headers ? openHeaders(app, row, unsealOften) : {};
   if (secret === null || Object.values(own).includes(null)) return null;
   return { secret, own: own as Headers };
 };
 
-export const createSender = (strapi: Core.Strapi): Sender => {
-  const { timeoutMs, concurrency, client: library } = getOptions(strapi).webhooks;
-  const guard = createSiteGuard(strapi);
+export const createSender = (app: App): Sender => {
+  const { timeoutMs, concurrency, client: library } = app.options.webhooks;
+  const guard = createSiteGuard(app);
   const client: HttpClient = createHttpClient({
     guard,
     timeoutMs,
@@ -207,7 +206,7 @@ export const createSender = (strapi: Core.Strapi): Sender => {
         ...(!saysAgent && { 'User-Agent': USER_AGENT }),
       },
     };
-    const hook = getHook(strapi, 'service_crm_webhook_request_args');
+    const hook = app.hooks.get('service_crm_webhook_request_args');
     if (hook.getHandlers().length === 0) return args;
     const webhook: Webhook = toWebhook(row);
     const changed = await hook.call({ args, webhook, event });
@@ -229,8 +228,8 @@ export const createSender = (strapi: Core.Strapi): Sender => {
   const attempt: Sender['attempt'] = async (delivery, row, manual) => {
     const startedAt = Date.now();
     const { deliveryId } = delivery;
-    debugLog(strapi)?.(startedLine(deliveryId, row, manual));
-    const unlocked = unlock(strapi, row);
+    debugLog(app.strapi)?.(startedLine(deliveryId, row, manual));
+    const unlocked = unlock(app, row);
     const own = unlocked?.own ?? {};
     const { url, headers: free } = await prepare(row, delivery.event, own);
     const previous = previousSecret(row);
@@ -242,7 +241,7 @@ export const createSender = (strapi: Core.Strapi): Sender => {
             ...(delivery.replayed && REPLAYED),
             ...signatureHeaders({
               secret: unlocked.secret,
-              previousSecret: previous === null ? null : unsealOften(strapi, previous),
+              previousSecret: previous === null ? null : unsealOften(app, previous),
               deliveryId,
               event: delivery.event,
               timestamp: Math.floor(Date.now() / 1000),
@@ -255,10 +254,10 @@ export const createSender = (strapi: Core.Strapi): Sender => {
         : await client.post({ url, headers, body: delivery.body });
     const { ok, cause } = classify(outcome);
     const error = outcome.secret ? 'secret_unavailable' : cause;
-    debugLog(strapi)?.(endedLine(deliveryId, outcome, error));
+    debugLog(app.strapi)?.(endedLine(deliveryId, outcome, error));
     return {
       ok,
-      endedAt: getDeliveryStore(strapi).now(),
+      endedAt: getDeliveryStore(app).now(),
       attempt: {
         at: isoTime(startedAt),
         request: { url, headers: redactHeaders(headers, Object.keys(own)) },

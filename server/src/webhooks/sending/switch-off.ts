@@ -1,10 +1,5 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
-import { getOptions } from '../../config';
-import { getClock } from '../../database/clock';
-import { currentExecutor, table } from '../../database/connection';
-import { inRetriedTransaction } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { createTimeSlice } from '../../runtime/event-loop';
 import { errorText, isoTime } from '../../runtime/text';
@@ -22,6 +17,8 @@ import {
 import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { spellOf, toWebhook, UNFIT_FILTER } from '../webhook';
+import type { App, Slot } from '../../app';
+import type { Tx } from '../../database/db';
 
 interface EmailService {
   send(message: { to: string; subject: string; text: string }): Promise<void>;
@@ -38,12 +35,12 @@ interface OwnersMail {
  * Writes to the address of the option `webhooks.notifyEmail`, where there is one; does not wait for it
  * and never throws.
  */
-export const mailOwner = (strapi: Core.Strapi, { about, subject, text }: OwnersMail): void => {
-  const to = getOptions(strapi).webhooks.notifyEmail;
+export const mailOwner = (app: App, { about, subject, text }: OwnersMail): void => {
+  const to = app.options.webhooks.notifyEmail;
   if (!to) return;
-  const email = strapi.plugin('email')?.service('email') as EmailService | undefined;
+  const email = app.strapi.plugin('email')?.service('email') as EmailService | undefined;
   email?.send({ to, subject, text }).catch((error: unknown) => {
-    strapi.log.error(`switchboard: the mail about ${about} could not be sent: ${errorText(error)}`);
+    app.log.error(`switchboard: the mail about ${about} could not be sent: ${errorText(error)}`);
   });
 };
 
@@ -115,16 +112,16 @@ type Kept = Failing & Spell & { alarmedAt: number | null };
 
 /** One statement, however many webhooks fail. */
 const storeFailing = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
   counts: readonly (readonly [id: number, kept: Kept])[]
 ): Promise<void> => {
   const column = (name: string, valueOf: (kept: Kept) => number | null): Knex.Raw =>
-    trx.raw(`CASE id ${counts.map(() => 'WHEN ? THEN ?').join(' ')} ELSE ?? END`, [
+    tx.raw(`CASE id ${counts.map(() => 'WHEN ? THEN ?').join(' ')} ELSE ?? END`, [
       ...counts.flatMap(([id, kept]) => [id, valueOf(kept)]),
       name,
     ] as Knex.RawBinding[]);
-  await table(strapi, trx, WEBHOOKS_TABLE)
+  await tx
+    .table(WEBHOOKS_TABLE)
     .whereIn(
       'id',
       counts.map(([id]) => id)
@@ -141,14 +138,14 @@ const storeFailing = async (
 
 /** Begins the counts of webhooks anew whose attempts all succeeded. */
 const storeWell = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
   rows: readonly WebhookRow[],
   groups: ReadonlyMap<number, readonly WebhookAttempt[]>
 ): Promise<TurnedWebhook[]> => {
   if (rows.length === 0) return [];
   const store = (some: readonly WebhookRow[], changes: object): Promise<number> =>
-    table(strapi, trx, WEBHOOKS_TABLE)
+    tx
+      .table(WEBHOOKS_TABLE)
       .whereIn(
         'id',
         some.map(({ id }) => id)
@@ -172,8 +169,8 @@ const storeWell = async (
  * @returns the webhooks that this call switched off, that fail from now on, and that do not any more.
  */
 export const countAttempts = async (
-  strapi: Core.Strapi,
-  trx: Knex.Transaction,
+  tx: Tx,
+  app: App,
   attempts: readonly WebhookAttempt[],
   locked: ReadonlyMap<number, WebhookRow>,
   limits: SwitchOffLimits
@@ -184,7 +181,7 @@ export const countAttempts = async (
   const counted = [...locked.values()].filter(({ id }) => groups.has(Number(id)));
   const well = counted.filter((row) => !fails(row));
   const rows = counted.filter(fails);
-  const turned = await storeWell(strapi, trx, well, groups);
+  const turned = await storeWell(tx, well, groups);
   const judged = rows.map((row) => ({
     row,
     spell: continueSpell(spellOf(row), groups.get(Number(row.id)) ?? []),
@@ -200,11 +197,10 @@ export const countAttempts = async (
   const alarmedAt = (row: WebhookRow): number | null => {
     const turn = turns.get(Number(row.id));
     if (!turn) return row.alarmed_at === null ? null : Number(row.alarmed_at);
-    return turn.turn === 'failing' ? getClock(strapi).now() : null;
+    return turn.turn === 'failing' ? app.clock.now() : null;
   };
   await storeFailing(
-    strapi,
-    trx,
+    tx,
     judged.map(
       ({ row, after, spell }) =>
         [Number(row.id), { ...after, ...spell, alarmedAt: alarmedAt(row) }] as const
@@ -216,7 +212,7 @@ export const countAttempts = async (
       continue;
     }
     const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
-    await documentsOf(strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
+    await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
     const consecutive = { consecutive_failures: after.consecutiveFailures };
     const webhook = toWebhook({ ...row, ...consecutive, ...changes });
     turned.push({ turn: 'disabled', webhook, reason });
@@ -243,12 +239,9 @@ const SAID: Readonly<Record<WebhookTurn, { subject: (name: string) => string; th
  * Tells other webhooks, in the transaction in which it was found: so once, on any number of nodes.
  * docs/contract-webhooks.md#being-told
  */
-export const publishTurns = async (
-  strapi: Core.Strapi,
-  turned: readonly TurnedWebhook[]
-): Promise<void> => {
+export const publishTurns = async (app: App, turned: readonly TurnedWebhook[]): Promise<void> => {
   if (turned.length === 0) return;
-  await getPublisher(strapi).publish(
+  await getPublisher(app).publish(
     turned.map(({ turn, webhook: { id, name, url }, reason }) => ({
       event: `webhook.${turn}` satisfies TurnEvent,
       data: { webhook: { id, name, url }, reason },
@@ -258,19 +251,16 @@ export const publishTurns = async (
 };
 
 /** Tells the owner: the log, the host's event hub, and by e-mail where an address is set. */
-export const announceTurn = (
-  strapi: Core.Strapi,
-  { turn, webhook, reason }: TurnedWebhook
-): void => {
+export const announceTurn = (app: App, { turn, webhook, reason }: TurnedWebhook): void => {
   const level = turn === 'recovered' ? 'info' : 'warn';
-  strapi.log[level](`switchboard: webhook ${webhook.id} (${webhook.name}): ${reason}`);
+  app.log[level](`switchboard: webhook ${webhook.id} (${webhook.name}): ${reason}`);
   const hubEvent = `switchboard.webhook.${turn}`;
-  strapi.eventHub.emit(hubEvent, { webhook }).catch((error: unknown) => {
-    strapi.log.error(`switchboard: a listener of ${hubEvent} failed: ${errorText(error)}`);
+  app.strapi.eventHub.emit(hubEvent, { webhook }).catch((error: unknown) => {
+    app.log.error(`switchboard: a listener of ${hubEvent} failed: ${errorText(error)}`);
   });
   const { subject, then } = SAID[turn];
   const text = `${reason}\n\nName: ${webhook.name}\nAddress: ${webhook.url}\n\n${then}`;
-  mailOwner(strapi, { about: 'a webhook', subject: subject(webhook.name), text });
+  mailOwner(app, { about: 'a webhook', subject: subject(webhook.name), text });
 };
 
 /** The column of the reason. */
@@ -283,26 +273,21 @@ const reasonFor = ({ filter: text }: Pick<WebhookRow, 'filter'>): string | null 
   return wrong ? `${UNFIT_FILTER} ${wrong.message}.`.slice(0, LONGEST_REASON) : null;
 };
 
-const switchOff = async (
-  strapi: Core.Strapi,
-  id: number,
-  judged: string | null
-): Promise<TurnedWebhook[]> =>
-  inRetriedTransaction(strapi, async () => {
-    const [row] = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
-      .where({ id })
-      .forUpdate()) as WebhookRow[];
+const switchOff = async (app: App, id: number, judged: string | null): Promise<TurnedWebhook[]> =>
+  app.db.retrying(async () => {
+    const db = await app.db.current();
+    const [row] = (await db.table(WEBHOOKS_TABLE).where({ id }).forUpdate()) as WebhookRow[];
     // Somebody may have changed or switched off what was judged.
     if (!row?.active || row.filter !== judged) return [];
     const reason = reasonFor(row);
     if (reason === null) return [];
     const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
-    await documentsOf(strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
+    await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
     forgetSubscriptions();
     const turned: TurnedWebhook[] = [
       { turn: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason },
     ];
-    await publishTurns(strapi, turned);
+    await publishTurns(app, turned);
     return turned;
   });
 
@@ -311,8 +296,10 @@ const switchOff = async (
  * filters that this one does not, and a node of 0.2 may save one beside this one. At boot, and when
  * an event meets such a filter.
  */
-export const switchOffUnfitFilters = async (strapi: Core.Strapi): Promise<void> => {
-  const rows = (await table(strapi, await currentExecutor(strapi), WEBHOOKS_TABLE)
+export const switchOffUnfitFilters = async (app: App): Promise<void> => {
+  const db = await app.db.current();
+  const rows = (await db
+    .table(WEBHOOKS_TABLE)
     .select('id', 'filter')
     .where({ active: true })
     .whereNotNull('filter')
@@ -321,24 +308,24 @@ export const switchOffUnfitFilters = async (strapi: Core.Strapi): Promise<void> 
   for (const row of rows) {
     if (slice.isOver()) await slice.next();
     if (reasonFor(row) === null) continue;
-    const turned = await switchOff(strapi, Number(row.id), row.filter);
-    for (const one of turned) announceTurn(strapi, one);
+    const turned = await switchOff(app, Number(row.id), row.filter);
+    for (const one of turned) announceTurn(app, one);
   }
 };
 
-const looking = new WeakMap<Core.Strapi, Promise<void>>();
+const looking = (): Slot<Promise<void>> => ({});
 
 /** The same beside other work, one look at a time; what goes wrong is tried again by the next event. */
-export const switchOffUnfitFiltersLater = (strapi: Core.Strapi): Promise<void> => {
-  const running = looking.get(strapi);
+export const switchOffUnfitFiltersLater = (app: App): Promise<void> => {
+  const running = app.part(looking).value;
   if (running) return running;
-  const look = switchOffUnfitFilters(strapi)
+  const look = switchOffUnfitFilters(app)
     .catch((error: unknown) => {
-      strapi.log.error(
+      app.log.error(
         `switchboard: webhooks with an unusable filter could not be switched off: ${errorText(error)}`
       );
     })
-    .finally(() => looking.delete(strapi));
-  looking.set(strapi, look);
+    .finally(() => delete app.part(looking).value);
+  app.part(looking).value = look;
   return look;
 };

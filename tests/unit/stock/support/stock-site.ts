@@ -1,4 +1,3 @@
-import { inTransaction } from '../../../../server/src/database/connection';
 import {
   type Acceptance,
   acceptBatch,
@@ -92,7 +91,7 @@ export class StockSite {
 
   private constructor(private readonly site: SmallSite) {
     // What it runs apart must not be a part of the transaction that asks for it first.
-    this.store = getRecordStore(site.strapi);
+    this.store = getRecordStore(site.app);
   }
 
   static async start(): Promise<StockSite> {
@@ -208,7 +207,7 @@ export class StockSite {
     const reading = readRecord(kindOf(input), body, { receivedAtMs });
     if (!reading.ok) throw new Error(reading.issue.message);
     const submission = submissionOf(connection, reading.record, body, receivedAtMs);
-    const [answer] = await acceptBatch(this.site.strapi, [submission]);
+    const [answer] = await acceptBatch(this.site.app, [submission]);
     if (!answer) throw new Error('A record has no answer.');
     return answer;
   }
@@ -244,7 +243,7 @@ export class StockSite {
   private async learn(item: number): Promise<void> {
     if (this.known.has(item)) return;
     await this.insertItem(item);
-    await wakeForItems(this.site.strapi, [{ sku: skuOf(item), gtin: null }]);
+    await wakeForItems(this.site.app, [{ sku: skuOf(item), gtin: null }]);
     await this.drain();
   }
 
@@ -252,11 +251,11 @@ export class StockSite {
   private async mapAll(id: number): Promise<void> {
     if (this.mapped.has(id)) return;
     this.mapped.add(id);
-    const { strapi } = this.site;
+    const { app } = this.site;
     await this.rows(CONNECTIONS_TABLE)
       .where({ id })
       .update({ locations: mapOf(LOCATIONS) });
-    await inTransaction(strapi, ({ trx }) => wakeConnection(strapi, trx, id));
+    await app.db.transaction((tx) => wakeConnection(tx, app, id));
     await this.drain();
   }
 
@@ -270,17 +269,17 @@ export class StockSite {
 
   /** Applies until nothing is due. */
   private async drain(): Promise<void> {
-    const { strapi } = this.site;
+    const { app } = this.site;
     // A wake wakes once more after its commit. There is one connection to the database, and this
     // waits in its queue behind what began before.
-    await inTransaction(strapi, async () => undefined);
+    await app.db.transaction(async () => undefined);
     for (;;) {
       const now = this.store.now();
       const due = [...(await this.store.dueTimes())].filter(([, dueAt]) => dueAt <= now);
       if (due.length === 0) return;
       const leases: LeasedRecord[] = [];
       for (const [connection] of due) leases.push(...(await this.store.claim(connection, 200)));
-      await applyBatch(strapi, leases, this.site.connection);
+      await applyBatch(app, leases, app.db.pool);
     }
   }
 }

@@ -1,0 +1,295 @@
+import type { Core } from '@strapi/strapi';
+import type { Knex } from 'knex';
+import { createTimeSlice } from '../runtime/event-loop';
+import { createClock, type DatabaseClock } from './clock';
+import { type Executor, rawStatement, rowsOf, type Statement, table } from './connection';
+import { type Dialect, dialectOf, type InsertedRow } from './dialects';
+import { dropStatement } from './errors';
+import { isDuplicate, withTransientRetry } from './retry';
+import { Site } from './site-instance';
+import {
+  bytesOf,
+  inParts,
+  readStatementSize,
+  runApart,
+  runPrepared,
+  type StatementSize,
+} from './statements';
+import { inTurn, openingOurs } from './transactions';
+
+const INSERTED_AT_ONCE = 100;
+
+/**
+ * Statements of the plugin, on the site's pool or in one of its transactions. With the host's single
+ * SQLite connection a statement that bypasses the open transaction waits for it for ever: so whoever
+ * may be called within one is given a `Db`, or asks for the current one.
+ */
+export class Db {
+  constructor(
+    /** The query builder's own: the pool or the transaction. */
+    readonly knex: Executor,
+    protected readonly database: Database
+  ) {}
+
+  /** The host's name of the database: `sqlite`, `postgres`, or `mysql`, which MariaDB is too. */
+  get client(): string {
+    return this.database.client;
+  }
+
+  /** The schema that a site on PostgreSQL uses, where it is not the default one. */
+  get schema(): string | undefined {
+    return this.database.schema;
+  }
+
+  get dialect(): Dialect {
+    return this.database.dialect;
+  }
+
+  get clock(): DatabaseClock {
+    return this.database.clock;
+  }
+
+  get site(): Site {
+    return this.database.site;
+  }
+
+  /** A query builder on a table of the site's schema; its errors do not hold its values. */
+  table(name: string): Knex.QueryBuilder {
+    return this.database.tableOn(this.knex, name);
+  }
+
+  /** A query over the rows of another one of ours; its errors do not hold its values. */
+  from(query: Knex.QueryBuilder): Knex.QueryBuilder {
+    return (this.knex as Knex)
+      .queryBuilder()
+      .from(query.clone().as('found'))
+      .on('query-error', dropStatement);
+  }
+
+  /** A raw statement; its errors do not hold its values. */
+  raw(sql: string, bindings: readonly Knex.RawBinding[] = []): Knex.Raw {
+    return rawStatement(this.knex, sql, bindings);
+  }
+
+  /** The rows that a raw statement answers with. */
+  async rows<T>(sql: string, bindings: readonly Knex.RawBinding[] = []): Promise<T[]> {
+    return rowsOf<T>(await this.raw(sql, bindings));
+  }
+
+  /** Runs a statement that SQLite prepares once: only for those of which there are few different ones. */
+  prepared(statement: Statement): Promise<unknown> {
+    return runPrepared(this.knex, statement);
+  }
+
+  /** What one statement may carry, in bytes. */
+  statementSize(): Promise<StatementSize> {
+    return this.database.statementSize(this.knex);
+  }
+
+  /** Runs a statement for each part of some items, none longer than the database takes. */
+  async inParts<T>(
+    items: readonly T[],
+    { count, valuesOf }: { count: number; valuesOf(item: T): Readonly<Record<string, unknown>> },
+    run: (part: readonly T[]) => Promise<void>
+  ): Promise<void> {
+    if (items.length === 0) return;
+    const { batch } = await this.statementSize();
+    const slice = createTimeSlice();
+    const sizeOf = (item: T): number => bytesOf(valuesOf(item));
+    for (const part of inParts(items, { count, bytes: batch }, sizeOf)) {
+      if (slice.isOver()) await slice.next();
+      await run(part);
+    }
+  }
+
+  /** Inserts rows, all of the same columns, in statements of bounded size. */
+  insert(tableName: string, rows: readonly InsertedRow[]): Promise<void> {
+    const columns = Object.keys(rows[0] ?? {});
+    const target = { name: tableName, schema: this.schema, columns };
+    return this.inParts(rows, { count: INSERTED_AT_ONCE, valuesOf: (row) => row }, (part) =>
+      this.dialect.insert(this.knex, target, part)
+    );
+  }
+
+  /**
+   * Makes a query see what is committed now, not what was when its transaction first read. MySQL reads
+   * from a snapshot that may be older than a lock which was taken since; a locking read does not. Only
+   * for rows that a lock held by this transaction already keeps others from changing.
+   */
+  latest(query: Knex.QueryBuilder): Knex.QueryBuilder {
+    return this.client === 'mysql' ? query.forShare() : query;
+  }
+}
+
+/** A transaction, or the part of a caller's transaction that somebody works in. */
+export class Tx extends Db {
+  declare readonly knex: Knex.Transaction;
+
+  constructor(
+    knex: Knex.Transaction,
+    database: Database,
+    /** Has `callback` run when the outermost transaction has committed; never when it rolls back. */
+    readonly onCommit: (callback: () => void) => void
+  ) {
+    super(knex, database);
+  }
+}
+
+/** Ends a transaction that must not be committed, and carries what was found out in it. */
+class RolledBack extends Error {
+  constructor(readonly found: unknown) {
+    super('A preview was rolled back.');
+  }
+}
+
+let savepoints = 0;
+
+/** The site's database; ARCHITECTURE.md says which transactions may be nested. */
+export class Database {
+  readonly clock: DatabaseClock;
+
+  readonly site: Site;
+
+  /** Outside of any transaction: for work that no transaction has started, such as that of timers. */
+  readonly pool: Db;
+
+  private size: StatementSize | undefined;
+
+  constructor(private readonly strapi: Core.Strapi) {
+    this.clock = createClock(strapi);
+    this.site = new Site(strapi);
+    this.pool = new Db(strapi.db.connection, this);
+  }
+
+  /** As that of a `Db`. */
+  get client(): string {
+    return this.strapi.db.dialect.client;
+  }
+
+  /** As that of a `Db`. */
+  get schema(): string | undefined {
+    return this.strapi.db.getSchemaName();
+  }
+
+  get dialect(): Dialect {
+    return dialectOf(this.client);
+  }
+
+  /** As `table` of a `Db`, on an executor of the host's. */
+  tableOn(executor: Executor, name: string): Knex.QueryBuilder {
+    return table(this.strapi, executor, name);
+  }
+
+  /** What one statement may carry, in bytes; asked once a process. */
+  async statementSize(executor: Executor): Promise<StatementSize> {
+    this.size ??= await readStatementSize(executor, this.client);
+    return this.size;
+  }
+
+  /** Whether the current asynchronous context is within a transaction, whoever opened it. */
+  inTransaction(): boolean {
+    return this.strapi.db.inTransaction();
+  }
+
+  /** The transaction of the current asynchronous context, or the pool where there is none. */
+  async current(): Promise<Db> {
+    if (!this.inTransaction()) return this.pool;
+    return new Db((await this.strapi.db.transaction()).get(), this);
+  }
+
+  /**
+   * Runs `work` in the current transaction, or in one of its own, committed when it resolves. One of its
+   * own reads what is committed at each statement, on MySQL and MariaDB too.
+   */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return openingOurs(() =>
+      this.strapi.db.transaction(({ trx, onCommit }) =>
+        work(new Tx(trx as Knex.Transaction, this, onCommit as Tx['onCommit']))
+      )
+    ) as Promise<T>;
+  }
+
+  /**
+   * Runs `work` in a transaction of its own, and all of it again where the database chose it as the
+   * victim of a deadlock: what a rolled-back try did, its events included, is gone with it. Within a
+   * caller's transaction it is a part of that, which is the caller's to run again.
+   */
+  retrying<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const run = (): Promise<T> => this.transaction(work);
+    return this.inTransaction() ? run() : withTransientRetry(run);
+  }
+
+  /**
+   * As `retrying`, for work that asks whether a name is taken before it takes it. Where somebody takes
+   * the name in between, the unique index fails it: it is run again, finds the name taken and says so.
+   */
+  async unique<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    try {
+      return await this.retrying(work);
+    } catch (error) {
+      if (!isDuplicate(error) || this.inTransaction()) throw error;
+      return this.retrying(work);
+    }
+  }
+
+  /** Does work that must leave nothing behind: its transaction is rolled back, and its result kept. */
+  async rolledBack<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    try {
+      return await this.transaction<never>(async (tx) => {
+        throw new RolledBack(await work(tx));
+      });
+    } catch (error) {
+      if (error instanceof RolledBack) return error.found as T;
+      throw error;
+    }
+  }
+
+  /**
+   * Runs a part of the current transaction that may fail without costing the rest: after an error
+   * PostgreSQL takes no further statement until the transaction goes back to before it. Several that are
+   * begun side by side take turns: a savepoint that is released takes those with it that came after it.
+   * @throws what `work` throws, with its changes undone; the database's error where they cannot be
+   */
+  savepoint<T>(work: () => Promise<T>): Promise<T> {
+    return inTurn(this.strapi, async (turn) => {
+      const { knex } = await this.current();
+      savepoints += 1;
+      const name = `switchboard_${savepoints}`;
+      await knex.raw(`SAVEPOINT ${name}`);
+      try {
+        const result = await work();
+        await turn.ended();
+        await knex.raw(`RELEASE SAVEPOINT ${name}`);
+        return result;
+      } catch (error) {
+        await turn.undo();
+        // A deadlock's victim has no transaction left; the caller is to hear of the deadlock, not of that.
+        if (!turn.isLost()) await knex.raw(`ROLLBACK TO SAVEPOINT ${name}`);
+        throw error;
+      }
+    });
+  }
+
+  /** Runs `callback` after the current transaction commits, or at once where there is none. */
+  afterCommit(callback: () => void): void {
+    if (!this.inTransaction()) {
+      callback();
+      return;
+    }
+    void this.transaction(async ({ onCommit }) => onCommit(callback));
+  }
+
+  /**
+   * Runs a statement on a connection of its own, beside whatever the caller does next. The pool is
+   * asked before this returns, so that a transaction that is opened next waits behind it. Never within
+   * a transaction: who holds a connection must not wait for another one.
+   */
+  apart(statement: (db: Db) => Statement): Promise<unknown> {
+    return runApart(this.pool.knex as Knex, statement(this.pool));
+  }
+
+  /** As `latest` of a `Db`. */
+  latest(query: Knex.QueryBuilder): Knex.QueryBuilder {
+    return this.pool.latest(query);
+  }
+}
