@@ -2,21 +2,23 @@
 // of `npm start` (the site, the receiver's page with an event on it, the till), and how the commands
 // that need an install say so. The clone lies where no node_modules is in it or above it.
 // Usage: node scripts/check-fresh-clone.mjs [--adopt]
-// With --adopt what the clone installed and built is moved into this checkout, which then needs no
-// install of its own.
-import { spawnSync } from 'node:child_process';
+// With --adopt this checkout gets what the clone installs, as soon as that is there, and in the end what
+// it built: then it needs no install and no build of its own.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { freePort, start, waitFor } from './lib/newcomer/programs.mjs';
-import { ROOT } from './lib/paths.mjs';
+import { ROOT, SCRATCH } from './lib/paths.mjs';
 
 const INSTALL_MS = 900_000;
 const READY_MS = 600_000;
 const FIRST_LINE_MS = 60_000;
-/** Where the programs of a fresh clone put what takes long to make. */
-const MADE = ['node_modules', 'dist', 'playground/dist', 'playground/build', 'playground/.env'];
+const MODULES = 'node_modules';
+/** Where the programs of a fresh clone put what they build. */
+const BUILT = ['dist', 'playground/dist', 'playground/build', 'playground/.env'];
 
 const { values: options } = parseArgs({ options: { adopt: { type: 'boolean' } } });
 const parent = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-clone-'));
@@ -25,8 +27,9 @@ const began = Date.now();
 const say = (text) => console.log(`[clone ${Math.round((Date.now() - began) / 1000)} s] ${text}`);
 
 const mustRun = (program, ...args) => {
-  const { status, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${stderr}`);
+  return stdout;
 };
 
 const makeClone = () => {
@@ -66,50 +69,61 @@ const isAnswered = async (url, holds) => {
 const WORKS_WITHOUT = /^(start|test(:.+)?|demo:events|prepublishOnly)$/;
 
 /** The commands that install nothing say in one line what to run. */
-const namesTheInstall = () => {
+const namesTheInstall = async () => {
   const { scripts } = JSON.parse(fs.readFileSync(path.join(clone, 'package.json'), 'utf8'));
-  for (const name of Object.keys(scripts).filter((one) => !WORKS_WITHOUT.test(one))) {
-    const { status, stderr } = spawnSync('npm', ['run', '--silent', name], {
+  const check = async (name) => {
+    const child = spawn('npm', ['run', '--silent', name], {
       cwd: clone,
-      encoding: 'utf8',
+      stdio: ['ignore', 'ignore', 'pipe'],
     });
-    const lines = stderr.trim().split('\n');
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
+    const [status] = await once(child, 'close');
+    const lines = said.trim().split('\n');
     if (status === 0 || lines.length !== 1 || !lines[0].includes('npm ci')) {
-      throw new Error(`npm run ${name} ended with ${status} and said:\n${stderr}`);
+      throw new Error(`npm run ${name} ended with ${status} and said:\n${said}`);
     }
-  }
+  };
+  await Promise.all(
+    Object.keys(scripts)
+      .filter((one) => !WORKS_WITHOUT.test(one))
+      .map(check)
+  );
 };
 
 const firstLinesOfTests = async () => {
   await watch('npm test', {}, FIRST_LINE_MS, (program) => hasSaid(program, 'npm ci'));
   // It was stopped within its install.
-  fs.rmSync(path.join(clone, 'node_modules'), { recursive: true, force: true });
+  fs.rmSync(path.join(clone, MODULES), { recursive: true, force: true });
 };
 
-const startsAll = async () => {
-  const [PORT, RECEIVER_PORT, TILL_PORT] = [await freePort(), await freePort(), await freePort()];
-  const site = `http://127.0.0.1:${PORT}`;
-  const receiver = `http://127.0.0.1:${RECEIVER_PORT}`;
-  await watch(
-    'npm start',
-    { PORT, RECEIVER_PORT, TILL_PORT },
-    INSTALL_MS + READY_MS,
-    async (program) =>
-      hasSaid(program, 'The playground is ready.') &&
-      (await isAnswered(`${site}/admin`, (page) => page.includes('<html'))) &&
-      (await isAnswered(`${receiver}/`, (page) => page.includes('<html'))) &&
-      (await isAnswered(`${receiver}/arrivals.json`, (text) =>
-        JSON.parse(text).some(({ refused }) => refused === null)
-      )) &&
-      (await isAnswered(`http://127.0.0.1:${TILL_PORT}/`, (page) => page.includes('<h1>Till</h1>')))
-  );
+/** Links where both are on one file system; the clone goes on using its own. */
+const adoptModules = () => {
+  const arriving = path.join(SCRATCH, MODULES);
+  const copy = (flags) => {
+    fs.rmSync(arriving, { recursive: true, force: true });
+    mustRun('cp', flags, path.join(clone, MODULES), arriving);
+  };
+  fs.mkdirSync(SCRATCH, { recursive: true });
+  try {
+    copy('-al');
+  } catch {
+    copy('-a');
+  }
+  // npm rewrites it in place: it must not be the clone's.
+  const list = path.join(arriving, '.package-lock.json');
+  const text = fs.readFileSync(list);
+  fs.rmSync(list);
+  fs.writeFileSync(list, text);
+  fs.rmSync(path.join(ROOT, MODULES), { recursive: true, force: true });
+  fs.renameSync(arriving, path.join(ROOT, MODULES));
+  say(`${MODULES} is handed over`);
 };
 
-const runsTests = () =>
-  watch('npm test', {}, READY_MS, (program) => hasSaid(program, '== unit =='));
-
-const adopt = () => {
-  for (const name of MADE) {
+/** What a clone of the last commit built is this checkout's, too, if nothing in it differs. */
+const adoptBuilt = () => {
+  if (mustRun('git', '-C', ROOT, 'status', '--porcelain') !== '') return;
+  for (const name of BUILT) {
     const from = path.join(clone, name);
     if (!fs.existsSync(from)) continue;
     fs.rmSync(path.join(ROOT, name), { recursive: true, force: true });
@@ -117,6 +131,38 @@ const adopt = () => {
     mustRun('mv', from, path.join(ROOT, name));
   }
 };
+
+const startsAll = async () => {
+  const [PORT, RECEIVER_PORT, TILL_PORT] = [await freePort(), await freePort(), await freePort()];
+  const site = `http://127.0.0.1:${PORT}`;
+  const receiver = `http://127.0.0.1:${RECEIVER_PORT}`;
+  let isAdopted = !options.adopt;
+  await watch(
+    'npm start',
+    { PORT, RECEIVER_PORT, TILL_PORT },
+    INSTALL_MS + READY_MS,
+    async (program) => {
+      if (!isAdopted && hasSaid(program, 'Building the plugin')) {
+        isAdopted = true;
+        adoptModules();
+      }
+      return (
+        hasSaid(program, 'The playground is ready.') &&
+        (await isAnswered(`${site}/admin`, (page) => page.includes('<html'))) &&
+        (await isAnswered(`${receiver}/`, (page) => page.includes('<html'))) &&
+        (await isAnswered(`${receiver}/arrivals.json`, (text) =>
+          JSON.parse(text).some(({ refused }) => refused === null)
+        )) &&
+        (await isAnswered(`http://127.0.0.1:${TILL_PORT}/`, (page) =>
+          page.includes('<h1>Till</h1>')
+        ))
+      );
+    }
+  );
+};
+
+const runsTests = () =>
+  watch('npm test', {}, READY_MS, (program) => hasSaid(program, '== unit =='));
 
 const STEPS = [
   ['commands that need an install say so', namesTheInstall],
@@ -133,7 +179,7 @@ try {
     await work();
     passed += 1;
   }
-  if (options.adopt) adopt();
+  if (options.adopt) adoptBuilt();
   say('all of it works');
 } catch (error) {
   console.error(error.stack ?? String(error));

@@ -16,7 +16,8 @@ import { ROOT, SCRATCH } from './lib/paths.mjs';
 const SUITES = ['unit', 'api', 'e2e'];
 /** Only where it is asked for: its tests boot many sites each and take their time. */
 const SOAK = 'soak';
-const RESULTS = path.join(SCRATCH, 'results');
+/** Elsewhere for a second run beside this one. */
+const RESULTS = process.env.TEST_RESULTS ?? path.join(SCRATCH, 'results');
 const REQUIRE_ALL = process.env.REQUIRE_ALL === '1';
 /** How long jest may take to go away once its results are written. */
 const EXIT_GRACE_MS = 60_000;
