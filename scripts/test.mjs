@@ -34,7 +34,8 @@ const SUITE_ARGS = {
   unit: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
   // One more: a third of the time of their files is spent waiting for what is due.
   api: [`--maxWorkers=${WORKERS + 1}`, '--testTimeout=60000'],
-  e2e: ['--maxWorkers=2', '--testTimeout=120000'],
+  // As well: a browser waits for its page, and a page for the next look at it.
+  e2e: [`--maxWorkers=${WORKERS + 1}`, '--testTimeout=120000'],
   // One at a time: the host cuts a request off after five minutes, which a large import beside
   // other work may need.
   soak: ['--runInBand', '--testTimeout=120000'],

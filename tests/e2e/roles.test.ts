@@ -1,5 +1,5 @@
 import type { Browser, Locator, Page } from 'playwright-core';
-import { launchBrowser, PLUGIN, signIn } from './support/browser';
+import { launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord } from './support/till';
 import { waitFor } from '../support/wait';
@@ -220,16 +220,24 @@ const SCREENS: readonly Screen[] = [
 
 const NO_PERMISSION = /have the permissions to access that content/;
 
+const loadAt = async (page: Page, address: string): Promise<void> => {
+  await page.goto(address);
+  await page.waitForLoadState('networkidle');
+};
+
 /** Where the screen is: a dialog hides whatever is outside of it. */
-const open = async (page: Page, { address, inDialog }: Screen): Promise<Locator> => {
-  await page.goto(address());
+const open = async (
+  page: Page,
+  { address, inDialog }: Screen,
+  go: typeof moveTo = moveTo
+): Promise<Locator> => {
+  await go(page, address());
   await page
     .getByRole('heading', { level: 1 })
     .or(page.getByText(NO_PERMISSION))
     .or(page.getByRole('dialog'))
     .first()
     .waitFor();
-  await page.waitForLoadState('networkidle');
   if (!inDialog) return page.getByRole('main');
   const dialog = page.getByRole('dialog');
   await dialog.or(page.getByText(NO_PERMISSION)).first().waitFor();
@@ -358,7 +366,7 @@ describe('an Editor, who was granted nothing here', () => {
   afterAll(() => page?.context().close());
 
   test.each(SCREENS)('is told so at the address of $name, and is asked nothing', async (screen) => {
-    const part = await open(page, screen);
+    const part = await open(page, screen, loadAt);
     await part.getByText(NO_PERMISSION).waitFor();
     expect(await offered(part)).toEqual([]);
     expect(await page.getByRole('navigation', { name: 'CRM' }).count()).toBe(0);

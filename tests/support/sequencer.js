@@ -6,7 +6,7 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 const LONG = [
   ...['api/crm-deadlocks', 'api/start-and-stop', 'api/input-edge', 'api/pos-silence'],
   ...['api/worker', 'api/recoveries', 'api/scheduler-bullmq', 'api/boot', 'api/features'],
-  ...['e2e/accessibility', 'e2e/roles'],
+  ...['e2e/roles', 'e2e/accessibility', 'e2e/tills-day', 'e2e/truth', 'e2e/recover-many'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
   ...['unit/docs/samples-compile', 'unit/docs/asyncapi'],
 ];
