@@ -4,8 +4,9 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 
 /** Files that take longest, longest first: one that began last would have the end to itself. */
 const LONG = [
-  ...['api/crm-deadlocks', 'api/start-and-stop', 'api/input-edge', 'api/pos-silence'],
-  ...['api/worker', 'api/recoveries', 'api/scheduler-bullmq', 'api/boot', 'api/features'],
+  ...['api/scheduler-bullmq', 'api/crm-deadlocks', 'api/worker', 'api/boot', 'api/input-edge'],
+  ...['api/start-and-stop', 'api/side-by-side', 'api/recoveries', 'api/transfer', 'api/features'],
+  ...['api/upgrade', 'api/work-contract', 'api/crm-mapping'],
   ...['e2e/roles', 'e2e/accessibility', 'e2e/tills-day', 'e2e/truth', 'e2e/recover-many'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
   ...['unit/docs/samples-compile', 'unit/docs/asyncapi'],
