@@ -58,8 +58,10 @@ const readResults = (file) => {
 };
 
 let current;
+let isStopped = false;
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
+    isStopped = true;
     current?.kill(signal);
     process.exitCode = 1;
   });
@@ -166,6 +168,7 @@ const main = async () => {
   const summary = [];
   let onServers = 0;
   for (const suite of suites) {
+    if (isStopped) break;
     if (!hasTests(suite)) {
       summary.push(`${suite}: there are no tests in tests/${suite}`);
       continue;
