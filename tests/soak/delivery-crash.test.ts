@@ -11,6 +11,17 @@ const kills = (kind: DatabaseKind): number => {
   return databases().length === 1 ? 20 : databases().length === 2 ? 10 : KILLS[kind];
 };
 
+/** So many are committed before a kill, however slow the machine is. */
+const WRITES_BEFORE_KILL = 11;
+
+const countWritten = async (site: Site, prefix: string): Promise<number> => {
+  const [row] = await sql<{ count: number | string }>(
+    site,
+    `SELECT COUNT(*) AS count FROM labels WHERE title LIKE '${prefix}-%'`
+  );
+  return Number(row?.count ?? 0);
+};
+
 /** Writes with an event each, as fast as they commit, until the process is no more. */
 const writeUntilKilled = (site: Site, prefix: string): Promise<unknown> =>
   site
@@ -54,8 +65,10 @@ describeEach(databases(), 'a process killed at any moment, under load', (databas
   it(`loses no event, sends none without its write, and never changes a body or an id (${kills(database)} kills)`, async () => {
     const { id } = await createWebhook(site, receiver.url, { name: 'load' });
     for (let kill = 0; kill < kills(database); kill += 1) {
-      const writing = writeUntilKilled(site, `k${kill}`);
-      await sleep(80 + Math.random() * 500);
+      const run = `k${kill}`;
+      const writing = writeUntilKilled(site, run);
+      await waitFor(async () => (await countWritten(site, run)) >= WRITES_BEFORE_KILL, 60_000);
+      await sleep(Math.random() * 500);
       await site.kill();
       await writing;
       await site.restart();
