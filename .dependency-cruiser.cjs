@@ -15,7 +15,17 @@ const features = [
   'overview',
   'doctor',
 ];
-const ground = ['config', 'database', 'hooks', 'http', 'net', 'runtime', 'scheduling', 'secrets'];
+const ground = [
+  'config',
+  'database',
+  'hooks',
+  'http',
+  'net',
+  'queue',
+  'runtime',
+  'scheduling',
+  'secrets',
+];
 const folders = (names) => `${SERVER}(${names.join('|')})/`;
 
 const mayKnow = (feature, known) => ({

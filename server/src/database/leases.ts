@@ -10,7 +10,7 @@ import {
   type ColumnType,
   type GroupClaim,
   type LeasedSpan,
-  type OwnedUpdate,
+  type RowUpdate,
 } from './dialects';
 import { countOf, leasedWithin } from './dialects/sql';
 import { qualified } from './dialects/types';
@@ -145,10 +145,10 @@ export const createLeasedRows = (
     row,
   });
 
-  const updateOwned = async (db: Db, updates: readonly OwnedUpdate[]): Promise<Set<number>> => {
+  const updateOwned = async (db: Db, updates: readonly RowUpdate[]): Promise<Set<number>> => {
     const held = new Set<number>();
     await db.inParts(updates, { count: SETTLE_CHUNK, valuesOf: ({ set }) => set }, async (part) => {
-      for (const id of await dialect.updateOwned(db.knex, claimTable, part)) held.add(id);
+      for (const id of await dialect.updateRows(db.knex, claimTable, part)) held.add(id);
     });
     return held;
   };
@@ -352,7 +352,7 @@ export const createLeasedRows = (
         .whereBetween('due_at', [from, until])
         .whereNotNull('owner')
         .limit(limit)) as { id: number; owner: string }[];
-      const updates = lapsed.flatMap(({ id, owner }): OwnedUpdate[] => {
+      const updates = lapsed.flatMap(({ id, owner }): RowUpdate[] => {
         const dueAt = dueBefore(owner);
         return dueAt === null
           ? []
@@ -363,7 +363,7 @@ export const createLeasedRows = (
     },
 
     async settle(db, settlements) {
-      const updates: OwnedUpdate[] = settlements.map(
+      const updates: RowUpdate[] = settlements.map(
         ({ id, owner, dueAt, columns: own }: Settlement) => ({
           id,
           owner,

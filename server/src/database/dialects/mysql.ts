@@ -15,7 +15,7 @@ import {
   type Dialect,
   type GroupsClaim,
   isFullWith,
-  type OwnedUpdate,
+  type RowUpdate,
   qualified,
   type SqlValue,
 } from './types';
@@ -33,7 +33,7 @@ const transacted = async <T>(
       (executor as Knex).transaction(work, { isolationLevel: 'read committed' });
 
 const assignments = (
-  rows: readonly OwnedUpdate[]
+  rows: readonly RowUpdate[]
 ): { sql: string; bindings: (string | SqlValue)[] } => {
   const { alike, own } = splitColumns(rows);
   const bindings: (string | SqlValue)[] = Object.entries(alike).flat();
@@ -50,8 +50,9 @@ const assignments = (
 const heldIds = async (
   trx: Knex.Transaction,
   table: ClaimTable,
-  rows: readonly OwnedUpdate[]
+  rows: readonly RowUpdate[]
 ): Promise<Set<number>> => {
+  if (rows[0]?.owner === undefined) return new Set(rows.map(({ id }) => id));
   const [found] = (await trx.raw(
     `SELECT id, owner FROM ?? WHERE id IN (${rows.map(() => '?').join(', ')}) ORDER BY id FOR UPDATE`,
     [qualified(table), ...rows.map((row) => row.id)]
@@ -142,7 +143,7 @@ export const mysql: Dialect = {
       return { rows, isFull: isFullWith(others, rows.length, limit, cap), isAlone };
     }),
 
-  async updateOwned(executor, table, rows) {
+  async updateRows(executor, table, rows) {
     if (rows.length === 0) return new Set();
     return transacted(executor, async (trx) => {
       const held = await heldIds(trx, table, rows);

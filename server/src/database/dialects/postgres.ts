@@ -193,7 +193,7 @@ export const postgres: Dialect = {
     return result.rows;
   },
 
-  async updateOwned(executor, table, rows) {
+  async updateRows(executor, table, rows) {
     if (rows.length === 0) return new Set();
     const { sql, bindings } = updateFromValues(table, rows, true);
     const result = (await rawStatement(executor, sql, bindings as Knex.RawBinding[])) as Result;

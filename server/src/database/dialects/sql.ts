@@ -7,7 +7,7 @@ import {
   type InsertedRow,
   type InsertTarget,
   type LeasedSpan,
-  type OwnedUpdate,
+  type RowUpdate,
   qualified,
   type SqlValue,
 } from './types';
@@ -151,7 +151,7 @@ interface UpdateStatement {
 
 /** Columns of a batch: those in which all rows get the same, and those in which each has its own. */
 export const splitColumns = (
-  rows: readonly OwnedUpdate[]
+  rows: readonly RowUpdate[]
 ): { alike: Record<string, SqlValue>; own: string[] } => {
   const alike: Record<string, SqlValue> = {};
   const own: string[] = [];
@@ -163,27 +163,34 @@ export const splitColumns = (
 };
 
 /**
- * One statement that writes a batch of owned rows and returns the ids it found still owned.
+ * One statement that writes a batch of rows, those with an owner while that one holds them, and returns
+ * the ids of what it wrote.
  * For databases with `UPDATE … FROM` and `RETURNING` (PostgreSQL, SQLite from 3.35).
  * @param cast whether parameters carry their type (`?::text`), which PostgreSQL needs.
  */
 export const updateFromValues = (
   table: ClaimTable,
-  rows: readonly OwnedUpdate[],
+  rows: readonly RowUpdate[],
   cast: boolean
 ): UpdateStatement => {
   // One row is written as it comes, so that its statement is the same whatever it says.
   const { alike, own: columns } =
     rows.length > 1 ? splitColumns(rows) : { alike: {}, own: Object.keys(rows[0]?.set ?? {}) };
   const typed = (column: string): string => (cast ? `?::${table.columns[column] ?? 'text'}` : '?');
-  const key = cast ? '?::integer, ?::text' : '?, ?';
-  const tuple = `(${[key, ...columns.map(typed)].join(', ')})`;
+  const isOwned = rows[0]?.owner !== undefined;
+  const id = cast ? '?::integer' : '?';
+  const owner = cast ? '?::text' : '?';
+  const tuple = `(${[id, ...(isOwned ? [owner] : []), ...columns.map(typed)].join(', ')})`;
   // Names of their own, so that `id` and `owner` mean the table's everywhere below, and the owner
   // that a row is expected to have is not taken for the owner that it is to get.
-  const names = ['k_id', 'k_owner', ...columns.map((column) => `v_${column}`)];
+  const names = [
+    'k_id',
+    ...(isOwned ? ['k_owner'] : []),
+    ...columns.map((column) => `v_${column}`),
+  ];
   const values = rows.flatMap((row) => [
     row.id,
-    row.owner,
+    ...(row.owner === undefined ? [] : [row.owner]),
     ...columns.map((column) => row.set[column] ?? null),
   ]);
   const assignments = [
@@ -194,7 +201,7 @@ export const updateFromValues = (
     sql:
       `WITH v(${names.map(() => '??').join(', ')}) AS (VALUES ${rows.map(() => tuple).join(', ')}) ` +
       `UPDATE ?? SET ${assignments.join(', ')} FROM v ` +
-      'WHERE id = v.k_id AND owner = v.k_owner RETURNING id',
+      `WHERE id = v.k_id ${isOwned ? 'AND owner = v.k_owner ' : ''}RETURNING id`,
     bindings: [
       ...names,
       ...values,

@@ -16,7 +16,7 @@ import {
   type ClaimTable,
   type Dialect,
   type InsertTarget,
-  type OwnedUpdate,
+  type RowUpdate,
   qualified,
 } from './types';
 
@@ -40,13 +40,18 @@ const NO_ROOM = { group: 0, limit: 0 };
 const updateEach = async (
   trx: Knex.Transaction,
   { name }: ClaimTable,
-  rows: readonly OwnedUpdate[]
+  rows: readonly RowUpdate[]
 ): Promise<Set<number>> => {
   const columns = Object.keys(rows[0]?.set ?? {});
+  const isOwned = rows[0]?.owner !== undefined;
   const changed = await runForEach(
     trx,
-    `UPDATE "${name}" SET ${columns.map((column) => `"${column}" = ?`).join(', ')} WHERE id = ? AND owner = ?`,
-    rows.map(({ id, owner, set }) => [...columns.map((column) => set[column] ?? null), id, owner])
+    `UPDATE "${name}" SET ${columns.map((column) => `"${column}" = ?`).join(', ')} WHERE id = ?${isOwned ? ' AND owner = ?' : ''}`,
+    rows.map(({ id, owner, set }) => [
+      ...columns.map((column) => set[column] ?? null),
+      id,
+      ...(owner === undefined ? [] : [owner]),
+    ])
   );
   return new Set(rows.flatMap(({ id }, at) => (changed[at] === 1 ? id : [])));
 };
@@ -141,7 +146,7 @@ export const sqlite: Dialect = {
     return { rows, isFull: others + own + rows.length >= atOnce, isAlone: others <= 0 };
   },
 
-  async updateOwned(executor, table, rows) {
+  async updateRows(executor, table, rows) {
     if (rows.length === 0) return new Set();
     if (isOpenTransaction(executor)) return updateEach(executor, table, rows);
     const { sql, bindings } = updateFromValues(table, rows, false);

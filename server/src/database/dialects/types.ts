@@ -85,10 +85,10 @@ export const isFullWith = (
   { atOnce, own }: Pick<GroupCap, 'atOnce' | 'own'>
 ): boolean => allowed === 0 || (leased === allowed && others + own + leased >= atOnce);
 
-/** A row that its owner changes: `set` reaches the database only while `owner` still holds the row. */
-export interface OwnedUpdate {
+/** A row that is changed; where `owner` is given, only while that one still holds the row. */
+export interface RowUpdate {
   id: number;
-  owner: string;
+  owner?: string;
   set: Readonly<Record<string, SqlValue>>;
 }
 
@@ -152,13 +152,13 @@ export interface Dialect {
   ): Promise<ClaimedWithin[]>;
 
   /**
-   * Writes a batch, each row only `WHERE id = ? AND owner = ?`. Every row has the same columns.
+   * Writes a batch, rows with an owner only `WHERE id = ? AND owner = ?`. Every row has the same columns.
    * @returns the ids that were still held by their owner.
    */
-  updateOwned(
+  updateRows(
     executor: Executor,
     table: ClaimTable,
-    rows: readonly OwnedUpdate[]
+    rows: readonly RowUpdate[]
   ): Promise<Set<number>>;
 
   /**

@@ -89,11 +89,12 @@ const addSparseIndex = async (
  *
  * For that to hold, a column that a later version adds is nullable or has a default (older versions
  * insert without it), and neither a column's type nor its meaning ever changes: a new meaning is a
- * new column.
+ * new column. The one exception is what `queue/moving.ts` moves and then drops, once.
  */
 
 export interface Column {
-  type: 'increments' | 'string' | 'text' | 'integer' | 'biginteger' | 'boolean';
+  /** `key`: the primary key, a number that somebody else has given out. */
+  type: 'increments' | 'key' | 'string' | 'text' | 'integer' | 'biginteger' | 'boolean';
   column?: {
     /** Of a `string`: its length, 255 if left out. */
     args?: [length: number];
@@ -107,6 +108,11 @@ export interface PlainTable {
   attributes: Record<string, Column>;
   /** Names are unique in the whole database (PostgreSQL) and at most 30 characters long. */
   indexes?: Index[];
+  /**
+   * PostgreSQL: how full inserts fill a page, in percent. Updates of columns in no index have their new
+   * rows in the rest, and then change no index.
+   */
+  fillFactor?: number;
 }
 
 interface Index {
@@ -117,7 +123,18 @@ interface Index {
   present?: string;
 }
 
-const addColumn = (builder: Knex.TableBuilder, name: string, { type, column }: Column): void => {
+const addColumn = (
+  builder: Knex.TableBuilder,
+  name: string,
+  { type, column }: Column,
+  client: string
+): void => {
+  if (type === 'key') {
+    // SQLite has the row by the key itself where its type is this very word.
+    if (client === 'sqlite') builder.integer(name).primary();
+    else builder.bigInteger(name).primary();
+    return;
+  }
   if (type === 'increments') {
     builder.increments(name, { primaryKey: true });
     return;
@@ -150,7 +167,8 @@ const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<str
 };
 
 const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<void> => {
-  const { tableName, attributes, indexes = [] } = wanted;
+  const { tableName, attributes, indexes = [], fillFactor } = wanted;
+  const { client } = strapi.db.dialect;
   const schema = () => strapi.db.getSchemaConnection();
   const columns = async (): Promise<Record<string, unknown>> =>
     table(strapi, strapi.db.connection, tableName).columnInfo();
@@ -158,17 +176,24 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
 
   await unlessThere(
     () => schema().hasTable(tableName),
-    () =>
-      schema().createTable(tableName, (builder) => {
-        for (const [name, column] of Object.entries(attributes)) addColumn(builder, name, column);
-      })
+    async () => {
+      await schema().createTable(tableName, (builder) => {
+        for (const [name, column] of Object.entries(attributes)) {
+          addColumn(builder, name, column, client);
+        }
+      });
+      if (fillFactor === undefined || client !== 'postgres') return;
+      await rawStatement(strapi.db.connection, `ALTER TABLE ?? SET (fillfactor = ${fillFactor})`, [
+        strapi.db.getSchemaName() ? `${strapi.db.getSchemaName()}.${tableName}` : tableName,
+      ]);
+    }
   );
   const present = await columns();
   for (const [name, column] of Object.entries(attributes)) {
     if (name in present) continue;
     await unlessThere(
       async () => name in (await columns()),
-      () => schema().alterTable(tableName, (builder) => addColumn(builder, name, column))
+      () => schema().alterTable(tableName, (builder) => addColumn(builder, name, column, client))
     );
   }
   const known = await indexNames();

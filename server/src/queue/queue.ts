@@ -1,0 +1,472 @@
+import { randomUUID } from 'node:crypto';
+import type { Knex } from 'knex';
+import { rowsOf } from '../database/connection';
+import type { Database, Db, Tx } from '../database/db';
+import type { ClaimTable, ColumnType, GroupRoom, RowUpdate, SqlValue } from '../database/dialects';
+import type { Lease } from '../database/lease-types';
+import { withTransientRetry } from '../database/retry';
+import type { Column, PlainTable } from '../database/tables/plain-tables';
+import { createTimeSlice } from '../runtime/event-loop';
+import { queueDialectOf, READY } from './dialects';
+
+/**
+ * Where a row of a queue stands. `ready`: it is claimed once it is due. `blocked`: an earlier row of
+ * its ordering key goes first. `parked`: it waits until somebody makes it ready. `ended`: nobody works
+ * on it any more, and it is kept to be found.
+ */
+export const QUEUE_STATES = { ready: READY, blocked: 1, parked: 2, ended: 3 } as const;
+export type QueueState = keyof typeof QUEUE_STATES;
+
+/** Values of the columns that a kind of work has beside those of every queue. */
+type OwnColumns = Readonly<Record<string, SqlValue>>;
+
+/**
+ * The table of a queue. A row says that something is not done; `id` is the id of the row of the log
+ * that it is about. A claim writes `owner` and `leased_until` alone, which are in no index, so a lease
+ * changes neither when a row is due nor its place, and PostgreSQL writes it beside the old one.
+ */
+export const queueTable = (
+  tableName: string,
+  indexName: string,
+  columns: Readonly<Record<string, Column>>
+): PlainTable => ({
+  tableName,
+  attributes: {
+    id: { type: 'key' },
+    group_id: { type: 'integer' },
+    state: { type: 'integer' },
+    due_at: { type: 'biginteger' },
+    owner: { type: 'string', column: { args: [36] } },
+    leased_until: { type: 'biginteger' },
+    ...columns,
+  },
+  indexes: [{ name: indexName, columns: ['state', 'group_id', 'due_at', 'id'] }],
+  // Each row is leased about once, and is longer then.
+  fillFactor: 40,
+});
+
+export interface QueueOptions {
+  tableName: string;
+  /** Types of the table's own columns. */
+  columns: Readonly<Record<string, ColumnType>>;
+  /** Where groups are rows, and which of them are served. */
+  groups: { tableName: string; where?: OwnColumns };
+  /** How long a lease lasts that nobody renews, in milliseconds. */
+  leaseMs: number;
+}
+
+/** A row that is to be queued. */
+export interface NewRow {
+  /** Of the log's row. */
+  id: number;
+  group: number;
+  /** Epoch milliseconds. */
+  dueAt: number;
+  columns: OwnColumns;
+}
+
+/** Where a row goes on: when it is due, epoch milliseconds, and in what state if it is not ready. */
+export interface NextPlace {
+  dueAt: number;
+  state?: QueueState;
+  columns?: OwnColumns;
+}
+
+export interface QueuedRow {
+  id: number;
+  group: number;
+  state: QueueState;
+  dueAt: number;
+  /** Its own columns, as the database gives them. */
+  columns: Readonly<Record<string, unknown>>;
+}
+
+/** A row under a lease. */
+export type LeasedRow = QueuedRow & Lease;
+
+export interface Outcome {
+  lease: Pick<Lease, 'id' | 'owner'>;
+  /** Where the row goes on; null: it is done and leaves the queue. All of one call have the same columns. */
+  next: NextPlace | null;
+}
+
+const AT_ONCE = 200;
+/** Entries of the index that one look for groups reads. */
+const LOOKED_AT_ONCE = 500;
+/** Later than anything is due. */
+const END_OF_TIME = Number.MAX_SAFE_INTEGER;
+
+const STATES = Object.keys(QUEUE_STATES) as QueueState[];
+
+interface DueGroup {
+  id: number | string;
+  looked_at: number | string;
+  /** When the first row is due that nobody holds. */
+  free_at: number | string | null;
+  /** When the first lease ends of the rows that are due before that one. */
+  lease_ends: number | string | null;
+  /** null: its rows are not to be worked on now. */
+  served: number | null;
+}
+
+/**
+ * A queue of work in a table of the site's database, for any number of nodes: rows in groups that must
+ * not starve each other, each group in the order of `due_at` and `id`. Times are epoch milliseconds of
+ * the database's clock. Whoever leases a row writes it only while that lease holds; a lease that
+ * nobody renews ends by itself, and the row is claimed again in its place.
+ */
+export class Queue {
+  protected readonly dialect;
+  protected readonly rows: ClaimTable;
+  /** The table's name in SQL. */
+  protected readonly name: string;
+
+  constructor(
+    protected readonly database: Database,
+    protected readonly options: QueueOptions
+  ) {
+    this.dialect = queueDialectOf(database.client);
+    this.rows = {
+      name: options.tableName,
+      schema: database.schema,
+      groupColumn: 'group_id',
+      columns: {
+        ...options.columns,
+        state: 'integer',
+        due_at: 'bigint',
+        owner: 'text',
+        leased_until: 'bigint',
+      },
+    };
+    this.name = this.named(options.tableName);
+  }
+
+  now(): number {
+    return this.database.clock.now();
+  }
+
+  /** Queues rows, in statements of bounded size: they are there if and only if `tx` commits. */
+  async insert(db: Db, rows: readonly NewRow[]): Promise<void> {
+    await db.insert(
+      this.options.tableName,
+      rows.map(({ id, group, dueAt, columns }) => ({
+        id,
+        group_id: group,
+        state: QUEUE_STATES.ready,
+        due_at: dueAt,
+        ...columns,
+      }))
+    );
+  }
+
+  /** As `insert`; a row that is in the queue by now is ready as it is given, whoever holds it. */
+  async requeue(db: Db, rows: readonly NewRow[]): Promise<void> {
+    const values = rows.map(({ id, group, dueAt, columns }) => ({
+      id,
+      group_id: group,
+      state: QUEUE_STATES.ready,
+      due_at: dueAt,
+      owner: null,
+      leased_until: null,
+      ...columns,
+    }));
+    await this.inParts(values, async (part) => {
+      await this.in(db)
+        .insert([...part])
+        .onConflict('id')
+        .merge();
+    });
+  }
+
+  /** As `insert`, in any state; a row that is in the queue by now stays as it is. */
+  async insertMissing(db: Db, rows: readonly (NewRow & Pick<NextPlace, 'state'>)[]): Promise<void> {
+    const values = rows.map(({ id, group, columns, ...place }) => ({
+      id,
+      group_id: group,
+      ...columns,
+      ...this.placed(place),
+    }));
+    await this.inParts(values, async (part) => {
+      await this.in(db)
+        .insert([...part])
+        .onConflict('id')
+        .ignore();
+    });
+  }
+
+  /**
+   * When something of each group can next be claimed: when its first free row is due or, where all
+   * that is due is leased, when the first of those leases ends. Groups of which nothing is ready and
+   * that are not served are absent. Costs a few steps a group, however many rows it has.
+   */
+  async due(): Promise<Map<number, number>> {
+    await this.database.clock.sync();
+    const db = await this.database.current();
+    const due = new Map<number, number>();
+    const slice = createTimeSlice();
+    for (let after = 0; ;) {
+      const groups = await this.dueGroupsAfter(db, after);
+      let looked = 0;
+      for (const {
+        id,
+        free_at: freeAt,
+        lease_ends: leaseEnds,
+        served,
+        looked_at: steps,
+      } of groups) {
+        const first = Math.min(Number(freeAt ?? END_OF_TIME), Number(leaseEnds ?? END_OF_TIME));
+        if (served !== null && first < END_OF_TIME) due.set(Number(id), first);
+        looked += Number(steps);
+      }
+      if (looked < LOOKED_AT_ONCE) return due;
+      after = Number(groups.at(-1)?.id);
+      if (slice.isOver()) await slice.next();
+    }
+  }
+
+  /**
+   * Leases rows that are due, so many of each group: those first that have been due longest. They come
+   * in that order.
+   */
+  claim(rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
+    return withTransientRetry(async () => {
+      const now = this.now();
+      const lease = { now, until: now + this.options.leaseMs, owner: randomUUID() };
+      const db = await this.database.current();
+      const claimed = await this.dialect.claim(db.knex, this.name, rooms, lease);
+      return claimed
+        .map((row) => this.leasedOf(row))
+        .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
+    });
+  }
+
+  /**
+   * Leases one row for as long as that, in whatever state it is, and due or not.
+   * @returns `held` where somebody else's lease on it is still running
+   */
+  async claimOne(id: number, forMs: number): Promise<LeasedRow | 'held' | 'absent'> {
+    const now = this.now();
+    const owner = randomUUID();
+    const db = await this.database.current();
+    const updated = await this.in(db)
+      .where({ id })
+      .andWhere((free) => {
+        free.whereNull('leased_until').orWhere('leased_until', '<=', now);
+      })
+      .update({ owner, leased_until: now + forMs });
+    const row = (await this.in(db).where({ id }).first()) as Record<string, unknown> | undefined;
+    if (!row) return 'absent';
+    return updated === 1 && row.owner === owner ? this.leasedOf(row) : 'held';
+  }
+
+  /** Prolongs leases to the time of a new one, each only while its owner still holds it. */
+  async renew(leases: readonly Lease[]): Promise<void> {
+    const leased_until = this.now() + this.options.leaseMs;
+    await this.updateOwned(
+      await this.database.current(),
+      leases.map(({ id, owner }) => ({ id, owner, set: { leased_until } }))
+    );
+  }
+
+  /** Gives rows back unworked: they are in their place, and held by nobody. */
+  async release(leases: readonly Lease[]): Promise<void> {
+    await this.updateOwned(
+      await this.database.current(),
+      leases.map(({ id, owner }) => ({ id, owner, set: { owner: null, leased_until: null } }))
+    );
+  }
+
+  /**
+   * Ends leases with what comes next of each row, each only while its owner holds it.
+   * @returns the ids that were still held; of the others nothing has changed
+   */
+  async settle(tx: Tx, outcomes: readonly Outcome[]): Promise<Set<number>> {
+    const held = new Set<number>();
+    const done: Outcome['lease'][] = [];
+    const kept: RowUpdate[] = [];
+    for (const { lease, next } of outcomes) {
+      if (!next) done.push(lease);
+      else kept.push({ id: lease.id, owner: lease.owner, set: this.placed(next) });
+    }
+    await this.inParts(done, async (part) => {
+      for (const id of await this.dialect.deleteOwned(tx.knex, this.name, part)) held.add(id);
+    });
+    for (const id of await this.updateOwned(tx, kept)) held.add(id);
+    return held;
+  }
+
+  /** Has ready rows wait until they are unparked. Who holds one goes on with it. */
+  async park(db: Db, ids: readonly number[]): Promise<void> {
+    await this.moveAll(db, ids, 'ready', 'parked');
+  }
+
+  /** Makes parked rows ready, in the place that they had. */
+  async unpark(db: Db, ids: readonly number[]): Promise<void> {
+    await this.moveAll(db, ids, 'parked', 'ready');
+  }
+
+  /**
+   * Makes rows ready and due now, but for those that have ended: a row under a lease too, whose holder
+   * then fails to settle it.
+   * @returns the ids of those that are in the queue and have not ended
+   */
+  async bringForward(
+    db: Db,
+    ids: readonly number[],
+    columns: OwnColumns = {},
+    dueAt = this.now()
+  ): Promise<Set<number>> {
+    const found = new Set<number>();
+    await this.inParts(ids, async (part) => {
+      // Locked in one order: two that bring the same rows forward do not wait for each other in a circle.
+      const some = (await this.in(db)
+        .whereIn('id', [...part])
+        .whereNot({ state: QUEUE_STATES.ended })
+        .orderBy('id')
+        .forUpdate()
+        .pluck('id')) as (number | string)[];
+      if (some.length === 0) return;
+      const ready = this.placed({ dueAt, columns });
+      await this.in(db).whereIn('id', some).update(ready);
+      for (const id of some) found.add(Number(id));
+    });
+    return found;
+  }
+
+  /**
+   * Sets where a row goes on that is not due yet and that nobody holds, or that is not in the queue;
+   * null: it leaves the queue. A row that is due, or whose own columns are not `still` what they were,
+   * stays as it is.
+   */
+  async reschedule(
+    db: Db,
+    row: NewRow,
+    next: NextPlace | null,
+    still: OwnColumns = {}
+  ): Promise<void> {
+    const waiting = this.in(db)
+      .where({ id: row.id, ...still })
+      .andWhere((notDue) => {
+        notDue.whereNot({ state: QUEUE_STATES.ready }).orWhere('due_at', '>', this.now());
+      })
+      .andWhere((free) => {
+        free.whereNull('leased_until').orWhere('leased_until', '<=', this.now());
+      });
+    if (!next) {
+      await waiting.delete();
+      return;
+    }
+    const place = this.placed(next);
+    if ((await waiting.update(place)) === 0)
+      await this.insertMissing(db, [
+        { ...row, ...next, columns: { ...row.columns, ...next.columns } },
+      ]);
+  }
+
+  /** The rows with these ids that are in the queue. */
+  async find(db: Db, ids: readonly number[]): Promise<Map<number, QueuedRow>> {
+    const found = new Map<number, QueuedRow>();
+    await this.inParts(ids, async (part) => {
+      const rows = (await this.in(db).whereIn('id', [...part])) as Record<string, unknown>[];
+      for (const row of rows) found.set(Number(row.id), this.queuedOf(row));
+    });
+    return found;
+  }
+
+  protected named(tableName: string): string {
+    const { schema } = this.database;
+    return schema ? `"${schema}".${tableName}` : tableName;
+  }
+
+  protected in(db: Db): Knex.QueryBuilder {
+    return db.table(this.options.tableName);
+  }
+
+  private queuedOf(row: Record<string, unknown>): QueuedRow {
+    const own = Object.keys(this.options.columns).map((column) => [column, row[column]]);
+    return {
+      id: Number(row.id),
+      group: Number(row.group_id),
+      state: STATES[Number(row.state)] as QueueState,
+      dueAt: Number(row.due_at),
+      columns: Object.fromEntries(own) as QueuedRow['columns'],
+    };
+  }
+
+  protected leasedOf(row: Record<string, unknown>): LeasedRow {
+    return {
+      ...this.queuedOf(row),
+      owner: String(row.owner),
+      leaseUntil: Number(row.leased_until),
+    };
+  }
+
+  protected placed({ dueAt, state = 'ready', columns }: NextPlace): OwnColumns {
+    const free = { state: QUEUE_STATES[state], due_at: dueAt, owner: null, leased_until: null };
+    return { ...free, ...columns };
+  }
+
+  /** Runs a statement for each part of many: rows of a queue are small, so that their number bounds it. */
+  protected async inParts<T>(
+    items: readonly T[],
+    run: (part: readonly T[]) => Promise<void>
+  ): Promise<void> {
+    const slice = createTimeSlice();
+    for (let at = 0; at < items.length; at += AT_ONCE) {
+      if (slice.isOver()) await slice.next();
+      await run(items.slice(at, at + AT_ONCE));
+    }
+  }
+
+  private async updateOwned(db: Db, updates: readonly RowUpdate[]): Promise<Set<number>> {
+    const held = new Set<number>();
+    await this.inParts(updates, async (part) => {
+      const ids = await db.dialect.updateRows(db.knex, this.rows, part);
+      for (const id of ids) held.add(id);
+    });
+    return held;
+  }
+
+  private async moveAll(
+    db: Db,
+    ids: readonly number[],
+    from: QueueState,
+    to: QueueState
+  ): Promise<void> {
+    await this.inParts(ids, async (part) => {
+      await this.in(db)
+        .whereIn('id', [...part])
+        .andWhere({ state: QUEUE_STATES[from] })
+        .update({ state: QUEUE_STATES[to] });
+    });
+  }
+
+  /**
+   * Groups after a group that have ready rows. Of one the first row is looked for that nobody holds,
+   * past those at the head that are leased, and only where that one is not due yet the leases: it
+   * costs what is leased, and not what waits.
+   */
+  private async dueGroupsAfter(db: Db, after: number): Promise<DueGroup[]> {
+    const { name } = this;
+    const now = this.now();
+    const groups = this.dialect.groupsAfter(name, after, LOOKED_AT_ONCE);
+    const served = Object.entries(this.options.groups.where ?? {});
+    const sql = `SELECT free.id, free.looked_at, free.free_at, served.id AS served,
+        CASE WHEN free.free_at <= ? THEN NULL ELSE (
+          SELECT MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) FROM ${name}
+          WHERE state = ${READY} AND group_id = free.id AND due_at < COALESCE(free.free_at, ${END_OF_TIME})
+        ) END AS lease_ends
+      FROM (
+        SELECT found.id, found.looked_at, (
+          SELECT due_at FROM ${name} WHERE state = ${READY} AND group_id = found.id
+            AND (leased_until IS NULL OR leased_until <= ?) ORDER BY due_at, id LIMIT 1
+        ) AS free_at
+        FROM (${groups.sql}) found LIMIT ${LOOKED_AT_ONCE}
+      ) free
+      LEFT JOIN ${this.named(this.options.groups.tableName)} served
+        ON served.id = free.id ${served.map(([column]) => `AND served.${column} = ?`).join(' ')}
+      ORDER BY free.id`;
+    const bindings = [now, now, ...groups.bindings, ...served.map(([, value]) => value)];
+    return rowsOf(await db.prepared({ sql, bindings: bindings as Knex.RawBinding[] }));
+  }
+}
