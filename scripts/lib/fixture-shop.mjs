@@ -199,10 +199,14 @@ export const leaveWaiting = async (site, call, till) => {
     const answer = await till.sale([['CUP', 1]], { external_id: id });
     if (answer.status !== 202) throw new Error(`a late sale: ${answer.status} ${answer.text}`);
   }
-  await site.control('sql', {
-    statement:
-      "UPDATE switchboard_pos_events SET state = 'failed', due_at = NULL, tries = 5, error = 'gave up' WHERE external_digest IN (SELECT external_digest FROM (SELECT external_digest, external_id FROM switchboard_pos_events) AS found WHERE external_id = 'SALE-FAILED')",
+  const [{ id }] = await site.control('sql', {
+    statement: "SELECT id FROM switchboard_pos_events WHERE external_id = 'SALE-FAILED'",
   });
+  for (const statement of [
+    `UPDATE switchboard_pos_events SET state = 'failed', tries = 5, error = 'gave up' WHERE id = ${id}`,
+    `UPDATE switchboard_record_queue SET state = 3 WHERE id = ${id}`,
+  ])
+    await site.control('sql', { statement });
   // Its place in the catalogue is numbered later.
   await call('POST', '/switchboard/items', { sku: 'LATE', opening: [{ quantity: 1 }] });
 };

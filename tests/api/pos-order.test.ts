@@ -168,7 +168,7 @@ describeEach(databases(), 'stock does not depend on arrival, on a real site', (d
     // What the new items woke is not pending; give it its turn.
     const queueIsEmpty = async (): Promise<boolean> => {
       const [row] = await first.control('sql', {
-        statement: 'SELECT COUNT(*) AS n FROM switchboard_pos_events WHERE due_at IS NOT NULL',
+        statement: 'SELECT COUNT(*) AS n FROM switchboard_record_queue WHERE state = 0',
       });
       return Number(row.n) === 0;
     };

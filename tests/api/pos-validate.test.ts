@@ -21,6 +21,7 @@ const ALL = ['sale:write', 'refund:write', 'inventory:write', 'stock:read'];
 /** Everything that a record could leave behind. */
 const TABLES = [
   'switchboard_pos_events',
+  'switchboard_record_queue',
   'switchboard_pos_waits',
   'switchboard_items',
   'switchboard_levels',

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { App } from '../../server/src/app';
 import { rowsOf } from '../../server/src/database/connection';
-import { getRecordStore } from '../../server/src/pos/processing/record-store';
+import { getRecordStore, LostLease } from '../../server/src/pos/processing/record-store';
 import { createEmbeddedScheduler } from '../../server/src/scheduling/embedded-scheduler';
 import {
   type BullmqPackages,
@@ -69,7 +69,10 @@ const ENGINES: Record<string, Engine> = {
 
 /** A store with what a test needs beside it. */
 interface Subject {
-  tableName: string;
+  /** Its tables, that of the queue last. */
+  tableNames: readonly [string, ...string[]];
+  /** Has leases end that lasted until a while after now. */
+  lapsed: Record<string, unknown>;
   storeOf(app: App): WorkStore<Lease>;
   /** Queues rows of a group within the current transaction or one of its own. */
   insert(app: App, group: number, count: number, dueAt: number): Promise<void>;
@@ -80,7 +83,8 @@ interface Subject {
 let serial = 0;
 
 const deliveries: Subject = {
-  tableName: 'switchboard_deliveries',
+  tableNames: ['switchboard_deliveries'],
+  lapsed: { due_at: 1000 },
   storeOf: getDeliveryStore as unknown as Subject['storeOf'],
   insert: (app, webhook, count, at) =>
     app.db.retrying((tx) =>
@@ -124,33 +128,40 @@ const deliveries: Subject = {
 };
 
 const records: Subject = {
-  tableName: 'switchboard_pos_events',
+  tableNames: ['switchboard_pos_events', 'switchboard_record_queue'],
+  lapsed: { leased_until: 1000 },
   storeOf: getRecordStore as unknown as Subject['storeOf'],
   insert: (app, group, count, dueAt) =>
-    app.db.retrying((tx) =>
-      getRecordStore(app).insert(
-        tx,
-        Array.from({ length: count }, () => {
-          serial += 1;
-          const columns = {
-            kind: 'sale',
-            external_id: `${serial}`,
-            external_digest: `${serial}`,
-            state: 'pending',
-            body: '{}',
-            tries: 0,
-          };
-          return { group, dueAt, columns };
-        })
-      )
-    ),
-  settle: (app, leases, dueAt) =>
-    app.db.retrying((tx) =>
-      getRecordStore(app).settle(
-        tx,
-        leases.map((lease) => ({ lease, dueAt, outcome: { state: 'applied' as const, tries: 0 } }))
-      )
-    ),
+    app.db.retrying(async (tx) => {
+      const rows = Array.from({ length: count }, () => {
+        serial += 1;
+        const common = { kind: 'sale', state: 'pending', body: '{}', tries: 0 };
+        const external = { external_id: `${serial}`, external_digest: `${serial}` };
+        return { id: serial, connection_id: group, ...common, ...external };
+      });
+      await getRecordStore(app).insert(tx, rows);
+      const queued = rows.map((row) => ({ ...row, size: 2 }));
+      await getRecordStore(app).enqueue(tx, queued, dueAt);
+    }),
+  async settle(app, leases, dueAt) {
+    const outcome = {
+      state: dueAt === null ? ('applied' as const) : ('pending' as const),
+      tries: 0,
+    };
+    try {
+      await app.db.retrying((tx) =>
+        getRecordStore(app).settle(
+          tx,
+          leases.map((lease) => ({ lease, dueAt, outcome }))
+        )
+      );
+      return new Set(leases.map(({ id }) => id));
+    } catch (error) {
+      // Of records all are settled or none.
+      if (error instanceof LostLease) return new Set();
+      throw error;
+    }
+  },
 };
 
 const SUBJECTS: Record<string, Subject> = { deliveries, records };
@@ -190,14 +201,14 @@ describeEach(databases(), 'work that waits', (kind) => {
   });
 
   describe.each(Object.entries(SUBJECTS))('in the store of %s', (_label, subject) => {
-    const { tableName, insert, settle } = subject;
+    const { tableNames, insert, settle } = subject;
     let store: WorkStore<Lease>;
     let second: WorkStore<Lease>;
 
     beforeEach(async () => {
       store = subject.storeOf(one.app);
       second = subject.storeOf(other.app);
-      await one.connection(tableName).delete();
+      for (const name of tableNames) await one.connection(name).delete();
       await store.dueTimes();
     });
 
@@ -252,7 +263,7 @@ describeEach(databases(), 'work that waits', (kind) => {
     it('comes back when a lease ends, and its first holder then changes nothing', async () => {
       await insert(one.app, 1, 1, store.now());
       const [first] = await store.claim(1, 1);
-      await one.connection(tableName).update({ due_at: store.now() - 1000 });
+      await one.connection(tableNames.at(-1)).update(subject.lapsed);
       const [again] = await second.claim(1, 1);
       expect(again?.id).toBe(first?.id);
       expect(await settle(one.app, [first!], null)).toEqual(new Set());
@@ -325,7 +336,8 @@ describeEach(databases(), 'work that waits', (kind) => {
   });
 
   describe('in the store of deliveries, of several groups at once', () => {
-    const { tableName, insert, settle } = deliveries;
+    const { insert, settle } = deliveries;
+    const [tableName] = deliveries.tableNames;
     const storeIn = ({ app }: SmallSite) => getDeliveryStore(app);
     const rooms = (...groups: [number, number][]) =>
       groups.map(([group, limit]) => ({ group, limit }));
@@ -479,7 +491,8 @@ describeEach(databases(), 'work that waits', (kind) => {
   });
 
   describe('in the store of deliveries, with a cap', () => {
-    const { tableName, insert, settle } = deliveries;
+    const { insert, settle } = deliveries;
+    const [tableName] = deliveries.tableNames;
     const storeIn = ({ app }: SmallSite) => getDeliveryStore(app);
     const claim = (site: SmallSite, limit: number, atOnce: number, except: number[] = []) =>
       storeIn(site).claimWithin(1, limit, { atOnce, except });

@@ -490,9 +490,13 @@ describeEach(databases(), 'random worlds', (database) => {
   }, 120_000);
 
   const isQuiet = async (): Promise<boolean> => {
-    for (const table of ['pos_events', 'pos_closings', 'pos_purchases']) {
+    for (const waiting of [
+      'record_queue WHERE state = 0',
+      'pos_closings WHERE due_at IS NOT NULL',
+      'pos_purchases WHERE due_at IS NOT NULL',
+    ]) {
       const [row] = await first.control('sql', {
-        statement: `SELECT COUNT(*) AS n FROM switchboard_${table} WHERE due_at IS NOT NULL`,
+        statement: `SELECT COUNT(*) AS n FROM switchboard_${waiting}`,
       });
       if (Number(row.n) > 0) return false;
     }

@@ -15,6 +15,7 @@ import {
   posMappedLineTable,
   posMappingTable,
   posWaitTable,
+  recordQueueTable,
 } from '../../server/src/pos/tables';
 import {
   catalogueHeadTable,
@@ -163,6 +164,7 @@ const TABLES: readonly PlainTable[] = [
   recoveriesTable,
   recoveryItemsTable,
   posEventTable,
+  recordQueueTable,
   posWaitTable,
   posClosingTable,
   salesTable,

@@ -1,6 +1,6 @@
 import { isoTime } from '../runtime/text';
 import type { Lease } from '../database/lease-types';
-import { type EventState, stateAfter, WAITING_STATES } from './rules/states';
+import { isWaiting, stateAfter } from './rules/states';
 import type { ProcessingContext } from './processing/processing-context';
 
 export const claimedLine = ({ id, leaseUntil }: Lease): string =>
@@ -9,9 +9,6 @@ export const claimedLine = ({ id, leaseUntil }: Lease): string =>
 /** Why an event that was claimed is not applied now. */
 export const unappliedLine = (id: number, why: 'no time left' | 'lease lost'): string =>
   `POS event ${id} not applied: ${why}`;
-
-const isWaiting = (state: EventState): boolean =>
-  (WAITING_STATES as readonly EventState[]).includes(state);
 
 /** A relative of an event is spoken of only where it came out otherwise than before. */
 export const isNews = ({ mine, row, state }: ProcessingContext): boolean =>

@@ -1,6 +1,7 @@
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
 import { offerMetrics } from '../observability/metric-sources';
+import { moveIntoQueue } from '../queue/moving';
 import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';
 import { createConnectionsService } from './admin/connections-service';
@@ -26,6 +27,7 @@ import {
   posMappedLineTable,
   posMappingTable,
   posWaitTable,
+  recordQueueTable,
   trialCountTable,
 } from './tables';
 import { itemSalesTable, salesTable } from './money/rollups';
@@ -37,6 +39,7 @@ export const pos: Feature = {
   internalTables: [connectionTable],
   tables: [
     posEventTable,
+    recordQueueTable,
     posWaitTable,
     posMappingTable,
     posMappedLineTable,
@@ -63,9 +66,10 @@ export const pos: Feature = {
     followInternalRows(app, CONNECTION, CONNECTIONS_TABLE);
   },
   async bootstrap(app) {
-    await settleArrivedConnections(app);
     // Before any request, so that what the queue detaches from requests is detached.
-    getRecordStore(app);
+    const store = getRecordStore(app);
+    await moveIntoQueue(app, await store.oldQueue());
+    await settleArrivedConnections(app);
     getRefusals(app);
     onItemsKnown(app, (names) => wakeForItems(app, names));
     gateOf(app);

@@ -3,12 +3,14 @@ import type { MappingKind } from '../../../shared/contracts/pos-mapping';
 import type { InternalTable } from '../database/tables/internal-tables';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
+import { queueTable } from '../queue/queue';
 import type { Big } from '../stock/tables';
 import type { ConnectionMode, EventKind, EventState } from './rules/states';
 
 export const CONNECTION = 'plugin::switchboard.pos-connection';
 export const CONNECTIONS_TABLE = 'switchboard_connections';
 export const POS_EVENTS_TABLE = 'switchboard_pos_events';
+export const RECORD_QUEUE_TABLE = 'switchboard_record_queue';
 export const POS_WAITS_TABLE = 'switchboard_pos_waits';
 export const POS_MAPPINGS_TABLE = 'switchboard_pos_mappings';
 export const POS_MAPPED_LINES_TABLE = 'switchboard_pos_mapped_lines';
@@ -75,9 +77,8 @@ export const connectionTable: InternalTable = {
 };
 
 /**
- * `due_at`, `owner` and `woken_by` belong to the queue: the last says what an event was brought forward
- * for and is not worked on yet since, null where nothing did. `external_digest` makes an id unique in its connection,
- * byte for byte. `family_digest` is the same of the sale that a sale is or a refund names:
+ * The log of records; which of them are to be applied, and when, is in `recordQueueTable`.
+ * `external_digest` makes an id unique in its connection, byte for byte. `family_digest` is the same of the sale that a sale is or a refund names:
  * its refund group is found by it, though the column is older than that term.
  * `items` is JSON: for each line the item it was found to be, or null. `location_id` is where the
  * record's goods are (for a refund: where it names); `only_location_id` the connection's only one.
@@ -127,15 +128,10 @@ export const posEventTable: PlainTable = {
     error: { type: 'text' },
     accepted_at: { type: 'biginteger' },
     by_hand: { type: 'text' },
-    due_at: { type: 'biginteger' },
-    owner: { type: 'string' },
-    woken_by: { type: 'string' },
     counted_places: { type: 'text' },
   },
   indexes: [
     { name: 'sb_event_external', columns: ['connection_id', 'external_digest'], type: 'unique' },
-    { name: 'sb_event_due', columns: ['connection_id', 'due_at'] },
-    { name: 'sb_event_waiting', columns: ['connection_id', 'due_at'], present: 'due_at' },
     { name: 'sb_event_family', columns: ['family_digest'] },
     { name: 'sb_event_id_find', columns: ['external_digest'] },
     { name: 'sb_event_state', columns: ['state', 'id'] },
@@ -143,6 +139,15 @@ export const posEventTable: PlainTable = {
     { name: 'sb_event_occurred', columns: ['connection_id', 'occurred_ms'] },
   ],
 };
+
+/**
+ * The records that are not done. `woken_by` says what one was brought forward for and was not worked
+ * on since, null where nothing did; `size` is the length of its body.
+ */
+export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue', {
+  woken_by: { type: 'string' },
+  size: { type: 'integer' },
+});
 
 /**
  * What lines wait for: digests of SKUs, GTINs, and of a connection's location references.
@@ -348,9 +353,6 @@ export interface PosEventRow {
   error: string | null;
   accepted_at: Big | null;
   by_hand: string | null;
-  due_at: Big | null;
-  owner: string | null;
-  woken_by: WokenBy | null;
   counted_places: string | null;
 }
 

@@ -133,7 +133,8 @@ it('one that cannot be applied says which try it was', async () => {
   expect((await linesUntil(/on try/)).at(-1)).toBe(
     'switchboard: POS event 1 failed on try 1, due again at TIME'
   );
-  await site.connection('switchboard_pos_events').update({ tries: 4, due_at: 1 });
+  await site.connection('switchboard_pos_events').update({ tries: 4 });
+  await site.connection('switchboard_record_queue').update({ due_at: 1 });
   expect((await linesUntil(/on try/)).at(-1)).toBe(
     'switchboard: POS event 1 failed on try 5, the last'
   );

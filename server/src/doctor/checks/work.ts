@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
-import { POS_EVENTS_TABLE } from '../../pos/tables';
+import { POS_EVENTS_TABLE, RECORD_QUEUE_TABLE } from '../../pos/tables';
+import { QUEUE_STATES } from '../../queue/queue';
 import { FROM_ELSEWHERE } from '../../webhooks/webhook';
 import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../../webhooks/tables';
 import { type Check, ok, warn } from '../types';
@@ -65,14 +66,15 @@ export const deliveries: Check = {
 export const posEvents: Check = {
   name: 'pos_events',
   async look(app) {
-    if (!app.options.features.pos || !(await hasTable(app, POS_EVENTS_TABLE))) return null;
+    if (!app.options.features.pos || !(await hasTable(app, RECORD_QUEUE_TABLE))) return null;
     const db = await app.db.current();
     const rows = () => db.table(POS_EVENTS_TABLE);
     const inState = (...states: string[]) => count(rows().whereIn('state', states));
     const waiting = await inState('pending');
     const mapping = await inState('needs_mapping', 'partially_applied');
     const failed = await inState('failed');
-    const late = await lateness(rows().where({ state: 'pending' }), app.clock.now());
+    const queued = db.table(RECORD_QUEUE_TABLE).where({ state: QUEUE_STATES.ready });
+    const late = await lateness(queued, app.clock.now());
     const message = `records of tills: ${waiting} waiting, ${mapping} waiting for a mapping, ${failed} failed${lateText(late)}`;
     if (late > LATE_MS) {
       return warn(

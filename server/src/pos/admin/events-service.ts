@@ -419,7 +419,7 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
         app.db.afterCommit(() => wakeAttaching(app));
         if (kind === 'closing') return;
         const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
-        await getRecordStore(app).startAgain(tx, id, state);
+        await getRecordStore(app).startAgain(tx, row, state);
         announceWoken(id);
       });
       return get(id);
@@ -430,7 +430,7 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
         const row = await lockedRow(tx, id);
         if (row.kind !== 'refund' || row.state !== 'held') return false;
         await noteHandling(tx, row, 'accepted_without_sale', madeBy);
-        await getRecordStore(app).acceptAlone(tx, id);
+        await getRecordStore(app).acceptAlone(tx, row);
         announceWoken(id);
         return true;
       });

@@ -1,6 +1,6 @@
 import type { Detached } from '../../database/connection';
 import { isDuplicate, isInfrastructureFault, withTransientRetry } from '../../database/retry';
-import type { NewRow } from '../../database/lease-types';
+import type { InsertedRow } from '../../database/dialects';
 import { inSpan, measures } from '../../observability/measures';
 import { debugEach } from '../../runtime/debug-log';
 import { nextTurn } from '../../runtime/event-loop';
@@ -260,44 +260,41 @@ export interface Passed {
   places?: CountedPlaces;
 }
 
-/** The row of a new event. `dueAt`: when it is to be applied, epoch milliseconds of the database. */
-export const newRow = ({ candidate, stale, places }: Passed, dueAt: number): NewRow => {
+/** The row of a new event. */
+export const newRow = ({ candidate, stale, places }: Passed): InsertedRow => {
   const { submission, locationId, onlyLocationId, refIgnored } = candidate;
   const { record, connection, receivedAtMs } = submission;
   const flags: EventFlag[] = [];
   if (record.clockAhead) flags.push('clock_ahead');
   if (refIgnored) flags.push('location_ignored');
   return {
-    group: connection.id,
-    dueAt,
-    columns: {
-      kind: record.kind,
-      external_id: record.externalId,
-      external_digest: submission.idDigest,
-      family_digest: submission.saleDigest,
-      state: 'pending',
-      mode: connection.mode,
-      flags: JSON.stringify(flags),
-      settled_flags: '[]',
-      payload_mismatch: false,
-      occurred_at: record.occurredAt,
-      occurred_ms: record.occurredAtMs,
-      effective_at: record.effectiveMs,
-      received_at: receivedAtMs,
-      processed_at: null,
-      location_ref: record.locationRef,
-      location_id: locationId,
-      only_location_id: onlyLocationId,
-      items: null,
-      stale: JSON.stringify(stale),
-      simulated: null,
-      counted: null,
-      counted_places: places ? writePlaces(places) : null,
-      body: submission.body,
-      body_digest: submission.bodyDigest,
-      tries: 0,
-      error: null,
-    },
+    connection_id: connection.id,
+    kind: record.kind,
+    external_id: record.externalId,
+    external_digest: submission.idDigest,
+    family_digest: submission.saleDigest,
+    state: 'pending',
+    mode: connection.mode,
+    flags: JSON.stringify(flags),
+    settled_flags: '[]',
+    payload_mismatch: false,
+    occurred_at: record.occurredAt,
+    occurred_ms: record.occurredAtMs,
+    effective_at: record.effectiveMs,
+    received_at: receivedAtMs,
+    processed_at: null,
+    location_ref: record.locationRef,
+    location_id: locationId,
+    only_location_id: onlyLocationId,
+    items: null,
+    stale: JSON.stringify(stale),
+    simulated: null,
+    counted: null,
+    counted_places: places ? writePlaces(places) : null,
+    body: submission.body,
+    body_digest: submission.bodyDigest,
+    tries: 0,
+    error: null,
   };
 };
 
@@ -472,14 +469,22 @@ export const acceptBatch = (app: App, submissions: readonly Submission[]): Promi
     let stored = known;
     if (accepted.length > 0) {
       const store = getRecordStore(app);
-      const dueAt = store.now();
       await store.insert(
         tx,
-        accepted.map((one) => newRow(one, dueAt))
+        accepted.map((one) => newRow(one))
       );
       tx.onCommit(store.announce);
       // Read again for their ids, which not every database gives for many rows at once.
       stored = await findStored(tx, submissions);
+      await store.enqueue(
+        tx,
+        accepted.map(({ candidate: { submission } }) => ({
+          id: Number(stored.get(keyOf(submission))?.id),
+          connection_id: submission.connection.id,
+          size: submission.body.length,
+        })),
+        store.now()
+      );
     }
 
     const acceptances = submissions.map((one) => answerOf(one, judged, stored));

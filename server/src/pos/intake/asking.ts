@@ -113,10 +113,7 @@ const toldMovements = async (
 };
 
 /** The row that the record would be, though it is never inserted. */
-const rowOf = (app: App, passed: Passed): PosEventRow => {
-  const dueAt = getRecordStore(app).now();
-  const { group, columns } = newRow(passed, dueAt);
-  const queued = { id: PREVIEW_ID, connection_id: group, due_at: dueAt, owner: null };
+const rowOf = (passed: Passed): PosEventRow => {
   // A new row's columns are typed as what a database takes; these are all of an event's others.
   return {
     took: null,
@@ -124,8 +121,8 @@ const rowOf = (app: App, passed: Passed): PosEventRow => {
     ignored: null,
     accepted_at: null,
     by_hand: null,
-    ...columns,
-    ...queued,
+    ...newRow(passed),
+    id: PREVIEW_ID,
   } as unknown as PosEventRow;
 };
 
@@ -150,7 +147,7 @@ const previewOfNew = async (
   { connection }: Submission,
   passed: Passed
 ): Promise<Validated> => {
-  const row = rowOf(app, passed);
+  const row = rowOf(passed);
   const work = await previewRecord(tx, app, row);
   const movements = await toldMovements(tx, work.moved, {
     mapped: mappedLocations(connection),

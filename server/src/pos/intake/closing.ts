@@ -113,9 +113,6 @@ const insertEvent = async (
     error: null,
     accepted_at: null,
     by_hand: null,
-    due_at: null,
-    owner: null,
-    woken_by: null,
     counted_places: null,
   };
   await tx.table(POS_EVENTS_TABLE).insert(row);

@@ -155,7 +155,7 @@ const recordsOfMapping = async (db: Db, mapping: number): Promise<number[]> => {
 export const wakeMapped = async (db: Db, app: App, mapping: number): Promise<number[]> => {
   const store = getRecordStore(app);
   const ids = await recordsOfMapping(db, mapping);
-  await store.bringForward(db, ids, 'mapping_undone', false);
+  await store.bringForward(db, ids, 'mapping_undone');
   app.db.afterCommit(store.announce);
   return ids;
 };

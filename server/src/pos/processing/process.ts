@@ -30,9 +30,11 @@ import {
   getRecordStore,
   LEASE_MS,
   type LeasedRecord,
+  LostLease,
   type RecordOutcome,
   RECORDS,
   type RecordSettlement,
+  type RescheduledRecord,
   RESERVE_MS,
 } from './record-store';
 import type { Times } from './refunds';
@@ -40,13 +42,6 @@ import { storeWaits, wakeForProducts, wakeKnown, wakeWaiting } from './waits';
 import { workOut } from './work-out';
 import type { App, Slot } from '../../app';
 import type { Db, Tx } from '../../database/db';
-
-/** A lease ended while its record was being applied: nothing of the batch may stay. */
-class LostLease extends Error {
-  constructor(readonly ids: ReadonlySet<number>) {
-    super('A lease was lost while its record was applied.');
-  }
-}
 
 const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => ({
   state: stateAfter(work.row.state, work.state),
@@ -60,7 +55,6 @@ const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => 
   counted: work.counted,
   tries: 0,
   error: null,
-  woken_by: null,
   counted_places: placesOf(work),
 });
 
@@ -75,6 +69,7 @@ const settle = async (
   tx: Tx,
   app: App,
   claimed: readonly LeasedRecord[],
+  rows: readonly PosEventRow[],
   works: readonly ProcessingContext[],
   times: Times
 ): Promise<void> => {
@@ -83,9 +78,9 @@ const settle = async (
     const work = byId.get(lease.id);
     return work ? [{ lease, dueAt: dueAt(work, times), outcome: outcomeOf(work, times) }] : [];
   });
-  const held = await getRecordStore(app).settle(tx, settlements);
-  const lost = settlements.flatMap(({ lease: { id } }) => (held.has(id) ? [] : [id]));
-  if (lost.length > 0) throw new LostLease(new Set(lost));
+  const logged = new Set(rows.map(({ id }) => Number(id)));
+  const gone = claimed.filter(({ id }) => !logged.has(id));
+  await getRecordStore(app).settle(tx, settlements, gone);
 };
 
 /** Relatives whose settling came out otherwise; whoever leases one meanwhile keeps its lease. */
@@ -96,6 +91,7 @@ const updateRelatives = async (
   times: Times
 ): Promise<ProcessingContext[]> => {
   const refunds = relatives.filter(({ row }) => row.kind === 'refund');
+  const rescheduled: RescheduledRecord[] = [];
   for (const work of refunds) {
     const { row } = work;
     const { state, settled_flags: flags, simulated, took } = outcomeOf(work, times);
@@ -110,8 +106,9 @@ const updateRelatives = async (
     ) {
       await events().update({ state, settled_flags: flags, simulated, took });
     }
-    await getRecordStore(app).reschedule(tx, row, dueAt(work, times));
+    rescheduled.push({ row, state, dueAt: dueAt(work, times) });
   }
+  await getRecordStore(app).reschedule(tx, rescheduled);
   return refunds;
 };
 
@@ -176,7 +173,7 @@ export const applyBatch = async (
       .orderBy('id')) as PosEventRow[];
     const { batch, relatives, changes } = await workOut(tx, app, rows, connections, times);
     const { touched, repriced } = await countMoney(tx, app, batch, connections);
-    await settle(tx, app, claimed, batch, times);
+    await settle(tx, app, claimed, rows, batch, times);
     const settledRelatives = await updateRelatives(tx, app, relatives, times);
     const changed = [...batch, ...settledRelatives].filter(
       ({ row, waits }) => row.processed_at !== null || waits.length > 0
@@ -220,26 +217,31 @@ const BATCH_BYTES = 1024 * 1024;
 /** Records that one of a batch could not be applied; its lease ends with it. */
 const recordFailure = async (app: App, lease: LeasedRecord, error: unknown): Promise<void> => {
   const store = getRecordStore(app);
-  const delay = RETRY_MS[lease.tries];
-  const dueAt = delay === undefined ? null : store.now() + delay;
   app.log.error(`switchboard: the POS event ${lease.id} could not be applied: ${errorText(error)}`);
-  const tries = lease.tries + 1;
-  const held = await app.db.transaction(async (tx) => {
-    // As it is now: since it was claimed, its group may have been settled, and it with them.
-    const now = await store.lockState(tx, lease.id);
-    if (!now) return false;
-    const state = delay === undefined ? stateAfter(now, 'failed') : now;
-    const outcome = {
-      state,
-      tries,
-      error: errorText(error).slice(0, 250),
-      // Its try is to come, whatever its group comes to meanwhile.
-      woken_by: delay === undefined ? null : ('retry' as const),
-    };
-    const settled = await store.settle(tx, [{ lease, dueAt, outcome }]);
-    return settled.has(lease.id);
-  });
-  if (held) debugLog(app.strapi)?.(failedLine(lease.id, tries, dueAt));
+  const failed = await app.db
+    .transaction(async (tx) => {
+      // As it is now: since it was claimed, its group may have been settled, and it with them.
+      const now = await store.lock(tx, lease.id);
+      if (!now) return null;
+      const delay = RETRY_MS[Number(now.tries)];
+      const dueAt = delay === undefined ? null : store.now() + delay;
+      const tries = Number(now.tries) + 1;
+      const state = dueAt === null ? stateAfter(now.state, 'failed') : now.state;
+      const outcome = { state, tries, error: errorText(error).slice(0, 250) };
+      const settlement = {
+        lease,
+        dueAt,
+        outcome,
+        ...(dueAt !== null && { wokenBy: 'retry' as const }),
+      };
+      await store.settle(tx, [settlement]);
+      return { tries, dueAt };
+    })
+    .catch((lost: unknown) => {
+      if (lost instanceof LostLease) return null;
+      throw lost;
+    });
+  if (failed) debugLog(app.strapi)?.(failedLine(lease.id, failed.tries, failed.dueAt));
 };
 
 /** Applies what is still held; one bad record never fails its neighbours. */

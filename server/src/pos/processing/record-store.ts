@@ -1,11 +1,21 @@
-import { createDetached, type Detached } from '../../database/connection';
-import { createLeasedRows } from '../../database/leases';
-import type { WorkStore } from '../../scheduling/types';
-import type { Lease, NewRow } from '../../database/lease-types';
-import type { EventState } from '../rules/states';
-import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE, type WokenBy } from '../tables';
+import type { Knex } from 'knex';
 import type { App } from '../../app';
-import type { Db } from '../../database/db';
+import { createDetached, type Detached } from '../../database/connection';
+import type { Db, Tx } from '../../database/db';
+import type { ClaimTable, InsertedRow } from '../../database/dialects';
+import type { Lease } from '../../database/lease-types';
+import type { OldQueue } from '../../queue/moving';
+import { type NextPlace, Queue } from '../../queue/queue';
+import type { WorkStore } from '../../scheduling/types';
+import { type EventState, isWaiting } from '../rules/states';
+import {
+  CONNECTIONS_TABLE,
+  type PosEventRow,
+  POS_EVENTS_TABLE,
+  RECORD_QUEUE_TABLE,
+  type WokenBy,
+} from '../tables';
+import { oldRecordQueue } from './old-queue';
 
 /** A batch is applied in well under a second; a node that is gone for this long is gone. */
 export const LEASE_MS = 30_000;
@@ -16,10 +26,8 @@ export const RESERVE_MS = 10_000;
 export const RECORDS = 'switchboard POS events';
 
 export interface LeasedRecord extends Lease {
-  /** Length of the stored record, in characters. */
+  /** Length of the stored record. */
   size: number;
-  /** Times it could not be applied so far. */
-  tries: number;
 }
 
 /** What processing makes of a record. */
@@ -35,8 +43,6 @@ export interface RecordOutcome {
   counted: string | null;
   tries: number;
   error: string | null;
-  /** Null: what it was woken for has been worked on. */
-  woken_by: WokenBy | null;
   counted_places: string | null;
 }
 
@@ -44,155 +50,229 @@ export interface RecordSettlement {
   lease: Pick<Lease, 'id' | 'owner'>;
   /** When it is looked at again, epoch milliseconds; null: when somebody brings it forward. */
   dueAt: number | null;
-  outcome: Partial<RecordOutcome>;
+  /** Of all in one call the same columns. */
+  outcome: Pick<RecordOutcome, 'state'> & Partial<RecordOutcome>;
+  /** Its try is to come, whatever its group comes to meanwhile; else it was worked on. */
+  wokenBy?: 'retry';
 }
 
+/** A record of which a relative found out when it is to be looked at again. */
+export interface RescheduledRecord {
+  row: Pick<PosEventRow, 'id' | 'connection_id' | 'body'>;
+  state: EventState;
+  /** Epoch milliseconds; null: when somebody brings it forward. */
+  dueAt: number | null;
+}
+
+/** Leases ended while their records were worked on: nothing of the transaction may stay. */
+export class LostLease extends Error {
+  constructor(readonly ids: ReadonlySet<number>) {
+    super('A lease was lost while its record was applied.');
+  }
+}
+
+/** What the queue knows of a record beside its place: what woke it, and how long it is. */
+type Queued = Pick<PosEventRow, 'id' | 'connection_id'> & { size: number };
+
+const AT_ONCE = 500;
+
 /**
- * The queue of accepted records: the only code that leases them, or says when they are due. Groups
- * are connections.
+ * The records of tills: their rows in the log, and with them the queue of those that are to be applied,
+ * whose groups are connections. A record that waits for somebody is parked, one that failed has ended,
+ * and one that is done is not in the queue. Whatever changes both writes the log first.
  */
-export interface RecordStore extends WorkStore<LeasedRecord> {
-  /** Queues records in `tx`'s transaction: they exist if and only if it commits. */
-  insert(db: Db, records: readonly NewRow[]): Promise<void>;
-  /** Writes what came of records, each only while its lease holds. @returns the ids whose lease held. */
-  settle(db: Db, settlements: readonly RecordSettlement[]): Promise<Set<number>>;
-  /** The state of a record, locked until the transaction ends; null where it is gone. */
-  lockState(db: Db, id: number): Promise<EventState | null>;
+export class RecordStore implements WorkStore<LeasedRecord> {
+  /** For work that a commit starts and that must not inherit its finished transaction. */
+  // Made while the site boots, see `bootstrap` in index.ts.
+  readonly detached: Detached = createDetached();
+  private readonly queue: Queue;
+  private readonly log: ClaimTable;
+
+  constructor(private readonly app: App) {
+    this.queue = new Queue(app.db, {
+      tableName: RECORD_QUEUE_TABLE,
+      columns: { woken_by: 'text', size: 'integer' },
+      groups: { tableName: CONNECTIONS_TABLE },
+      leaseMs: LEASE_MS,
+    });
+    this.log = {
+      name: POS_EVENTS_TABLE,
+      schema: app.db.schema,
+      groupColumn: 'connection_id',
+      columns: {
+        state: 'text',
+        settled_flags: 'text',
+        processed_at: 'bigint',
+        location_id: 'integer',
+        items: 'text',
+        ignored: 'text',
+        simulated: 'text',
+        took: 'bigint',
+        counted: 'text',
+        tries: 'integer',
+        error: 'text',
+        counted_places: 'text',
+      },
+    };
+  }
+
+  now(): number {
+    return this.queue.now();
+  }
+
+  dueTimes(): Promise<Map<number, number>> {
+    return this.queue.due();
+  }
+
+  async claim(connection: number, limit: number): Promise<LeasedRecord[]> {
+    const claimed = await this.queue.claim([{ group: connection, limit }]);
+    return claimed.map(({ columns: { size }, ...lease }) => ({ ...lease, size: Number(size) }));
+  }
+
+  release(leases: readonly LeasedRecord[]): Promise<void> {
+    return this.queue.release(leases);
+  }
+
+  /** Says that records may be due now. For the moment after a commit: cheap, never throws. */
+  readonly announce = (): void => this.app.scheduler.announce(RECORDS, null, this.now());
+
+  /** Writes records into the log, in `tx`; `enqueue` is to follow, once their ids are known. */
+  insert(tx: Db, records: readonly InsertedRow[]): Promise<void> {
+    return tx.insert(POS_EVENTS_TABLE, records);
+  }
+
+  /** Queues records that are new: they are applied if and only if `tx` commits. */
+  async enqueue(tx: Db, records: readonly Queued[], dueAt: number): Promise<void> {
+    await this.queue.insert(tx, this.queued(records, dueAt, null));
+  }
+
+  /**
+   * Writes what came of records, with their leases' end.
+   * @param gone leases of records that somebody has deleted from the log
+   * @throws LostLease where somebody else has one by now: `tx` has to roll back
+   */
+  async settle(
+    tx: Tx,
+    settlements: readonly RecordSettlement[],
+    gone: readonly RecordSettlement['lease'][] = []
+  ): Promise<void> {
+    const updates = settlements.map(({ lease: { id }, outcome }) => ({ id, set: { ...outcome } }));
+    await tx.inParts(updates, { count: AT_ONCE, valuesOf: ({ set }) => set }, async (part) => {
+      await tx.dialect.updateRows(tx.knex, this.log, part);
+    });
+    const held = await this.queue.settle(tx, [
+      ...settlements.map(({ lease, dueAt, outcome: { state }, wokenBy = null }) => ({
+        lease,
+        next: this.placeOf(state, dueAt, wokenBy),
+      })),
+      ...gone.map((lease) => ({ lease, next: null })),
+    ]);
+    const lost = settlements.flatMap(({ lease: { id } }) => (held.has(id) ? [] : [id]));
+    if (lost.length > 0) throw new LostLease(new Set(lost));
+  }
+
+  /** A record as it is now, locked until the transaction ends; null where it is gone. */
+  async lock(tx: Db, id: number): Promise<Pick<PosEventRow, 'state' | 'tries'> | null> {
+    const row = (await this.events(tx)
+      .select('state', 'tries')
+      .where({ id })
+      .forUpdate()
+      .first()) as Pick<PosEventRow, 'state' | 'tries'> | undefined;
+    return row ?? null;
+  }
+
   /**
    * Makes records due now, but for those that failed: they wait for their owner. One that is under a
    * lease too: its holder then fails to settle, and it is worked on again. What it was woken by stays
    * with it until then, so that nobody puts it to sleep meanwhile.
-   * @returns the ids that were brought forward, where `tell` asks for them
+   * @returns the ids that were brought forward
    */
-  bringForward(db: Db, ids: readonly number[], by: WokenBy, tell: boolean): Promise<number[]>;
-  /** Has a record worked on again from the start, whatever came of it. */
-  startAgain(db: Db, id: number, state: EventState): Promise<void>;
-  /** Has a refund worked on again, now without waiting for its sale. */
-  acceptAlone(db: Db, id: number): Promise<void>;
+  async bringForward(tx: Db, ids: readonly number[], by: WokenBy): Promise<number[]> {
+    const now = this.now();
+    const queued = await this.queue.bringForward(tx, ids, { woken_by: by }, now);
+    const forward = [...queued];
+    const others = ids.filter((id) => !queued.has(id));
+    for (let start = 0; start < others.length; start += AT_ONCE) {
+      const done = (await this.events(tx)
+        .select('id', 'connection_id', tx.raw('LENGTH(body) AS size'))
+        .whereIn('id', others.slice(start, start + AT_ONCE))
+        .whereNot({ state: 'failed' })) as Queued[];
+      await this.queue.requeue(tx, this.queued(done, now, by));
+      forward.push(...done.map(({ id }) => Number(id)));
+    }
+    return forward;
+  }
+
+  /** Has a record that the caller has locked worked on again from the start, whatever came of it. */
+  async startAgain(tx: Db, row: PosEventRow, state: EventState): Promise<void> {
+    await this.events(tx).where({ id: row.id }).update({ state, tries: 0, error: null });
+    await this.wake(tx, row);
+  }
+
+  /** Has a refund that the caller has locked worked on again, now without waiting for its sale. */
+  async acceptAlone(tx: Db, row: PosEventRow): Promise<void> {
+    await this.events(tx).where({ id: row.id }).update({ accepted_at: this.now() });
+    await this.wake(tx, row);
+  }
+
   /**
-   * Sets when a record that nobody holds is looked at again; null: when somebody brings it forward. One
-   * that is due, or that something woke since `row` was read or before, stays as it is.
+   * Sets when records that nobody holds are looked at again. One that is due, or that something woke
+   * and nobody has worked on since, stays as it is.
    */
-  reschedule(db: Db, row: PosEventRow, dueAt: number | null): Promise<void>;
-  /** For work that a commit starts and that must not inherit its finished transaction. */
-  readonly detached: Detached;
-  /** Says that records may be due now. For the moment after a commit: cheap, never throws. */
-  announce(): void;
+  async reschedule(tx: Db, records: readonly RescheduledRecord[]): Promise<void> {
+    const found = await this.queue.find(
+      tx,
+      records.map(({ row }) => Number(row.id))
+    );
+    for (const { row, state, dueAt } of records) {
+      const known = found.get(Number(row.id));
+      const place = this.placeOf(state, dueAt, null);
+      const isSame =
+        known?.state === (place?.state ?? (place ? 'ready' : undefined)) &&
+        (known?.state !== 'ready' || known.dueAt === place?.dueAt);
+      if (isSame) continue;
+      const [queued] = this.queued([{ ...row, size: row.body.length }], this.now(), null);
+      // As the statement finds it: who woke it may have committed since.
+      await this.queue.reschedule(tx, queued!, place, { woken_by: null });
+    }
+  }
+
+  /** Where versions before this queue kept it. */
+  oldQueue(): Promise<OldQueue> {
+    return oldRecordQueue(this.app, this.queue);
+  }
+
+  private events(tx: Db): Knex.QueryBuilder {
+    return tx.table(POS_EVENTS_TABLE);
+  }
+
+  private queued(records: readonly Queued[], dueAt: number, by: WokenBy | null) {
+    return records.map(({ id, connection_id: connection, size }) => ({
+      id: Number(id),
+      group: Number(connection),
+      dueAt,
+      columns: { woken_by: by, size: Number(size) },
+    }));
+  }
+
+  private async wake(tx: Db, row: PosEventRow): Promise<void> {
+    const queued = this.queued([{ ...row, size: row.body.length }], this.now(), 'owner');
+    await this.queue.requeue(tx, queued);
+  }
+
+  /** Where a record in a state stands in the queue; null: nowhere, it is done. */
+  private placeOf(
+    state: EventState,
+    dueAt: number | null,
+    wokenBy: WokenBy | null
+  ): NextPlace | null {
+    const columns = { woken_by: wokenBy };
+    if (state === 'failed') return { state: 'ended', dueAt: this.now(), columns };
+    if (dueAt !== null) return { dueAt, columns };
+    return isWaiting(state) ? { state: 'parked', dueAt: this.now(), columns } : null;
+  }
 }
 
-const AT_ONCE = 500;
-
-const createRecordStore = (app: App): RecordStore => {
-  const leased = createLeasedRows(app.db, {
-    tableName: POS_EVENTS_TABLE,
-    groupColumn: 'connection_id',
-    columns: {
-      state: 'text',
-      settled_flags: 'text',
-      processed_at: 'bigint',
-      location_id: 'integer',
-      items: 'text',
-      ignored: 'text',
-      simulated: 'text',
-      took: 'bigint',
-      counted: 'text',
-      tries: 'integer',
-      error: 'text',
-      woken_by: 'text',
-      counted_places: 'text',
-    },
-    groups: { tableName: CONNECTIONS_TABLE },
-    leaseMs: LEASE_MS,
-  });
-  const rows = (db: Db) => db.table(POS_EVENTS_TABLE);
-
-  return {
-    // Made while the site boots, see `bootstrap` in index.ts.
-    detached: createDetached(),
-    now: () => leased.now(),
-    dueTimes: () => leased.dueTimes(),
-    release: (leases) => leased.release(leases),
-
-    async claim(connection, limit) {
-      const claimed = await leased.claim(connection, limit);
-      return claimed.map(({ row, ...lease }) => ({
-        ...lease,
-        size: String(row.body).length,
-        tries: Number(row.tries),
-      }));
-    },
-
-    insert: (db, records) => leased.insert(db, records),
-
-    settle: (db, settlements) =>
-      leased.settle(
-        db,
-        settlements.map(({ lease: { id, owner }, dueAt, outcome }) => ({
-          id,
-          owner,
-          dueAt,
-          columns: { ...outcome },
-        }))
-      ),
-
-    async lockState(db, id) {
-      const row = (await rows(db).select('state').where({ id }).forUpdate().first()) as
-        Pick<PosEventRow, 'state'> | undefined;
-      return row?.state ?? null;
-    },
-
-    async bringForward(db, ids, by, tell) {
-      const forward: number[] = [];
-      for (let start = 0; start < ids.length; start += AT_ONCE) {
-        const some = () =>
-          rows(db)
-            .whereIn('id', ids.slice(start, start + AT_ONCE))
-            .whereNot({ state: 'failed' });
-        await some().update({ due_at: leased.now(), owner: null, woken_by: by });
-        if (tell) forward.push(...((await some().pluck('id')) as number[]));
-      }
-      return forward;
-    },
-
-    async startAgain(db, id, state) {
-      await rows(db)
-        .where({ id })
-        .update({
-          state,
-          tries: 0,
-          error: null,
-          due_at: leased.now(),
-          owner: null,
-          woken_by: 'owner' satisfies WokenBy,
-        });
-    },
-
-    async acceptAlone(db, id) {
-      const at = leased.now();
-      await rows(db)
-        .where({ id })
-        .update({
-          accepted_at: at,
-          due_at: at,
-          owner: null,
-          woken_by: 'owner' satisfies WokenBy,
-        });
-    },
-
-    async reschedule(db, row, dueAt) {
-      const known = row.due_at === null ? null : Number(row.due_at);
-      if (dueAt === known || (known !== null && known <= leased.now())) return;
-      // As the statement finds it: who woke it may have committed since `row` was read. A node of an
-      // earlier version wakes by the time alone.
-      await rows(db)
-        .where({ id: row.id, due_at: known })
-        .whereNull('owner')
-        .whereNull('woken_by')
-        .update({ due_at: dueAt });
-    },
-
-    announce: () => app.scheduler.announce(RECORDS, null, leased.now()),
-  };
-};
+const createRecordStore = (app: App): RecordStore => new RecordStore(app);
 
 export const getRecordStore = (app: App): RecordStore => app.part(createRecordStore);

@@ -44,7 +44,7 @@ export const wakeWaiting = async (
   const ids = [...waiting].sort((a, b) => a - b);
   const store = getRecordStore(app);
   const debug = debugLog(app.strapi);
-  const woken = await store.bringForward(db, ids, by, debug !== null);
+  const woken = await store.bringForward(db, ids, by);
   if (ids.length === 0) return;
   app.db.afterCommit(() => {
     if (debug) for (const id of woken) debug(wokenLine(id));
@@ -166,8 +166,7 @@ export const regroup = async (
   await store.bringForward(
     db,
     refunds.map(({ id }) => Number(id)),
-    'connection',
-    false
+    'connection'
   );
   const touched = refunds.map(({ connection_id: on, mode, occurred_ms: ms, effective_at: at }) => ({
     connection: Number(on),
@@ -223,7 +222,7 @@ export const renewOldWaits = async (app: App): Promise<void> => {
     event_id: number;
   }[];
   const ids = old.map(({ event_id: id }) => Number(id));
-  await getRecordStore(app).bringForward(db, ids, 'upgrade', false);
+  await getRecordStore(app).bringForward(db, ids, 'upgrade');
 };
 
 /** What somebody made known whose wake nobody saw: items and mappings that events wait for all the same. */
@@ -275,7 +274,7 @@ export const wakeKnown = (app: App): Promise<void> =>
       await wakeWaiting(tx, app, items, 'item');
       await wakeWaiting(tx, app, mapped, 'mapping');
       const left = await undoneAndDecided(tx);
-      await getRecordStore(app).bringForward(tx, left, 'mapping_undone', false);
+      await getRecordStore(app).bringForward(tx, left, 'mapping_undone');
       if (left.length > 0) app.db.afterCommit(getRecordStore(app).announce);
     })
   );

@@ -105,6 +105,9 @@ export const WAITING_STATES = [
   'partially_applied',
 ] as const satisfies readonly EventState[];
 
+export const isWaiting = (state: EventState): boolean =>
+  (WAITING_STATES as readonly EventState[]).includes(state);
+
 /**
  * Remarks on an event.
  *

@@ -16,6 +16,7 @@ import {
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
   POS_WAITS_TABLE,
+  RECORD_QUEUE_TABLE,
 } from '../../../../server/src/pos/tables';
 import {
   digestOf,
@@ -139,7 +140,7 @@ export class StockSite {
       }
       if (answer.outcome === 'accepted') taken.add(idOf(input));
     }
-    await this.rows(POS_EVENTS_TABLE).update({ due_at: NOT_YET });
+    await this.rows(RECORD_QUEUE_TABLE).update({ due_at: NOT_YET });
     await this.process([...accepted.keys()], run);
     for (const item of UNKNOWN_AT_FIRST) await this.learn(item);
     for (const connection of CONNECTIONS) await this.mapAll(connection);
@@ -178,6 +179,7 @@ export class StockSite {
   private async startAgain(): Promise<void> {
     for (const name of [
       POS_EVENTS_TABLE,
+      RECORD_QUEUE_TABLE,
       POS_WAITS_TABLE,
       MOVEMENTS_TABLE,
       LEVELS_TABLE,
@@ -218,7 +220,7 @@ export class StockSite {
     const queue = seeded.sort((a, b) => a.seed - b.seed);
     for (const [at, { id, seed }] of queue.entries()) {
       for (const chance of chances) if (chance.at === at) await this.happen(chance.what);
-      await this.rows(POS_EVENTS_TABLE).where({ id }).update({ due_at: this.store.now() });
+      await this.wake([id]);
       if (seed % 2 === 0) await this.drain();
     }
     await this.drain();
@@ -263,8 +265,12 @@ export class StockSite {
     const processed = () =>
       this.rows(POS_EVENTS_TABLE).where({ kind: 'refund' }).whereNotNull('processed_at');
     await processed().update({ received_at: 0 });
-    await processed().where({ state: 'held' }).update({ due_at: this.store.now() });
+    await this.wake((await processed().where({ state: 'held' }).pluck('id')) as number[]);
     await this.drain();
+  }
+
+  private async wake(ids: readonly number[]): Promise<void> {
+    await this.site.app.db.transaction((tx) => this.store.bringForward(tx, ids, 'owner'));
   }
 
   /** Applies until nothing is due. */

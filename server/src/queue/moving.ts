@@ -1,0 +1,97 @@
+import type { App } from '../app';
+import type { Database, Tx } from '../database/db';
+import { withTransientRetry } from '../database/retry';
+import { SITE_TABLE } from '../database/site-instance';
+import { nextTurn } from '../runtime/event-loop';
+import type { NewRow, NextPlace, Queue } from './queue';
+
+type MovedRow = NewRow & Pick<NextPlace, 'state'>;
+
+/** A queue that an earlier version kept in columns of its log. */
+export interface OldQueue {
+  /** The site remembers by it how far its rows were moved. */
+  name: string;
+  /** The log's table. */
+  tableName: string;
+  /** The columns that the log has no more, in the order they can go; the last one says whether all is done. */
+  columns: readonly string[];
+  /** Its indexes over them. */
+  indexes: readonly string[];
+  queue: Queue;
+  /** Rows of the log after one that are not done, in the order of their ids, and no more than `limit`. */
+  read(tx: Tx, after: number, limit: number): Promise<MovedRow[]>;
+}
+
+const MOVED = 'moved';
+const AT_ONCE = 500;
+
+/**
+ * Moves the next rows, in a transaction that nodes which boot at once take turns in: it is either
+ * committed with how far it came, or never was. So nothing is queued a second time after somebody has
+ * worked on it.
+ * @returns whether all are moved
+ */
+export const moveSome = (
+  database: Database,
+  { name, queue, read }: OldQueue,
+  limit = AT_ONCE
+): Promise<boolean> =>
+  database.retrying(async (tx) => {
+    const mark = () => tx.table(SITE_TABLE).where({ name });
+    // SQLite locks nothing but the database, and that with the first write.
+    await mark().update({ name });
+    const { value } = (await mark().forUpdate().first()) as { value: string };
+    if (value === MOVED) return true;
+    const rows = await read(tx, Number(value), limit);
+    await queue.insertMissing(tx, rows);
+    const last = rows.at(-1)?.id;
+    await mark().update({ value: last === undefined ? MOVED : String(last) });
+    return last === undefined;
+  });
+
+const dropOld = async (
+  { strapi, db }: App,
+  { tableName, columns, indexes }: OldQueue
+): Promise<void> => {
+  const schema = () => strapi.db.getSchemaConnection();
+  const log = db.schema ? `${db.schema}.${tableName}` : tableName;
+  /** Another node that boots at this moment does the same: what counts is that it is gone. */
+  const unlessGone = async (isThere: () => Promise<boolean>, drop: () => PromiseLike<unknown>) => {
+    if (!(await isThere())) return;
+    await withTransientRetry(async () => drop()).catch(async (error: unknown) => {
+      if (await isThere()) throw error;
+    });
+  };
+  for (const index of indexes) {
+    await unlessGone(
+      async () =>
+        (await strapi.db.dialect.schemaInspector.getIndexes(tableName)).some(
+          (one) => one.name === index
+        ),
+      () => schema().alterTable(tableName, (builder) => builder.dropIndex([], index))
+    );
+  }
+  for (const column of columns) {
+    await unlessGone(
+      () => schema().hasColumn(tableName, column),
+      // The query builder would have SQLite copy the table.
+      () => db.pool.raw('ALTER TABLE ?? DROP COLUMN ??', [log, column])
+    );
+  }
+};
+
+/**
+ * Moves what an earlier version left in the log into the queue, once: at the first boot, before anybody
+ * works on it. May be interrupted anywhere; the next boot goes on.
+ */
+export const moveIntoQueue = async (app: App, old: OldQueue): Promise<void> => {
+  const last = old.columns.at(-1) as string;
+  if (!(await app.strapi.db.getSchemaConnection().hasColumn(old.tableName, last))) return;
+  await app.db.pool
+    .table(SITE_TABLE)
+    .insert({ name: old.name, value: '0' })
+    .onConflict('name')
+    .ignore();
+  while (!(await moveSome(app.db, old))) await nextTurn();
+  await dropOld(app, old);
+};
