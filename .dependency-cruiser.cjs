@@ -83,7 +83,7 @@ module.exports = {
       from: { path: `${SERVER}[^/]+/rules/` },
       to: {
         path: `${SERVER}`,
-        pathNot: ['/rules/', `${SERVER}(net|runtime)/`, `${SERVER}secrets/redact`],
+        pathNot: ['/rules/', `${SERVER}(net|runtime)/`],
       },
     },
     {

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { dropStatement } from './errors';
+import { dropStatement } from '../runtime/errors';
 
 /** A knex instance or an open transaction: whatever statements run on. */
 export type Executor = Knex | Knex.Transaction;

@@ -4,7 +4,7 @@ import { createTimeSlice } from '../runtime/event-loop';
 import { createClock, type DatabaseClock } from './clock';
 import { type Executor, rawStatement, rowsOf, type Statement, table } from './connection';
 import { type Dialect, dialectOf, type InsertedRow } from './dialects';
-import { dropStatement } from './errors';
+import { dropStatement } from '../runtime/errors';
 import { isDuplicate, withTransientRetry } from './retry';
 import { Site } from './site-instance';
 import {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { type Executor, type Pool, rawStatement, rowsOf, type Statement } from './connection';
-import { dropStatement } from './errors';
+import { dropStatement } from '../runtime/errors';
 import { isLost, noteFaultOf } from './transactions';
 
 /** What is used of a statement of SQLite's driver. */

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { errorText } from '../runtime/text';
-import { describeDatabaseError, isDatabaseError } from './errors';
+import { describeDatabaseError, isDatabaseError } from '../runtime/errors';
 
 /** One transaction of the site, whoever opened it. */
 interface Transaction {

@@ -1,5 +1,5 @@
 import type { App } from '../app';
-import { isDatabaseError } from './errors';
+import { isDatabaseError } from '../runtime/errors';
 import { doom, inTurn } from './transactions';
 
 /**

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { errors, type z } from '@strapi/utils';
 import type { Context, Next } from 'koa';
-import { framesOf } from '../database/errors';
+import { framesOf } from '../runtime/errors';
 import type { RouteConfig } from '../feature';
 import { errorText } from '../runtime/text';
 import { fieldErrors, LARGEST_ID } from './validation';

@@ -1,5 +1,5 @@
-import { describeDatabaseError, isDatabaseError } from '../database/errors';
-import { redactText } from '../secrets/redact';
+import { describeDatabaseError, isDatabaseError } from './errors';
+import { redactText } from './redact';
 
 const LONGEST = 200;
 

@@ -18,7 +18,7 @@ import {
   trackMatching,
   trackRelated,
 } from './tracked-changes';
-import { inWriteContext, trackedWrite, type WriteContext } from './write-context';
+import { inWriteContext, trackedWrite, type WriteContext } from '../write-context';
 import { type App, appOf } from '../../app';
 
 /**

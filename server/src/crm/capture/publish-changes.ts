@@ -1,5 +1,5 @@
 import { getPublisher } from '../../webhooks/publish';
-import type { Form } from '../forms/resolve-form';
+import type { Form } from '../mapping/forms';
 import { submitForm } from '../forms/submit';
 import { type After, type CrmEvent, KIND_RULES } from '../rules';
 import { withSubject } from '../rules/subject';
@@ -10,7 +10,7 @@ import { readRows, serialize, tagsOf } from '../mapping/records';
 import type { WatchedSource } from '../mapping/watched-types';
 import { logSkipped } from './tracked-changes';
 import { unpublishedOf } from './unpublished';
-import type { TrackedChange, WriteContext } from './write-context';
+import type { TrackedChange, WriteContext } from '../write-context';
 import type { App } from '../../app';
 
 type Chunk = readonly (readonly [id: string, change: TrackedChange])[];

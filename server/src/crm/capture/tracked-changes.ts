@@ -11,7 +11,7 @@ import type { Entry } from '../mapping/mapping';
 import { type Reading, readRows, serialize, tagsOf } from '../mapping/records';
 import type { WatchedRelation, WatchedSource, WatchPlan } from '../mapping/watched-types';
 import { type Before, KIND_RULES, type WriteImpact } from '../rules';
-import type { TrackedChange, WriteContext } from './write-context';
+import type { TrackedChange, WriteContext } from '../write-context';
 import type { App } from '../../app';
 
 /** What a write with such data may change; null data: anything. */

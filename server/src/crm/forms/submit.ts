@@ -3,10 +3,10 @@ import { errorText } from '../../runtime/text';
 import { getPublisher } from '../../webhooks/publish';
 import { INPUTS } from '../resources/inputs';
 import { completion, upsertContact } from '../resources/upsert-contact';
-import { withOrigin } from '../capture/write-context';
+import { withOrigin } from '../write-context';
 import type { Payload } from '../rules/types';
 import { withSubject } from '../rules/subject';
-import { answersOf, type Form } from './resolve-form';
+import { answersOf, type Form } from '../mapping/forms';
 import type { App } from '../../app';
 
 type Values = Record<string, unknown>;

@@ -11,7 +11,7 @@ import { giveWay, requireRowFault, throughFaults } from '../../imports/rows';
 import { type CsvRecord, readCsv } from '../../imports/read-csv';
 import { answerUpload, uploadQuery } from '../../imports/upload';
 import type { ImportRun, ImportWatch } from '../../imports/jobs';
-import { withOrigin } from '../capture/write-context';
+import { withOrigin } from '../write-context';
 import { emailKey } from '../contact-integrity';
 import { getSource } from '../mapping/registry';
 import { keptInput } from '../resources/to-data';

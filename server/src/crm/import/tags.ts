@@ -1,7 +1,7 @@
 import type { UID } from '@strapi/strapi';
 import { inChunks } from '../../database/matching-documents';
 import { impactOf, isSubscribed, trackDocuments } from '../capture/tracked-changes';
-import type { WriteContext } from '../capture/write-context';
+import type { WriteContext } from '../write-context';
 import { readRows, serialize } from '../mapping/records';
 import { getInspected } from '../mapping/registry';
 import { createTag } from '../resources/create-tag';

@@ -1,5 +1,5 @@
 import { type Kind, KINDS } from '../rules/types';
-import { type Form, resolveForm } from '../forms/resolve-form';
+import { type Form, resolveForm } from './forms';
 import { inspectSource, planWatch, type WatchedSource, type WatchPlan } from './watched-types';
 import { type AttributeShape, MappingError, resolveSource, type Source } from './mapping';
 import type { App } from '../../app';

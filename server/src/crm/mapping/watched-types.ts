@@ -1,6 +1,6 @@
 import { isLocalized } from '../../database/matching-documents';
 import { eventsOfKind, KIND_RULES } from '../rules';
-import type { Form } from '../forms/resolve-form';
+import type { Form } from './forms';
 import type { AttributeShape, MappedField, Source } from './mapping';
 import type { App } from '../../app';
 

@@ -6,7 +6,7 @@ import { whereContains, writtenDigits } from '../../database/contains';
 import { isDuplicate, withTransientRetry } from '../../database/retry';
 import type { Where } from '../../database/matching-documents';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
-import { inWriteContext } from '../capture/write-context';
+import { inWriteContext } from '../write-context';
 import { emailKey, EmailTakenError, withEmailLock } from '../contact-integrity';
 import type { Entry } from '../mapping/mapping';
 import { binWhere, countedWhere, readRows, serialize, tagsOf } from '../mapping/records';

@@ -11,7 +11,7 @@ import { inSpan, measures } from '../../observability/measures';
 import { debugLog } from '../../runtime/debug-log';
 import { isoTime } from '../../runtime/text';
 import { whenLoaded } from '../../runtime/background-work';
-import { REDACTED, redactText } from '../../secrets/redact';
+import { REDACTED, redactText } from '../../runtime/redact';
 import { unsealOften } from '../../secrets/secret-box';
 import { endedLine, startedLine } from '../debug-lines';
 import { getDeliveryStore, type QueuedDelivery } from '../deliveries/store';

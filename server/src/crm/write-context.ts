@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ChangeSource } from '../../../../shared/contracts/crm';
+import type { ChangeSource } from '../../../shared/contracts/crm';
 import {
   currentSubscriptions,
   type PrefetchedSubscriptions,
   prefetchSubscriptions,
   type Subscriptions,
-} from '../../webhooks/subscriptions';
-import type { Entry } from '../mapping/mapping';
-import type { WatchedSource } from '../mapping/watched-types';
-import type { Before } from '../rules';
-import type { App } from '../../app';
+} from '../webhooks/subscriptions';
+import type { Entry } from './mapping/mapping';
+import type { WatchedSource } from './mapping/watched-types';
+import type { Before } from './rules';
+import type { App } from '../app';
 
 const explicit = new AsyncLocalStorage<ChangeSource>();
 
