@@ -12,7 +12,7 @@ import {
   priceMembers,
   rowsOfGroups,
   type Touched,
-} from './money/count-money';
+} from './processing/count-money';
 import { readCounted } from './money/rollups';
 import { getRecordStore } from './processing/record-store';
 import { type ClosedRecord, compareClosing } from './rules/closing-comparison';

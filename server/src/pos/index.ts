@@ -7,7 +7,7 @@ import { settleArrivedConnections } from './connections';
 import { createConnectionsService } from './admin/connections-service';
 import { controllers } from './admin/controllers';
 import { gateOf } from './intake/requests';
-import { createMappingInboxService } from './mapping/inbox';
+import { createMappingInboxService } from './admin/mapping-inbox';
 import { createPosEventsService } from './admin/events-service';
 import { declarePosEvents } from './processing/events';
 import { recordMetrics } from './processing/metrics';

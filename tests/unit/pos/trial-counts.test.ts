@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { knex } from 'knex';
 import { Database, type Tx } from '../../../server/src/database/db';
-import { readTrialCounts, saveTrialCounts } from '../../../server/src/pos/intake/trial-counts';
+import { readTrialCounts, saveTrialCounts } from '../../../server/src/pos/trial-counts';
 import { POS_TRIAL_COUNTS_TABLE } from '../../../server/src/pos/tables';
 
 it('an older count of test mode that commits later leaves the newer one', async () => {

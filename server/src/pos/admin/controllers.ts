@@ -22,7 +22,7 @@ import {
   mappingsQuery,
   resolveInput,
   undoInput,
-} from '../mapping/inbox';
+} from './mapping-inbox';
 import { getRefusals } from '../intake/refusals';
 import { PUBLISHED_SCHEMAS } from '../rules/schemas';
 import { codeOf, refusal } from '../../runtime/refusal';

@@ -1,7 +1,7 @@
 import { adminRoute as admin } from '../../access/admin-actions';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
 import { jsonBody, queryOf } from '../../http/guarded-route';
-import { inboxQuery, mappingsQuery, resolveInput, undoInput } from '../mapping/inbox';
+import { inboxQuery, mappingsQuery, resolveInput, undoInput } from './mapping-inbox';
 import { ASKING_KINDS, RECORD_KINDS } from '../rules/states';
 import {
   connectionsQuery,

@@ -10,8 +10,8 @@ import { acceptCounts, type AcceptedCount } from '../../stock/ledger';
 import { lockLevels, type Place, placeKey, readLevels } from '../../stock/levels';
 import { defaultLocation } from '../../stock/locations';
 import { judgeCounts } from '../../stock/rules/fold';
-import { type CountedPlaces, writePlaces } from '../mapping/counted-places';
-import { loadMappings, type Mappings, type NamedLocation } from '../mapping/mappings';
+import { type CountedPlaces, writePlaces } from '../processing/counted-places';
+import { loadMappings, type Mappings, type NamedLocation } from '../mappings';
 import { getRecordStore } from '../processing/record-store';
 import {
   type ClosingRecord,
@@ -30,7 +30,7 @@ import {
   POS_EVENTS_TABLE,
   type PosEventRow,
 } from '../tables';
-import { readTrialCounts, saveTrialCounts } from './trial-counts';
+import { readTrialCounts, saveTrialCounts } from '../trial-counts';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 

@@ -15,11 +15,11 @@ import { markClosings, startComparing, stopComparing, wakeComparing } from '../c
 import { connectionsOf, groupsOf } from '../connections';
 import { notePurchases, startAttaching, stopAttaching, wakeAttaching } from '../customers';
 import { claimedLine, failedLine, isNews, settledLine, unappliedLine } from '../debug-lines';
-import { placesOf } from '../mapping/counted-places';
-import { itemWaits, loadMappings } from '../mapping/mappings';
-import { notifyUndone, storeMappedLines } from '../mapping/undo';
-import { countMoney } from '../money/count-money';
-import { keepFilling, stopFilling } from '../money/fill-figures';
+import { placesOf } from './counted-places';
+import { itemWaits, loadMappings } from '../mappings';
+import { notifyUndone, storeMappedLines } from './undo';
+import { countMoney } from './count-money';
+import { keepFilling, stopFilling } from './fill-figures';
 import { graceIsOver } from '../rules/settle-refunds';
 import { stateAfter } from '../rules/states';
 import { tellOfSilentTills } from '../silence';

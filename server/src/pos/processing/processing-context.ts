@@ -10,7 +10,7 @@ import {
 import type { EventFlag, EventState } from '../rules/states';
 import { readRecord } from '../rules/validate';
 import { type ConnectionRow, mappedLocations, type PosEventRow, WHOLE_RECORD } from '../tables';
-import type { FoundItems, MappedLine, Mappings, Wait } from '../mapping/mappings';
+import type { FoundItems, MappedLine, Mappings, Wait } from '../mappings';
 import type { LedgerLine } from '../../stock/ledger';
 
 /** An event while it is worked on. */

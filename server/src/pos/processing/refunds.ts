@@ -10,7 +10,7 @@ import {
 } from '../../stock/rules/allocation';
 import { leftOfSale, readLeft, shareOnTop, writeLeft } from '../../stock/rules/sale-left';
 import { LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
-import { connectionWait, mappingDigest, type Wait } from '../mapping/mappings';
+import { connectionWait, mappingDigest, type Wait } from '../mappings';
 import { lineNames, quantityOf, type RefundRecord, type SaleRecord } from '../rules/records';
 import {
   graceIsOver,

@@ -5,7 +5,7 @@ import { errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { markClosings, wakeComparing } from '../closings';
-import { connectionWait, digestsOfMappings, itemWaits, joinWaits } from '../mapping/mappings';
+import { connectionWait, digestsOfMappings, itemWaits, joinWaits } from '../mappings';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,

@@ -24,9 +24,9 @@ import {
   settleRefundGroups,
   type Times,
 } from './refunds';
-import { withdrawMisplaced } from '../mapping/counted-places';
-import { loadFoundItems, loadMappings, type Mappings } from '../mapping/mappings';
-import { takeBack } from '../mapping/undo';
+import { withdrawMisplaced } from './counted-places';
+import { loadFoundItems, loadMappings, type Mappings } from '../mappings';
+import { takeBack } from './undo';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 

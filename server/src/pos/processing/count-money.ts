@@ -15,7 +15,13 @@ import {
 import type { ConnectionMode } from '../rules/states';
 import { readRecord } from '../rules/validate';
 import { type ConnectionRow, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
-import { type Counted, type ItemSum, readCounted, SumChanges, writeCounted } from './rollups';
+import {
+  type Counted,
+  type ItemSum,
+  readCounted,
+  SumChanges,
+  writeCounted,
+} from '../money/rollups';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 

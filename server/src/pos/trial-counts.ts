@@ -1,9 +1,9 @@
-import { inChunks } from '../../database/matching-documents';
-import { type AcceptedCount, withdrawTrialMarks } from '../../stock/ledger';
-import { type Place, placeKey } from '../../stock/levels';
-import type { Big } from '../../stock/tables';
-import { POS_TRIAL_COUNTS_TABLE } from '../tables';
-import type { Db, Tx } from '../../database/db';
+import { inChunks } from '../database/matching-documents';
+import { type AcceptedCount, withdrawTrialMarks } from '../stock/ledger';
+import { type Place, placeKey } from '../stock/levels';
+import type { Big } from '../stock/tables';
+import { POS_TRIAL_COUNTS_TABLE } from './tables';
+import type { Db, Tx } from '../database/db';
 
 interface TrialCountRow {
   item_id: number;

@@ -6,7 +6,7 @@ import { markClosings, wakeComparing } from '../closings';
 import { connectionsOf, groupsOf } from '../connections';
 import { getRecordStore } from '../processing/record-store';
 import { CONNECTIONS_TABLE, type PosEventRow, POS_EVENTS_TABLE } from '../tables';
-import { countMembers, loadMembers } from './count-money';
+import { countMembers, loadMembers } from '../processing/count-money';
 import type { App, Slot } from '../../app';
 
 /**

@@ -40,8 +40,8 @@ import {
   type PosMappingRow,
   WHOLE_RECORD,
 } from '../tables';
-import { connectionWait, mappingDigest } from './mappings';
-import { wakeMapped } from './undo';
+import { connectionWait, mappingDigest } from '../mappings';
+import { wakeMapped } from '../processing/undo';
 import { type App, appOf } from '../../app';
 import type { Db, Tx } from '../../database/db';
 

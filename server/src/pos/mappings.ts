@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
-import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
-import { digestOf, ITEMS_TABLE } from '../../stock/tables';
-import { gtinDigest, type ItemName, skuDigest } from '../../stock/items';
-import { POS_MAPPINGS_TABLE, type PosMappingRow } from '../tables';
-import type { Db } from '../../database/db';
+import type { MappingKind } from '../../../shared/contracts/pos-mapping';
+import { digestOf, ITEMS_TABLE } from '../stock/tables';
+import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
+import { POS_MAPPINGS_TABLE, type PosMappingRow } from './tables';
+import type { Db } from '../database/db';
 
 /** A line that a mapping decided; `WHOLE_RECORD`: the record's location. */
 export interface MappedLine {
