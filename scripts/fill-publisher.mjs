@@ -28,7 +28,7 @@ const check = () => {
   const left = withPlaceholder(readTexts());
   if (left.length === 0) return;
   console.error(`The publisher is not filled in: ${left.join(', ')}`);
-  console.error('See node scripts/fill-publisher.mjs, and "Releases" in CONTRIBUTING.md.');
+  console.error('See node scripts/fill-publisher.mjs, and .changeset/README.md.');
   process.exitCode = 1;
 };
 

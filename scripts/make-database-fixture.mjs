@@ -3,7 +3,7 @@
 //   node scripts/make-database-fixture.mjs            all three
 //   node scripts/make-database-fixture.mjs sqlite     one
 //
-// Each release adds its own (CONTRIBUTING.md). Needs pg_dump and mysqldump (or mariadb-dump under
+// Each release adds its own (.changeset/README.md). Needs pg_dump and mysqldump (or mariadb-dump under
 // that name), and the servers that the tests use.
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { localLinks, readDocument, ROOT } from './support/markdown';
+import { readDocument, ROOT } from './support/markdown';
 
 /** `docs/decisions` keeps to what its README asks for. */
 
@@ -33,12 +33,11 @@ describe.each(names)('%s', (name) => {
     expect(text.split('\n').length).toBeLessThanOrEqual(60);
   });
 
-  it('is in the list with its title and date, and in the table of ARCHITECTURE.md', () => {
+  it('is in the list with its title and date', () => {
     const [, title, date] = /^# (.+)\n[\s\S]*^- Date: (\S+)$/m.exec(text) ?? [];
     const row = index.split('\n').find((line) => line.includes(`](${name})`));
     expect(row).toContain(`[${title}](${name})`);
     expect(row).toContain(`| ${date} |`);
-    expect(localLinks(readDocument('ARCHITECTURE.md'))).toContain(`${FOLDER}/${name}`);
   });
 
   it('names files that there are', () => {

@@ -13,6 +13,7 @@ const documents = [
   'examples/grafana/README.md',
   'examples/middleware/README.md',
   'examples/receivers/README.md',
+  'playground/README.md',
   'till-client/README.md',
   'tests/support/README.md',
   ...['docs', 'docs/decisions'].flatMap((folder) =>

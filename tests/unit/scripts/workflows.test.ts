@@ -72,12 +72,16 @@ describe('who publishes', () => {
   });
 });
 
-it.each(['README.md', 'CONTRIBUTING.md', '.changeset/README.md'])(
-  '%s names npm scripts that there are',
-  (document) => {
-    const named = [...readDocument(document).matchAll(/\bnpm run ([\w:]+)/g)].map(([, one]) => one);
-    // A site's own, as Strapi makes it.
-    const known = { ...scripts, ...(document === 'README.md' && { develop: 'strapi develop' }) };
-    expect(named.filter((name) => !(name! in known))).toEqual([]);
-  }
-);
+it.each([
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  '.changeset/README.md',
+  'playground/README.md',
+  'tests/support/README.md',
+])('%s names npm scripts that there are', (document) => {
+  const named = [...readDocument(document).matchAll(/\bnpm run ([\w:]+)/g)].map(([, one]) => one);
+  // A site's own, as Strapi makes it.
+  const known = { ...scripts, ...(document === 'README.md' && { develop: 'strapi develop' }) };
+  expect(named.filter((name) => !(name! in known))).toEqual([]);
+});

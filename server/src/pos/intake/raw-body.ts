@@ -110,7 +110,7 @@ const translate = (ctx: Context): void => {
 /**
  * Comes before the host's middlewares. The host parses JSON before any route and keeps no bytes, so
  * the bytes are read here, bounded, and the content type is hidden from parsers: one that finds a
- * stream already read throws (ARCHITECTURE.md#the-life-of-a-tills-record). Answers of the host in the namespace are
+ * stream already read throws (ARCHITECTURE.md#from-a-sale-to-its-level). Answers of the host in the namespace are
  * put into the till's words on their way out.
  */
 export const createRawBodyMiddleware = (app: App) => {
