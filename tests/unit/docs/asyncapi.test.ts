@@ -12,6 +12,7 @@ const ERROR = 0;
 /** The parts of the document that the copies below are broken in. */
 interface Draft {
   info?: unknown;
+  channels: { webhook: { messages: Record<string, unknown> } };
   operations: { sendEvent: { action: string; messages: { $ref: string }[] } };
   components: {
     messages: Record<string, { payload: { type: string }; examples: { payload: unknown }[] }>;
@@ -19,6 +20,18 @@ interface Draft {
 }
 
 const draft = (): Draft => JSON.parse(readDocument('docs/asyncapi.json')) as Draft;
+
+/** The same with one message alone, which takes the parser a fraction of the time. */
+const draftOfPing = (): Draft => {
+  const copy = draft();
+  const { webhook } = copy.channels;
+  const { sendEvent } = copy.operations;
+  const { ping } = copy.components.messages;
+  webhook.messages = { ping: webhook.messages.ping };
+  sendEvent.messages = sendEvent.messages.filter(({ $ref }) => $ref.endsWith('/ping'));
+  copy.components.messages = { ping: ping! };
+  return copy;
+};
 
 /** Read as any receiver's tool would: by a parser that knows nothing of the plugin. */
 const read = async (source: Draft) => {
@@ -50,6 +63,8 @@ const payloadSchema = (message: MessageInterface): PayloadSchema =>
 
 let events: EventMap;
 let document: AsyncAPIDocumentInterface;
+let errors: string[];
+let advice: unknown[];
 
 const sent = (): MessageInterface[] =>
   document.operations().get('sendEvent')?.messages().all() ?? [];
@@ -63,17 +78,16 @@ const messageOf = (event: string): MessageInterface => {
 beforeAll(async () => {
   events = await catalogue();
   const result = await read(draft());
-  if (!result.document) throw new Error(result.errors.join('\n'));
+  ({ errors, advice } = result);
+  if (!result.document) throw new Error(errors.join('\n'));
   document = result.document;
 }, 30_000);
 
 describe('docs/asyncapi.json, read by the parser of the AsyncAPI initiative', () => {
-  it('has no error, and no advice but to name a later version', async () => {
-    const { errors, advice } = await read(draft());
-    expect(errors).toEqual([]);
+  it('has no error, and no advice but to name a later version', () => {
     // Nothing of 3.1 is used, and more tools read 3.0.
-    expect(advice).toEqual(['asyncapi-latest-version']);
-  }, 30_000);
+    expect([errors, advice]).toEqual([[], ['asyncapi-latest-version']]);
+  });
 
   it('sends one message for each declared event and no other, in one operation', () => {
     const names = Object.keys(events).sort();
@@ -160,6 +174,10 @@ describe('docs/asyncapi.json, read by the parser of the AsyncAPI initiative', ()
 describe('a broken copy', () => {
   type Breakage = (copy: Draft) => void;
 
+  it('is one of a document that is not', async () => {
+    expect((await read(draftOfPing())).errors).toEqual([]);
+  }, 30_000);
+
   it.each<[string, RegExp, Breakage]>([
     ['without its title and version', /must have required property "info"/, (c) => delete c.info],
     [
@@ -180,7 +198,7 @@ describe('a broken copy', () => {
   ])(
     '%s is refused',
     async (_, complaint, damage) => {
-      const copy = draft();
+      const copy = draftOfPing();
       damage(copy);
       const result = await read(copy);
       expect(result.document).toBeUndefined();

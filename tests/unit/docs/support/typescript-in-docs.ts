@@ -1,6 +1,5 @@
-import { spawnSync } from 'node:child_process';
-import fs from 'node:fs';
 import path from 'node:path';
+import ts from 'typescript';
 import { ROOT } from './markdown';
 
 export interface Snippet {
@@ -50,44 +49,52 @@ const toModule = (code: string): string => {
   return `${PRELUDE}\nexport const run = async () => {\n${code}\n};`;
 };
 
+const FORMAT: ts.FormatDiagnosticsHost = {
+  getCanonicalFileName: (name) => name,
+  getCurrentDirectory: () => ROOT,
+  getNewLine: () => '\n',
+};
+
+const COMPILER_OPTIONS = {
+  noEmit: true,
+  // A schema and an example are quoted to show their form.
+  noUnusedLocals: false,
+  types: ['node'],
+  typeRoots: [path.join(ROOT, 'node_modules/@types')],
+  paths: {
+    'strapi-plugin-switchboard/strapi-server': [path.join(ROOT, 'server/src/index.ts')],
+    'strapi-plugin-switchboard/till-client': [path.join(ROOT, 'till-client/index.d.ts')],
+    'switchboard-till': [path.join(ROOT, 'till-client/index.d.ts')],
+  },
+};
+
 /**
- * Compiles each snippet as a module of its own, strict, against the sources.
+ * Compiles each snippet as a module of its own, strict, against the sources: those are looked into for
+ * what a snippet names, and checked by `npm run typecheck`.
  * @returns what the compiler says, with the snippet's name in place of the file's; empty is well
  */
 export const compileTypeScript = (snippets: readonly Snippet[]): string => {
   const folder = path.join(ROOT, '.tmp', `docs-code-${process.pid}`);
-  fs.rmSync(folder, { recursive: true, force: true });
-  fs.mkdirSync(folder, { recursive: true });
-  try {
-    const files = snippets.map(({ name, code }) => {
-      const file = `${name.replace(/\W+/g, '-')}.ts`;
-      fs.writeFileSync(path.join(folder, file), toModule(code));
-      return file;
-    });
-    const compilerOptions = {
-      noEmit: true,
-      // A schema and an example are quoted to show their form.
-      noUnusedLocals: false,
-      types: ['node'],
-      typeRoots: [path.join(ROOT, 'node_modules/@types')],
-      paths: {
-        'strapi-plugin-switchboard/strapi-server': [path.join(ROOT, 'server/src/index.ts')],
-        'strapi-plugin-switchboard/till-client': [path.join(ROOT, 'till-client/index.d.ts')],
-        'switchboard-till': [path.join(ROOT, 'till-client/index.d.ts')],
-      },
-    };
-    fs.writeFileSync(
-      path.join(folder, 'tsconfig.json'),
-      JSON.stringify({ extends: path.join(ROOT, 'tsconfig.json'), compilerOptions, files })
-    );
-    const compiler = path.join(ROOT, 'node_modules/typescript/bin/tsc');
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      [compiler, '-p', path.join(folder, 'tsconfig.json')],
-      { cwd: folder, encoding: 'utf8' }
-    );
-    return status === 0 ? '' : `${stdout}${stderr}` || `the compiler ended with ${status}`;
-  } finally {
-    fs.rmSync(folder, { recursive: true, force: true });
-  }
+  const modules = new Map(
+    snippets.map(({ name, code }) => [
+      path.join(folder, `${name.replace(/\W+/g, '-')}.ts`),
+      toModule(code),
+    ])
+  );
+  const config = { extends: path.join(ROOT, 'tsconfig.json'), compilerOptions: COMPILER_OPTIONS };
+  const { options, errors } = ts.parseJsonConfigFileContent(
+    { ...config, files: [...modules.keys()] },
+    ts.sys,
+    folder
+  );
+  const host = ts.createCompilerHost(options);
+  const { readFile, fileExists } = host;
+  host.readFile = (file) => modules.get(file) ?? readFile(file);
+  host.fileExists = (file) => modules.has(file) || fileExists(file);
+  const program = ts.createProgram([...modules.keys()], options, host);
+  const found = [...modules.keys()].flatMap((file) => {
+    const source = program.getSourceFile(file);
+    return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+  });
+  return ts.formatDiagnostics([...errors, ...program.getOptionsDiagnostics(), ...found], FORMAT);
 };
