@@ -1,4 +1,4 @@
-import { describeEach, anyDatabase, serverDatabases } from '../support/databases';
+import { describeEach, anyDatabase, anyServer } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM, inCode, names, openEventLog } from './crm-helpers';
 import { copyWebhook, createWebhook } from './delivery-support';
@@ -113,7 +113,7 @@ describeEach(anyDatabase(), 'who subscribed is asked before the transaction', (d
   });
 });
 
-describeEach(serverDatabases(), 'writes with a small pool of connections', (database) => {
+describeEach(anyServer(), 'writes with a small pool of connections', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database, options, env: { DATABASE_POOL_MAX: '2' } });

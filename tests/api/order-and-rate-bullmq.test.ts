@@ -1,4 +1,4 @@
-import { describeEach, serverDatabases } from '../support/databases';
+import { describeEach, anyServer } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { createRedis, describeWithRedis, type RedisServer } from '../support/redis';
 import { type Site, startSite } from '../support/site';
@@ -20,7 +20,7 @@ const RATE = 20;
 const QUEUED_SECONDS = 4;
 
 describeWithRedis('the engine bullmq', () => {
-  describeEach(serverDatabases(), 'over two processes', (database) => {
+  describeEach(anyServer(), 'over two processes', (database) => {
     let redis: RedisServer;
     let receiver: Receiver;
     let nodes: Site[] = [];

@@ -1,12 +1,7 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Queue } from 'bullmq';
-import {
-  type DatabaseKind,
-  describeEach,
-  anyDatabase,
-  serverDatabases,
-} from '../support/databases';
+import { type DatabaseKind, describeEach, anyDatabase, anyServer } from '../support/databases';
 import { ROOT } from '../support/paths';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { createRedis, describeWithRedis, type RedisServer } from '../support/redis';
@@ -336,7 +331,7 @@ describeWithRedis('tickets on Redis', () => {
     }, 90_000);
   });
 
-  describeEach(serverDatabases(), 'two nodes', (database) => {
+  describeEach(anyServer(), 'two nodes', (database) => {
     let redis: RedisServer;
     let receiver: Receiver;
     const sites: Site[] = [];

@@ -1,5 +1,5 @@
 import { runCommand, startWorker, type Worker } from '../support/command';
-import { serverDatabases, describeEach } from '../support/databases';
+import { anyServer, describeEach } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { createRedis, describeWithRedis, type RedisServer } from '../support/redis';
 import { type Site, startSite } from '../support/site';
@@ -22,7 +22,7 @@ interface Check {
 }
 
 describeWithRedis('workers that hear of work over Redis', () => {
-  describeEach(serverDatabases(), 'a web node and two workers', (database) => {
+  describeEach(anyServer(), 'a web node and two workers', (database) => {
     let redis: RedisServer;
     let receiver: Receiver;
     let site: Site;

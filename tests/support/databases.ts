@@ -226,6 +226,10 @@ export const serverDatabases = (): ('postgres' | 'mysql')[] =>
 export const anyDatabase = (): DatabaseKind[] =>
   env.TEST_EVERY_DATABASE === '1' ? databases() : databases().slice(0, 1);
 
+/** The first of `serverDatabases()`: for what several processes do together that has no statement of its own. */
+export const anyServer = (): ('postgres' | 'mysql')[] =>
+  env.TEST_EVERY_DATABASE === '1' ? serverDatabases() : serverDatabases().slice(0, 1);
+
 /** `describe.each` refuses an empty list; this skips, visibly, where there is nothing to run on. */
 export const describeEach = (
   kinds: readonly DatabaseKind[],
