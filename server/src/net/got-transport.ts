@@ -26,39 +26,35 @@ interface AgentPair {
 }
 
 /** Connections made under one policy. */
-interface Agents {
-  /** Kept alive between requests. */
-  pooled: AgentPair;
-  /** A new connection for each request. */
-  fresh: AgentPair;
-  destroy(): void;
-}
-
 /** Agents of our own, so that no other code's sockets are used and every connect asks `lookup`. */
-function createAgents(lookup: LookupFunction, maxSockets: number): Agents {
-  const createPair = (keepAlive: boolean): AgentPair => {
-    const options = {
-      keepAlive,
-      maxSockets,
-      maxFreeSockets: maxSockets,
-      timeout: IDLE_MS,
-      autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
-      lookup,
+class Agents {
+  /** Kept alive between requests. */
+  readonly pooled: AgentPair;
+  /** A new connection for each request. */
+  readonly fresh: AgentPair;
+
+  constructor(lookup: LookupFunction, maxSockets: number) {
+    const createPair = (keepAlive: boolean): AgentPair => {
+      const options = {
+        keepAlive,
+        maxSockets,
+        maxFreeSockets: maxSockets,
+        timeout: IDLE_MS,
+        autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+        lookup,
+      };
+      return { http: new HttpAgent(options), https: new HttpsAgent(options) };
     };
-    return { http: new HttpAgent(options), https: new HttpsAgent(options) };
-  };
-  const pooled = createPair(true);
-  const fresh = createPair(false);
-  return {
-    pooled,
-    fresh,
-    destroy() {
-      for (const { http, https } of [pooled, fresh]) {
-        http.destroy();
-        https.destroy();
-      }
-    },
-  };
+    this.pooled = createPair(true);
+    this.fresh = createPair(false);
+  }
+
+  destroy(): void {
+    for (const { http, https } of [this.pooled, this.fresh]) {
+      http.destroy();
+      https.destroy();
+    }
+  }
 }
 
 /** An instance for each kind of connection: an option that a request need not say costs it nothing. */
@@ -139,8 +135,8 @@ const follow = (stream: Request, listener: AnswerListener): Sending => {
 /** The client `got`, over agents of our own. */
 export const openGot: OpenTransport = async ({ lookups, maxSocketsPerHost }) => {
   const got = await loadGot();
-  const guarded = createAgents(lookups.guarded, maxSocketsPerHost);
-  const open = createAgents(lookups.open, maxSocketsPerHost);
+  const guarded = new Agents(lookups.guarded, maxSocketsPerHost);
+  const open = new Agents(lookups.open, maxSocketsPerHost);
   const instances = ({ pooled, fresh }: Agents): Instances => ({
     pooled: got.extend({ agent: pooled }),
     fresh: got.extend({ agent: fresh }),

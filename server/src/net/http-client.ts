@@ -4,8 +4,7 @@ import { type AttemptOutcome, type FailureCause, failureMessage } from './attemp
 import { openGot } from './got-transport';
 import type { AddressGuard } from './guard';
 import {
-  type AnswerReader,
-  createAnswerReader,
+  AnswerReader,
   createInformationalLimit,
   type Informational,
   type JudgedRequest,
@@ -153,13 +152,6 @@ export interface HttpPost {
   body: string | Buffer;
 }
 
-export interface HttpClient {
-  /** One attempt. Never rejects: whatever goes wrong is an outcome. */
-  post(request: HttpPost): Promise<AttemptOutcome>;
-  /** Ends what is under way (`aborted`) and closes every connection. Later posts are `aborted`. */
-  close(): void;
-}
-
 interface HttpClientOptions {
   guard: AddressGuard;
   /** One deadline for an attempt, from DNS to the last byte of the answer. */
@@ -180,37 +172,45 @@ interface Sender {
  * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded addresses, one deadline, no redirect followed, nothing inflated, an answer
  * read to 20,000 bytes, whatever library posts.
  */
-export function createHttpClient(options: HttpClientOptions): HttpClient {
-  const { guard, timeoutMs, maxSocketsPerHost = 64, transport: open = openGot } = options;
-  const running = new Set<Attempt>();
-  // At once: compiling a client's modules would hold the event loop in the middle of the first attempts.
-  const sender: Promise<Sender> = open({ lookups: guard.lookups, maxSocketsPerHost }).then(
-    (transport) => ({ transport, guard })
-  );
-  // Whoever posts hears of it.
-  sender.catch(() => {});
-  let closed = false;
+export class HttpClient {
+  private readonly timeoutMs: number;
+  private readonly sender: Promise<Sender>;
+  private readonly running = new Set<Attempt>();
+  private closed = false;
 
-  return {
-    async post(request) {
-      const attempt = new Attempt(timeoutMs);
-      if (closed) attempt.fail('aborted');
-      running.add(attempt);
-      try {
-        return await attempt.run(sender, request);
-      } finally {
-        running.delete(attempt);
-      }
-    },
-    close() {
-      closed = true;
-      for (const attempt of running) attempt.fail('aborted');
-      sender.then(
-        ({ transport }) => transport.close(),
-        () => {}
-      );
-    },
-  };
+  constructor(options: HttpClientOptions) {
+    const { guard, timeoutMs, maxSocketsPerHost = 64, transport: open = openGot } = options;
+    this.timeoutMs = timeoutMs;
+    // At once: compiling a client's modules would hold the event loop in the middle of the first attempts.
+    this.sender = open({ lookups: guard.lookups, maxSocketsPerHost }).then((transport) => ({
+      transport,
+      guard,
+    }));
+    // Whoever posts hears of it.
+    this.sender.catch(() => {});
+  }
+
+  /** One attempt. Never rejects: whatever goes wrong is an outcome. */
+  async post(request: HttpPost): Promise<AttemptOutcome> {
+    const attempt = new Attempt(this.timeoutMs);
+    if (this.closed) attempt.fail('aborted');
+    this.running.add(attempt);
+    try {
+      return await attempt.run(this.sender, request);
+    } finally {
+      this.running.delete(attempt);
+    }
+  }
+
+  /** Ends what is under way (`aborted`) and closes every connection. Later posts are `aborted`. */
+  close(): void {
+    this.closed = true;
+    for (const attempt of this.running) attempt.fail('aborted');
+    this.sender.then(
+      ({ transport }) => transport.close(),
+      () => {}
+    );
+  }
 }
 
 /** One request on its way; the first thing to settle it wins, the rest is ignored. */
@@ -277,7 +277,7 @@ class Attempt {
   private send(transport: Transport, request: JudgedRequest): void {
     this.sending = transport.send(request, {
       informational: (told) => this.informed(told),
-      head: (head) => (this.answer = createAnswerReader(head)),
+      head: (head) => (this.answer = new AnswerReader(head)),
       data: (chunk) => {
         if (this.answer?.push(chunk)) this.finish();
       },

@@ -40,35 +40,33 @@ interface AnswerHead {
 }
 
 /** An answer that is being read. */
-export interface AnswerReader {
-  /** Keeps a chunk; true once there is more than is kept and reading should stop. */
-  push(chunk: Buffer): boolean;
-  read(): Answer;
-}
-
 /** Collects an answer up to the cap, so that memory does not follow what the receiver sends. */
-export function createAnswerReader({ status, headers }: AnswerHead): AnswerReader {
-  const chunks: Buffer[] = [];
-  let room = MAX_ANSWER_BYTES;
-  let truncated = false;
-  let pieces = 0;
+export class AnswerReader {
+  private readonly chunks: Buffer[] = [];
+  private room = MAX_ANSWER_BYTES;
+  private truncated = false;
+  private pieces = 0;
 
-  return {
-    push(chunk) {
-      pieces += 1;
-      truncated = chunk.length > room || pieces > MAX_PIECES;
-      // Copied when cut: a slice would hold on to the whole chunk.
-      chunks.push(truncated ? Buffer.from(chunk.subarray(0, room)) : chunk);
-      room -= Math.min(room, chunk.length);
-      return truncated;
-    },
-    read: () => ({
-      status,
-      headers: readHeaders(headers),
-      body: decodeText(Buffer.concat(chunks), truncated),
-      truncated,
-    }),
-  };
+  constructor(private readonly head: AnswerHead) {}
+
+  /** Keeps a chunk; true once there is more than is kept and reading should stop. */
+  push(chunk: Buffer): boolean {
+    this.pieces += 1;
+    this.truncated = chunk.length > this.room || this.pieces > MAX_PIECES;
+    // Copied when cut: a slice would hold on to the whole chunk.
+    this.chunks.push(this.truncated ? Buffer.from(chunk.subarray(0, this.room)) : chunk);
+    this.room -= Math.min(this.room, chunk.length);
+    return this.truncated;
+  }
+
+  read(): Answer {
+    return {
+      status: this.head.status,
+      headers: readHeaders(this.head.headers),
+      body: decodeText(Buffer.concat(this.chunks), this.truncated),
+      truncated: this.truncated,
+    };
+  }
 }
 
 /** PostgreSQL's text type refuses NUL. */

@@ -40,21 +40,6 @@ interface Connection {
   readBefore: number;
 }
 
-/** Connections made under one policy, kept between requests. */
-interface Connections {
-  /**
-   * Gives a connection to `use` that is idle, or one that is still to be made; at once where there is
-   * room for one, else when another request has ended.
-   * @returns gives up waiting for it
-   */
-  take(origin: string, fresh: boolean, use: (connection: Connection) => void): () => void;
-  /** The request has ended well: the next one may have the connection. */
-  release(connection: Connection): void;
-  /** Closes the connection, whatever it is doing. */
-  discard(connection: Connection): void;
-  close(): void;
-}
-
 interface Origin {
   /** All of them, busy or idle. */
   all: Set<Connection>;
@@ -102,25 +87,70 @@ const createConnector =
       });
   };
 
-const createConnections = (
-  { Client }: UndiciPackage,
-  lookup: LookupFunction,
-  maxPerOrigin: number
-): Connections => {
-  const origins = new Map<string, Origin>();
+/** Connections made under one policy, kept between requests. */
+class Connections {
+  private readonly origins = new Map<string, Origin>();
 
-  const originOf = (name: string): Origin => {
-    let origin = origins.get(name);
+  constructor(
+    private readonly undici: UndiciPackage,
+    private readonly lookup: LookupFunction,
+    private readonly maxPerOrigin: number
+  ) {}
+
+  /**
+   * Gives a connection to `use` that is idle, or one that is still to be made; at once where there is
+   * room for one, else when another request has ended.
+   * @returns gives up waiting for it
+   */
+  take(name: string, fresh: boolean, use: (connection: Connection) => void): () => void {
+    const origin = this.originOf(name);
+    if (fresh || origin.idle.length > 0 || origin.all.size < this.maxPerOrigin) {
+      use((fresh ? undefined : origin.idle.pop()) ?? this.open(name, origin));
+      return () => {};
+    }
+    origin.waiting.add(use);
+    return () => void origin.waiting.delete(use);
+  }
+
+  /** The request has ended well: the next one may have the connection. */
+  release(connection: Connection): void {
+    const origin = this.origins.get(connection.origin);
+    if (!origin?.all.has(connection)) return;
+    origin.idle.push(connection);
+    this.serveNext(connection.origin, origin);
+  }
+
+  /** Closes the connection, whatever it is doing. */
+  discard(connection: Connection): void {
+    const { origin: name, client, socket } = connection;
+    const origin = this.origins.get(name);
+    if (!origin?.all.delete(connection)) return;
+    origin.idle = origin.idle.filter((one) => one !== connection);
+    client.destroy().catch(() => {});
+    // One that is still connecting is not the client's yet.
+    socket?.destroy();
+    this.serveNext(name, origin);
+  }
+
+  close(): void {
+    for (const origin of this.origins.values()) {
+      origin.waiting.clear();
+      for (const connection of [...origin.all]) this.discard(connection);
+    }
+  }
+
+  private originOf(name: string): Origin {
+    let origin = this.origins.get(name);
     if (!origin) {
       origin = { all: new Set(), idle: [], waiting: new Set() };
-      origins.set(name, origin);
+      this.origins.set(name, origin);
     }
     return origin;
-  };
+  }
 
-  const open = (name: string, origin: Origin): Connection => {
-    const client = new Client(name, {
-      connect: createConnector(lookup, (socket) => {
+  private open(name: string, origin: Origin): Connection {
+    const client = new this.undici.Client(name, {
+      connect: createConnector(this.lookup, (socket) => {
         connection.socket = socket;
         // Before the package's own listener, which parses what is there.
         socket.on('readable', () => {
@@ -140,57 +170,21 @@ const createConnections = (
     client.on('disconnect', () => {
       connection.uses = 0;
       connection.readBefore = 0;
-      if (origin.idle.includes(connection)) discard(connection);
+      if (origin.idle.includes(connection)) this.discard(connection);
     });
     origin.all.add(connection);
     return connection;
-  };
+  }
 
   /** Room for one that waits. */
-  const serveNext = (name: string, origin: Origin): void => {
+  private serveNext(name: string, origin: Origin): void {
     const [next] = origin.waiting;
-    if (next && (origin.idle.length > 0 || origin.all.size < maxPerOrigin)) {
+    if (next && (origin.idle.length > 0 || origin.all.size < this.maxPerOrigin)) {
       origin.waiting.delete(next);
-      next(origin.idle.pop() ?? open(name, origin));
-    } else if (origin.all.size === 0 && origin.waiting.size === 0) origins.delete(name);
-  };
-
-  const discard = (connection: Connection): void => {
-    const { origin: name, client, socket } = connection;
-    const origin = origins.get(name);
-    if (!origin?.all.delete(connection)) return;
-    origin.idle = origin.idle.filter((one) => one !== connection);
-    client.destroy().catch(() => {});
-    // One that is still connecting is not the client's yet.
-    socket?.destroy();
-    serveNext(name, origin);
-  };
-
-  return {
-    take(name, fresh, use) {
-      const origin = originOf(name);
-      if (fresh || origin.idle.length > 0 || origin.all.size < maxPerOrigin) {
-        use((fresh ? undefined : origin.idle.pop()) ?? open(name, origin));
-        return () => {};
-      }
-      origin.waiting.add(use);
-      return () => void origin.waiting.delete(use);
-    },
-    release(connection) {
-      const origin = origins.get(connection.origin);
-      if (!origin?.all.has(connection)) return;
-      origin.idle.push(connection);
-      serveNext(connection.origin, origin);
-    },
-    discard,
-    close() {
-      for (const origin of origins.values()) {
-        origin.waiting.clear();
-        for (const connection of [...origin.all]) discard(connection);
-      }
-    },
-  };
-};
+      next(origin.idle.pop() ?? this.open(name, origin));
+    } else if (origin.all.size === 0 && origin.waiting.size === 0) this.origins.delete(name);
+  }
+}
 
 /** Headers of which Node keeps the first, where an answer has several; of all others it keeps all. */
 const SINGLE = new Set(
@@ -320,8 +314,8 @@ class Exchange implements Dispatcher.DispatchHandlers, Sending {
  */
 export const openUndici: OpenTransport = async ({ lookups, maxSocketsPerHost }) => {
   const undici = await loadUndici();
-  const guarded = createConnections(undici, lookups.guarded, maxSocketsPerHost);
-  const open = createConnections(undici, lookups.open, maxSocketsPerHost);
+  const guarded = new Connections(undici, lookups.guarded, maxSocketsPerHost);
+  const open = new Connections(undici, lookups.open, maxSocketsPerHost);
   return {
     send(request, listener) {
       const exchange = new Exchange(request.localAllowed ? open : guarded, request, listener);

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { classify } from '../../../server/src/net/attempt-outcome';
 import { createAddressGuard } from '../../../server/src/net/guard';
 import { openGot } from '../../../server/src/net/got-transport';
-import { createHttpClient } from '../../../server/src/net/http-client';
+import { HttpClient } from '../../../server/src/net/http-client';
 import { openUndici } from '../../../server/src/net/undici-transport';
 import { startReceiver, stopReceivers } from './receivers';
 
@@ -53,7 +53,7 @@ describe.each([
   ])('%s ends the attempt long before its deadline', async (_name, first, again, cause) => {
     const url = await startFlood(first, again);
     const other = await startReceiver((_, response) => response.end('ok'));
-    const client = createHttpClient({
+    const client = new HttpClient({
       guard: createAddressGuard({ isLocalAllowed: () => true }),
       timeoutMs: 20_000,
       transport,
@@ -81,7 +81,7 @@ describe.each([
 
   it('may send a few informational answers first', async () => {
     const other = await startFlood(`${HINT.repeat(20)}HTTP/1.1 204 No\r\n\r\n`, '', 0);
-    const client = createHttpClient({
+    const client = new HttpClient({
       guard: createAddressGuard({ isLocalAllowed: () => true }),
       timeoutMs: 5000,
       transport,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { classify } from '../../../server/src/net/attempt-outcome';
 import { createAddressGuard } from '../../../server/src/net/guard';
 import { openGot } from '../../../server/src/net/got-transport';
-import { createHttpClient } from '../../../server/src/net/http-client';
+import { HttpClient } from '../../../server/src/net/http-client';
 import { openUndici } from '../../../server/src/net/undici-transport';
 import { startReceiver, stopReceivers } from './receivers';
 
@@ -70,7 +70,7 @@ describe('a proxy of the whole process', () => {
     ['undici', openUndici],
   ])('takes no post of %s', async (_library, transport) => {
     const receiver = await startReceiver((_, response) => response.end('ok'));
-    const client = createHttpClient({
+    const client = new HttpClient({
       guard: createAddressGuard({ isLocalAllowed: () => true }),
       timeoutMs: 5000,
       transport,

@@ -2,11 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { parseCidrList } from '../../../server/src/net/address';
 import { classify, type AttemptOutcome } from '../../../server/src/net/attempt-outcome';
 import { createAddressGuard, type AddressGuardOptions } from '../../../server/src/net/guard';
-import {
-  createHttpClient,
-  type HttpClient,
-  type HttpPost,
-} from '../../../server/src/net/http-client';
+import { HttpClient, type HttpPost } from '../../../server/src/net/http-client';
 import { findClosedPort, startRawReceiver, startReceiver, stopReceivers } from './receivers';
 import type { OpenTransport } from '../../../server/src/net/transport';
 import { createSelfSigned } from './self-signed';
@@ -21,7 +17,7 @@ export function describeHttpClient(transport: OpenTransport): void {
     options: Partial<AddressGuardOptions> & { timeoutMs?: number } = {}
   ): HttpClient {
     const { timeoutMs = 5000, ...guard } = options;
-    const client = createHttpClient({
+    const client = new HttpClient({
       guard: createAddressGuard({
         isLocalAllowed: () => true,
         resolve: async () => LOOPBACK,
@@ -403,7 +399,7 @@ export function describeHttpClient(transport: OpenTransport): void {
       const name = `http://hook.example:${receiver.port}/`;
       expect(await guard.checkUrl(name)).toEqual({ verdict: 'allowed' });
 
-      const client = createHttpClient({ guard, timeoutMs: 2000, transport });
+      const client = new HttpClient({ guard, timeoutMs: 2000, transport });
       clients.push(client);
       const blocked = async (url: string) =>
         expect(await client.post(postTo(url))).toMatchObject({ cause: 'blocked_address' });

@@ -5,7 +5,7 @@ import { parseCidrList } from '../../net/address';
 import { type Answer, type AttemptOutcome, classify } from '../../net/attempt-outcome';
 import { openGot } from '../../net/got-transport';
 import { type AddressGuard, createAddressGuard, describePrivateAddresses } from '../../net/guard';
-import { createHttpClient, type HttpClient } from '../../net/http-client';
+import { HttpClient } from '../../net/http-client';
 import { openUndici } from '../../net/undici-transport';
 import { inSpan, measures } from '../../observability/measures';
 import { debugLog } from '../../runtime/debug-log';
@@ -185,7 +185,7 @@ const unlock = (app: App, row: WebhookRow): { secret: string; own: Headers } | n
 export const createSender = (app: App): Sender => {
   const { timeoutMs, concurrency, client: library } = app.options.webhooks;
   const guard = createSiteGuard(app);
-  const client: HttpClient = createHttpClient({
+  const client: HttpClient = new HttpClient({
     guard,
     timeoutMs,
     // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
