@@ -80,3 +80,9 @@ export const appOf = (strapi: Core.Strapi): App => {
   if (!container.has(NAME)) container.add(NAME, makeApp(strapi));
   return container.get(NAME);
 };
+
+/** Has the host make a service of a class, at its first use. */
+export const serviceOf =
+  <Service>(Class: new (app: App) => Service) =>
+  ({ strapi }: { strapi: Core.Strapi }): Service =>
+    new Class(appOf(strapi));

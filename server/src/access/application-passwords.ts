@@ -78,24 +78,6 @@ export const hashApplicationPassword = (typed: string, salt: string): string =>
 /** A request a second must not be a write a second: the time of last use is kept to the minute. */
 const LAST_USED_PRECISION_MS = 60_000;
 
-/** Application passwords of admin users: made, listed, revoked, found by what was typed. */
-interface ApplicationPasswordsService {
-  /** Newest first. */
-  list(userId: number): Promise<ApplicationPassword[]>;
-  /** @returns the password in clear, the only time anybody sees it. */
-  create(userId: number, name: string): Promise<{ id: number; name: string; password: string }>;
-  /** @returns what was revoked, or null where that user has no such password. */
-  revoke(userId: number, id: number): Promise<ApplicationPassword | null>;
-  /** Forgets all passwords of users that are being deleted: ids may be given out again. */
-  revokeAllOf(userIds: readonly number[]): Promise<void>;
-  /** The password that was typed, whoever's it is; null where there is none such. */
-  findByPassword(
-    typed: string
-  ): Promise<{ id: number; userId: number; lastUsedAt: number | null } | null>;
-  /** Notes a use, at most once a minute. */
-  touch(password: { id: number; lastUsedAt: number | null }): Promise<void>;
-}
-
 const toContract = (row: ApplicationPasswordRow): ApplicationPassword => ({
   id: row.id,
   name: row.name,
@@ -103,85 +85,96 @@ const toContract = (row: ApplicationPasswordRow): ApplicationPassword => ({
   last_used_at: isoTimeOrNull(row.last_used_at),
 });
 
-export const createApplicationPasswordsService = ({
-  strapi,
-}: {
-  strapi: Core.Strapi;
-}): ApplicationPasswordsService => {
-  const app = appOf(strapi);
-  // Not an async function that returns the builder: a builder is thenable, awaiting it would run it.
-  const rows = (db: Db): Knex.QueryBuilder => db.table(APPLICATION_PASSWORDS_TABLE);
-  const here = (): Promise<Db> => app.db.current();
-  // The host refuses to boot without this salt; read late because it may come from the environment.
-  const hash = (typed: string): string =>
-    hashApplicationPassword(typed, app.strapi.config.get<string>('admin.apiToken.salt'));
+// Not an async function that returns the builder: a builder is thenable, awaiting it would run it.
+const rows = (db: Db): Knex.QueryBuilder => db.table(APPLICATION_PASSWORDS_TABLE);
 
-  return {
-    async list(userId) {
-      const found: ApplicationPasswordRow[] = await rows(await here())
-        .where({ user_id: userId })
-        .orderBy('id', 'desc');
-      return found.map(toContract);
-    },
+/** Application passwords of admin users: made, listed, revoked, found by what was typed. */
+export class ApplicationPasswordsService {
+  constructor(private readonly app: App) {}
 
-    async create(userId, name) {
-      const password = generateApplicationPassword(randomBytes);
-      const hashed = hash(password);
-      return app.db.retrying(async (tx) => {
-        await rows(tx).insert({
-          user_id: userId,
-          name,
-          hash: hashed,
-          created_at: Date.now(),
-          last_used_at: null,
-        });
-        // Read back by the hash: what an insert returns differs between databases.
-        const row: ApplicationPasswordRow = await rows(tx).where({ hash: hashed }).first();
-        return { id: row.id, name: row.name, password };
+  /** Newest first. */
+  async list(userId: number): Promise<ApplicationPassword[]> {
+    const found: ApplicationPasswordRow[] = await rows(await this.app.db.current())
+      .where({ user_id: userId })
+      .orderBy('id', 'desc');
+    return found.map(toContract);
+  }
+
+  /** @returns the password in clear, the only time anybody sees it. */
+  async create(
+    userId: number,
+    name: string
+  ): Promise<{ id: number; name: string; password: string }> {
+    const password = generateApplicationPassword(randomBytes);
+    const hashed = this.hash(password);
+    return this.app.db.retrying(async (tx) => {
+      await rows(tx).insert({
+        user_id: userId,
+        name,
+        hash: hashed,
+        created_at: Date.now(),
+        last_used_at: null,
       });
-    },
+      // Read back by the hash: what an insert returns differs between databases.
+      const row: ApplicationPasswordRow = await rows(tx).where({ hash: hashed }).first();
+      return { id: row.id, name: row.name, password };
+    });
+  }
 
-    async revoke(userId, id) {
-      return app.db.retrying(async (tx) => {
-        const mine = { id, user_id: userId };
-        const row: ApplicationPasswordRow | undefined = await rows(tx).where(mine).first();
-        if (!row) return null;
-        await rows(tx).where(mine).delete();
-        return toContract(row);
-      });
-    },
-
-    async revokeAllOf(userIds) {
-      if (userIds.length > 0)
-        await rows(await here())
-          .whereIn('user_id', [...userIds])
-          .delete();
-    },
-
-    async findByPassword(typed) {
-      const row: ApplicationPasswordRow | undefined = await rows(await here())
-        .where({ hash: hash(typed) })
-        .first();
+  /** @returns what was revoked, or null where that user has no such password. */
+  async revoke(userId: number, id: number): Promise<ApplicationPassword | null> {
+    return this.app.db.retrying(async (tx) => {
+      const mine = { id, user_id: userId };
+      const row: ApplicationPasswordRow | undefined = await rows(tx).where(mine).first();
       if (!row) return null;
-      const lastUsedAt = row.last_used_at === null ? null : Number(row.last_used_at);
-      return { id: row.id, userId: row.user_id, lastUsedAt };
-    },
+      await rows(tx).where(mine).delete();
+      return toContract(row);
+    });
+  }
 
-    async touch({ id, lastUsedAt }) {
-      const now = Date.now();
-      if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_PRECISION_MS) return;
-      // Of requests that come at once, one writes.
-      await rows(await here())
-        .where({ id })
-        .where((builder: Knex.QueryBuilder) => {
-          builder
-            .whereNull('last_used_at')
-            .orWhere('last_used_at', '<=', now - LAST_USED_PRECISION_MS);
-        })
-        .update({ last_used_at: now });
-    },
-  };
-};
+  /** Forgets all passwords of users that are being deleted: ids may be given out again. */
+  async revokeAllOf(userIds: readonly number[]): Promise<void> {
+    if (userIds.length > 0)
+      await rows(await this.app.db.current())
+        .whereIn('user_id', [...userIds])
+        .delete();
+  }
+
+  /** The password that was typed, whoever's it is; null where there is none such. */
+  async findByPassword(
+    typed: string
+  ): Promise<{ id: number; userId: number; lastUsedAt: number | null } | null> {
+    const row: ApplicationPasswordRow | undefined = await rows(await this.app.db.current())
+      .where({ hash: this.hash(typed) })
+      .first();
+    if (!row) return null;
+    const lastUsedAt = row.last_used_at === null ? null : Number(row.last_used_at);
+    return { id: row.id, userId: row.user_id, lastUsedAt };
+  }
+
+  /** Notes a use, at most once a minute. */
+  async touch({ id, lastUsedAt }: { id: number; lastUsedAt: number | null }): Promise<void> {
+    const now = Date.now();
+    if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_PRECISION_MS) return;
+    // Of requests that come at once, one writes.
+    await rows(await this.app.db.current())
+      .where({ id })
+      .where((builder: Knex.QueryBuilder) => {
+        builder
+          .whereNull('last_used_at')
+          .orWhere('last_used_at', '<=', now - LAST_USED_PRECISION_MS);
+      })
+      .update({ last_used_at: now });
+  }
+
+  // The host refuses to boot without this salt; read late because it may come from the environment.
+  private hash(typed: string): string {
+    return hashApplicationPassword(
+      typed,
+      this.app.strapi.config.get<string>('admin.apiToken.salt')
+    );
+  }
+}
 
 export const getApplicationPasswords = (app: App): ApplicationPasswordsService =>
   app.strapi.service(

@@ -1,27 +1,28 @@
 import { proxyWarning } from '../net/client-address';
+import { serviceOf } from '../app';
 import type { Feature } from '../feature';
 import { registerAdminActions } from './admin-actions';
 import {
   applicationPasswordRoutes,
   applicationPasswordsController,
+  ApplicationPasswordsService,
   applicationPasswordTable,
   cleanUpDeletedUsers,
-  createApplicationPasswordsService,
 } from './application-passwords';
 import { addBasicAuthentication } from './basic-authentication';
 import { arrangeCrmManager } from './crm-manager-role';
-import { createFailedAttempts } from './failed-attempts';
+import { FailedAttempts } from './failed-attempts';
 
 const undo: (() => void)[] = [];
 
 /** Who may do what: admin actions, the CRM Manager role, application passwords, Basic authentication. */
 export const access: Feature = {
   tables: [applicationPasswordTable],
-  services: { 'application-passwords': createApplicationPasswordsService },
+  services: { 'application-passwords': serviceOf(ApplicationPasswordsService) },
   controllers: { 'application-passwords': applicationPasswordsController },
   routes: { admin: applicationPasswordRoutes },
   register(app) {
-    addBasicAuthentication(app, createFailedAttempts());
+    addBasicAuthentication(app, new FailedAttempts());
   },
   async bootstrap(app) {
     const warning = proxyWarning(app.strapi.config.get('server.proxy'));

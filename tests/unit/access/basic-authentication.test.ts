@@ -26,11 +26,9 @@ const setUp = (user: Record<string, unknown> = USER) => {
   });
   const charged: unknown[] = [];
   let wait: number | null = null;
-  const failedAttempts: FailedAttempts = {
-    async charge({ client }) {
-      charged.push(client);
-      return wait;
-    },
+  const charge: FailedAttempts['charge'] = async ({ client }) => {
+    charged.push(client);
+    return wait;
   };
   const touched: unknown[] = [];
   const findByPassword = async (typed: string) =>
@@ -50,7 +48,7 @@ const setUp = (user: Record<string, unknown> = USER) => {
     service: (uid: string) => services[uid],
     db: { query: () => ({ findOne }) },
   };
-  addBasicAuthentication({ strapi } as never, failedAttempts);
+  addBasicAuthentication({ strapi } as never, { charge } as never);
 
   const ask = async (authorization: string | undefined, route: Record<string, unknown> = {}) => {
     const state: Record<string, unknown> = {

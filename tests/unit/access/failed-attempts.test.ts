@@ -1,4 +1,4 @@
-import { createFailedAttempts } from '../../../server/src/access/failed-attempts';
+import { FailedAttempts } from '../../../server/src/access/failed-attempts';
 import { addressKey, proxyWarning } from '../../../server/src/net/client-address';
 
 const from = (client: string, socket: string | null = null, proxiesCounted = false) => ({
@@ -9,7 +9,7 @@ const from = (client: string, socket: string | null = null, proxiesCounted = fal
 
 describe('failed attempts', () => {
   it('are counted by address, and told how long to wait when there are too many', async () => {
-    const attempts = createFailedAttempts(2);
+    const attempts = new FailedAttempts(2);
     expect(await attempts.charge(from('203.0.113.5'))).toBeNull();
     expect(await attempts.charge(from('203.0.113.5'))).toBeNull();
     const wait = await attempts.charge(from('203.0.113.5'));
@@ -29,7 +29,7 @@ describe('failed attempts', () => {
   });
 
   it('are counted by the connection too where the client may write the header', async () => {
-    const attempts = createFailedAttempts(2);
+    const attempts = new FailedAttempts(2);
     const charge = (client: string, counted = false) =>
       attempts.charge(from(client, '192.0.2.1', counted));
     expect(await charge('203.0.113.1')).toBeNull();
@@ -38,7 +38,7 @@ describe('failed attempts', () => {
   });
 
   it('may be ten times as many over one connection behind proxies that are counted', async () => {
-    const attempts = createFailedAttempts(2);
+    const attempts = new FailedAttempts(2);
     for (let n = 0; n < 20; n += 1) {
       expect(await attempts.charge(from(`203.0.113.${n}`, '192.0.2.1', true))).toBeNull();
     }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
 import { errors } from '@strapi/utils';
-import { createFailedAttempts } from '../../access/failed-attempts';
+import { FailedAttempts } from '../../access/failed-attempts';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import type { RouteConfig } from '../../feature';
 import {
@@ -229,7 +229,7 @@ const RETRY_AFTER_SECONDS = 10;
 export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
   const app = appOf(strapi);
   // Whoever posts what no provider signed is told to wait; what a provider signed always passes.
-  const failures = createFailedAttempts();
+  const failures = new FailedAttempts();
   const refuse = async (ctx: HostContext, answer: () => void): Promise<void> => {
     const retryAfter = await failures.charge(clientAddress(ctx));
     if (retryAfter === null) {
