@@ -147,7 +147,7 @@ describeEach(anyDatabase(), 'importing items and contacts', (database) => {
         if (state.failing) return;
         state.failing = true;
         const items = strapi.service('plugin::switchboard.stock-items');
-        const { createItem } = items;
+        const createItem = items.createItem.bind(items);
         items.createItem = (input: { sku: string }) =>
           fails(input.sku) ? Promise.reject(fault()) : createItem(input);
         strapi.db.lifecycles.subscribe({

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import type {
@@ -19,7 +18,7 @@ import { getPublisher } from '../webhooks/publish';
 import { stockChangeEvents } from './events';
 import type { Adjust, StocktakeInput, TransferInput } from './inputs';
 import { itemFromInput } from './items';
-import { type AskedCounting, createLedger, type LedgerLine } from './ledger';
+import { type AskedCounting, Ledger, type LedgerLine } from './ledger';
 import { locationFromInput } from './locations';
 import {
   type Big,
@@ -33,8 +32,9 @@ import {
   LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
+  named,
 } from './tables';
-import { type App, appOf } from '../app';
+import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 
 /** Transfers and stocktakes: what is written by hand and is more than one line of the ledger. */
@@ -120,11 +120,9 @@ type DocumentShape<T> = (
 ) => T;
 
 const linesOf = async (db: Db, ids: readonly number[]): Promise<LineRow[]> => {
-  const schema = db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  return (await (db.knex as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
-    .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
-    .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
+  return (await (db.knex as Knex)(`${named(db, MOVEMENTS_TABLE)} as m`)
+    .join(`${named(db, LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
+    .join(`${named(db, ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
     .select('m.*', 'l.item_id', 'l.location_id', 'i.sku', 'i.name as item_name')
     .whereIn('m.document_id', [...ids])
     .orderBy('m.id')) as LineRow[];
@@ -174,24 +172,6 @@ const getDocument = async <T>(
   const [document] = await shaped(db, [row], shape);
   return document as T;
 };
-
-/** Counts by hand; docs/tills.md#counting-by-hand. */
-export interface StocktakesService {
-  /**
-   * One count of many items, dated when counting began. A preview says what each level is and would
-   * be, and stores nothing.
-   * @throws ValidationError (400) that names the field
-   */
-  stocktake(input: StocktakeInput, madeBy: string | null): Promise<Stocktake>;
-  /** Newest first. */
-  list(page: PageRequest): Promise<Page<Stocktake>>;
-  /** @throws NotFoundError (404) */
-  get(id: number): Promise<Stocktake>;
-  /** Sets one level to what was counted, as a stocktake of one item. @throws NotFoundError (404) */
-  setTo(itemId: number, input: Adjust, madeBy: string | null): Promise<void>;
-  /** What a level is, and would be after a change by hand. @throws NotFoundError (404) */
-  preview(itemId: number, input: Adjust): Promise<ChangePreview>;
-}
 
 /**
  * Orders a count by hand among counts of the very same time: after all that tills sent, whose `seq`
@@ -262,7 +242,7 @@ const store = async (tx: Tx, app: App, count: Count, madeBy: string | null): Pro
     made_by: madeBy,
   });
   const asked = askedOf(count, document, madeBy);
-  const ledger = createLedger(app, tx);
+  const ledger = new Ledger(app, tx);
   await ledger.lock(asked);
   await ledger.count(asked);
   const changes = await ledger.flush();
@@ -272,7 +252,7 @@ const store = async (tx: Tx, app: App, count: Count, madeBy: string | null): Pro
 
 const tryCount = async (tx: Tx, app: App, count: Count): Promise<LedgerLine[]> => {
   const asked = askedOf(count, NEXT_DOCUMENT, null);
-  const ledger = createLedger(app, tx, { simulate: true });
+  const ledger = new Ledger(app, tx, { simulate: true });
   await ledger.lock(asked);
   return ledger.count(asked);
 };
@@ -324,31 +304,47 @@ const previewOf = (app: App, input: StocktakeInput, madeBy: string | null): Prom
     };
   });
 
-export const createStocktakesService = ({ strapi }: { strapi: Core.Strapi }): StocktakesService =>
-  stocktakesOf(appOf(strapi));
+/** Counts by hand; docs/tills.md#counting-by-hand. */
+export class StocktakesService {
+  constructor(private readonly app: App) {}
 
-const stocktakesOf = (app: App): StocktakesService => ({
-  async stocktake(input, madeBy) {
+  /**
+   * One count of many items, dated when counting began. A preview says what each level is and would
+   * be, and stores nothing.
+   * @throws ValidationError (400) that names the field
+   */
+  async stocktake(input: StocktakeInput, madeBy: string | null): Promise<Stocktake> {
+    const { app } = this;
     if (input.preview) return previewOf(app, input, madeBy);
     return app.db.retrying(async (tx) => {
       const id = await store(tx, app, await countFrom(tx, input), madeBy);
       return getDocument(tx, 'stocktake', id, toStocktake);
     });
-  },
+  }
 
-  list: (page) => listDocuments(app, 'stocktake', page, toStocktake),
+  /** Newest first. */
+  list(page: PageRequest): Promise<Page<Stocktake>> {
+    return listDocuments(this.app, 'stocktake', page, toStocktake);
+  }
 
-  get: async (id) => getDocument(await app.db.current(), 'stocktake', id, toStocktake),
+  /** @throws NotFoundError (404) */
+  async get(id: number): Promise<Stocktake> {
+    return getDocument(await this.app.db.current(), 'stocktake', id, toStocktake);
+  }
 
-  setTo: (itemId, input, madeBy) =>
-    app.db.retrying(async (tx) => {
-      await store(tx, app, await countOfOne(tx, itemId, input), madeBy);
-    }),
+  /** Sets one level to what was counted, as a stocktake of one item. @throws NotFoundError (404) */
+  setTo(itemId: number, input: Adjust, madeBy: string | null): Promise<void> {
+    return this.app.db.retrying(async (tx) => {
+      await store(tx, this.app, await countOfOne(tx, itemId, input), madeBy);
+    });
+  }
 
-  preview: (itemId, input) =>
-    app.db.transaction(async (tx) => {
+  /** What a level is, and would be after a change by hand. @throws NotFoundError (404) */
+  preview(itemId: number, input: Adjust): Promise<ChangePreview> {
+    const { app } = this;
+    return app.db.transaction(async (tx) => {
       const count = await countOfOne(tx, itemId, input);
-      const ledger = createLedger(app, tx, { simulate: true });
+      const ledger = new Ledger(app, tx, { simulate: true });
       const place = { item: itemId, location: Number(count.place.id) };
       await ledger.lock([place]);
       const { quantity } = input;
@@ -361,21 +357,8 @@ const stocktakesOf = (app: App): StocktakesService => ({
       const { effect, quantityAfter, reason } = line;
       const location = summaryOfLocation(count.place);
       return { location, before: quantityAfter - effect, after: quantityAfter, reason };
-    }),
-});
-
-/** Stock that goes from one location to another; docs/tills.md#moving-stock. */
-export interface StockTransfersService {
-  /**
-   * Takes from one location and gives to the other, both in one transaction, once for each
-   * `external_id`: the same again is answered with what is there, as `duplicate`.
-   * @throws ValidationError (400) that names the field
-   */
-  transfer(input: TransferInput, madeBy: string | null): Promise<Transfer>;
-  /** Newest first. */
-  list(page: PageRequest): Promise<Page<Transfer>>;
-  /** @throws NotFoundError (404) */
-  get(id: number): Promise<Transfer>;
+    });
+  }
 }
 
 const movementOf = (line: LineRow): Transfer['lines'][number]['movements'][number] => ({
@@ -422,7 +405,7 @@ const write = async (
   app: App,
   { document, from, to, at, lines, madeBy }: Move
 ): Promise<void> => {
-  const ledger = createLedger(app, tx);
+  const ledger = new Ledger(app, tx);
   const moves = lines.flatMap(({ item, quantity, note }) =>
     [
       { location: Number(from.id), quantity: -quantity },
@@ -447,15 +430,17 @@ const knownTransfer = async (
     .first()) as DocumentRow | undefined;
 };
 
-export const createStockTransfersService = ({
-  strapi,
-}: {
-  strapi: Core.Strapi;
-}): StockTransfersService => stockTransfersOf(appOf(strapi));
+/** Stock that goes from one location to another; docs/tills.md#moving-stock. */
+export class StockTransfersService {
+  constructor(private readonly app: App) {}
 
-const stockTransfersOf = (app: App): StockTransfersService => ({
-  transfer: (input, madeBy) =>
-    app.db.unique(async (tx) => {
+  /**
+   * Takes from one location and gives to the other, both in one transaction, once for each
+   * `external_id`: the same again is answered with what is there, as `duplicate`.
+   * @throws ValidationError (400) that names the field
+   */
+  transfer(input: TransferInput, madeBy: string | null): Promise<Transfer> {
+    return this.app.db.unique(async (tx) => {
       const externalId = input.external_id ?? null;
       const read = (id: number) => getDocument(tx, 'transfer', id, toTransfer);
       const known = await knownTransfer(tx, externalId);
@@ -475,11 +460,18 @@ const stockTransfersOf = (app: App): StockTransfersService => ({
         to_location_id: Number(to.id),
         made_by: madeBy,
       });
-      await write(tx, app, { document, from, to, at, lines, madeBy });
+      await write(tx, this.app, { document, from, to, at, lines, madeBy });
       return { ...(await read(document)), duplicate: false };
-    }),
+    });
+  }
 
-  list: (page) => listDocuments(app, 'transfer', page, toTransfer),
+  /** Newest first. */
+  list(page: PageRequest): Promise<Page<Transfer>> {
+    return listDocuments(this.app, 'transfer', page, toTransfer);
+  }
 
-  get: async (id) => getDocument(await app.db.current(), 'transfer', id, toTransfer),
-});
+  /** @throws NotFoundError (404) */
+  async get(id: number): Promise<Transfer> {
+    return getDocument(await this.app.db.current(), 'transfer', id, toTransfer);
+  }
+}

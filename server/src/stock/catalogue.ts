@@ -19,6 +19,7 @@ import {
   ITEMS_TABLE,
   type LevelRow,
   LEVELS_TABLE,
+  named,
   RETIRED_SKUS_TABLE,
   type RetiredRow,
 } from './tables';
@@ -188,15 +189,13 @@ const numberAll = async (app: App): Promise<void> => {
  */
 export const markUnnumbered = async (app: App): Promise<void> => {
   const db = await app.db.current();
-  const schema = app.db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   await db.table(CATALOGUE_HEAD_TABLE).insert({ id: HEAD_ID, number: 0 }).onConflict('id').ignore();
   // Those that wait for a number already need no second mark.
   const marked = db.table(CHANGES_TABLE).select('item_id').whereNotNull('item_id');
   for (let after = 0; ;) {
     const found = (await db
-      .knex(`${named(ITEMS_TABLE)} as i`)
-      .leftJoin(`${named(CATALOGUE_TABLE)} as c`, 'c.item_id', 'i.id')
+      .knex(`${named(db, ITEMS_TABLE)} as i`)
+      .leftJoin(`${named(db, CATALOGUE_TABLE)} as c`, 'c.item_id', 'i.id')
       .select('i.id')
       .where('i.id', '>', after)
       .whereNotIn('i.id', marked.clone())
@@ -206,7 +205,7 @@ export const markUnnumbered = async (app: App): Promise<void> => {
           .orWhere('i.updated_at', '>', db.knex.ref('c.numbered_at'))
           .orWhereExists(
             db
-              .knex(`${named(LEVELS_TABLE)} as l`)
+              .knex(`${named(db, LEVELS_TABLE)} as l`)
               .select('l.id')
               .where('l.item_id', db.knex.ref('i.id'))
               .where('l.updated_at', '>', db.knex.ref('c.numbered_at'))

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { LevelCheck, RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
 import { type ImportWatch, readJob, trackImport } from '../imports/jobs';
@@ -15,7 +14,7 @@ import {
   type LocationRow,
   LOCATIONS_TABLE,
 } from './tables';
-import { type App, appOf } from '../app';
+import type { App } from '../app';
 
 const LEVELS_AT_ONCE = 50;
 
@@ -75,42 +74,36 @@ const describe = async (app: App, findings: readonly Finding[]): Promise<Rebuild
   });
 };
 
-interface RebuildOptions {
+export interface RebuildOptions {
   /** Whether the stored levels are set right. */
   mend?: boolean;
   /** Is told after each batch, in turn: how many levels were in it, and which of them differ. */
   onBatch?(levels: number, differences: readonly RebuildDifference[]): Promise<void>;
 }
 
-export interface RebuildService {
-  /**
-   * Works every level out anew from the ledger and reports where the stored one differs; there
-   * should be no difference, ever. A few levels at a time, each batch in a short transaction.
-   */
-  rebuild(options?: RebuildOptions): Promise<RebuildReport>;
-}
-
-export const createRebuildService = ({ strapi }: { strapi: Core.Strapi }): RebuildService => {
-  const app = appOf(strapi);
-  return {
-    async rebuild({ mend = false, onBatch } = {}) {
-      let levels = 0;
-      let afterId = 0;
-      const differences: RebuildDifference[] = [];
-      for (;;) {
-        const from = afterId;
-        const batch = await withTransientRetry(() => compareBatch(app, from, mend));
-        levels += batch.rows.length;
-        const found = await describe(app, batch.findings);
-        differences.push(...found);
-        await onBatch?.(batch.rows.length, found);
-        const last = batch.rows.at(-1);
-        if (!last || batch.rows.length < LEVELS_AT_ONCE) break;
-        afterId = Number(last.id);
-      }
-      return { levels, differences, mended: mend };
-    },
-  };
+/**
+ * Works every level out anew from the ledger and reports where the stored one differs; there should
+ * be no difference, ever. A few levels at a time, each batch in a short transaction.
+ */
+export const rebuildLevels = async (
+  app: App,
+  { mend = false, onBatch }: RebuildOptions = {}
+): Promise<RebuildReport> => {
+  let levels = 0;
+  let afterId = 0;
+  const differences: RebuildDifference[] = [];
+  for (;;) {
+    const from = afterId;
+    const batch = await withTransientRetry(() => compareBatch(app, from, mend));
+    levels += batch.rows.length;
+    const found = await describe(app, batch.findings);
+    differences.push(...found);
+    await onBatch?.(batch.rows.length, found);
+    const last = batch.rows.at(-1);
+    if (!last || batch.rows.length < LEVELS_AT_ONCE) break;
+    afterId = Number(last.id);
+  }
+  return { levels, differences, mended: mend };
 };
 
 /** What is listed of a level that differs from its movements. */
@@ -123,11 +116,8 @@ const saidOf = ({ quantity, should_be: right }: RebuildDifference): string =>
   `is ${quantity}, should be ${right}`;
 
 const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<void> => {
-  const service = app.strapi.service(
-    'plugin::switchboard.stock-rebuild'
-  ) as unknown as RebuildService;
   const counts = { total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 };
-  await service.rebuild({
+  await rebuildLevels(app, {
     mend,
     async onBatch(levels, differences) {
       differences.forEach((difference, index) => {

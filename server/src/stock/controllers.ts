@@ -21,11 +21,11 @@ import {
 } from './inputs';
 import { isoTime } from '../runtime/text';
 import { type StocktakesService, type StockTransfersService, timeOf } from './by-hand';
-import { type RebuildService, startLevelCheck } from './check-levels';
-import type { StockExplanationService } from './explanation';
-import type { StockGridService } from './grid';
+import { rebuildLevels, startLevelCheck } from './check-levels';
+import { explainLevel } from './explanation';
+import { listGrid } from './grid';
 import { answerUpload } from '../imports/upload';
-import type { ItemImport } from './import';
+import { importItems } from './import';
 import type { ItemsService } from './items-service';
 import { linkedProduct } from './products';
 import type { LevelsService } from './levels-service';
@@ -62,8 +62,7 @@ const items: ControllerFactory = ({ strapi }) => {
       ctx.body = { data: await itemsOf(app).updateItem(id, input) };
     },
     async import(ctx) {
-      const items = service<ItemImport>(app, 'item-import');
-      await answerUpload(app, ctx, 'items', (file, options) => items.run(file, options));
+      await answerUpload(app, ctx, 'items', (file, options) => importItems(app, file, options));
     },
     async delete(ctx) {
       await itemsOf(app).archiveItem(idFromPath(ctx.params.id, 'Item'));
@@ -126,12 +125,10 @@ const levels: ControllerFactory = ({ strapi }) => {
       ctx.body = await levelsOf(app).movements(id, parseInput(levelMovementsQuery, ctx.query));
     },
     async explain(ctx) {
-      const explanations = service<StockExplanationService>(app, 'stock-explanations');
-      ctx.body = { data: await explanations.explain(idFromPath(ctx.params.id, 'Level')) };
+      ctx.body = { data: await explainLevel(app, idFromPath(ctx.params.id, 'Level')) };
     },
     async grid(ctx) {
-      const grid = service<StockGridService>(app, 'stock-grid');
-      ctx.body = await grid.list(parseInput(gridQuery, ctx.query));
+      ctx.body = await listGrid(app, parseInput(gridQuery, ctx.query));
     },
     async check(ctx) {
       const { mend } = parseInput(rebuildInput, ctx.request.body);
@@ -139,9 +136,7 @@ const levels: ControllerFactory = ({ strapi }) => {
       ctx.status = 202;
     },
     async rebuild(ctx) {
-      const input = parseInput(rebuildInput, ctx.request.body);
-      const rebuildService = service<RebuildService>(app, 'stock-rebuild');
-      ctx.body = { data: await rebuildService.rebuild(input) };
+      ctx.body = { data: await rebuildLevels(app, parseInput(rebuildInput, ctx.request.body)) };
     },
   };
 };

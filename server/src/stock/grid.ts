@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type { StockGridRow } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
@@ -7,15 +6,16 @@ import { isoTimeOrNull } from '../runtime/text';
 import { readPage } from '../http/pagination';
 import type { GridQuery } from './inputs';
 import { summaryOf } from './serialize';
-import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE, LOCATIONS_TABLE } from './tables';
-import { appOf } from '../app';
+import {
+  type ItemRow,
+  ITEMS_TABLE,
+  type LevelRow,
+  LEVELS_TABLE,
+  LOCATIONS_TABLE,
+  named,
+} from './tables';
+import type { App } from '../app';
 import type { Db } from '../database/db';
-
-/** The shelves as a table: an item a row, with what each of its locations holds. */
-export interface StockGridService {
-  /** A page of items, with all their locations. */
-  list(query: GridQuery): Promise<Page<StockGridRow>>;
-}
 
 type GridItem = Pick<ItemRow, 'id' | 'sku' | 'gtin' | 'name' | 'low_at'>;
 type GridLevel = Pick<
@@ -50,66 +50,64 @@ const toGridRow = (item: GridItem, levels: readonly GridLevel[]): StockGridRow =
   };
 };
 
-/** Two questions a page, however many locations there are: its items, and the levels of those. */
-export const createStockGridService = ({ strapi }: { strapi: Core.Strapi }): StockGridService => {
-  const app = appOf(strapi);
-  const schema = app.db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
+const levelsOf = async (db: Db, items: readonly number[]): Promise<GridLevel[]> =>
+  (await (db.knex as Knex)(`${named(db, LEVELS_TABLE)} as l`)
+    .join(`${named(db, LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
+    .select('l.id', 'l.item_id', 'l.location_id', 'l.quantity', 'l.count_at', 'l.low_at')
+    .select('p.code as location_code', 'p.name as location_name')
+    .whereIn('l.item_id', [...items])
+    .orderBy('l.location_id')) as GridLevel[];
 
-  const levelsOf = async (db: Db, items: readonly number[]): Promise<GridLevel[]> =>
-    (await (db.knex as Knex)(`${named(LEVELS_TABLE)} as l`)
-      .join(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
-      .select('l.id', 'l.item_id', 'l.location_id', 'l.quantity', 'l.count_at', 'l.low_at')
-      .select('p.code as location_code', 'p.name as location_name')
-      .whereIn('l.item_id', [...items])
-      .orderBy('l.location_id')) as GridLevel[];
+/** A total is worked out for all items only where they are sorted by it. */
+const order = (db: Db, query: Knex.QueryBuilder, sort: string): void => {
+  const direction = sort.startsWith('-') ? 'desc' : 'asc';
+  const by = sort.replace('-', '');
+  if (by === 'total') {
+    const totals = (db.knex as Knex)(named(db, LEVELS_TABLE))
+      .select('item_id')
+      .sum({ total: 'quantity' })
+      .groupBy('item_id')
+      .as('t');
+    query.leftJoin(totals, 't.item_id', 'i.id').orderBy('t.total', direction);
+  } else if (by !== 'id') {
+    query.orderBy(`i.${by}`, direction);
+  }
+  query.orderBy('i.id', by === 'id' ? direction : 'asc');
+};
 
-  /** A total is worked out for all items only where they are sorted by it. */
-  const order = (db: Db, query: Knex.QueryBuilder, sort: string): void => {
-    const direction = sort.startsWith('-') ? 'desc' : 'asc';
-    const by = sort.replace('-', '');
-    if (by === 'total') {
-      const totals = (db.knex as Knex)(named(LEVELS_TABLE))
-        .select('item_id')
-        .sum({ total: 'quantity' })
-        .groupBy('item_id')
-        .as('t');
-      query.leftJoin(totals, 't.item_id', 'i.id').orderBy('t.total', direction);
-    } else if (by !== 'id') {
-      query.orderBy(`i.${by}`, direction);
-    }
-    query.orderBy('i.id', by === 'id' ? direction : 'asc');
+/**
+ * A page of the shelves as a table: an item a row, with what each of its locations holds. Two questions
+ * a page, however many locations there are: its items, and the levels of those.
+ */
+export const listGrid = async (
+  app: App,
+  { search, sort, low, negative, ...request }: GridQuery
+): Promise<Page<StockGridRow>> => {
+  const db = await app.db.current();
+  const query: Knex.QueryBuilder = (db.knex as Knex)(`${named(db, ITEMS_TABLE)} as i`)
+    .select('i.id', 'i.sku', 'i.gtin', 'i.name', 'i.low_at')
+    .whereNull('i.archived_at');
+  if (search) whereContains(app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
+  const holding = (is: boolean, rule: (level: Knex.QueryBuilder) => Knex.QueryBuilder) => {
+    const levels = rule(
+      (db.knex as Knex)(`${named(db, LEVELS_TABLE)} as w`).select('w.item_id')
+    ).whereRaw('?? = ??', ['w.item_id', 'i.id']);
+    if (is) query.whereExists(levels);
+    else query.whereNotExists(levels);
   };
-
-  return {
-    async list({ search, sort, low, negative, ...request }) {
-      const db = await app.db.current();
-      const query: Knex.QueryBuilder = (db.knex as Knex)(`${named(ITEMS_TABLE)} as i`)
-        .select('i.id', 'i.sku', 'i.gtin', 'i.name', 'i.low_at')
-        .whereNull('i.archived_at');
-      if (search) whereContains(app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
-      const holding = (is: boolean, rule: (level: Knex.QueryBuilder) => Knex.QueryBuilder) => {
-        const levels = rule(
-          (db.knex as Knex)(`${named(LEVELS_TABLE)} as w`).select('w.item_id')
-        ).whereRaw('?? = ??', ['w.item_id', 'i.id']);
-        if (is) query.whereExists(levels);
-        else query.whereNotExists(levels);
-      };
-      if (low !== undefined) {
-        holding(low, (level) =>
-          level.whereRaw('?? <= COALESCE(??, ??, 0)', ['w.quantity', 'w.low_at', 'i.low_at'])
-        );
-      }
-      if (negative !== undefined) holding(negative, (level) => level.where('w.quantity', '<', 0));
-      order(db, query, sort);
-      const { rows, meta } = await readPage<GridItem>(db, query, request);
-      const levels = await levelsOf(
-        db,
-        rows.map(({ id }) => id)
-      );
-      const of = (item: GridItem) =>
-        levels.filter((level) => Number(level.item_id) === Number(item.id));
-      return { data: rows.map((row) => toGridRow(row, of(row))), meta };
-    },
-  };
+  if (low !== undefined) {
+    holding(low, (level) =>
+      level.whereRaw('?? <= COALESCE(??, ??, 0)', ['w.quantity', 'w.low_at', 'i.low_at'])
+    );
+  }
+  if (negative !== undefined) holding(negative, (level) => level.where('w.quantity', '<', 0));
+  order(db, query, sort);
+  const { rows, meta } = await readPage<GridItem>(db, query, request);
+  const levels = await levelsOf(
+    db,
+    rows.map(({ id }) => id)
+  );
+  const of = (item: GridItem) =>
+    levels.filter((level) => Number(level.item_id) === Number(item.id));
+  return { data: rows.map((row) => toGridRow(row, of(row))), meta };
 };

@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream';
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { ITEM_TEXT_COLUMNS } from '../../../shared/contracts/imports';
 import type { ItemImportReport } from '../../../shared/contracts/stock';
@@ -19,7 +18,7 @@ import { createItemInput } from './inputs';
 import { gtinDigest, skuDigest } from './items';
 import type { ItemsService } from './items-service';
 import { type ItemRow, ITEMS_TABLE } from './tables';
-import { type App, appOf } from '../app';
+import type { App } from '../app';
 
 /** Reads the columns of a CSV file of items. */
 
@@ -125,16 +124,6 @@ export const readItemRow = (
 /** Rows a transaction. On SQLite the whole site waits for one. */
 const BATCH = 50;
 const MAX_ISSUES = 1000;
-
-export interface ItemImport {
-  /**
-   * Imports items from a CSV file (UTF-8; comma, semicolon or tab). A row whose `sku` is known changes
-   * that item, and brings it back where it was archived; what a row leaves empty stays as it is. Rows
-   * go in batches, each a transaction of its own; a bad row costs its neighbours nothing.
-   * @throws ValidationError where the header is wrong; nothing has been imported then
-   */
-  run(file: Readable, options?: ImportRun): Promise<ItemImportReport>;
-}
 
 type Outcome = 'created' | 'updated' | 'unchanged';
 
@@ -296,17 +285,22 @@ class Import {
   }
 }
 
-export const createItemImport = ({ strapi }: { strapi: Core.Strapi }): ItemImport => {
-  const app = appOf(strapi);
-  return {
-    async run(file, options = {}) {
-      const records = readCsv(file);
-      const { cells: headings, columns } = headerOf(await records.next());
-      await options.watch?.header(headings);
-      const job = new Import(app, columns, options);
-      for await (const record of records) await job.take(record);
-      await job.flush();
-      return job.report;
-    },
-  };
+/**
+ * Imports items from a CSV file (UTF-8; comma, semicolon or tab). A row whose `sku` is known changes
+ * that item, and brings it back where it was archived; what a row leaves empty stays as it is. Rows
+ * go in batches, each a transaction of its own; a bad row costs its neighbours nothing.
+ * @throws ValidationError where the header is wrong; nothing has been imported then
+ */
+export const importItems = async (
+  app: App,
+  file: Readable,
+  options: ImportRun = {}
+): Promise<ItemImportReport> => {
+  const records = readCsv(file);
+  const { cells: headings, columns } = headerOf(await records.next());
+  await options.watch?.header(headings);
+  const job = new Import(app, columns, options);
+  for await (const record of records) await job.take(record);
+  await job.flush();
+  return job.report;
 };

@@ -1,9 +1,9 @@
+import type { Core } from '@strapi/strapi';
+import { appOf, serviceOf } from '../app';
 import type { Feature } from '../feature';
 import { offerStockTools } from './assistant-tools';
 import { controllers } from './controllers';
-import { createStocktakesService, createStockTransfersService } from './by-hand';
-import { createStockExplanationService } from './explanation';
-import { createStockGridService } from './grid';
+import { StocktakesService, StockTransfersService } from './by-hand';
 import { keepNumbering, markUnnumbered } from './catalogue';
 import {
   catalogueHeadTable,
@@ -17,13 +17,12 @@ import {
   movementTable,
   retiredSkusTable,
 } from './tables';
-import { createItemImport } from './import';
-import { createItemsService } from './items-service';
-import { createLevelsService } from './levels-service';
+import { ItemsService } from './items-service';
+import { LevelsService } from './levels-service';
 import { ensureDefaultLocation } from './locations';
 import { checkProductMapping } from './product-mapping';
 import { watchProductWrites } from './product-writes';
-import { createRebuildService } from './check-levels';
+import { type RebuildOptions, rebuildLevels } from './check-levels';
 import { routes } from './routes';
 import { declareStockEvents } from './events';
 
@@ -42,14 +41,13 @@ export const stock: Feature = {
     epochsTable,
   ],
   services: {
-    'stock-items': createItemsService,
-    'stock-levels': createLevelsService,
-    'stock-grid': createStockGridService,
-    'stock-transfers': createStockTransfersService,
-    stocktakes: createStocktakesService,
-    'item-import': createItemImport,
-    'stock-explanations': createStockExplanationService,
-    'stock-rebuild': createRebuildService,
+    'stock-items': serviceOf(ItemsService),
+    'stock-levels': serviceOf(LevelsService),
+    'stock-transfers': serviceOf(StockTransfersService),
+    stocktakes: serviceOf(StocktakesService),
+    'stock-rebuild': ({ strapi }: { strapi: Core.Strapi }) => ({
+      rebuild: (options?: RebuildOptions) => rebuildLevels(appOf(strapi), options),
+    }),
   },
   controllers,
   routes,

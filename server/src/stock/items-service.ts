@@ -1,5 +1,3 @@
-import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Item, Location } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
@@ -17,237 +15,217 @@ import { defaultLocation, locationDigest, locationFromInput } from './locations'
 import { toItem, toLocation } from './serialize';
 import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from './tables';
 import { refusal } from '../runtime/refusal';
-import { appOf } from '../app';
+import type { App } from '../app';
 import type { Db } from '../database/db';
-
-/** Keeps items and locations. Unknown ids are a NotFoundError (404). */
-export interface ItemsService {
-  /** Without those that are archived, or these alone. */
-  listItems(query: ItemsQuery): Promise<Page<Item>>;
-  getItem(id: number): Promise<Item>;
-  /** Lines that wait for the item apply by themselves. */
-  createItem(input: CreateItem): Promise<Item>;
-  /** Brings an archived item back where it says so; lines that wait for it apply by themselves. */
-  updateItem(id: number, input: UpdateItem): Promise<Item>;
-  /** Its levels and movements stay; records that name it from now on wait for a mapping. */
-  archiveItem(id: number): Promise<void>;
-  listLocations(query: PageRequest): Promise<Page<Location>>;
-  getLocation(id: number): Promise<Location>;
-  createLocation(input: CreateLocation): Promise<Location>;
-  updateLocation(id: number, input: UpdateLocation): Promise<Location>;
-}
 
 const TAKEN = refusal('is taken already', 'taken');
 
-export const createItemsService = ({ strapi }: { strapi: Core.Strapi }): ItemsService => {
-  const app = appOf(strapi);
-  const items = (db: Db): Knex.QueryBuilder => db.table(ITEMS_TABLE);
-  const locations = (db: Db): Knex.QueryBuilder => db.table(LOCATIONS_TABLE);
+const items = (db: Db): Knex.QueryBuilder => db.table(ITEMS_TABLE);
+const locations = (db: Db): Knex.QueryBuilder => db.table(LOCATIONS_TABLE);
 
-  const find = async <Row>(
-    from: (db: Db) => Knex.QueryBuilder,
-    db: Db,
-    id: number,
-    what: string
-  ): Promise<Row> => {
-    const row = (await from(db).where({ id }).first()) as Row | undefined;
-    if (!row) throw new errors.NotFoundError(`${what} not found`);
-    return row;
-  };
+/** @throws NotFoundError (404) */
+const findItem = (db: Db, id: number): Promise<ItemRow> =>
+  firstOrNotFound(items(db).where({ id }), 'Item');
 
-  const isTaken = async (query: Knex.QueryBuilder, id: number | null): Promise<boolean> => {
-    const taken = (await query.select('id').first()) as { id: number } | undefined;
-    return taken !== undefined && Number(taken.id) !== id;
-  };
+/** @throws NotFoundError (404) */
+const findLocation = (db: Db, id: number): Promise<LocationRow> =>
+  firstOrNotFound(locations(db).where({ id }), 'Location');
 
-  const refuseTaken = async (
-    query: Knex.QueryBuilder,
-    id: number | null,
-    field: string
-  ): Promise<void> => {
-    if (await isTaken(query, id)) throw fieldError(field, TAKEN);
-  };
-
-  const checkNames = async (
-    tx: Db,
-    id: number | null,
-    { sku, gtin }: { sku?: string; gtin?: string | null }
-  ): Promise<void> => {
-    const wrong: FieldProblem[] = [];
-    if (sku !== undefined && (await isTaken(items(tx).where({ sku_digest: skuDigest(sku) }), id))) {
-      wrong.push({ path: 'sku', ...TAKEN });
-    }
-    if (gtin && (await isTaken(items(tx).where({ gtin_digest: gtinDigest(gtin) }), id))) {
-      wrong.push({ path: 'gtin', ...TAKEN });
-    }
-    if (wrong.length > 0) throw fieldErrors(wrong);
-  };
-
-  const page = async <Row, Out>(
-    query: Knex.QueryBuilder,
-    db: Db,
-    request: PageRequest,
-    shape: (row: Row) => Out
-  ): Promise<Page<Out>> => {
-    const all = query.clone().select('*').orderBy('id');
-    const { rows, meta } = await readPage<Row>(db, all, request);
-    return { data: rows.map(shape), meta };
-  };
-
-  const gtinColumns = (gtin: string | null) => ({
-    gtin,
-    gtin_digest: gtin === null ? null : gtinDigest(gtin),
-  });
-
-  return {
-    async listItems({ search, archived, ...request }) {
-      const db = await app.db.current();
-      const query = archived
-        ? items(db).whereNotNull('archived_at')
-        : items(db).whereNull('archived_at');
-      if (search) whereContains(app.db, query, ['sku', 'gtin', 'name'], search);
-      return page<ItemRow, Item>(query, db, request, toItem);
-    },
-
-    async getItem(id) {
-      return toItem(await find<ItemRow>(items, await app.db.current(), id, 'Item'));
-    },
-
-    createItem: ({ sku, gtin, name, low_at, opening }) =>
-      app.db.unique(async (tx) => {
-        // A product of the site's own has its number as the opening, unless another one is given.
-        const [product] = mappingOf(app)?.quantity
-          ? await findProducts(tx, app, [sku], [], { lock: true })
-          : [];
-        await checkNames(tx, null, { sku, gtin });
-        const at = Date.now();
-        await items(tx).insert({
-          sku,
-          sku_digest: skuDigest(sku),
-          ...gtinColumns(gtin ?? null),
-          name: name ?? null,
-          low_at,
-          created_at: at,
-          updated_at: at,
-        });
-        const row = (await items(tx)
-          .where({ sku_digest: skuDigest(sku) })
-          .first()) as ItemRow;
-        const places = new Set<number>();
-        const openings: LevelOpening[] = [];
-        const item = Number(row.id);
-        const isGiven = opening.some(({ quantity }) => quantity !== 0);
-        const adopted = wholePieces(product?.quantity ?? null);
-        const main = Number((await defaultLocation(tx)).id);
-        for (const [index, { location: named, quantity }] of opening.entries()) {
-          const field = `opening.${index}.location`;
-          const location = await locationFromInput(tx, named, field);
-          if (places.has(location.id))
-            throw fieldError(field, refusal('is named twice', 'named_twice'));
-          places.add(location.id);
-          const isAdopted = !isGiven && Number(location.id) === main;
-          openings.push({
-            item,
-            location: Number(location.id),
-            opening: isAdopted ? adopted : quantity,
-          });
-        }
-        if (openings.length === 0 || (!isGiven && adopted !== 0 && !places.has(main))) {
-          // A new item is on the shelf's list at once, with nothing of it.
-          openings.push({ item, location: main, opening: adopted });
-        }
-        await openLevels(tx, openings);
-        if (product) await writeThrough(tx, app, [{ item }]);
-        await claimSkus(tx, [sku]);
-        await markChanged(tx, [Number(row.id)]);
-        await notifyItemsKnown(app, [{ sku, gtin: gtin ?? null }]);
-        return toItem(row);
-      }),
-
-    updateItem: (id, { sku, gtin, name, low_at, archived }) =>
-      app.db.unique(async (tx) => {
-        if (sku !== undefined) {
-          // Products before items, as everybody locks them.
-          const known = await find<ItemRow>(items, tx, id, 'Item');
-          if (known.sku !== sku) await lockMappedNames(tx, app, [known.sku, sku]);
-        }
-        // Locked: of two renames the second retires the SKU that the first one gave.
-        const before = await firstOrNotFound<ItemRow>(items(tx).where({ id }).forUpdate(), 'Item');
-        await checkNames(tx, id, { sku, gtin });
-        if (sku !== undefined && sku !== before.sku) {
-          await retireSku(tx, before.sku);
-          await claimSkus(tx, [sku]);
-        }
-        await items(tx)
-          .where({ id })
-          .update({
-            ...(sku !== undefined && { sku, sku_digest: skuDigest(sku) }),
-            ...(sku !== undefined && sku !== before.sku && { product_gone: false }),
-            ...(gtin !== undefined && gtinColumns(gtin)),
-            ...(name !== undefined && { name }),
-            ...(low_at !== undefined && { low_at }),
-            ...(archived === false && { archived_at: null }),
-            updated_at: Date.now(),
-          });
-        const row = await find<ItemRow>(items, tx, id, 'Item');
-        if (row.sku !== before.sku) await writeThrough(tx, app, [{ item: id }]);
-        await markChanged(tx, [id]);
-        await notifyItemsKnown(app, [{ sku: row.sku, gtin: row.gtin }]);
-        return toItem(row);
-      }),
-
-    archiveItem: (id) =>
-      app.db.unique(async (tx) => {
-        await find(items, tx, id, 'Item');
-        const at = Date.now();
-        await items(tx)
-          .where({ id })
-          .whereNull('archived_at')
-          .update({ archived_at: at, updated_at: at });
-        await markChanged(tx, [id]);
-      }),
-
-    async listLocations(request) {
-      const db = await app.db.current();
-      return page<LocationRow, Location>(locations(db), db, request, toLocation);
-    },
-
-    async getLocation(id) {
-      const db = await app.db.current();
-      return toLocation(await find<LocationRow>(locations, db, id, 'Location'));
-    },
-
-    createLocation: ({ name, code }) =>
-      app.db.unique(async (tx) => {
-        const where = { code_digest: locationDigest(code) };
-        await refuseTaken(locations(tx).where(where), null, 'code');
-        const at = Date.now();
-        await locations(tx).insert({
-          name,
-          code,
-          ...where,
-          is_default: false,
-          created_at: at,
-          updated_at: at,
-        });
-        return toLocation((await locations(tx).where(where).first()) as LocationRow);
-      }),
-
-    updateLocation: (id, { name, code }) =>
-      app.db.unique(async (tx) => {
-        await find(locations, tx, id, 'Location');
-        if (code !== undefined) {
-          const where = { code_digest: locationDigest(code) };
-          await refuseTaken(locations(tx).where(where), id, 'code');
-        }
-        await locations(tx)
-          .where({ id })
-          .update({
-            ...(name !== undefined && { name }),
-            ...(code !== undefined && { code, code_digest: locationDigest(code) }),
-            updated_at: Date.now(),
-          });
-        return toLocation(await find<LocationRow>(locations, tx, id, 'Location'));
-      }),
-  };
+const isTaken = async (query: Knex.QueryBuilder, id: number | null): Promise<boolean> => {
+  const taken = (await query.select('id').first()) as { id: number } | undefined;
+  return taken !== undefined && Number(taken.id) !== id;
 };
+
+const checkNames = async (
+  tx: Db,
+  id: number | null,
+  { sku, gtin }: { sku?: string; gtin?: string | null }
+): Promise<void> => {
+  const wrong: FieldProblem[] = [];
+  if (sku !== undefined && (await isTaken(items(tx).where({ sku_digest: skuDigest(sku) }), id))) {
+    wrong.push({ path: 'sku', ...TAKEN });
+  }
+  if (gtin && (await isTaken(items(tx).where({ gtin_digest: gtinDigest(gtin) }), id))) {
+    wrong.push({ path: 'gtin', ...TAKEN });
+  }
+  if (wrong.length > 0) throw fieldErrors(wrong);
+};
+
+const page = async <Row, Out>(
+  query: Knex.QueryBuilder,
+  db: Db,
+  request: PageRequest,
+  shape: (row: Row) => Out
+): Promise<Page<Out>> => {
+  const all = query.clone().select('*').orderBy('id');
+  const { rows, meta } = await readPage<Row>(db, all, request);
+  return { data: rows.map(shape), meta };
+};
+
+const gtinColumns = (gtin: string | null) => ({
+  gtin,
+  gtin_digest: gtin === null ? null : gtinDigest(gtin),
+});
+
+/** Keeps items and locations. Unknown ids are a NotFoundError (404). */
+export class ItemsService {
+  constructor(private readonly app: App) {}
+
+  /** Without those that are archived, or these alone. */
+  async listItems({ search, archived, ...request }: ItemsQuery): Promise<Page<Item>> {
+    const db = await this.app.db.current();
+    const query = archived
+      ? items(db).whereNotNull('archived_at')
+      : items(db).whereNull('archived_at');
+    if (search) whereContains(this.app.db, query, ['sku', 'gtin', 'name'], search);
+    return page<ItemRow, Item>(query, db, request, toItem);
+  }
+
+  async getItem(id: number): Promise<Item> {
+    return toItem(await findItem(await this.app.db.current(), id));
+  }
+
+  /** Lines that wait for the item apply by themselves. */
+  createItem({ sku, gtin, name, low_at, opening }: CreateItem): Promise<Item> {
+    return this.app.db.unique(async (tx) => {
+      // A product of the site's own has its number as the opening, unless another one is given.
+      const [product] = mappingOf(this.app)?.quantity
+        ? await findProducts(tx, this.app, [sku], [], { lock: true })
+        : [];
+      await checkNames(tx, null, { sku, gtin });
+      const at = Date.now();
+      await items(tx).insert({
+        sku,
+        sku_digest: skuDigest(sku),
+        ...gtinColumns(gtin ?? null),
+        name: name ?? null,
+        low_at,
+        created_at: at,
+        updated_at: at,
+      });
+      const row = (await items(tx)
+        .where({ sku_digest: skuDigest(sku) })
+        .first()) as ItemRow;
+      const places = new Set<number>();
+      const openings: LevelOpening[] = [];
+      const item = Number(row.id);
+      const isGiven = opening.some(({ quantity }) => quantity !== 0);
+      const adopted = wholePieces(product?.quantity ?? null);
+      const main = Number((await defaultLocation(tx)).id);
+      for (const [index, { location: named, quantity }] of opening.entries()) {
+        const field = `opening.${index}.location`;
+        const location = await locationFromInput(tx, named, field);
+        if (places.has(location.id))
+          throw fieldError(field, refusal('is named twice', 'named_twice'));
+        places.add(location.id);
+        const isAdopted = !isGiven && Number(location.id) === main;
+        openings.push({
+          item,
+          location: Number(location.id),
+          opening: isAdopted ? adopted : quantity,
+        });
+      }
+      if (openings.length === 0 || (!isGiven && adopted !== 0 && !places.has(main))) {
+        // A new item is on the shelf's list at once, with nothing of it.
+        openings.push({ item, location: main, opening: adopted });
+      }
+      await openLevels(tx, openings);
+      if (product) await writeThrough(tx, this.app, [{ item }]);
+      await claimSkus(tx, [sku]);
+      await markChanged(tx, [Number(row.id)]);
+      await notifyItemsKnown(this.app, [{ sku, gtin: gtin ?? null }]);
+      return toItem(row);
+    });
+  }
+
+  /** Brings an archived item back where it says so; lines that wait for it apply by themselves. */
+  updateItem(id: number, { sku, gtin, name, low_at, archived }: UpdateItem): Promise<Item> {
+    return this.app.db.unique(async (tx) => {
+      if (sku !== undefined) {
+        // Products before items, as everybody locks them.
+        const known = await findItem(tx, id);
+        if (known.sku !== sku) await lockMappedNames(tx, this.app, [known.sku, sku]);
+      }
+      // Locked: of two renames the second retires the SKU that the first one gave.
+      const before = await firstOrNotFound<ItemRow>(items(tx).where({ id }).forUpdate(), 'Item');
+      await checkNames(tx, id, { sku, gtin });
+      if (sku !== undefined && sku !== before.sku) {
+        await retireSku(tx, before.sku);
+        await claimSkus(tx, [sku]);
+      }
+      await items(tx)
+        .where({ id })
+        .update({
+          ...(sku !== undefined && { sku, sku_digest: skuDigest(sku) }),
+          ...(sku !== undefined && sku !== before.sku && { product_gone: false }),
+          ...(gtin !== undefined && gtinColumns(gtin)),
+          ...(name !== undefined && { name }),
+          ...(low_at !== undefined && { low_at }),
+          ...(archived === false && { archived_at: null }),
+          updated_at: Date.now(),
+        });
+      const row = await findItem(tx, id);
+      if (row.sku !== before.sku) await writeThrough(tx, this.app, [{ item: id }]);
+      await markChanged(tx, [id]);
+      await notifyItemsKnown(this.app, [{ sku: row.sku, gtin: row.gtin }]);
+      return toItem(row);
+    });
+  }
+
+  /** Its levels and movements stay; records that name it from now on wait for a mapping. */
+  archiveItem(id: number): Promise<void> {
+    return this.app.db.unique(async (tx) => {
+      await findItem(tx, id);
+      const at = Date.now();
+      await items(tx)
+        .where({ id })
+        .whereNull('archived_at')
+        .update({ archived_at: at, updated_at: at });
+      await markChanged(tx, [id]);
+    });
+  }
+
+  async listLocations(request: PageRequest): Promise<Page<Location>> {
+    const db = await this.app.db.current();
+    return page<LocationRow, Location>(locations(db), db, request, toLocation);
+  }
+
+  async getLocation(id: number): Promise<Location> {
+    return toLocation(await findLocation(await this.app.db.current(), id));
+  }
+
+  createLocation({ name, code }: CreateLocation): Promise<Location> {
+    return this.app.db.unique(async (tx) => {
+      const where = { code_digest: locationDigest(code) };
+      if (await isTaken(locations(tx).where(where), null)) throw fieldError('code', TAKEN);
+      const at = Date.now();
+      await locations(tx).insert({
+        name,
+        code,
+        ...where,
+        is_default: false,
+        created_at: at,
+        updated_at: at,
+      });
+      return toLocation((await locations(tx).where(where).first()) as LocationRow);
+    });
+  }
+
+  updateLocation(id: number, { name, code }: UpdateLocation): Promise<Location> {
+    return this.app.db.unique(async (tx) => {
+      await findLocation(tx, id);
+      if (code !== undefined) {
+        const where = { code_digest: locationDigest(code) };
+        if (await isTaken(locations(tx).where(where), id)) throw fieldError('code', TAKEN);
+      }
+      await locations(tx)
+        .where({ id })
+        .update({
+          ...(name !== undefined && { name }),
+          ...(code !== undefined && { code, code_digest: locationDigest(code) }),
+          updated_at: Date.now(),
+        });
+      return toLocation(await findLocation(tx, id));
+    });
+  }
+}

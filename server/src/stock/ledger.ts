@@ -114,27 +114,6 @@ export interface LedgerLine extends Place {
   sku?: string;
 }
 
-/**
- * This file is the only writer of levels, of their openings and of the marks of counts
- * (docs/tills.md#the-rule-of-stock); `levels.ts` locks them for it. Entries are worked out in memory
- * while the levels are locked, and written together by `flush`.
- */
-export interface Ledger {
-  /**
-   * Locks the levels of these places; every place must be locked before it is written to. What the site
-   * has written into a mapped product past the ledger becomes an adjustment here.
-   */
-  lock(places: readonly Place[]): Promise<void>;
-  move(asked: AskedMove): LedgerLine;
-  /** All lines of one count, which share its time. */
-  count(asked: readonly AskedCounting[]): Promise<LedgerLine[]>;
-  /**
-   * Writes everything and follows through to mapped products. What changed is for the caller to
-   * publish (`stockChangeEvents`), in the same transaction.
-   */
-  flush(): Promise<LevelChange[]>;
-}
-
 const INSERT_CHUNK = 50;
 
 interface Held {
@@ -169,74 +148,163 @@ const held = (row: LevelRow | null, opening: number): Held => {
   };
 };
 
+const sumPending = (level: Held, time: number): number =>
+  level.lines.reduce(
+    (sum, line) => (line.type !== 'count' && line.at > time ? sum + line.effect : sum),
+    0
+  );
+
 /**
+ * This file is the only writer of levels, of their openings and of the marks of counts
+ * (docs/tills.md#the-rule-of-stock); `levels.ts` locks them for it. Entries are worked out in memory
+ * while the levels are locked, and written together by `flush`.
  * @param simulate  works everything out and writes nothing: for test-mode records. It neither locks
  *   levels nor makes them.
  * @param openingOf  what a level starts from that is not there, where it is not made
  */
-export const createLedger = (
-  app: App,
-  tx: Tx,
-  {
-    simulate = false,
-    now = Date.now,
-    openingOf = () => 0,
-  }: { simulate?: boolean; now?: () => number; openingOf?: (place: Place) => number } = {}
-): Ledger => {
-  const levels = new Map<string, Held>();
-  const pending: LedgerLine[] = [];
+export class Ledger {
+  private readonly levels = new Map<string, Held>();
+  private readonly pending: LedgerLine[] = [];
   /** Items whose product was compared with the ledger in this transaction. */
-  const compared = new Set<number>();
+  private readonly compared = new Set<number>();
 
-  const at = (place: Place): Held => {
-    const level = levels.get(placeKey(place));
+  constructor(
+    private readonly app: App,
+    private readonly tx: Tx,
+    private readonly options: { simulate?: boolean; openingOf?: (place: Place) => number } = {}
+  ) {}
+
+  /**
+   * Locks the levels of these places; every place must be locked before it is written to. What the site
+   * has written into a mapped product past the ledger becomes an adjustment here.
+   */
+  async lock(places: readonly Place[]): Promise<void> {
+    const wanted = places.filter((place) => !this.levels.has(placeKey(place)));
+    if (wanted.length === 0) return;
+    const fresh = wanted.map(({ item }) => item).filter((item) => !this.compared.has(item));
+    const { simulate, openingOf } = this.options;
+    const found = simulate ? [] : await lockMappedItems(this.tx, this.app, fresh);
+    const drifts = this.app.options.stock?.onProductWrite === 'refuse' ? [] : found;
+    for (const item of fresh) this.compared.add(item);
+    const all = [...wanted, ...drifts.filter((place) => !this.levels.has(placeKey(place)))];
+    const rows = await (simulate ? readLevels : lockLevels)(this.tx, all);
+    for (const place of all) {
+      const key = placeKey(place);
+      if (this.levels.has(key)) continue;
+      this.levels.set(key, held(rows.get(key) ?? null, openingOf?.(place) ?? 0));
+    }
+    for (const { item, location, quantity } of drifts) {
+      const counted = this.at({ item, location }).state.lastCount?.time ?? 0;
+      this.move({
+        ...{ item, location, quantity },
+        type: 'adjustment',
+        // A count may be dated ahead by some minutes: it has not seen what is found now.
+        at: Math.max(Date.now(), counted + 1),
+        reason: 'product',
+        eventId: null,
+        note: null,
+      });
+    }
+  }
+
+  move({ reason, ...asked }: AskedMove): LedgerLine {
+    const level = this.at(asked);
+    const { at: time, quantity } = asked;
+    const step = applyMovement(level.state, { time, quantity, reason });
+    return this.append(level, step, { ...asked, seq: null, line: null });
+  }
+
+  /** All lines of one count, which share its time. */
+  async count(asked: readonly AskedCounting[]): Promise<LedgerLine[]> {
+    const time = asked[0]?.at ?? 0;
+    const fresh = asked.filter((one) =>
+      isLatestCount(this.at(one).state, { time, seq: seqOf(one), line: one.line })
+    );
+    const ids = fresh.flatMap((one) => this.at(one).row?.id ?? []);
+    const sums = await this.movedAfter(ids, time);
+    return asked.map((one) => {
+      const level = this.at(one);
+      const { quantity, line } = one;
+      const seq = seqOf(one);
+      const after = (sums.get(Number(level.row?.id)) ?? 0) + sumPending(level, time);
+      const step = applyCount(level.state, { time, seq, line, quantity }, after);
+      level.acceptedCountAt = Math.max(level.acceptedCountAt ?? time, time);
+      return this.append(level, step, { ...one, type: 'count', seq });
+    });
+  }
+
+  /**
+   * Writes everything and follows through to mapped products. What changed is for the caller to
+   * publish (`stockChangeEvents`), in the same transaction.
+   */
+  async flush(): Promise<LevelChange[]> {
+    if (this.options.simulate || this.pending.length === 0) return [];
+    const touched = [...this.levels.entries()].filter(([, level]) => level.lines.length > 0);
+    await this.writeMovements();
+    await this.writeLevels(touched.map(([, level]) => level));
+    const changes = touched.flatMap(([, level]): LevelChange[] => {
+      const { row, before, state } = level;
+      if (!row || before === state.quantity) return [];
+      const place = { item: Number(row.item_id), location: Number(row.location_id) };
+      return [{ ...place, levelId: row.id, before, after: state.quantity }];
+    });
+    this.pending.length = 0;
+    await markChanged(
+      this.tx,
+      changes.map(({ item }) => item)
+    );
+    // Those whose sum is as before, too: their product may have had another number.
+    await writeThrough(
+      this.tx,
+      this.app,
+      touched.map(([, { row }]) => ({ item: Number(row?.item_id) }))
+    );
+    return changes;
+  }
+
+  private at(place: Place): Held {
+    const level = this.levels.get(placeKey(place));
     if (!level) throw new Error(`The level ${placeKey(place)} is not locked.`);
     return level;
-  };
+  }
 
-  const append = (
+  private append(
     level: Held,
     step: Step,
     base: Omit<LedgerLine, 'effect' | 'quantityAfter' | 'reason'>
-  ): LedgerLine => {
+  ): LedgerLine {
     const { effect, reason } = step;
     const line: LedgerLine = { ...base, effect, reason, quantityAfter: step.level.quantity };
     level.state = step.level;
     level.lines.push(line);
-    pending.push(line);
+    this.pending.push(line);
     return line;
-  };
+  }
 
   /** By level id: what was moved later than `time`, in the database. */
-  const movedAfter = async (ids: readonly number[], time: number): Promise<Map<number, number>> => {
+  private async movedAfter(ids: readonly number[], time: number): Promise<Map<number, number>> {
     const sums = new Map<number, number>();
     for (let start = 0; start < ids.length; start += 200) {
       // Of quantities: what a count covered has no effect, and moves again once that count is undone.
-      const query = moving(tx.table(MOVEMENTS_TABLE))
+      const query = moving(this.tx.table(MOVEMENTS_TABLE))
         .select('level_id')
         .sum({ moved: 'quantity' })
         .whereIn('level_id', ids.slice(start, start + 200))
         .where('at', '>', time)
         .groupBy('level_id');
-      const rows = (await (simulate ? query : app.db.latest(query))) as {
+      const rows = (await (this.options.simulate ? query : this.app.db.latest(query))) as {
         level_id: number;
         moved: number | string | null;
       }[];
       for (const row of rows) sums.set(Number(row.level_id), Number(row.moved ?? 0));
     }
     return sums;
-  };
+  }
 
-  const sumPending = (level: Held, time: number): number =>
-    level.lines.reduce(
-      (sum, line) => (line.type !== 'count' && line.at > time ? sum + line.effect : sum),
-      0
-    );
-
-  const writeMovements = async (): Promise<void> => {
-    const createdAt = now();
-    const rows = pending.map((line) => ({
-      level_id: at(line).row?.id,
+  private async writeMovements(): Promise<void> {
+    const createdAt = Date.now();
+    const rows = this.pending.map((line) => ({
+      level_id: this.at(line).row?.id,
       type: line.type,
       at: line.at,
       seq: line.seq,
@@ -252,12 +320,12 @@ export const createLedger = (
       created_at: createdAt,
     }));
     for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
-      await tx.table(MOVEMENTS_TABLE).insert(rows.slice(start, start + INSERT_CHUNK));
+      await this.tx.table(MOVEMENTS_TABLE).insert(rows.slice(start, start + INSERT_CHUNK));
     }
-  };
+  }
 
-  const writeLevels = async (touched: readonly Held[]): Promise<void> => {
-    const updatedAt = now();
+  private async writeLevels(touched: readonly Held[]): Promise<void> {
+    const updatedAt = Date.now();
     const rows = touched.map(({ row, state, acceptedCountAt }) => ({
       ...row,
       quantity: state.quantity,
@@ -269,7 +337,7 @@ export const createLedger = (
     }));
     for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
       // The rows exist and are locked: this is an update of many rows in one statement.
-      await tx
+      await this.tx
         .table(LEVELS_TABLE)
         .insert(rows.slice(start, start + INSERT_CHUNK))
         .onConflict('id')
@@ -282,87 +350,8 @@ export const createLedger = (
           'updated_at',
         ]);
     }
-  };
-
-  return {
-    async lock(places) {
-      const wanted = places.filter((place) => !levels.has(placeKey(place)));
-      if (wanted.length === 0) return;
-      const fresh = wanted.map(({ item }) => item).filter((item) => !compared.has(item));
-      const found = simulate ? [] : await lockMappedItems(tx, app, fresh);
-      const drifts = app.options.stock?.onProductWrite === 'refuse' ? [] : found;
-      for (const item of fresh) compared.add(item);
-      const all = [...wanted, ...drifts.filter((place) => !levels.has(placeKey(place)))];
-      const rows = await (simulate ? readLevels : lockLevels)(tx, all);
-      for (const place of all) {
-        const key = placeKey(place);
-        if (!levels.has(key)) levels.set(key, held(rows.get(key) ?? null, openingOf(place)));
-      }
-      for (const { item, location, quantity } of drifts) {
-        const counted = at({ item, location }).state.lastCount?.time ?? 0;
-        this.move({
-          ...{ item, location, quantity },
-          type: 'adjustment',
-          // A count may be dated ahead by some minutes: it has not seen what is found now.
-          at: Math.max(now(), counted + 1),
-          reason: 'product',
-          eventId: null,
-          note: null,
-        });
-      }
-    },
-
-    move({ reason, ...asked }) {
-      const level = at(asked);
-      const { at: time, quantity } = asked;
-      const step = applyMovement(level.state, { time, quantity, reason });
-      return append(level, step, { ...asked, seq: null, line: null });
-    },
-
-    async count(asked) {
-      const time = asked[0]?.at ?? 0;
-      const fresh = asked.filter((one) =>
-        isLatestCount(at(one).state, { time, seq: seqOf(one), line: one.line })
-      );
-      const ids = fresh.flatMap((one) => at(one).row?.id ?? []);
-      const sums = await movedAfter(ids, time);
-      return asked.map((one) => {
-        const level = at(one);
-        const { quantity, line } = one;
-        const seq = seqOf(one);
-        const after = (sums.get(Number(level.row?.id)) ?? 0) + sumPending(level, time);
-        const step = applyCount(level.state, { time, seq, line, quantity }, after);
-        level.acceptedCountAt = Math.max(level.acceptedCountAt ?? time, time);
-        return append(level, step, { ...one, type: 'count', seq });
-      });
-    },
-
-    async flush() {
-      if (simulate || pending.length === 0) return [];
-      const touched = [...levels.entries()].filter(([, level]) => level.lines.length > 0);
-      await writeMovements();
-      await writeLevels(touched.map(([, level]) => level));
-      const changes = touched.flatMap(([, level]): LevelChange[] => {
-        const { row, before, state } = level;
-        if (!row || before === state.quantity) return [];
-        const place = { item: Number(row.item_id), location: Number(row.location_id) };
-        return [{ ...place, levelId: row.id, before, after: state.quantity }];
-      });
-      pending.length = 0;
-      await markChanged(
-        tx,
-        changes.map(({ item }) => item)
-      );
-      // Those whose sum is as before, too: their product may have had another number.
-      await writeThrough(
-        tx,
-        app,
-        touched.map(([, { row }]) => ({ item: Number(row?.item_id) }))
-      );
-      return changes;
-    },
-  };
-};
+  }
+}
 
 /** What a new level starts from. */
 export interface LevelOpening extends Place {
@@ -487,7 +476,7 @@ export const undoCounts = async (
 ): Promise<LevelChange[]> => {
   if (counts.length === 0) return [];
   // What the site has written into their products meanwhile is neither lost nor taken for the counts'.
-  const ledger = createLedger(app, tx);
+  const ledger = new Ledger(app, tx);
   await ledger.lock(counts);
   const changes = await ledger.flush();
   const levels = await lockLevels(tx, counts);

@@ -6,7 +6,7 @@ import { getPublisher } from '../webhooks/publish';
 import { claimSkus, markChanged, retireSku } from './catalogue-changes';
 import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
 import { gtinDigest, type ItemName, notifyItemsKnown } from './items';
-import { createLedger } from './ledger';
+import { Ledger } from './ledger';
 import { defaultLocation } from './locations';
 import { isOwnWrite, lockMappedItems, setProductNumbers, writeThrough } from './product-mapping';
 import {
@@ -216,7 +216,7 @@ const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> 
       if (drifts.length > 0) throw fieldError(mapping.quantity, REFUSED);
     }
     const location = Number((await defaultLocation(tx)).id);
-    const ledger = createLedger(app, tx);
+    const ledger = new Ledger(app, tx);
     await ledger.lock([...said].map((item) => ({ item, location })));
     const changes = await ledger.flush();
     await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));

@@ -1,13 +1,11 @@
 import fc from 'fast-check';
-import { createLevelsService } from '../../../server/src/stock/levels-service';
-import {
-  createStocktakesService,
-  createStockTransfersService,
-} from '../../../server/src/stock/by-hand';
-import { createStockExplanationService } from '../../../server/src/stock/explanation';
+import { LevelsService } from '../../../server/src/stock/levels-service';
+import { StocktakesService, StockTransfersService } from '../../../server/src/stock/by-hand';
+import { appOf } from '../../../server/src/app';
+import { explainLevel } from '../../../server/src/stock/explanation';
 import { skuDigest } from '../../../server/src/stock/items';
 import { locationDigest } from '../../../server/src/stock/locations';
-import { createRebuildService } from '../../../server/src/stock/check-levels';
+import { rebuildLevels } from '../../../server/src/stock/check-levels';
 import {
   DOCUMENTS_TABLE,
   ITEMS_TABLE,
@@ -115,14 +113,14 @@ describe('what is moved and counted by hand', () => {
         const lines = [{ item: id, quantity: pieces }];
         const { from, to } = deed;
         const input = { external_id: `t${index}`, from, to, occurred_at: occurred, lines };
-        await createStockTransfersService({ strapi }).transfer(input, null);
+        await new StockTransfersService(appOf(strapi)).transfer(input, null);
       } else if (deed.kind === 'count') {
         const counts = [{ item: id, quantity: pieces }];
         const input = { location: deed.location, occurred_at: occurred, counts, preview: false };
-        await createStocktakesService({ strapi }).stocktake(input, null);
+        await new StocktakesService(appOf(strapi)).stocktake(input, null);
       } else {
         const input = { location: deed.location, quantity: pieces, occurred_at: occurred };
-        await createLevelsService({ strapi }).adjust(id, { ...input, preview: false }, null);
+        await new LevelsService(appOf(strapi)).adjust(id, { ...input, preview: false }, null);
       }
     }
   };
@@ -148,10 +146,10 @@ describe('what is moved and counted by hand', () => {
         for (const { id, item_id: ofItem, location_id: at, quantity: stored } of rows) {
           expect(Number(stored)).toBe(foldOf(list, Number(ofItem), Number(at)));
           const { strapi } = site;
-          const { terms } = await createStockExplanationService({ strapi }).explain(Number(id));
+          const { terms } = await explainLevel(appOf(strapi), Number(id));
           expect(terms.reduce((sum, term) => sum + term.quantity, 0)).toBe(Number(stored));
         }
-        const { differences } = await createRebuildService({ strapi: site.strapi }).rebuild();
+        const { differences } = await rebuildLevels(appOf(site.strapi));
         expect(differences).toEqual([]);
         const sides = await site.connection(MOVEMENTS_TABLE).where({ type: 'transfer' });
         expect(sides).toHaveLength(2 * list.filter(({ kind }) => kind === 'transfer').length);

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
-import { createLedger, undoCounts } from '../../stock/ledger';
+import { Ledger, undoCounts } from '../../stock/ledger';
 import type { LevelChange, Place } from '../../stock/levels';
 import type { ProcessingContext } from '../processing/processing-context';
 import { getRecordStore } from '../processing/record-store';
@@ -71,7 +71,7 @@ const isCounted = ({ work: { record } }: Posted): boolean =>
 
 /** Moves back what sales and adjustments moved, at their own time: the fold is as if they had not. */
 const moveBack = async (tx: Tx, app: App, posted: readonly Posted[]): Promise<LevelChange[]> => {
-  const ledger = createLedger(app, tx);
+  const ledger = new Ledger(app, tx);
   await ledger.lock(posted);
   for (const { work, line, item, location } of posted) {
     const { record, row } = work;

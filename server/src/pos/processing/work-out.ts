@@ -2,7 +2,7 @@ import { createTimeSlice } from '../../runtime/event-loop';
 import { type ItemLookup, lookUpItems } from '../../stock/items';
 import { defaultLocation } from '../../stock/locations';
 import { lookUpTrialItems, type TrialItems } from '../../stock/trial-items';
-import { createLedger, type Ledger, type LedgerLine } from '../../stock/ledger';
+import { Ledger, type LedgerLine } from '../../stock/ledger';
 import { type LevelChange, mergeChanges, type Place } from '../../stock/levels';
 import { stateOfLines } from '../rules/settle-refunds';
 import { lineNames, noteOf, quantityOf } from '../rules/records';
@@ -211,7 +211,7 @@ export const workOut = async (
   const changes: LevelChange[] = [...takenBack];
   for (const mode of ['live', 'test'] as const) {
     const changed = await write(
-      createLedger(app, tx, { simulate: preview || mode === 'test', openingOf }),
+      new Ledger(app, tx, { simulate: preview || mode === 'test', openingOf }),
       batch.filter(({ row }) => row.mode === mode),
       differences.filter(({ work }) => work.row.mode === mode)
     );

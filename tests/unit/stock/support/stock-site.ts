@@ -29,8 +29,9 @@ import {
 } from '../../../../server/src/stock/tables';
 import { skuDigest } from '../../../../server/src/stock/items';
 import { locationDigest } from '../../../../server/src/stock/locations';
-import { createStockExplanationService } from '../../../../server/src/stock/explanation';
-import { createRebuildService } from '../../../../server/src/stock/check-levels';
+import { appOf } from '../../../../server/src/app';
+import { explainLevel } from '../../../../server/src/stock/explanation';
+import { rebuildLevels } from '../../../../server/src/stock/check-levels';
 import { type SmallSite, startSmallSite } from '../../../support/small-site';
 import {
   type Chance,
@@ -165,11 +166,11 @@ export class StockSite {
   }
 
   explain(levelId: number) {
-    return createStockExplanationService({ strapi: this.site.strapi }).explain(levelId);
+    return explainLevel(appOf(this.site.strapi), levelId);
   }
 
   rebuild() {
-    return createRebuildService({ strapi: this.site.strapi }).rebuild();
+    return rebuildLevels(appOf(this.site.strapi));
   }
 
   private rows(tableName: string) {
