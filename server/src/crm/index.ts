@@ -1,3 +1,4 @@
+import { serviceOf } from '../app';
 import type { Feature } from '../feature';
 import { CRM_EVENTS } from './catalogue';
 import { contentTypes } from './content-types';
@@ -25,7 +26,7 @@ import {
 } from './customers/customers-service';
 import { controllers } from './resources/controllers';
 import { crmRoutes } from './resources/routes';
-import { createSources, sourcesOf } from './capture/capture';
+import { SourcesService, sourcesOf } from './capture/capture';
 import { unpublishedTable } from './capture/unpublished';
 import {
   emailLockTable,
@@ -47,7 +48,7 @@ export const crm: Feature = {
     'contact-purchases': contactPurchases,
   },
   services: {
-    sources: createSources,
+    sources: serviceOf(SourcesService),
     email: createEmailService,
     'contact-import': createContactImport,
     customers: createCustomersService,

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { copyParamsOf, listenUntilClosed } from '../../database/host-writes';
 import { giveDocumentId } from '../../database/matching-documents';
 import { inTurn, openingFresh } from '../../database/transactions';
@@ -19,7 +18,7 @@ import {
   trackRelated,
 } from './tracked-changes';
 import { inWriteContext, trackedWrite, type WriteContext } from '../write-context';
-import { type App, appOf } from '../../app';
+import type { App } from '../../app';
 
 /**
  * Makes `work` the unit of work of its context: in one transaction, its changes are tracked, then
@@ -291,30 +290,30 @@ const watchWrites = (app: App, plan: WatchPlan): (() => void) => {
 };
 
 /** Whether writes become events on this node. */
-interface SourcesService {
-  start(): void;
-  /** Writes on this node send no events until `start()`: for a migration that should stay silent. */
-  stop(): void;
-}
+export class SourcesService {
+  private stops: (() => void)[] = [];
 
-export const createSources = ({ strapi }: { strapi: Core.Strapi }): SourcesService => {
-  const app = appOf(strapi);
-  let stops: (() => void)[] = [];
-  return {
-    start() {
-      if (stops.length > 0) return;
-      listenUntilClosed(app.strapi);
-      setSilenced(app, false);
-      const plan = getWatchPlan(app);
-      copyParamsOf(app.strapi, plan.uids);
-      stops = [wrapDocuments(app, plan), wrapWrites(app, plan), watchWrites(app, plan)];
-    },
-    stop() {
-      setSilenced(app, true);
-      for (const stop of stops.splice(0).reverse()) stop();
-    },
-  };
-};
+  constructor(private readonly app: App) {}
+
+  start(): void {
+    if (this.stops.length > 0) return;
+    listenUntilClosed(this.app.strapi);
+    setSilenced(this.app, false);
+    const plan = getWatchPlan(this.app);
+    copyParamsOf(this.app.strapi, plan.uids);
+    this.stops = [
+      wrapDocuments(this.app, plan),
+      wrapWrites(this.app, plan),
+      watchWrites(this.app, plan),
+    ];
+  }
+
+  /** Writes on this node send no events until `start()`: for a migration that should stay silent. */
+  stop(): void {
+    setSilenced(this.app, true);
+    for (const stop of this.stops.splice(0).reverse()) stop();
+  }
+}
 
 export const sourcesOf = (app: App): SourcesService =>
   app.strapi.service('plugin::switchboard.sources') as unknown as SourcesService;

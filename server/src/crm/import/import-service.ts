@@ -17,13 +17,13 @@ import { getSource } from '../mapping/registry';
 import { keptInput } from '../resources/to-data';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
 import { type BatchResult, importBatch, reasonOf } from './import-batch';
-import { createImportTags, type ImportTags } from './tags';
+import { ImportTags } from './tags';
 import { type App, appOf } from '../../app';
 
 const tryRows = (app: App, rows: readonly ImportRow[]): Promise<BatchResult> =>
   withTransientRetry(() =>
     // Tags that a try makes are gone with it: each has a memory of its own.
-    app.db.rolledBack(() => importBatch(app, createImportTags(app), rows))
+    app.db.rolledBack(() => importBatch(app, new ImportTags(app), rows))
   );
 
 const tryRow = async (app: App, row: ImportRow): Promise<BatchResult> => {
@@ -122,7 +122,7 @@ class Import {
     this.app = app;
     this.dryRun = dryRun;
     this.watch = watch;
-    this.tags = createImportTags(app);
+    this.tags = new ImportTags(app);
     this.batch = app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
   }
 

@@ -4,76 +4,81 @@ import { impactOf, isSubscribed, trackDocuments } from '../capture/tracked-chang
 import type { WriteContext } from '../write-context';
 import { readRows, serialize } from '../mapping/records';
 import { getInspected } from '../mapping/registry';
+import type { WatchedSource } from '../mapping/watched-types';
 import { createTag } from '../resources/create-tag';
 import type { App } from '../../app';
 
 /** Finds the tags that a file names, by slug or by name, and makes those that are not there. */
-export interface ImportTags {
+export class ImportTags {
+  private readonly known = new Map<string, string>();
+  private readonly rows = new Map<string, number>();
+  private readonly watched: WatchedSource;
+
+  constructor(private readonly app: App) {
+    this.watched = getInspected(app, 'tag');
+  }
+
   /** @returns the ids of the tags. */
-  idsOf(names: readonly string[]): Promise<string[]>;
+  async idsOf(names: readonly string[]): Promise<string[]> {
+    const ids: string[] = [];
+    for (const name of names) ids.push(await this.idOf(name));
+    return [...new Set(ids)];
+  }
+
   /** @returns the ids of the rows of such tags; of the plugin's own. */
-  rowIdsOf(ids: readonly string[]): Promise<number[]>;
+  async rowIdsOf(ids: readonly string[]): Promise<number[]> {
+    const rowIds: number[] = [];
+    for (const id of ids) {
+      const cached = this.rows.get(id);
+      const [row] = cached
+        ? [{ id: cached }]
+        : ((await this.app.strapi.db
+            .queryBuilder(this.watched.uid)
+            .init({ select: ['id'], where: { documentId: id }, limit: 1 })
+            .execute()) as { id: number }[]);
+      if (row) this.rows.set(id, row.id);
+      if (row) rowIds.push(row.id);
+    }
+    return rowIds;
+  }
+
   /** Puts a tag on many contacts at once. */
-  add(tagId: string, contactIds: readonly string[]): Promise<void>;
-}
+  async add(tagId: string, contactIds: readonly string[]): Promise<void> {
+    const { source, uid, draftAndPublish } = getInspected(this.app, 'contact');
+    if (!source.tags) return;
+    for (const documentId of contactIds) {
+      await this.app.strapi.documents(uid as UID.ContentType).update({
+        documentId,
+        data: { [source.tags]: { connect: [tagId] } },
+        ...(draftAndPublish && { status: 'published' }),
+      } as never);
+    }
+  }
 
-export const createImportTags = (app: App): ImportTags => {
-  const known = new Map<string, string>();
-  const rows = new Map<string, number>();
-  const watched = getInspected(app, 'tag');
-
-  const find = async (name: string): Promise<string | null> => {
-    const attributes = watched.source.fields.flatMap(({ attribute }) => attribute ?? []);
+  private async find(name: string): Promise<string | null> {
+    const attributes = this.watched.source.fields.flatMap(({ attribute }) => attribute ?? []);
     if (attributes.length === 0) return null;
     const where = { $or: attributes.map((attribute) => ({ [attribute]: { $eqi: name } })) };
-    const [row] = await readRows(app, watched, where, { keys: null, tags: false }, { limit: 1 });
-    return row ? serialize(watched.source, row).id : null;
-  };
+    const [row] = await readRows(
+      this.app,
+      this.watched,
+      where,
+      { keys: null, tags: false },
+      { limit: 1 }
+    );
+    return row ? serialize(this.watched.source, row).id : null;
+  }
 
-  const idOf = async (name: string): Promise<string> => {
+  private async idOf(name: string): Promise<string> {
     const key = name.toLowerCase();
-    const cached = known.get(key);
+    const cached = this.known.get(key);
     if (cached) return cached;
-    const found = await find(name);
-    const id = found ?? (await createTag(app, { name }, () => find(name))).id;
-    known.set(key, id);
+    const found = await this.find(name);
+    const id = found ?? (await createTag(this.app, { name }, () => this.find(name))).id;
+    this.known.set(key, id);
     return id;
-  };
-
-  return {
-    async idsOf(names) {
-      const ids: string[] = [];
-      for (const name of names) ids.push(await idOf(name));
-      return [...new Set(ids)];
-    },
-    async rowIdsOf(ids) {
-      const rowIds: number[] = [];
-      for (const id of ids) {
-        const cached = rows.get(id);
-        const [row] = cached
-          ? [{ id: cached }]
-          : ((await app.strapi.db
-              .queryBuilder(watched.uid)
-              .init({ select: ['id'], where: { documentId: id }, limit: 1 })
-              .execute()) as { id: number }[]);
-        if (row) rows.set(id, row.id);
-        if (row) rowIds.push(row.id);
-      }
-      return rowIds;
-    },
-    async add(tagId, contactIds) {
-      const { source, uid, draftAndPublish } = getInspected(app, 'contact');
-      if (!source.tags) return;
-      for (const documentId of contactIds) {
-        await app.strapi.documents(uid as UID.ContentType).update({
-          documentId,
-          data: { [source.tags]: { connect: [tagId] } },
-          ...(draftAndPublish && { status: 'published' }),
-        } as never);
-      }
-    },
-  };
-};
+  }
+}
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
 
