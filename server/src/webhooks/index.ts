@@ -1,3 +1,5 @@
+import type { Core } from '@strapi/strapi';
+import { appOf, serviceOf } from '../app';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
 import { loadUndici } from '../net/undici-transport';
@@ -12,8 +14,8 @@ import { journalTable, prepareNumbering, replaysTable } from './journal';
 import { manualRequestsTable } from './sending/by-hand';
 import { offerWebhookTools } from './managing/assistant-tools';
 import { controllers } from './managing/controllers';
-import { createDeliveriesService } from './managing/deliveries-service';
-import { createRecoveriesService } from './managing/recoveries-service';
+import { DeliveriesService } from './managing/deliveries-service';
+import { RecoveriesService } from './managing/recoveries-service';
 import {
   attemptsTable,
   deliveryTable,
@@ -31,12 +33,12 @@ import {
 import { createEventsService, sendForPlugin } from './events-service';
 import { createPublisher, onUnfitFilter, prepareTelling } from './publish';
 import { routes } from './managing/routes';
-import { createHostWebhooksService } from './managing/host-webhooks';
+import { copyHostWebhooks } from './managing/host-webhooks';
 import { leaveNodes, nodesTable, prepareNodes } from './sending/nodes';
 import { announcePrivateAddresses } from './sending/send';
 import { closeSender, startSending, stopSending } from './lifecycle';
 import { keepSubscriptionIndex, subscriptionsTable } from './subscription-index';
-import { createWebhooksService } from './managing/webhooks-service';
+import { WebhooksService } from './managing/webhooks-service';
 
 let giveUpAnnouncing: (() => void) | undefined;
 
@@ -58,10 +60,12 @@ export const webhooks: Feature = {
     nodesTable,
   ],
   services: {
-    webhooks: createWebhooksService,
-    'host-webhooks': createHostWebhooksService,
-    deliveries: createDeliveriesService,
-    recoveries: createRecoveriesService,
+    webhooks: serviceOf(WebhooksService),
+    'host-webhooks': ({ strapi }: { strapi: Core.Strapi }) => ({
+      copy: () => copyHostWebhooks(appOf(strapi)),
+    }),
+    deliveries: serviceOf(DeliveriesService),
+    recoveries: serviceOf(RecoveriesService),
     publisher: createPublisher,
     events: createEventsService,
   },

@@ -5,7 +5,7 @@ import { whenLoaded } from '../runtime/background-work';
 import type { GroupHandler } from '../scheduling/types';
 import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
-import { createRollupFill, type RollupFill } from './figures/fill-rollups';
+import { RollupFill } from './figures/fill-rollups';
 import { removeOldestHour } from './figures/rollups';
 import { removeOldEntries } from './journal';
 import {
@@ -227,7 +227,7 @@ export const startSending = (app: App): void => {
   keepClock(app, detached);
   const sender = createSender(app);
   const heldBack = createHeldBack(app, detached);
-  const rollupFill = createRollupFill(app, detached);
+  const rollupFill = new RollupFill(app, detached);
   // By the node that was told to switch, whether it sends or not.
   app.modules.onChanged(() => void heldBack.release());
   if (!app.options.webhooks.dispatch) {

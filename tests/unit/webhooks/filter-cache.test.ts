@@ -1,13 +1,9 @@
-import {
-  createFilterCache,
-  matches,
-  storedFilter,
-} from '../../../server/src/webhooks/rules/data-filter';
+import { FilterCache, matches, storedFilter } from '../../../server/src/webhooks/rules/data-filter';
 
 describe('the cache of filters', () => {
   it('makes each once, as long as it keeps it', () => {
     const make = jest.fn((filter: { n: number }) => filter.n);
-    const cache = createFilterCache(make, 1500);
+    const cache = new FilterCache(make, 1500);
     for (let event = 0; event < 3; event += 1) {
       for (let n = 0; n < 1500; n += 1) expect(cache.get(`{"n":${n}}`, { n })).toBe(n);
     }
@@ -16,7 +12,7 @@ describe('the cache of filters', () => {
 
   it('forgets the one that was asked the longest ago, and no other', () => {
     const make = jest.fn((text: string) => text.toUpperCase());
-    const cache = createFilterCache(make, 3);
+    const cache = new FilterCache(make, 3);
     const ask = (...texts: string[]) => texts.map((text) => cache.get(text, text));
     ask('a', 'b', 'c', 'a');
     ask('d');
@@ -31,7 +27,7 @@ describe('the cache of filters', () => {
     const make = jest.fn(() => {
       throw new Error('no filter');
     });
-    const cache = createFilterCache(make, 3);
+    const cache = new FilterCache(make, 3);
     expect(() => cache.get('a', 'a')).toThrow('no filter');
     expect(() => cache.get('a', 'a')).toThrow('no filter');
     expect(make).toHaveBeenCalledTimes(2);

@@ -155,42 +155,43 @@ const fillSome = (app: App): Promise<boolean> =>
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
 
-export interface RollupFill {
-  /** Goes on until all is done. Never throws: the next call tries again. */
-  run(): Promise<void>;
-  stop(): Promise<void>;
-}
+export class RollupFill {
+  private stopped = false;
+  private isDone = false;
+  private told = false;
+  private running: Promise<void> | null = null;
 
-export const createRollupFill = (app: App, detached: Detached): RollupFill => {
-  let stopped = false;
-  let isDone = false;
-  let told = false;
-  let running: Promise<void> | null = null;
-  const fill = async (): Promise<void> => {
+  constructor(
+    private readonly app: App,
+    private readonly detached: Detached
+  ) {}
+
+  /** Goes on until all is done. Never throws: the next call tries again. */
+  async run(): Promise<void> {
+    if (this.isDone || this.stopped) return;
+    this.running ??= this.detached(() => this.fill());
+    await this.running;
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.running;
+  }
+
+  private async fill(): Promise<void> {
     try {
-      while (!stopped && !isDone) {
-        isDone = !(await fillSome(app));
-        if (!isDone) await pause();
+      while (!this.stopped && !this.isDone) {
+        this.isDone = !(await fillSome(this.app));
+        if (!this.isDone) await pause();
       }
     } catch (error) {
       // Tried again every few seconds: said once.
-      if (!told)
-        app.log.error(
+      if (!this.told)
+        this.app.log.error(
           `switchboard: the figures of earlier deliveries could not be counted: ${errorText(error)}`
         );
-      told = true;
+      this.told = true;
     }
-    running = null;
-  };
-  return {
-    async run() {
-      if (isDone || stopped) return;
-      running ??= detached(fill);
-      await running;
-    },
-    async stop() {
-      stopped = true;
-      await running;
-    },
-  };
-};
+    this.running = null;
+  }
+}

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type {
   CursorPage,
@@ -42,7 +41,7 @@ import {
 } from '../sending/by-hand';
 import type { CausesQuery, DeliveriesQuery, FilterPreviewQuery, LogQuery } from './inputs';
 import { webhookRules } from './webhooks-service';
-import { type App, appOf } from '../../app';
+import type { App } from '../../app';
 
 /** On a node that does not send, where no other process answered in time. */
 export interface Unsent {
@@ -53,116 +52,115 @@ export interface Unsent {
 export type Unmoved = Exclude<HandRefusal, 'absent'>;
 
 /** The log of deliveries, and sending by hand; docs/contract-webhooks.md#management-routes. */
-export interface DeliveriesService {
+export class DeliveriesService {
+  constructor(private readonly app: App) {}
+
   /** Newest first. NotFoundError (404) where there is no such webhook. */
-  list(webhookId: number, query: DeliveriesQuery): Promise<Page<Delivery>>;
+  async list(
+    webhookId: number,
+    { page, per_page, ...query }: DeliveriesQuery
+  ): Promise<Page<Delivery>> {
+    await webhookRow(this.app, webhookId);
+    const { filter, search } = filterOf({ ...query, webhook: webhookId });
+    return listDeliveries(this.app, filter, search, { page, per_page });
+  }
+
   /**
    * Over all webhooks, newest first, by a cursor; docs/contract-webhooks.md#the-log-of-deliveries.
    * ValidationError (400) that names `cursor` where it is one of another search.
    */
-  read(query: LogQuery): Promise<CursorPage<Delivery>>;
+  async read({ limit, cursor, ...query }: LogQuery): Promise<CursorPage<Delivery>> {
+    await endLostDeliveries(this.app);
+    const { filter, search } = filterOf(query);
+    return readDeliveries(this.app, filter, search, { cursor: cursorOf(cursor, search), limit });
+  }
+
   /** Why deliveries are failing or failed, by webhook and cause. */
-  causes(query: CausesQuery): Promise<FailureCauses>;
+  async causes(query: CausesQuery): Promise<FailureCauses> {
+    await endLostDeliveries(this.app);
+    const { filter, search } = filterOf(query);
+    return countCauses(this.app, filter, search);
+  }
+
   /** By the id of its row, or by the id that its receiver knows. NotFoundError (404) for another. */
-  get(id: number | string): Promise<Delivery>;
+  async get(id: number | string): Promise<Delivery> {
+    await endLostDeliveries(this.app);
+    return this.shown(id);
+  }
+
   /**
    * Sends a delivery again now and answers with it as it is afterwards; a node that does not send has
    * another process do it. NotFoundError (404) for an unknown id.
    */
-  retry(id: number): Promise<Delivery | RetryRefusal | Unsent>;
+  async retry(id: number): Promise<Delivery | RetryRefusal | Unsent> {
+    if (this.sendsHere())
+      return (await retryNow(this.app, getSender(this.app), id)) ?? this.shown(id);
+    const refusal = await judgeRetry(this.app, id);
+    if (refusal) return refusal;
+    const answer = await this.askElsewhere({ kind: 'retry', delivery: id });
+    if ('unsent' in answer) return answer;
+    return (answer.kind === 'retry' ? answer.refusal : null) ?? this.shown(id);
+  }
+
   /**
    * Ends a delivery that waits or fails, as `failed` with the cause `skipped`, which counts for nothing;
    * docs/contract-webhooks.md#order. NotFoundError (404) for an unknown id.
    */
-  skip(id: number): Promise<Delivery | Unmoved>;
+  skip(id: number): Promise<Delivery | Unmoved> {
+    return this.moved(id, getDeliveryStore(this.app).skip(id));
+  }
+
   /** Has later deliveries of its record no longer wait for it. NotFoundError (404) for an unknown id. */
-  release(id: number): Promise<Delivery | Unmoved>;
+  release(id: number): Promise<Delivery | Unmoved> {
+    return this.moved(id, getDeliveryStore(this.app).letPass(id));
+  }
+
   /**
    * Sends a `ping`, or an event's example, now; logged, never retried, also while inactive. A node
    * that does not send has another process do it.
    */
-  test(webhookId: number, event?: string): Promise<TestResult | Unsent>;
-}
+  async test(webhookId: number, event: string = PING): Promise<TestResult | Unsent> {
+    await webhookRow(this.app, webhookId);
+    const wrong = await webhookRules(this.app).events?.([event]);
+    if (wrong) throw fieldError('event', wrong);
+    if (this.sendsHere()) return testNow(this.app, getSender(this.app), webhookId, event);
+    const answer = await this.askElsewhere({ kind: 'test', webhook: webhookId, event });
+    if ('unsent' in answer) return answer;
+    if (answer.kind !== 'test') throw new Error('The answer to a test was another one.');
+    return answer.result;
+  }
 
-export const createDeliveriesService = ({ strapi }: { strapi: Core.Strapi }): DeliveriesService => {
-  const app = appOf(strapi);
-  const sendsHere = () => app.options.webhooks.dispatch;
+  private sendsHere() {
+    return this.app.options.webhooks.dispatch;
+  }
 
-  const shown = async (id: number | string): Promise<Delivery> => {
-    const delivery = await showDelivery(app, id);
+  private async shown(id: number | string): Promise<Delivery> {
+    const delivery = await showDelivery(this.app, id);
     if (!delivery) throw new errors.NotFoundError('Delivery not found');
     return delivery;
-  };
+  }
 
-  const moved = async (
+  private async moved(
     id: number,
     moving: Promise<HandRefusal | Freed>
-  ): Promise<Delivery | Unmoved> => {
+  ): Promise<Delivery | Unmoved> {
     const result = await moving;
     if (result === 'finished' || result === 'held') return result;
-    if (result !== 'absent') announceDeliveries(app, result.webhook);
-    return shown(id);
-  };
+    if (result !== 'absent') announceDeliveries(this.app, result.webhook);
+    return this.shown(id);
+  }
 
   /** @throws what the other process met: NotFoundError (404) for what is gone by now. */
-  const askElsewhere = async (
+  private async askElsewhere(
     request: ManualRequest
-  ): Promise<Extract<ManualAnswer, { kind: 'retry' | 'test' }> | Unsent> => {
-    const answer = await askAnotherProcess(app, request);
+  ): Promise<Extract<ManualAnswer, { kind: 'retry' | 'test' }> | Unsent> {
+    const answer = await askAnotherProcess(this.app, request);
     if (typeof answer === 'string') return { unsent: answer };
     if (answer.kind === 'missing') throw new errors.NotFoundError(answer.message);
     if (answer.kind === 'failed') throw new Error(answer.message);
     return answer;
-  };
-
-  return {
-    async list(webhookId, { page, per_page, ...query }) {
-      await webhookRow(app, webhookId);
-      const { filter, search } = filterOf({ ...query, webhook: webhookId });
-      return listDeliveries(app, filter, search, { page, per_page });
-    },
-
-    async read({ limit, cursor, ...query }) {
-      await endLostDeliveries(app);
-      const { filter, search } = filterOf(query);
-      return readDeliveries(app, filter, search, { cursor: cursorOf(cursor, search), limit });
-    },
-
-    async causes(query) {
-      await endLostDeliveries(app);
-      const { filter, search } = filterOf(query);
-      return countCauses(app, filter, search);
-    },
-
-    async get(id) {
-      await endLostDeliveries(app);
-      return shown(id);
-    },
-
-    async retry(id) {
-      if (sendsHere()) return (await retryNow(app, getSender(app), id)) ?? shown(id);
-      const refusal = await judgeRetry(app, id);
-      if (refusal) return refusal;
-      const answer = await askElsewhere({ kind: 'retry', delivery: id });
-      if ('unsent' in answer) return answer;
-      return (answer.kind === 'retry' ? answer.refusal : null) ?? shown(id);
-    },
-
-    skip: (id) => moved(id, getDeliveryStore(app).skip(id)),
-    release: (id) => moved(id, getDeliveryStore(app).letPass(id)),
-
-    async test(webhookId, event = PING) {
-      await webhookRow(app, webhookId);
-      const wrong = await webhookRules(app).events?.([event]);
-      if (wrong) throw fieldError('event', wrong);
-      if (sendsHere()) return testNow(app, getSender(app), webhookId, event);
-      const answer = await askElsewhere({ kind: 'test', webhook: webhookId, event });
-      if ('unsent' in answer) return answer;
-      if (answer.kind !== 'test') throw new Error('The answer to a test was another one.');
-      return answer.result;
-    },
-  };
-};
+  }
+}
 
 /** Deliveries that are looked at. */
 const LATEST = 100;

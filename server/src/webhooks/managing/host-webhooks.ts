@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import { parseWithRules } from '../../http/validation';
 import { isRecord } from '../../runtime/text';
@@ -6,8 +5,8 @@ import { chooseableEvents } from '../catalogue';
 import { judgeHeaders } from '../rules/own-headers';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { createWebhookInput } from './inputs';
-import { webhookRules, type WebhooksService } from './webhooks-service';
-import { appOf } from '../../app';
+import { webhookRules, WebhooksService } from './webhooks-service';
+import type { App } from '../../app';
 
 /** A webhook of the host's own, as its store hands it out. */
 interface HostWebhook {
@@ -141,91 +140,75 @@ interface HostCopy {
   changes: readonly string[];
 }
 
-/** Makes webhooks here of the host's own; docs/from-strapi-webhooks.md. */
-interface HostWebhooksService {
-  /**
-   * Each as an inactive webhook with its events and headers. The host's own stay as they are; one that
-   * is there already, by its name and address, is left alone.
-   */
-  copy(): Promise<HostCopy>;
-}
+const isPresent = async (app: App, { name, url }: Named): Promise<number | undefined> => {
+  const db = await app.db.current();
+  const rows = (await db
+    .table(WEBHOOKS_TABLE)
+    .select('id', 'name', 'url')
+    .where({ name })
+    .orderBy('id')) as Pick<WebhookRow, 'id' | 'name' | 'url'>[];
+  // A database may take names for equal that are not.
+  const same = rows.find((row) => row.name === name && row.url === url);
+  return same && Number(same.id);
+};
 
-export const createHostWebhooksService = ({
-  strapi,
-}: {
-  strapi: Core.Strapi;
-}): HostWebhooksService => {
-  const app = appOf(strapi);
-  const isPresent = async ({ name, url }: Named): Promise<number | undefined> => {
-    const db = await app.db.current();
-    const rows = (await db
-      .table(WEBHOOKS_TABLE)
-      .select('id', 'name', 'url')
-      .where({ name })
-      .orderBy('id')) as Pick<WebhookRow, 'id' | 'name' | 'url'>[];
-    // A database may take names for equal that are not.
-    const same = rows.find((row) => row.name === name && row.url === url);
-    return same && Number(same.id);
-  };
+const defaultHeaders = (app: App): Record<string, unknown> => {
+  const given: unknown = app.strapi.config.get('server.webhooks.defaultHeaders');
+  return isRecord(given) ? given : {};
+};
 
-  const defaultHeaders = (): Record<string, unknown> => {
-    const given: unknown = app.strapi.config.get('server.webhooks.defaultHeaders');
-    return isRecord(given) ? given : {};
+/**
+ * Makes webhooks here of the host's own, each inactive, with its events and headers. The host's stay as
+ * they are; one that is here already, by its name and address, is left alone. docs/from-strapi-webhooks.md
+ */
+export const copyHostWebhooks = async (app: App): Promise<HostCopy> => {
+  const store = app.strapi.get('webhookStore') as unknown as HostWebhookStore;
+  const offered = new Set((await chooseableEvents(app)).map(({ event }) => event));
+  const webhooks = new WebhooksService(app);
+  const result: HostCopy = {
+    copied: [],
+    present: [],
+    skipped: [],
+    refused: [],
+    changes: CHANGES,
   };
-
-  return {
-    async copy() {
-      const store = app.strapi.get('webhookStore') as unknown as HostWebhookStore;
-      const offered = new Set((await chooseableEvents(app)).map(({ event }) => event));
-      const webhooks = app.strapi.service(
-        'plugin::switchboard.webhooks'
-      ) as unknown as WebhooksService;
-      const result: HostCopy = {
-        copied: [],
-        present: [],
-        skipped: [],
-        refused: [],
-        changes: CHANGES,
-      };
-      const theirs = await store.findWebhooks();
-      for (const one of theirs.sort((a, b) => Number(a.id) - Number(b.id))) {
-        const named = {
-          host_webhook: String(one.id),
-          name: String(one.name ?? '').trim(),
-          url: String(one.url ?? '').trim(),
-        };
-        const present = await isPresent(named);
-        if (present !== undefined) {
-          result.present.push({ ...named, id: present });
-          continue;
-        }
-        const events = mapEvents(one.events ?? [], (event) => offered.has(event));
-        const noCounterpart = events.leftOut.map(({ name, reason }) => ({ event: name, reason }));
-        if (events.kept.length === 0) {
-          result.skipped.push({ ...named, no_counterpart: noCounterpart });
-          continue;
-        }
-        const headers = mapHeaders(one.headers ?? {}, defaultHeaders());
-        try {
-          const { name, url } = named;
-          const given = { name, url, events: events.kept, headers: headers.kept, active: false };
-          const input = await parseWithRules(createWebhookInput, given, webhookRules(app));
-          const made = await webhooks.create(input);
-          result.copied.push({
-            ...named,
-            id: made.id,
-            events: made.events,
-            headers: made.header_names,
-            secret: made.secret ?? null,
-            no_counterpart: noCounterpart,
-            headers_left_out: headers.leftOut,
-          });
-        } catch (error) {
-          if (!(error instanceof errors.ValidationError)) throw error;
-          result.refused.push({ ...named, reason: error.message });
-        }
-      }
-      return result;
-    },
-  };
+  const theirs = await store.findWebhooks();
+  for (const one of theirs.sort((a, b) => Number(a.id) - Number(b.id))) {
+    const named = {
+      host_webhook: String(one.id),
+      name: String(one.name ?? '').trim(),
+      url: String(one.url ?? '').trim(),
+    };
+    const present = await isPresent(app, named);
+    if (present !== undefined) {
+      result.present.push({ ...named, id: present });
+      continue;
+    }
+    const events = mapEvents(one.events ?? [], (event) => offered.has(event));
+    const noCounterpart = events.leftOut.map(({ name, reason }) => ({ event: name, reason }));
+    if (events.kept.length === 0) {
+      result.skipped.push({ ...named, no_counterpart: noCounterpart });
+      continue;
+    }
+    const headers = mapHeaders(one.headers ?? {}, defaultHeaders(app));
+    try {
+      const { name, url } = named;
+      const given = { name, url, events: events.kept, headers: headers.kept, active: false };
+      const input = await parseWithRules(createWebhookInput, given, webhookRules(app));
+      const made = await webhooks.create(input);
+      result.copied.push({
+        ...named,
+        id: made.id,
+        events: made.events,
+        headers: made.header_names,
+        secret: made.secret ?? null,
+        no_counterpart: noCounterpart,
+        headers_left_out: headers.leftOut,
+      });
+    } catch (error) {
+      if (!(error instanceof errors.ValidationError)) throw error;
+      result.refused.push({ ...named, reason: error.message });
+    }
+  }
+  return result;
 };

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type {
   Page,
@@ -25,31 +24,12 @@ import {
 } from '../recoveries/store';
 import type { RecoveryRow } from '../tables';
 import type { Replay } from './inputs';
-import { type App, appOf } from '../../app';
+import type { App } from '../../app';
 
 const SAMPLE = 10;
 
 /** Why a recovery is not started or changed: its preview was started before, or it has ended. */
 export type RecoveryRefusal = 'used' | 'ended';
-
-/** Sending failed deliveries again, many at a time; docs/contract-webhooks.md#recoveries. */
-export interface RecoveriesService {
-  /** What a filter would send again now; nothing is sent. */
-  preview(filter: RecoveryFilter): Promise<RecoveryPreview>;
-  /** Begins to send again what a filter leaves now. */
-  start(filter: RecoveryFilter): Promise<Recovery>;
-  /** The same of what a preview showed, once. NotFoundError (404) for an unknown one. */
-  startPreview(previewId: string): Promise<Recovery | RecoveryRefusal>;
-  /** Newest first. */
-  list(page: PageRequest): Promise<Page<Recovery>>;
-  /** NotFoundError (404) for an unknown id. */
-  get(id: number): Promise<Recovery>;
-  /** Queues no more until it is resumed. NotFoundError (404) for an unknown id. */
-  pause(id: number): Promise<Recovery | RecoveryRefusal>;
-  resume(id: number): Promise<Recovery | RecoveryRefusal>;
-  /** Queues no more, ever; what was queued stays so. */
-  cancel(id: number): Promise<Recovery | RecoveryRefusal>;
-}
 
 /** A recovery as the management routes show it. */
 const toRecovery = (row: RecoveryRow): Recovery => ({
@@ -72,12 +52,85 @@ interface Matching {
   sample: LogPlace[];
 }
 
-export const createRecoveriesService = ({ strapi }: { strapi: Core.Strapi }): RecoveriesService => {
-  const app = appOf(strapi);
-  const match = async (filter: RecoveryFilter): Promise<Matching> => {
-    const boundary = await newestDelivery(app);
+const missing = () => new errors.NotFoundError('Recovery not found');
+
+/** Sending failed deliveries again, many at a time; docs/contract-webhooks.md#recoveries. */
+export class RecoveriesService {
+  constructor(private readonly app: App) {}
+
+  /** What a filter would send again now; nothing is sent. */
+  async preview(filter: RecoveryFilter): Promise<RecoveryPreview> {
+    const { boundary, count, byWebhook, oldest, sample } = await this.match(filter);
+    const id = await insertPreview(this.app, {
+      kind: 'deliveries',
+      filter,
+      boundary,
+      matching: count,
+    });
+    return {
+      preview_id: id,
+      matching: count,
+      by_webhook: [...byWebhook]
+        .map(([webhook_id, ofWebhook]) => ({ webhook_id, count: ofWebhook }))
+        .sort((one, other) => other.count - one.count || one.webhook_id - other.webhook_id),
+      oldest_at: oldest === null ? null : isoTime(oldest),
+      sample: await deliveriesAt(await this.app.db.current(), this.app, sample),
+    };
+  }
+
+  /** Begins to send again what a filter leaves now. */
+  async start(filter: RecoveryFilter): Promise<Recovery> {
+    const { boundary, count } = await this.match(filter);
+    return this.isBegun(
+      await insertRecovery(this.app, { kind: 'deliveries', filter, boundary, matching: count })
+    );
+  }
+
+  /** The same of what a preview showed, once. NotFoundError (404) for an unknown one. */
+  async startPreview(previewId: string): Promise<Recovery | RecoveryRefusal> {
+    const row = await startPreview(this.app, previewId);
+    if (row === null) throw new errors.NotFoundError('Preview not found');
+    return row === 'used' ? row : this.isBegun(row);
+  }
+
+  /** Newest first. */
+  async list(page: PageRequest): Promise<Page<Recovery>> {
+    const { rows, meta } = await pageOfRecoveries(this.app, page);
+    return { data: rows.map(toRecovery), meta };
+  }
+
+  /** NotFoundError (404) for an unknown id. */
+  async get(id: number): Promise<Recovery> {
+    const row = await findRecovery(this.app, id);
+    if (!row) throw missing();
+    return toRecovery(row);
+  }
+
+  /** Queues no more until it is resumed. NotFoundError (404) for an unknown id. */
+  pause(id: number): Promise<Recovery | RecoveryRefusal> {
+    return this.change(id, ({ state }) => (state === 'paused' ? null : { state: 'paused' }));
+  }
+
+  resume(id: number): Promise<Recovery | RecoveryRefusal> {
+    return this.change(id, ({ state }, at) =>
+      state === 'running' ? null : { state: 'running', moved_at: at, due_at: at }
+    );
+  }
+
+  /** Queues no more, ever; what was queued stays so. */
+  cancel(id: number): Promise<Recovery | RecoveryRefusal> {
+    return this.change(id, (_row, at) => ({
+      state: 'cancelled',
+      finished_at: at,
+      moved_at: at,
+      due_at: at,
+    }));
+  }
+
+  private async match(filter: RecoveryFilter): Promise<Matching> {
+    const boundary = await newestDelivery(this.app);
     const found: Matching = { boundary, count: 0, byWebhook: new Map(), oldest: null, sample: [] };
-    for await (const part of matchingDeliveries(app, matchingOf(filter, boundary))) {
+    for await (const part of matchingDeliveries(this.app, matchingOf(filter, boundary))) {
       for (const { place, webhook } of part) {
         found.count += 1;
         found.byWebhook.set(webhook, (found.byWebhook.get(webhook) ?? 0) + 1);
@@ -88,88 +141,31 @@ export const createRecoveriesService = ({ strapi }: { strapi: Core.Strapi }): Re
         .slice(0, SAMPLE);
     }
     return found;
-  };
-
-  const missing = () => new errors.NotFoundError('Recovery not found');
+  }
 
   /** @param changes what becomes of it; null: it is so already */
-  const change = async (
+  private async change(
     id: number,
     changes: (row: RecoveryRow, at: number) => Partial<RecoveryRow> | null
-  ): Promise<Recovery | 'ended'> => {
-    const changed = await app.db.retrying(async (tx) => {
+  ): Promise<Recovery | 'ended'> {
+    const changed = await this.app.db.retrying(async (tx) => {
       const row = await lockRecovery(tx, id);
       if (!row) throw missing();
       if (row.state !== 'running' && row.state !== 'paused') return 'ended';
-      const next = changes(row, app.clock.now());
+      const next = changes(row, this.app.clock.now());
       if (!next) return row;
       await recoveries(tx).where({ id }).update(next);
-      tx.onCommit(() => announceRecoveries(app, id));
+      tx.onCommit(() => announceRecoveries(this.app, id));
       return { ...row, ...next };
     });
     return changed === 'ended' ? changed : toRecovery(changed);
-  };
+  }
 
-  const isBegun = (row: RecoveryRow): Recovery => {
-    announceRecoveries(app, Number(row.id));
+  private isBegun(row: RecoveryRow): Recovery {
+    announceRecoveries(this.app, Number(row.id));
     return toRecovery(row);
-  };
-
-  return {
-    async preview(filter) {
-      const { boundary, count, byWebhook, oldest, sample } = await match(filter);
-      const id = await insertPreview(app, {
-        kind: 'deliveries',
-        filter,
-        boundary,
-        matching: count,
-      });
-      return {
-        preview_id: id,
-        matching: count,
-        by_webhook: [...byWebhook]
-          .map(([webhook_id, ofWebhook]) => ({ webhook_id, count: ofWebhook }))
-          .sort((one, other) => other.count - one.count || one.webhook_id - other.webhook_id),
-        oldest_at: oldest === null ? null : isoTime(oldest),
-        sample: await deliveriesAt(await app.db.current(), app, sample),
-      };
-    },
-
-    async start(filter) {
-      const { boundary, count } = await match(filter);
-      return isBegun(
-        await insertRecovery(app, { kind: 'deliveries', filter, boundary, matching: count })
-      );
-    },
-
-    async startPreview(previewId) {
-      const row = await startPreview(app, previewId);
-      if (row === null) throw new errors.NotFoundError('Preview not found');
-      return row === 'used' ? row : isBegun(row);
-    },
-
-    async list(page) {
-      const { rows, meta } = await pageOfRecoveries(app, page);
-      return { data: rows.map(toRecovery), meta };
-    },
-
-    async get(id) {
-      const row = await findRecovery(app, id);
-      if (!row) throw missing();
-      return toRecovery(row);
-    },
-
-    pause: (id) => change(id, ({ state }) => (state === 'paused' ? null : { state: 'paused' })),
-
-    resume: (id) =>
-      change(id, ({ state }, at) =>
-        state === 'running' ? null : { state: 'running', moved_at: at, due_at: at }
-      ),
-
-    cancel: (id) =>
-      change(id, (_row, at) => ({ state: 'cancelled', finished_at: at, moved_at: at, due_at: at })),
-  };
-};
+  }
+}
 
 const rangeOf = ({ from, to, events }: Replay): ReplayRange => ({
   from: Date.parse(from),

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import type {
   Health,
@@ -30,7 +29,7 @@ import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { headerNames, openHeaders, sealHeaders, toManaged, toWebhookWithSecret } from '../webhook';
 import type { CreateWebhook, RotateSecret, UpdateWebhook, WebhooksQuery } from './inputs';
-import { type App, appOf } from '../../app';
+import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
 const AT_ONCE = 500;
@@ -149,188 +148,187 @@ const judgeChange = (
 const DELETE_BATCH = 1000;
 const HOUR_MS = 3_600_000;
 
+/** Without what nobody said. */
+const definedOf = (input: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
+
+const rows = (db: Db): Knex.QueryBuilder => db.table(WEBHOOKS_TABLE);
+
 /**
  * Keeps webhooks; docs/contract-webhooks.md#management-routes. Unknown ids are a NotFoundError (404).
  * What it is given has been checked.
  */
-export interface WebhooksService {
+export class WebhooksService {
+  constructor(private readonly app: App) {}
+
   /** Those whose name or address has `q` in it, in the order of `sort`, then of their ids. */
-  list(query: WebhooksQuery): Promise<Page<ManagedWebhook>>;
-  get(id: number): Promise<ManagedWebhook>;
+  async list({ q, sort, ...page }: WebhooksQuery): Promise<Page<ManagedWebhook>> {
+    await settleArrivedWebhooks(this.app);
+    const db = await this.app.db.current();
+    const [column = 'id', direction] = sort.split(':');
+    const query = rows(db).select('*').orderBy(column, direction);
+    if (q !== undefined) whereContains(this.app.db, query, ['name', 'url'], q);
+    if (column !== 'id') query.orderBy('id');
+    const { rows: listed, meta } = await readPage<WebhookRow>(db, query, page);
+    const health = await readHealthOf(this.app, listed);
+    return { data: listed.map((row, at) => toManaged(row, health[at] as Health)), meta };
+  }
+
+  async get(id: number): Promise<ManagedWebhook> {
+    const row = await this.findSettled(id);
+    return toManaged(row, await this.healthOf(row));
+  }
+
   /** With its secret and its own headers; each is null where it can no longer be decrypted. */
-  reveal(id: number): Promise<WebhookWithSecret>;
-  create(input: CreateWebhook): Promise<WebhookWithSecret>;
+  async reveal(id: number): Promise<WebhookWithSecret> {
+    const row = await this.findSettled(id);
+    return this.withSecrets(row, unseal(this.app, row.secret));
+  }
+
+  async create({ headers, ...input }: CreateWebhook): Promise<WebhookWithSecret> {
+    const secret = generateSecret();
+    const at = Date.now();
+    const row = await this.app.db.retrying(async () => {
+      const { id } = await documentsOf(this.app.strapi, WEBHOOK).create({
+        data: {
+          ...input,
+          headers: sealHeaders(this.app, headers),
+          secret: seal(this.app, secret),
+          created_at: at,
+          updated_at: at,
+        },
+      });
+      forgetSubscriptions();
+      return this.find(Number(id));
+    });
+    return this.withSecrets(row, secret);
+  }
+
   /**
    * Where this switches it on, its health says what waited until now; with `waiting: 'discard'` that
    * ends before, and nothing of it is sent.
    * @param allowed `mayMoveHeaders`: own headers may go to another address without being given anew
    * @throws ValidationError (400) as `judgeChange` does
    */
-  update(
+  async update(
     id: number,
-    input: UpdateWebhook,
-    allowed: { mayMoveHeaders: boolean }
-  ): Promise<ManagedWebhook>;
+    { active, waiting, headers, ...input }: UpdateWebhook,
+    { mayMoveHeaders }: { mayMoveHeaders: boolean }
+  ): Promise<ManagedWebhook> {
+    const known = await this.findSettled(id);
+    const change = { ...input, active, headers };
+    judgeChange(known, change, mayMoveHeaders);
+    if (active && !known.active && waiting === 'discard') await discardWaiting(this.app, id);
+    const { before, changed } = await this.app.db.retrying(async (tx) => {
+      const before = await this.findLocked(id);
+      judgeChange(before, change, mayMoveHeaders);
+      const switchesOn = active === true && !before.active;
+      const changes: Record<string, unknown> = {
+        updated_at: Date.now(),
+        ...definedOf({ ...input, active }),
+      };
+      if (headers !== undefined) changes.headers = sealHeaders(this.app, headers, before);
+      if (switchesOn) {
+        Object.assign(changes, {
+          disabled_reason: null,
+          disabled_at: null,
+          consecutive_failures: 0,
+          failed_attempts: 0,
+          failing_since: null,
+        });
+        // What waited while it was off goes out now.
+        tx.onCommit(() => announceDeliveries(this.app, id));
+      }
+      await documentsOf(this.app.strapi, WEBHOOK).update({
+        documentId: before.document_id,
+        data: changes,
+      });
+      forgetSubscriptions();
+      const after = await this.find(id);
+      // Whoever asked for a pause may not be who answers there now.
+      const beginsAnew = switchesOn || after.url !== before.url;
+      if (beginsAnew) await beginActivation(this.app, id);
+      const row = beginsAnew ? await this.find(id) : after;
+      const switchedOn = Boolean(row.active) && !before.active;
+      const health = await this.healthOf(row, switchedOn || !row.active);
+      return { before, changed: toManaged(row, health) };
+    });
+    getDeliveryStore(this.app).heard(changed);
+    if (changed.ordering !== (before.ordering ?? 'none')) {
+      await getDeliveryStore(this.app).reorder(changed);
+    }
+    // What a rate or an order held back may go now.
+    announceDeliveries(this.app, id);
+    return changed;
+  }
+
   /** Deletes the webhook, its log and its figures. */
-  remove(id: number): Promise<void>;
+  async remove(id: number): Promise<void> {
+    const { document_id: documentId } = await this.find(id);
+    await this.patiently(() => documentsOf(this.app.strapi, WEBHOOK).delete({ documentId }));
+    // After its webhook nothing claims a delivery any more; the log goes in small batches.
+    // Attempts that were under way are being recorded, in an order of their own.
+    while ((await removeDeliveriesOf(this.app, id, DELETE_BATCH)) > 0) await nextTurn();
+    await this.patiently(() => removeRollupsOf(this.app, id));
+    await this.patiently(() => getDeliveryStore(this.app).forget(id));
+  }
+
   /**
    * Replaces the secret, for queued deliveries too; the old one goes on signing beside the new one
    * for `overlap_hours`, or stops at once.
    */
-  rotateSecret(id: number, overlap: RotateSecret): Promise<{ secret: string }>;
-}
+  async rotateSecret(
+    id: number,
+    { overlap_hours: hours }: RotateSecret
+  ): Promise<{ secret: string }> {
+    const { document_id: documentId, secret: old } = await this.find(id);
+    const secret = generateSecret();
+    const at = Date.now();
+    const data = {
+      secret: seal(this.app, secret),
+      previous_secret: hours > 0 ? old : null,
+      previous_secret_until: hours > 0 ? at + Math.round(hours * HOUR_MS) : null,
+      updated_at: at,
+    };
+    await this.patiently(() => documentsOf(this.app.strapi, WEBHOOK).update({ documentId, data }));
+    return { secret };
+  }
 
-/** Without what nobody said. */
-const definedOf = (input: object): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
-
-export const createWebhooksService = ({ strapi }: { strapi: Core.Strapi }): WebhooksService => {
-  const app = appOf(strapi);
-  const rows = (db: Db): Knex.QueryBuilder => db.table(WEBHOOKS_TABLE);
-
-  const find = async (id: number): Promise<WebhookRow> =>
-    firstOrNotFound(rows(await app.db.current()).where({ id }), 'Webhook');
+  private async find(id: number): Promise<WebhookRow> {
+    return firstOrNotFound(rows(await this.app.db.current()).where({ id }), 'Webhook');
+  }
 
   /** As it is now, and stays until the transaction ends: it may just be switched off. */
-  const findLocked = async (id: number): Promise<WebhookRow> =>
-    firstOrNotFound(
-      rows(await app.db.current())
+  private async findLocked(id: number): Promise<WebhookRow> {
+    return firstOrNotFound(
+      rows(await this.app.db.current())
         .where({ id })
         .forUpdate(),
       'Webhook'
     );
+  }
 
   /** As it is to be seen: what an import brought is looked after first. */
-  const findSettled = async (id: number): Promise<WebhookRow> => {
-    await settleArrivedWebhooks(app);
-    return find(id);
-  };
+  private async findSettled(id: number): Promise<WebhookRow> {
+    await settleArrivedWebhooks(this.app);
+    return this.find(id);
+  }
 
-  const healthOf = async (row: WebhookRow, saysWaiting = !row.active): Promise<Health> => {
-    if (saysWaiting) return readWaiting(app, row);
-    const [health] = await readHealthOf(app, [row]);
+  private async healthOf(row: WebhookRow, saysWaiting = !row.active): Promise<Health> {
+    if (saysWaiting) return readWaiting(this.app, row);
+    const [health] = await readHealthOf(this.app, [row]);
     return health as Health;
-  };
+  }
 
-  const withSecrets = async (row: WebhookRow, secret: string | null): Promise<WebhookWithSecret> =>
-    toWebhookWithSecret(row, await healthOf(row), { secret, headers: openHeaders(app, row) });
+  private async withSecrets(row: WebhookRow, secret: string | null): Promise<WebhookWithSecret> {
+    return toWebhookWithSecret(row, await this.healthOf(row), {
+      secret,
+      headers: openHeaders(this.app, row),
+    });
+  }
 
   /** Runs a statement again that a deadlock ended; within a caller's transaction nothing can be. */
-  const patiently = <T>(statement: () => Promise<T>): Promise<T> =>
-    app.db.inTransaction() ? statement() : withTransientRetry(statement);
-
-  return {
-    async list({ q, sort, ...page }) {
-      await settleArrivedWebhooks(app);
-      const db = await app.db.current();
-      const [column = 'id', direction] = sort.split(':');
-      const query = rows(db).select('*').orderBy(column, direction);
-      if (q !== undefined) whereContains(app.db, query, ['name', 'url'], q);
-      if (column !== 'id') query.orderBy('id');
-      const { rows: listed, meta } = await readPage<WebhookRow>(db, query, page);
-      const health = await readHealthOf(app, listed);
-      return { data: listed.map((row, at) => toManaged(row, health[at] as Health)), meta };
-    },
-
-    async get(id) {
-      const row = await findSettled(id);
-      return toManaged(row, await healthOf(row));
-    },
-
-    async reveal(id) {
-      const row = await findSettled(id);
-      return withSecrets(row, unseal(app, row.secret));
-    },
-
-    async create({ headers, ...input }) {
-      const secret = generateSecret();
-      const at = Date.now();
-      const row = await app.db.retrying(async () => {
-        const { id } = await documentsOf(app.strapi, WEBHOOK).create({
-          data: {
-            ...input,
-            headers: sealHeaders(app, headers),
-            secret: seal(app, secret),
-            created_at: at,
-            updated_at: at,
-          },
-        });
-        forgetSubscriptions();
-        return find(Number(id));
-      });
-      return withSecrets(row, secret);
-    },
-
-    async update(id, { active, waiting, headers, ...input }, { mayMoveHeaders }) {
-      const known = await findSettled(id);
-      const change = { ...input, active, headers };
-      judgeChange(known, change, mayMoveHeaders);
-      if (active && !known.active && waiting === 'discard') await discardWaiting(app, id);
-      const { before, changed } = await app.db.retrying(async (tx) => {
-        const before = await findLocked(id);
-        judgeChange(before, change, mayMoveHeaders);
-        const switchesOn = active === true && !before.active;
-        const changes: Record<string, unknown> = {
-          updated_at: Date.now(),
-          ...definedOf({ ...input, active }),
-        };
-        if (headers !== undefined) changes.headers = sealHeaders(app, headers, before);
-        if (switchesOn) {
-          Object.assign(changes, {
-            disabled_reason: null,
-            disabled_at: null,
-            consecutive_failures: 0,
-            failed_attempts: 0,
-            failing_since: null,
-          });
-          // What waited while it was off goes out now.
-          tx.onCommit(() => announceDeliveries(app, id));
-        }
-        await documentsOf(app.strapi, WEBHOOK).update({
-          documentId: before.document_id,
-          data: changes,
-        });
-        forgetSubscriptions();
-        const after = await find(id);
-        // Whoever asked for a pause may not be who answers there now.
-        const beginsAnew = switchesOn || after.url !== before.url;
-        if (beginsAnew) await beginActivation(app, id);
-        const row = beginsAnew ? await find(id) : after;
-        const switchedOn = Boolean(row.active) && !before.active;
-        const health = await healthOf(row, switchedOn || !row.active);
-        return { before, changed: toManaged(row, health) };
-      });
-      getDeliveryStore(app).heard(changed);
-      if (changed.ordering !== (before.ordering ?? 'none')) {
-        await getDeliveryStore(app).reorder(changed);
-      }
-      // What a rate or an order held back may go now.
-      announceDeliveries(app, id);
-      return changed;
-    },
-
-    async remove(id) {
-      const { document_id: documentId } = await find(id);
-      await patiently(() => documentsOf(app.strapi, WEBHOOK).delete({ documentId }));
-      // After its webhook nothing claims a delivery any more; the log goes in small batches.
-      // Attempts that were under way are being recorded, in an order of their own.
-      while ((await removeDeliveriesOf(app, id, DELETE_BATCH)) > 0) await nextTurn();
-      await patiently(() => removeRollupsOf(app, id));
-      await patiently(() => getDeliveryStore(app).forget(id));
-    },
-
-    async rotateSecret(id, { overlap_hours: hours }) {
-      const { document_id: documentId, secret: old } = await find(id);
-      const secret = generateSecret();
-      const at = Date.now();
-      const data = {
-        secret: seal(app, secret),
-        previous_secret: hours > 0 ? old : null,
-        previous_secret_until: hours > 0 ? at + Math.round(hours * HOUR_MS) : null,
-        updated_at: at,
-      };
-      await patiently(() => documentsOf(app.strapi, WEBHOOK).update({ documentId, data }));
-      return { secret };
-    },
-  };
-};
+  private patiently<T>(statement: () => Promise<T>): Promise<T> {
+    return this.app.db.inTransaction() ? statement() : withTransientRetry(statement);
+  }
+}

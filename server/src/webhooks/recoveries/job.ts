@@ -47,130 +47,162 @@ interface Untried {
   isHeld: boolean;
 }
 
+const isOpen = (row: RecoveryRow | undefined): boolean =>
+  row?.state === 'running' || row?.state === 'paused';
+
+const isToCollect = (row: RecoveryRow | undefined): boolean =>
+  isOpen(row) && row?.collected_at === null;
+
+/** Notes how the first attempts ended of some items that are queued. @returns what is still untried */
+const settlePart = async (
+  tx: Tx,
+  queued: readonly RecoveryItemRow[],
+  changes: Changes
+): Promise<Untried[]> => {
+  const again = await readAgain(
+    tx,
+    queued.map(({ delivery_id: id }) => Number(id))
+  );
+  const severalSince = queued
+    .filter(({ delivery_id: id, tries }) => {
+      const known = again.get(Number(id));
+      return known !== undefined && known.tries > Number(tries) + 1;
+    })
+    .map(({ delivery_id: id }) => Number(id));
+  const ends = await readEnds(tx, severalSince);
+  const ended: Record<'sent' | 'failed', number[]> = { sent: [], failed: [] };
+  const untried: Untried[] = [];
+  for (const item of queued) {
+    const delivery = Number(item.delivery_id);
+    const found = again.get(delivery);
+    const seen = ends.get(delivery);
+    // Another attempt may have ended since it was found: its ends go with its tries of then.
+    const now = found && seen ? { ...found, tries: seen.tries } : found;
+    const outcome = firstOutcome(Number(item.tries), now, seen?.ends ?? []);
+    if (outcome) ended[outcome].push(Number(item.id));
+    else untried.push({ webhook: Number(item.webhook_id), isHeld: found?.isHeld ?? false });
+  }
+  await setItems(tx, ended.sent, 'sent');
+  await setItems(tx, ended.failed, 'failed');
+  changes.sent += ended.sent.length;
+  changes.failed += ended.failed.length;
+  return untried;
+};
+
+/** The same of all that are queued. */
+const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untried[]> => {
+  const untried: Untried[] = [];
+  for (let after = 0; ;) {
+    const queued = await queuedAfter(tx, recovery, after);
+    const last = queued.at(-1);
+    if (!last) return untried;
+    untried.push(...(await settlePart(tx, queued, changes)));
+    after = Number(last.id);
+  }
+};
+
+/** Leaves out items of a webhook that is gone, some at once. */
+const skipGone = async (
+  tx: Tx,
+  recovery: number,
+  webhook: number,
+  changes: Changes
+): Promise<void> => {
+  const of = { recovery, state: 'waiting', webhook } as const;
+  const items = await itemsIn(tx, of, SKIPPED_AT_ONCE);
+  await setItems(
+    tx,
+    items.map(({ id }) => Number(id)),
+    'skipped'
+  );
+  changes.skipped += items.length;
+};
+
 /** Works on recoveries: each look is one transaction, so a process may die at any moment. */
-interface RecoveryJob {
+class RecoveryJob {
+  private stopping = false;
+
+  constructor(
+    private readonly app: App,
+    private readonly sources: Readonly<Record<RecoveryKind, RecoverySource>>
+  ) {}
+
   /**
    * Looks at a recovery, unless another process does: finds its items, notes the attempts that what is
    * queued has had, and queues more.
    * @returns when it is to be looked at again, epoch milliseconds; null: another process will, or it has ended
    */
-  look(id: number): Promise<number | null>;
+  async look(id: number): Promise<number | null> {
+    const looked = await this.lookNow(id);
+    if (typeof looked === 'number' || looked === null) return looked;
+    await this.collect(looked);
+    if (this.stopping) return null;
+    return this.app.db.retrying(async (tools) => {
+      const row = await lockRecovery(tools, id);
+      return row ? this.step(tools, row) : null;
+    });
+  }
+
   /** What is under way ends early; the next process goes on with it. */
-  stop(): void;
-}
+  stop(): void {
+    this.stopping = true;
+  }
 
-const createRecoveryJob = (
-  app: App,
-  sources: Readonly<Record<RecoveryKind, RecoverySource>>
-): RecoveryJob => {
-  const now = () => app.clock.now();
-  let stopping = false;
-
-  const isOpen = (row: RecoveryRow | undefined): boolean =>
-    row?.state === 'running' || row?.state === 'paused';
-
-  const isToCollect = (row: RecoveryRow | undefined): boolean =>
-    isOpen(row) && row?.collected_at === null;
+  private now() {
+    return this.app.clock.now();
+  }
 
   /** Stores everything that the recovery is about; then counts it. */
-  const collect = async (taken: RecoveryRow): Promise<void> => {
+  private async collect(taken: RecoveryRow): Promise<void> {
     const id = Number(taken.id);
     let isCut = false;
-    await sources[taken.kind].collect(taken, async (found) => {
-      const goesOn = await app.db.retrying(async (tx) => {
+    await this.sources[taken.kind].collect(taken, async (found) => {
+      const goesOn = await this.app.db.retrying(async (tx) => {
         const row = await lockRecovery(tx, id);
-        if (stopping || !isToCollect(row)) return false;
+        if (this.stopping || !isToCollect(row)) return false;
         await keepItems(tx, id, found);
         await recoveries(tx)
           .where({ id })
-          .update({ due_at: now() + LOOK_MS });
+          .update({ due_at: this.now() + LOOK_MS });
         return true;
       });
       isCut ||= !goesOn;
       return goesOn;
     });
     if (isCut) return;
-    await app.db.retrying(async (tx) => {
+    await this.app.db.retrying(async (tx) => {
       const row = await lockRecovery(tx, id);
       if (!isToCollect(row)) return;
       const matching = await countItems(tx, id);
-      await recoveries(tx).where({ id }).update({ matching, collected_at: now() });
+      await recoveries(tx).where({ id }).update({ matching, collected_at: this.now() });
     });
-  };
-
-  /** Notes how the first attempts ended of some items that are queued. @returns what is still untried */
-  const settlePart = async (
-    tx: Tx,
-    queued: readonly RecoveryItemRow[],
-    changes: Changes
-  ): Promise<Untried[]> => {
-    const again = await readAgain(
-      tx,
-      queued.map(({ delivery_id: id }) => Number(id))
-    );
-    const severalSince = queued
-      .filter(({ delivery_id: id, tries }) => {
-        const known = again.get(Number(id));
-        return known !== undefined && known.tries > Number(tries) + 1;
-      })
-      .map(({ delivery_id: id }) => Number(id));
-    const ends = await readEnds(tx, severalSince);
-    const ended: Record<'sent' | 'failed', number[]> = { sent: [], failed: [] };
-    const untried: Untried[] = [];
-    for (const item of queued) {
-      const delivery = Number(item.delivery_id);
-      const found = again.get(delivery);
-      const seen = ends.get(delivery);
-      // Another attempt may have ended since it was found: its ends go with its tries of then.
-      const now = found && seen ? { ...found, tries: seen.tries } : found;
-      const outcome = firstOutcome(Number(item.tries), now, seen?.ends ?? []);
-      if (outcome) ended[outcome].push(Number(item.id));
-      else untried.push({ webhook: Number(item.webhook_id), isHeld: found?.isHeld ?? false });
-    }
-    await setItems(tx, ended.sent, 'sent');
-    await setItems(tx, ended.failed, 'failed');
-    changes.sent += ended.sent.length;
-    changes.failed += ended.failed.length;
-    return untried;
-  };
-
-  /** The same of all that are queued. */
-  const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untried[]> => {
-    const untried: Untried[] = [];
-    for (let after = 0; ;) {
-      const queued = await queuedAfter(tx, recovery, after);
-      const last = queued.at(-1);
-      if (!last) return untried;
-      untried.push(...(await settlePart(tx, queued, changes)));
-      after = Number(last.id);
-    }
-  };
+  }
 
   /** Of what is untried, how many of each webhook can be sent now, and how many cannot. */
-  const countUntried = async (
+  private async countUntried(
     tx: Tx,
     untried: readonly Untried[]
-  ): Promise<Record<'free' | 'stuck', Map<number, number>>> => {
+  ): Promise<Record<'free' | 'stuck', Map<number, number>>> {
     const webhooks = [...new Set(untried.map(({ webhook }) => webhook))];
-    const served = await servedAmong(tx, app, webhooks, now());
+    const served = await servedAmong(tx, this.app, webhooks, this.now());
     const counts = { free: new Map<number, number>(), stuck: new Map<number, number>() };
     for (const { webhook, isHeld } of untried) {
       const own = isHeld || !served.has(webhook) ? counts.stuck : counts.free;
       own.set(webhook, (own.get(webhook) ?? 0) + 1);
     }
     return counts;
-  };
+  }
 
-  const queueOf = async (
+  private async queueOf(
     tx: Tx,
     { id, kind }: RecoveryRow,
     webhook: number,
     limit: number,
     changes: Changes
-  ): Promise<boolean> => {
+  ): Promise<boolean> {
     const of = { recovery: Number(id), state: 'waiting', webhook } as const;
     const items = await itemsIn(tx, of, limit);
-    const queued = await sources[kind].queue(tx, items);
+    const queued = await this.sources[kind].queue(tx, items);
     const skipped = items
       .filter(({ ref }) => !queued.has(Number(ref)))
       .map(({ id: item }) => Number(item));
@@ -179,37 +211,20 @@ const createRecoveryJob = (
     changes.queued += queued.size;
     changes.skipped += skipped.length;
     return queued.size > 0;
-  };
-
-  /** Leaves out items of a webhook that is gone, some at once. */
-  const skipGone = async (
-    tx: Tx,
-    recovery: number,
-    webhook: number,
-    changes: Changes
-  ): Promise<void> => {
-    const of = { recovery, state: 'waiting', webhook } as const;
-    const items = await itemsIn(tx, of, SKIPPED_AT_ONCE);
-    await setItems(
-      tx,
-      items.map(({ id }) => Number(id)),
-      'skipped'
-    );
-    changes.skipped += items.length;
-  };
+  }
 
   /** Queues as much as may be untried at once. @returns the webhooks that have work now, and whether more waits */
-  const queue = async (
+  private async queue(
     tx: Tx,
     row: RecoveryRow,
     untried: readonly Untried[],
     changes: Changes
-  ): Promise<{ woken: number[]; isWaiting: boolean }> => {
+  ): Promise<{ woken: number[]; isWaiting: boolean }> {
     const recovery = Number(row.id);
     const woken: number[] = [];
-    const { free, stuck } = await countUntried(tx, untried);
-    const served = await servedWebhooks(tx, app, recovery, {
-      now: now(),
+    const { free, stuck } = await this.countUntried(tx, untried);
+    const served = await servedWebhooks(tx, this.app, recovery, {
+      now: this.now(),
       limit: SERVED_AT_MOST,
       without: fullOf(stuck),
     });
@@ -222,28 +237,28 @@ const createRecoveryJob = (
       return { woken, isWaiting: waiting !== null };
     }
     for (const [webhook, limit] of roomOf(served, free, stuck)) {
-      if (await queueOf(tx, row, webhook, limit, changes)) woken.push(webhook);
+      if (await this.queueOf(tx, row, webhook, limit, changes)) woken.push(webhook);
     }
     return { woken, isWaiting: true };
-  };
+  }
 
-  const step = async (tx: Tx, row: RecoveryRow): Promise<number | null> => {
+  private async step(tx: Tx, row: RecoveryRow): Promise<number | null> {
     const id = Number(row.id);
     const changes: Changes = { queued: 0, sent: 0, failed: 0, skipped: 0 };
     const untried = await settle(tx, id, changes);
     const isReady = row.collected_at !== null;
     let isWaiting = !isReady;
     if (row.state === 'running' && isReady) {
-      const queued = await queue(tx, row, untried, changes);
+      const queued = await this.queue(tx, row, untried, changes);
       isWaiting = queued.isWaiting;
       tx.onCommit(() => {
-        for (const webhook of queued.woken) announceDeliveries(app, webhook);
+        for (const webhook of queued.woken) announceDeliveries(this.app, webhook);
       });
     } else if (row.state === 'paused' && isReady) {
       isWaiting = (await anyWaitingWebhook(tx, id)) !== null;
     }
     const hasMoved = Object.values(changes).some((count) => count > 0);
-    const at = now();
+    const at = this.now();
     const movedAt = hasMoved ? at : Number(row.moved_at);
     const isTried = untried.length === 0 && changes.queued === 0;
     const isDone = isOpen(row) && isTried && !isWaiting;
@@ -262,31 +277,16 @@ const createRecoveryJob = (
         ...(isDone && { state: 'done', finished_at: at }),
       });
     return dueAt;
-  };
+  }
 
   /** A look, unless its items are to be found first. */
-  const lookNow = (id: number): Promise<number | RecoveryRow | null> =>
-    app.db.retrying(async (tools) => {
-      const row = await takeRecovery(tools, id, now() + LOOK_MS);
-      return row && isToCollect(row) ? row : row && step(tools, row);
+  private lookNow(id: number): Promise<number | RecoveryRow | null> {
+    return this.app.db.retrying(async (tools) => {
+      const row = await takeRecovery(tools, id, this.now() + LOOK_MS);
+      return row && isToCollect(row) ? row : row && this.step(tools, row);
     });
-
-  return {
-    async look(id) {
-      const looked = await lookNow(id);
-      if (typeof looked === 'number' || looked === null) return looked;
-      await collect(looked);
-      if (stopping) return null;
-      return app.db.retrying(async (tools) => {
-        const row = await lockRecovery(tools, id);
-        return row ? step(tools, row) : null;
-      });
-    },
-    stop() {
-      stopping = true;
-    },
-  };
-};
+  }
+}
 
 /** The kind of work that recoveries are, as the scheduler and its log lines name it. */
 export const RECOVERIES = 'switchboard recoveries';
@@ -308,7 +308,7 @@ export const announceRecoveries = (app: App, id: number | null): void =>
  * changes all it changes in one transaction.
  */
 export const createRecoveryHandler = (app: App, pollMs: number): GroupHandler => {
-  const job = createRecoveryJob(app, {
+  const job = new RecoveryJob(app, {
     deliveries: createDeliveriesSource(app),
     journal: createJournalSource(app),
   });

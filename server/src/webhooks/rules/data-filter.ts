@@ -3,11 +3,6 @@ import { isRecord } from '../../runtime/text';
 import { type Refusal, refusal } from '../../runtime/refusal';
 import { addFilterKeywords, expandFilter, LOOPED, UnfitFilter } from './filter-schema';
 
-/** Gives what was made of a filter's text, and makes it where it is not kept. */
-interface FilterCache<Filter, T> {
-  get(text: string, filter: Filter): T;
-}
-
 /**
  * Keeps what was made of the filters that were asked last. By the text that a webhook's row holds, which is the
  * version of its filter: whoever changes it, and however, the next event goes by the new one, and webhooks with
@@ -15,23 +10,25 @@ interface FilterCache<Filter, T> {
  * @param make throws where it cannot be made; nothing is kept then
  * @param most how many are kept; the one that was asked the longest ago is forgotten first
  */
-export const createFilterCache = <Filter, T>(
-  make: (filter: Filter) => T,
-  most: number
-): FilterCache<Filter, T> => {
+export class FilterCache<Filter, T> {
   /** A map remembers the order in which it was filled: the least recently used comes first. */
-  const kept = new Map<string, T>();
-  return {
-    get(text, filter) {
-      const made = kept.get(text) ?? make(filter);
-      kept.delete(text);
-      kept.set(text, made);
-      const [oldest] = kept.keys();
-      if (kept.size > most && oldest !== undefined) kept.delete(oldest);
-      return made;
-    },
-  };
-};
+  private readonly kept = new Map<string, T>();
+
+  constructor(
+    private readonly make: (filter: Filter) => T,
+    private readonly most: number
+  ) {}
+
+  /** Gives what was made of a filter's text, and makes it where it is not kept. */
+  get(text: string, filter: Filter): T {
+    const made = this.kept.get(text) ?? this.make(filter);
+    this.kept.delete(text);
+    this.kept.set(text, made);
+    const [oldest] = this.kept.keys();
+    if (this.kept.size > this.most && oldest !== undefined) this.kept.delete(oldest);
+    return made;
+  }
+}
 
 /** Patterns of version 0.2, as the keywords that took their place. */
 
@@ -195,7 +192,7 @@ export const judgeFilter = (filter: DataFilter): Refusal | null => {
 
 /** A filter that is compiled takes some 10 kB; a site with more webhooks compiles some of them again. */
 const KEPT = 5000;
-const compiled = createFilterCache<DataFilter, ValidateFunction>(compile, KEPT);
+const compiled = new FilterCache<DataFilter, ValidateFunction>(compile, KEPT);
 
 /**
  * Whether data is sent to a webhook with this filter.
