@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
-import { createTimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { rowsOf, type Statement } from './connection';
 import type { Database, Db } from './db';
 import {
@@ -231,7 +231,7 @@ export const createLeasedRows = (
       await clock.sync();
       const db = await database.current();
       const due = new Map<number, number>();
-      const slice = createTimeSlice();
+      const slice = new TimeSlice();
       for (let after = 0; ;) {
         const rows = await groupsAfter(db, after);
         let looked = 0;

@@ -6,7 +6,6 @@ import {
   createHook,
   HANDLER_DEADLINE_MS,
   type HookHandler,
-  type HookLog,
   type IsolatedHook,
   REST_INSIDE_WRITES,
 } from './isolated-hook';
@@ -30,58 +29,19 @@ interface EventHook extends IsolatedHook<EventToSend, void> {
   call(event: string, data?: object): Promise<void>;
 }
 
-/** The same, with what only the publisher may do. */
-interface OwnEventHook extends EventHook {
-  /**
-   * Tells all handlers, each in its own time and with a copy of its own; resolves when all are
-   * done, and never rejects.
-   */
-  tell(events: readonly ToldEvent[]): Promise<void>;
-}
-
 /** So many events are told in one turn of the event loop. */
 const A_TURN = 50;
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** @param send sends what a stranger calls the hook with; it never throws for what is wrong with it */
-const createEventHook = (
-  name: string,
-  log: HookLog,
-  send: (event: unknown, data: unknown) => Promise<void>,
-  deadlineMs = HANDLER_DEADLINE_MS
-): OwnEventHook => {
-  const hook = createHook<EventToSend, void>(name, log, deadlineMs, async () => undefined);
-
-  const tellOne = async (
-    handler: HookHandler<EventToSend, void>,
-    events: readonly ToldEvent[]
-  ): Promise<void> => {
-    let told = 0;
-    for (const { event, text } of events) {
-      await hook.guarded(handler, { event, data: JSON.parse(text) as EventToSend['data'] });
-      told += 1;
-      if (told % A_TURN === 0) await nextTurn();
-    }
-  };
-
-  return Object.assign(hook, {
-    // Both ways of asking are in use elsewhere: one value, or a name and its data.
-    call: (given: EventToSend | string, data?: object): Promise<void> =>
-      typeof given === 'object' && given !== null
-        ? send(given.event, given.data)
-        : send(given, data),
-    async tell(events: readonly ToldEvent[]) {
-      await Promise.all(hook.getHandlers().map((handler) => tellOne(handler, events)));
-    },
-  }) as unknown as OwnEventHook;
-};
+/** A hook as it is made here, with what only the plugin may do. */
+type OwnHook = ReturnType<typeof createHook<EventToSend, void>>;
 
 export type * from './types';
 
 /** The plugin's hooks, typed. */
 export class Hooks {
-  private event: OwnEventHook | undefined;
+  private event: OwnHook | undefined;
 
   constructor(private readonly strapi: Core.Strapi) {}
 
@@ -94,8 +54,30 @@ export class Hooks {
     return this.strapi.get('hooks').get(name) as never;
   }
 
-  /** The one that tells its handlers, whatever another plugin put into the registry in its place. */
-  get told(): OwnEventHook {
+  /** Whether handlers of `service_crm_webhook` listen. */
+  hasListeners(): boolean {
+    return this.own.getHandlers().length > 0;
+  }
+
+  /**
+   * Tells all handlers of `service_crm_webhook`, each in its own time and with a copy of its own;
+   * resolves when all are done, and never rejects.
+   */
+  async tell(events: readonly ToldEvent[]): Promise<void> {
+    const hook = this.own;
+    const tellOne = async (handler: HookHandler<EventToSend, void>): Promise<void> => {
+      let told = 0;
+      for (const { event, text } of events) {
+        await hook.guarded(handler, { event, data: JSON.parse(text) as EventToSend['data'] });
+        told += 1;
+        if (told % A_TURN === 0) await nextTurn();
+      }
+    };
+    await Promise.all(hook.getHandlers().map(tellOne));
+  }
+
+  /** Ours, whatever another plugin put into the registry in its place. */
+  private get own(): OwnHook {
     if (!this.event) throw new Error('The hooks of the plugin switchboard are not registered.');
     return this.event;
   }
@@ -104,19 +86,33 @@ export class Hooks {
    * Puts the seven hooks of docs/contract-webhooks.md#hooks into the host's registry, so that any plugin can say
    * `strapi.hook('service_crm_webhook_payload').register(handler)` in its `bootstrap()`.
    *
-   * @param send  what calling `service_crm_webhook` does; nothing for who wants the catalogue alone
+   * @param send  what calling `service_crm_webhook` does; nothing for who wants the catalogue alone. It
+   *   never throws for what is wrong with the event
    */
   register(send: (event: unknown, data: unknown) => Promise<void> = async () => undefined): void {
     const { log } = this.strapi;
-    const eventHook = createEventHook('service_crm_webhook', log, send);
-    this.event = eventHook;
     const named = <N extends keyof HookTypes>(name: N, create: (name: N) => unknown): void => {
       this.strapi.get('hooks').set(name, create(name) as never);
     };
     named('service_crm_webhook_events', (name) =>
       createFilter<EventMap>(name, log, undefined, eventsRules as never, REST_INSIDE_WRITES)
     );
-    named('service_crm_webhook', () => eventHook);
+    named('service_crm_webhook', (name) => {
+      const hook = createHook<EventToSend, void>(
+        name,
+        log,
+        HANDLER_DEADLINE_MS,
+        async () => undefined
+      );
+      this.event = hook;
+      return Object.assign(hook, {
+        // Both ways of asking are in use elsewhere: one value, or a name and its data.
+        call: (given: EventToSend | string, data?: object): Promise<void> =>
+          typeof given === 'object' && given !== null
+            ? send(given.event, given.data)
+            : send(given, data),
+      });
+    });
     named('service_crm_webhook_payload', (name) =>
       createFilter<PayloadFilterValue | null>(
         name,

@@ -8,7 +8,7 @@ import type {
   WebhookHealth,
 } from '../../../shared/contracts/overview';
 import { RECORDS } from '../pos/processing/record-store';
-import { createTimeSlice, nextTurn } from '../runtime/event-loop';
+import { nextTurn, TimeSlice } from '../runtime/event-loop';
 import { HOUR_MS, isoTime } from '../runtime/text';
 import { countPending, type Pending } from '../webhooks/deliveries/pending';
 import { DELIVERIES } from '../webhooks/deliveries/store';
@@ -178,7 +178,7 @@ export const readHealth = async (app: App, now: number): Promise<HealthReport> =
   const pending = await countPending(app, 'all');
 
   const webhooks: WebhookHealth[] = [];
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   for (const row of rows) {
     if (slice.isOver()) await slice.next();
     const id = Number(row.id);

@@ -1,7 +1,7 @@
 import type { ClosingAnswer, ClosingComparison } from '../../../shared/contracts/pos';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
-import { type BackgroundWork, createBackgroundWork } from '../runtime/background-work';
-import { createTimeSlice } from '../runtime/event-loop';
+import { BackgroundWork } from '../runtime/background-work';
+import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';
 import { connectionsOf, groupsOf } from './connections';
@@ -53,7 +53,7 @@ const saleMoney = async (
 ): Promise<Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>> => {
   const money = new Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>();
   const uncounted: number[] = [];
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   for (const { id, connection_id: connection, effective_at: at, counted } of sales) {
     if (slice.isOver()) await slice.next();
     if (counted === null) uncounted.push(Number(id));
@@ -334,7 +334,7 @@ export const wakeComparing = (app: App): void => app.part(works).value?.wake();
 
 export const startComparing = (app: App): void => {
   const logFault = createFaultLog(app.log);
-  app.part(works).value = createBackgroundWork({
+  app.part(works).value = new BackgroundWork({
     detached: (passes) => getRecordStore(app).detached(passes),
     pass: (isStopped) => compareDueClosings(app, isStopped),
     failed: (error) => logFault('switchboard: closings were not compared again', error),

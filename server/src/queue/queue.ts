@@ -6,7 +6,7 @@ import type { ClaimTable, ColumnType, GroupRoom, RowUpdate, SqlValue } from '../
 import type { Lease } from '../database/lease-types';
 import { withTransientRetry } from '../database/retry';
 import type { Column, PlainTable } from '../database/tables/plain-tables';
-import { createTimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { queueDialectOf, READY } from './dialects';
 
 /**
@@ -203,7 +203,7 @@ export class Queue {
     await this.database.clock.sync();
     const db = await this.database.current();
     const due = new Map<number, number>();
-    const slice = createTimeSlice();
+    const slice = new TimeSlice();
     for (let after = 0; ;) {
       const groups = await this.dueGroupsAfter(db, after);
       let looked = 0;
@@ -411,7 +411,7 @@ export class Queue {
     items: readonly T[],
     run: (part: readonly T[]) => Promise<void>
   ): Promise<void> {
-    const slice = createTimeSlice();
+    const slice = new TimeSlice();
     for (let at = 0; at < items.length; at += AT_ONCE) {
       if (slice.isOver()) await slice.next();
       await run(items.slice(at, at + AT_ONCE));

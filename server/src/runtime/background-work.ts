@@ -1,13 +1,5 @@
 import type { Core } from '@strapi/strapi';
 
-/** Work that goes on beside requests, one pass at a time. */
-export interface BackgroundWork {
-  /** Has a pass begin, or another one follow that which is under way. Never throws. */
-  wake(): void;
-  /** Begins no more; resolves when what is under way has ended. */
-  stop(): Promise<void>;
-}
-
 interface Passes {
   /** Runs in a context of its own, not in that of whoever wakes it. */
   detached: (pass: () => Promise<void>) => Promise<void>;
@@ -17,32 +9,39 @@ interface Passes {
   failed: (error: unknown) => void;
 }
 
-export const createBackgroundWork = ({ detached, pass, failed }: Passes): BackgroundWork => {
-  let stopped = false;
-  let again = false;
-  let running: Promise<void> | null = null;
-  const passes = async (): Promise<void> => {
+/** Work that goes on beside requests, one pass at a time. */
+export class BackgroundWork {
+  private stopped = false;
+  private again = false;
+  private running: Promise<void> | null = null;
+
+  constructor(private readonly passes: Passes) {}
+
+  /** Has a pass begin, or another one follow that which is under way. Never throws. */
+  wake(): void {
+    this.again = true;
+    if (this.stopped || this.running) return;
+    this.running = this.passes
+      .detached(() => this.run())
+      .catch(this.passes.failed)
+      .finally(() => {
+        this.running = null;
+      });
+  }
+
+  /** Begins no more; resolves when what is under way has ended. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.running;
+  }
+
+  private async run(): Promise<void> {
     do {
-      again = false;
-      await pass(() => stopped);
-    } while (again && !stopped);
-  };
-  return {
-    wake() {
-      again = true;
-      if (stopped || running) return;
-      running = detached(passes)
-        .catch(failed)
-        .finally(() => {
-          running = null;
-        });
-    },
-    async stop() {
-      stopped = true;
-      await running;
-    },
-  };
-};
+      this.again = false;
+      await this.passes.pass(() => this.stopped);
+    } while (this.again && !this.stopped);
+  }
+}
 
 const LOOK_EVERY_MS = 20;
 

@@ -7,24 +7,23 @@ export const nextTurn = (): Promise<void> =>
     setImmediate(resolve);
   });
 
-/** Says when a loop has worked long enough, and lets the site's own requests in between. */
-export interface TimeSlice {
-  isOver(): boolean;
-  /** Resolves in another turn of the event loop. */
-  next(): Promise<void>;
-}
-
 /**
- * For loops whose awaits need not leave the event loop: a driver that works synchronously (SQLite's)
- * answers within the same turn, so ten thousand of its statements would be one long stop.
+ * Says when a loop has worked long enough, and lets the site's own requests in between: for loops whose
+ * awaits need not leave the event loop. A driver that works synchronously (SQLite's) answers within the
+ * same turn, so ten thousand of its statements would be one long stop.
  */
-export const createTimeSlice = (sliceMs = SLICE_MS): TimeSlice => {
-  let since = performance.now();
-  return {
-    isOver: () => performance.now() - since >= sliceMs,
-    async next() {
-      await nextTurn();
-      since = performance.now();
-    },
-  };
-};
+export class TimeSlice {
+  private since = performance.now();
+
+  constructor(private readonly sliceMs = SLICE_MS) {}
+
+  isOver(): boolean {
+    return performance.now() - this.since >= this.sliceMs;
+  }
+
+  /** Resolves in another turn of the event loop. */
+  async next(): Promise<void> {
+    await nextTurn();
+    this.since = performance.now();
+  }
+}

@@ -1,4 +1,4 @@
-import { createTimeSlice } from './event-loop';
+import { TimeSlice } from './event-loop';
 
 /** Work that stops again and again to let others go first, and ends with a value. */
 export type Steps<T> = Generator<void, T, void>;
@@ -12,7 +12,10 @@ export const inOneGo = <T>(steps: Steps<T>): T => {
 };
 
 /** Does it in slices of the event loop, so that the site answers others meanwhile. */
-export const inTurns = async <T>(steps: Steps<T>, slice = createTimeSlice()): Promise<T> => {
+export const inTurns = async <T>(
+  steps: Steps<T>,
+  slice: Pick<TimeSlice, 'isOver' | 'next'> = new TimeSlice()
+): Promise<T> => {
   for (;;) {
     const step = steps.next();
     if (step.done) return step.value;

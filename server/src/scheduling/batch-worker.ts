@@ -1,5 +1,5 @@
 import { createFaultLog } from '../database/retry';
-import { createTimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { createRecorder, createSignal, STOP_MARGIN_MS, stopWithin } from './recorder';
 import type { GroupHandler, WorkerLog, WorkStore } from './types';
 import type { Lease } from '../database/lease-types';
@@ -93,7 +93,7 @@ export const createBatchWorker = <L extends Lease>(
     now: () => store.now(),
     dueTimes: () => store.dueTimes(),
     async work(groups) {
-      const slice = createTimeSlice();
+      const slice = new TimeSlice();
       let isMoreDue = false;
       for (const group of groups) {
         if (stopping || batches.isFull()) break;

@@ -2,7 +2,7 @@ import type { Detached } from '../database/connection';
 import type { GroupRoom } from '../database/dialects/types';
 import type { Lease } from '../database/lease-types';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
-import { createTimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
 import { createRecorder, STOP_MARGIN_MS, stopWithin } from './recorder';
 import { createSlotTurns } from './slot-turns';
@@ -254,7 +254,7 @@ const createSlotClaims = <L extends Lease>({
 
   /** Groups that have little to do each are claimed together: a statement for a few rows is dear. */
   const work = async (due: readonly number[]): Promise<null> => {
-    const slice = createTimeSlice();
+    const slice = new TimeSlice();
     const groups = leftOutFirst(due);
     for (let from = 0; from < groups.length && !isStopping() && !isHeldUp();) {
       const { rooms, next } = plan(groups, from);

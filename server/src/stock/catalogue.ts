@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import { createDetached } from '../database/connection';
 import { withTransientRetry } from '../database/retry';
-import { createTimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import { markChanged } from './catalogue-changes';
 import { findProductFacts, type ProductFacts } from './products';
@@ -179,7 +179,7 @@ const numberChanges = async (app: App): Promise<Numbered> => {
 
 /** All that wait now: they would else gather where no till asks for the catalogue. */
 const numberAll = async (app: App): Promise<void> => {
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
 };
 

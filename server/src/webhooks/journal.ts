@@ -3,7 +3,7 @@ import type { Subject, SubjectType, Webhook } from '../../../shared/contracts/we
 import { withTransientRetry } from '../database/retry';
 import { SITE_TABLE } from '../database/site-instance';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { createTimeSlice, nextTurn } from '../runtime/event-loop';
+import { nextTurn, TimeSlice } from '../runtime/event-loop';
 import { bodyOf, type FrozenMessage } from './deliveries/messages';
 import { matches } from './rules/data-filter';
 import { uuidV7 } from './rules/uuid-v7';
@@ -319,7 +319,7 @@ export async function* matchingEntries(
   const isHeld = await createHeld(app);
   const limit = webhook.filter === null ? MATCHED_AT_ONCE : WITH_DATA_AT_ONCE;
   const columns = ['id', 'event', 'created_at', 'webhooks', ...(webhook.filter ? ['data'] : [])];
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   let after = { at: from, id: 0 };
   for (;;) {
     // SQLite's driver answers within the same turn of the event loop.

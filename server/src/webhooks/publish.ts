@@ -7,7 +7,7 @@ import { inTurn } from '../database/transactions';
 import type { ToldEvent } from '../hooks';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog } from '../runtime/debug-log';
-import { createTimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { errorText, isoTime } from '../runtime/text';
 import { isEventName } from './catalogue';
 import { queuedLine } from './debug-lines';
@@ -227,7 +227,7 @@ export const prepareTelling = (app: App): void => {
 const apart = (app: App): Detached => app.part(detachments).value ?? ((work) => work());
 
 const tellHandlers = (app: App, events: readonly ToldEvent[]): Promise<void> =>
-  apart(app)(() => app.hooks.told.tell(events));
+  apart(app)(() => app.hooks.tell(events));
 
 type UnfitFilterHandler = (app: App) => Promise<void>;
 
@@ -270,7 +270,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       }
     };
     // A filter that is compiled takes milliseconds, and a site may have thousands.
-    const slice = createTimeSlice();
+    const slice = new TimeSlice();
     const wanted: Webhook[] = [];
     for (const webhook of subscribers) {
       if (isWanted(webhook)) wanted.push(webhook);
@@ -342,7 +342,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       const store = getDeliveryStore(app);
       const webhooks = new Map<number, Webhook>();
       const { batch, largest } = await tx.statementSize();
-      const slice = createTimeSlice();
+      const slice = new TimeSlice();
       const at = store.now();
       const listened: ToldEvent[] = [];
       const debug = debugLog(app.strapi);

@@ -4,7 +4,7 @@ import type { Webhook } from '../../../shared/contracts/webhooks';
 import { rowsOf, type Statement } from '../database/connection';
 import { qualified } from '../database/dialects/types';
 import { enabledModules, storedModules } from '../modules/modules';
-import { createTimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { declarations, moduleOff } from './catalogue';
 import { hasJournal } from './journal';
 import { SUBSCRIPTIONS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from './tables';
@@ -72,9 +72,6 @@ const createSubscriptions = (
     isSubscribed: (event) => (anyEvent || subscribers(event).length > 0) && isSent(event),
   };
 };
-
-/** Handlers of `service_crm_webhook` hear events that no webhook asked for. */
-const hasListeners = (app: App): boolean => app.hooks.told.getHandlers().length > 0;
 
 /** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
 const READ_AT_ONCE = 500;
@@ -148,7 +145,7 @@ const built = (): Map<string, BuiltStatement> => new Map();
 
 const statementAfter = (db: Db, app: App, events: readonly string[], after: number): Statement => {
   const statements = app.part(built);
-  const anyEvent = hasListeners(app) || hasJournal(app);
+  const anyEvent = app.hooks.hasListeners() || hasJournal(app);
   const key = `${anyEvent}/${events.length}`;
   const statement = statements.get(key) ?? buildStatement(db, events.length, anyEvent);
   statements.set(key, statement);
@@ -166,7 +163,7 @@ type Look = (after: number) => Promise<unknown>;
 /** Leaves the event loop now and then: a site may have thousands of webhooks. */
 const readWebhooks = async (first: readonly Row[], look: Look): Promise<Webhook[]> => {
   const webhooks: Webhook[] = [];
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   let rows: readonly Row[] = first;
   for (;;) {
     for (const row of rows) {
@@ -198,7 +195,7 @@ const toSubscriptions = async (
   return createSubscriptions(
     read,
     webhooks,
-    { hasHandlers: hasListeners(app), journal: hasJournal(app) },
+    { hasHandlers: app.hooks.hasListeners(), journal: hasJournal(app) },
     (event) => moduleOff(declared, event, enabled) === null
   );
 };

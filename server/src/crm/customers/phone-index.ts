@@ -5,7 +5,7 @@ import { inChunks } from '../../database/matching-documents';
 import { SITE_TABLE } from '../../database/site-instance';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { type WriteEvent, writtenRows } from '../../database/written-rows';
-import { createBackgroundWork, whenLoaded } from '../../runtime/background-work';
+import { BackgroundWork, whenLoaded } from '../../runtime/background-work';
 import { getInspected } from '../mapping/registry';
 import type { App, Slot } from '../../app';
 import type { Db } from '../../database/db';
@@ -273,7 +273,7 @@ export const startFillingPhones = async (app: App): Promise<void> => {
   const logFault = createFaultLog(app.log);
   const detached = createDetached();
   let forget = false;
-  const work = createBackgroundWork({
+  const work = new BackgroundWork({
     detached,
     async pass(isStopped) {
       while (!isStopped() && (await fillSome(app, source))) await pause();

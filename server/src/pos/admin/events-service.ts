@@ -17,7 +17,7 @@ import { minorDigits } from '../../../../shared/currencies';
 import { firstOrNotFound } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
 import { debugLog } from '../../runtime/debug-log';
-import { createTimeSlice } from '../../runtime/event-loop';
+import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
 import { summaryOf, toMovement } from '../../stock/serialize';
 import {
@@ -191,7 +191,7 @@ const searchRecords = async (
     .where({ external_digest: externalDigest(search) })
     .select('id')) as { id: number }[];
   const found = new Set(byId.map(({ id }) => Number(id)));
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   let oldest: Row | undefined;
   let bytes = 0;
   for (let seen = 0; seen < RECORDS_SEARCHED && bytes < BYTES_SEARCHED; seen += CHUNK) {

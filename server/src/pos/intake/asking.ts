@@ -6,7 +6,7 @@ import type {
   Validated,
 } from '../../../../shared/contracts/till-answers';
 import { withTransientRetry } from '../../database/retry';
-import { createTimeSlice } from '../../runtime/event-loop';
+import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
 import type { LedgerLine } from '../../stock/ledger';
 import { ITEMS_TABLE, LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
@@ -290,7 +290,7 @@ export const answerStatus = async (
   };
 
   const texts: string[] = [];
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   for (const id of ids) {
     if (slice.isOver()) await slice.next();
     texts.push(JSON.stringify(await statusOf(id)));

@@ -9,7 +9,7 @@ import { createDetached } from '../../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../../database/retry';
 import type { ControllerFactory } from '../../http/guarded-route';
 import { clientAddress } from '../../net/client-address';
-import { createTimeSlice } from '../../runtime/event-loop';
+import { TimeSlice } from '../../runtime/event-loop';
 import { inTurns, type Steps } from '../../runtime/steps';
 import { errorText } from '../../runtime/text';
 import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue';
@@ -162,7 +162,7 @@ const createBatchAnswers = (app: App, { ingest, maxBodyBytes }: Parts) => {
     signed: Signed,
     keep: Keep
   ): Promise<BatchResult[]> => {
-    const slice = createTimeSlice();
+    const slice = new TimeSlice();
     const judged: Judged[] = [];
     for (const entry of entries) {
       if (slice.isOver()) await slice.next();

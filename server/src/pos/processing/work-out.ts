@@ -1,4 +1,4 @@
-import { createTimeSlice } from '../../runtime/event-loop';
+import { TimeSlice } from '../../runtime/event-loop';
 import { type ItemLookup, lookUpItems } from '../../stock/items';
 import { defaultLocation } from '../../stock/locations';
 import { lookUpTrialItems, type TrialItems } from '../../stock/trial-items';
@@ -66,7 +66,7 @@ const write = async (
   differences: readonly RefundDifference[]
 ): Promise<LevelChange[]> => {
   await ledger.lock(placesOf(works, differences));
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   for (const work of works) {
     if (work.toPlace.length === 0) continue;
     if (slice.isOver()) await slice.next();
@@ -172,7 +172,7 @@ export const workOut = async (
   { preview = false }: { preview?: boolean } = {}
 ): Promise<WorkedOut> => {
   const batch: ProcessingContext[] = [];
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   for (const row of rows) {
     const connection = connections.get(Number(row.connection_id));
     if (connection) batch.push(openContext(row, connection, true));

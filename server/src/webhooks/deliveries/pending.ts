@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
-import { createTimeSlice } from '../../runtime/event-loop';
+import { TimeSlice } from '../../runtime/event-loop';
 import { HOUR_MS } from '../../runtime/text';
 import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';
@@ -118,7 +118,7 @@ export const countPending = async (
     WEBHOOKS_AT_ONCE,
     Math.max(1, Math.floor(ROWS_AT_ONCE / limit / PARTS.length))
   );
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   for (let at = 0; at < found.length; at += atOnce) {
     if (slice.isOver()) await slice.next();
     const part = found.slice(at, at + atOnce);

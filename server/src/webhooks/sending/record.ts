@@ -1,7 +1,7 @@
 import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import { debugEach } from '../../runtime/debug-log';
-import { createTimeSlice, nextTurn } from '../../runtime/event-loop';
+import { nextTurn, TimeSlice } from '../../runtime/event-loop';
 import { errorText, isoTimeOrNull } from '../../runtime/text';
 import { isTurnEvent } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
@@ -363,7 +363,7 @@ export const recordAttempts = async (
   const { batch, largest } = await (await app.db.current()).statementSize();
   const asking = made.filter(({ result }) => isGone(result) || askedUntil(result) !== null);
   const outdated = await outdatedOf(app, asking);
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   let part: Outcome[] = [];
   let bytes = 0;
   for (const one of made) {

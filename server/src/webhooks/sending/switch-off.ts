@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { documentsOf } from '../../database/tables/internal-types';
-import { createTimeSlice } from '../../runtime/event-loop';
+import { TimeSlice } from '../../runtime/event-loop';
 import { errorText, isoTime } from '../../runtime/text';
 import type { TurnEvent, WebhookTurn } from '../catalogue';
 import { getPublisher } from '../publish';
@@ -304,7 +304,7 @@ export const switchOffUnfitFilters = async (app: App): Promise<void> => {
     .where({ active: true })
     .whereNotNull('filter')
     .orderBy('id')) as Pick<WebhookRow, 'id' | 'filter'>[];
-  const slice = createTimeSlice();
+  const slice = new TimeSlice();
   for (const row of rows) {
     if (slice.isOver()) await slice.next();
     if (reasonFor(row) === null) continue;
