@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { createTimeSlice } from '../runtime/event-loop';
-import { createClock, type DatabaseClock } from './clock';
+import { TimeSlice } from '../runtime/event-loop';
+import { DatabaseClock } from './clock';
 import { type Executor, rawStatement, rowsOf, type Statement, table } from './connection';
 import { type Dialect, dialectOf, type InsertedRow } from './dialects';
 import { dropStatement } from '../runtime/errors';
@@ -94,7 +94,7 @@ export class Db {
   ): Promise<void> {
     if (items.length === 0) return;
     const { batch } = await this.statementSize();
-    const slice = createTimeSlice();
+    const slice = new TimeSlice();
     const sizeOf = (item: T): number => bytesOf(valuesOf(item));
     for (const part of inParts(items, { count, bytes: batch }, sizeOf)) {
       if (slice.isOver()) await slice.next();
@@ -156,7 +156,7 @@ export class Database {
   private size: StatementSize | undefined;
 
   constructor(private readonly strapi: Core.Strapi) {
-    this.clock = createClock(strapi);
+    this.clock = new DatabaseClock(strapi);
     this.site = new Site(strapi);
     this.pool = new Db(strapi.db.connection, this);
   }
