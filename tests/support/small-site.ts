@@ -29,7 +29,7 @@ import {
   movementTable,
   retiredSkusTable,
 } from '../../server/src/stock/tables';
-import { createPublisher } from '../../server/src/webhooks/publish';
+import { Publisher } from '../../server/src/webhooks/publish';
 import {
   attemptsTable,
   deliveryTable,
@@ -234,7 +234,7 @@ export const startSmallSite = async (
   } as unknown as Core.Strapi;
   const app = appOf(strapi);
   await app.prepare();
-  services['plugin::switchboard.publisher'] = createPublisher({ strapi });
+  services['plugin::switchboard.publisher'] = new Publisher(app);
   app.hooks.register();
   if (!database.hasTables) await ensureTables(strapi, TABLES);
   await app.site.load();

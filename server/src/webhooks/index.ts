@@ -31,7 +31,7 @@ import {
   webhookType,
 } from './tables';
 import { createEventsService, sendForPlugin } from './events-service';
-import { createPublisher, onUnfitFilter, prepareTelling } from './publish';
+import { onUnfitFilter, prepareTelling, Publisher } from './publish';
 import { routes } from './managing/routes';
 import { copyHostWebhooks } from './managing/host-webhooks';
 import { leaveNodes, nodesTable, prepareNodes } from './sending/nodes';
@@ -66,7 +66,7 @@ export const webhooks: Feature = {
     }),
     deliveries: serviceOf(DeliveriesService),
     recoveries: serviceOf(RecoveriesService),
-    publisher: createPublisher,
+    publisher: serviceOf(Publisher),
     events: createEventsService,
   },
   controllers,

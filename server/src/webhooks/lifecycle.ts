@@ -17,8 +17,8 @@ import {
 import { settleArrivedWebhooksLater } from './sending/arrivals';
 import { createManualRequestHandler, MANUAL_REQUESTS } from './sending/by-hand';
 import { createDeliveryHandler } from './sending/deliver';
-import { createHeldBack, type HeldBack } from './sending/modules-off';
-import { createSender, type Sender } from './sending/send';
+import { HeldBack } from './sending/modules-off';
+import { Sender } from './sending/send';
 import type { App, Slot } from '../app';
 
 const AT_ONCE = 500;
@@ -225,8 +225,8 @@ const dispatch = (
 export const startSending = (app: App): void => {
   const detached = createDetached();
   keepClock(app, detached);
-  const sender = createSender(app);
-  const heldBack = createHeldBack(app, detached);
+  const sender = new Sender(app);
+  const heldBack = new HeldBack(app, detached);
   const rollupFill = new RollupFill(app, detached);
   // By the node that was told to switch, whether it sends or not.
   app.modules.onChanged(() => void heldBack.release());

@@ -1,5 +1,4 @@
 import { types } from 'node:util';
-import type { Core } from '@strapi/strapi';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
 import { createDetached, type Detached } from '../database/connection';
 import { bytesInStatement } from '../database/statements';
@@ -18,7 +17,7 @@ import { matches } from './rules/data-filter';
 import { UnfitFilter } from './rules/filter-schema';
 import { uuidV7 } from './rules/uuid-v7';
 import { currentSubscriptions, type Subscriptions } from './subscriptions';
-import { type App, appOf, type Slot } from '../app';
+import type { App, Slot } from '../app';
 
 const kindOf = (value: unknown): string => {
   if (value === null) return 'null';
@@ -168,29 +167,6 @@ export interface EventToPublish {
   exceptWebhook?: number;
 }
 
-/** Turns what happened into deliveries, in the transaction of what happened. */
-interface Publisher {
-  /**
-   * Which of these events would reach somebody now: the module is on, and an active webhook asked,
-   * a handler of `service_crm_webhook` listens, or the journal is kept.
-   * Asks the database once a transaction, so a source may ask before it builds any payload.
-   */
-  subscribed(names: readonly string[]): Promise<ReadonlySet<string>>;
-  /**
-   * Freezes each event for each webhook that asked, and for the journal, and queues it in the current
-   * transaction (or in one of its own): committed and rolled back with the write. Returns the number
-   * of deliveries.
-   * An event that cannot be frozen is logged and left out; it never fails the write. A delivery
-   * that cannot be stored does: no write without its event. Handlers of `service_crm_webhook` hear
-   * of it after the commit.
-   * @param subscriptions who subscribed, of a caller that has asked in this transaction
-   * @throws the database's error
-   */
-  publish(events: readonly EventToPublish[], subscriptions?: Subscriptions): Promise<number>;
-  /** The same; resolves once handlers have heard of it too, outside of any transaction. */
-  publishAndTell(events: readonly EventToPublish[]): Promise<number>;
-}
-
 /** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
 const freezeMessage = (
   app: App,
@@ -241,111 +217,99 @@ export const onUnfitFilter = (app: App, handle: UnfitFilterHandler): void => {
   app.part(unfitFilterMet).value = handle;
 };
 
-export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher => {
-  const app = appOf(strapi);
-  const leftOut = (event: string, webhook: Webhook, reason: string): void => {
-    app.log.error(
-      `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${reason}`
-    );
-  };
+/** A write never fails because of a webhook: what the database would refuse is left out. */
+const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
+  // The exact size is dear to tell, and only a very large body needs it.
+  (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
 
-  /** Those whose filter the event matches; one that cannot be asked costs the others nothing. */
-  const wanting = async (
-    { event, text }: ToldEvent,
-    subscribers: readonly Webhook[]
-  ): Promise<readonly Webhook[]> => {
-    if (subscribers.every(({ filter }) => filter === null)) return subscribers;
-    const data: unknown = JSON.parse(text);
-    const isWanted = (webhook: Webhook): boolean => {
-      try {
-        return webhook.filter === null || matches(webhook.filter, data);
-      } catch (error) {
-        leftOut(event, webhook, errorText(error));
-        if (error instanceof UnfitFilter) {
-          app.db.afterCommit(() => {
-            void apart(app)(async () => app.part(unfitFilterMet).value?.(app));
-          });
-        }
-        return false;
-      }
-    };
-    // A filter that is compiled takes milliseconds, and a site may have thousands.
-    const slice = new TimeSlice();
-    const wanted: Webhook[] = [];
-    for (const webhook of subscribers) {
-      if (isWanted(webhook)) wanted.push(webhook);
-      if (slice.isOver()) await slice.next();
-    }
-    return wanted;
-  };
+/** Turns what happened into deliveries, in the transaction of what happened. */
+export class Publisher {
+  constructor(private readonly app: App) {}
 
   /**
-   * What each webhook that asked is sent. Whoever is sent the same as others shares a message with
-   * them, which is frozen and stored once: the event as it is, or what is left of it for those that
-   * want it thin.
+   * Which of these events would reach somebody now: the module is on, and an active webhook asked,
+   * a handler of `service_crm_webhook` listens, or the journal is kept.
+   * Asks the database once a transaction, so a source may ask before it builds any payload.
    */
-  async function* freeze(
-    told: ToldEvent,
-    subscribers: readonly Webhook[],
-    at: number
-  ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
-    const { event, text } = told;
-    const frozen = (data: string, deliveries: number): SharedMessage => ({
-      ...freezeMessage(app, { event, at, text: data }),
-      deliveries,
-      id: null,
-    });
-    const hasHandlers = app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
-    const same: Webhook[] = [];
-    const thinned: Webhook[] = [];
-    for (const webhook of await wanting(told, subscribers)) {
-      const alike = webhook.payload === 'thin' ? thinned : same;
-      try {
-        const data = hasHandlers ? await filteredText(app, told, webhook) : text;
-        if (data === text) alike.push(webhook);
-        else if (data !== null) {
-          const own = alike === thinned ? thinText(event, data) : data;
-          yield { webhook, body: frozen(own, 1), shared: false };
-        }
-      } catch (error) {
-        leftOut(event, webhook, errorText(error));
-      }
-    }
-    for (const alike of [same, thinned]) {
-      if (alike.length === 0) continue;
-      const body = frozen(alike === thinned ? thinText(event, text) : text, alike.length);
-      for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
-    }
+  async subscribed(names: readonly string[]): Promise<ReadonlySet<string>> {
+    const subscriptions = await currentSubscriptions(this.app, names);
+    return new Set(names.filter((name) => subscriptions.isSubscribed(name)));
   }
 
-  /** A write never fails because of a webhook: what the database would refuse is left out. */
-  const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
-    // The exact size is dear to tell, and only a very large body needs it.
-    (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
+  /**
+   * Freezes each event for each webhook that asked, and for the journal, and queues it in the current
+   * transaction (or in one of its own): committed and rolled back with the write. Returns the number
+   * of deliveries.
+   * An event that cannot be frozen is logged and left out; it never fails the write. A delivery
+   * that cannot be stored does: no write without its event. Handlers of `service_crm_webhook` hear
+   * of it after the commit.
+   * @param subscriptions who subscribed, of a caller that has asked in this transaction
+   * @throws the database's error
+   */
+  publish(events: readonly EventToPublish[], subscriptions?: Subscriptions): Promise<number> {
+    const tell = (listened: readonly ToldEvent[]) => void tellHandlers(this.app, listened);
+    return this.publishAll(events, tell, subscriptions);
+  }
 
-  /** An event with its data as text, from the start; null where JSON cannot say it as an object. */
-  const serialised = ({ event, data }: EventToPublish): ToldEvent | null => {
-    try {
-      return { event, text: jsonOf(data === undefined ? {} : data) };
-    } catch (error) {
-      app.log.error(`switchboard: the event ${event} could not be written: ${errorText(error)}`);
-      return null;
+  /** The same; resolves once handlers have heard of it too, outside of any transaction. */
+  async publishAndTell(events: readonly EventToPublish[]): Promise<number> {
+    let telling: Promise<void> | null = null;
+    const queued = await this.publishAll(events, (listened) => {
+      telling = tellHandlers(this.app, listened);
+    });
+    // Within a caller's transaction it has not begun yet.
+    await telling;
+    return queued;
+  }
+
+  /** @param told is given what handlers hear, after the commit; never where it rolls back */
+  private async publishAll(
+    events: readonly EventToPublish[],
+    told: (listened: readonly ToldEvent[]) => void,
+    asked?: Subscriptions
+  ): Promise<number> {
+    const named = events.filter(({ event }) => {
+      if (isEventName(event)) return true;
+      this.app.log.error(
+        `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is no name of an event; not sent`
+      );
+      return false;
+    });
+    if (named.length === 0) return 0;
+    const names = [...new Set(named.map(({ event }) => event))];
+    const subscriptions = asked?.covers(names)
+      ? asked
+      : await currentSubscriptions(this.app, names);
+    const isKept = ({ event }: EventToPublish): boolean =>
+      subscriptions.isJournaled(event) || subscriptions.subscribersOf(event).length > 0;
+    if (named.some(isKept)) {
+      return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
+        const queued = await inTurn(this.app.strapi, () => this.queue(named, subscriptions, told));
+        span.setAttribute('switchboard.deliveries', queued);
+        measures().published.add(named.length);
+        return queued;
+      });
     }
-  };
+    const listened = named
+      .filter(({ event }) => subscriptions.isListenedTo(event))
+      .flatMap((one) => this.serialised(one) ?? []);
+    if (listened.length > 0) this.app.db.afterCommit(() => told(listened));
+    return 0;
+  }
 
-  const queue = async (
+  private queue(
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
     told: (listened: readonly ToldEvent[]) => void
-  ): Promise<number> =>
-    app.db.transaction(async (tx) => {
-      const store = getDeliveryStore(app);
+  ): Promise<number> {
+    return this.app.db.transaction(async (tx) => {
+      const store = getDeliveryStore(this.app);
       const webhooks = new Map<number, Webhook>();
       const { batch, largest } = await tx.statementSize();
       const slice = new TimeSlice();
       const at = store.now();
       const listened: ToldEvent[] = [];
-      const debug = debugLog(app.strapi);
+      const debug = debugLog(this.app.strapi);
       const said: string[] = [];
       let queued = 0;
       let work: NewDelivery[] = [];
@@ -362,9 +326,9 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         characters = 0;
       };
       const keep = (told: ToldEvent, subject: Subject | null, sentTo: readonly number[]): void => {
-        const message = freezeMessage(app, { ...told, at });
+        const message = freezeMessage(this.app, { ...told, at });
         if (!fits(message, largest)) {
-          app.log.error(
+          this.app.log.error(
             `switchboard: the journal has no event ${told.event}: ${message.data.length} characters are too large`
           );
           return;
@@ -373,7 +337,7 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
         characters += message.frame.length + message.data.length;
       };
       for (const asked of events) {
-        const event = serialised(asked);
+        const event = this.serialised(asked);
         if (!event) continue;
         if (subscriptions.isListenedTo(event.event)) listened.push(event);
         const { exceptWebhook } = asked;
@@ -382,10 +346,10 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
           .filter(({ id }) => id !== exceptWebhook);
         // The one that must not have it is not sent it from the journal either.
         const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
-        for await (const { webhook, body, shared } of freeze(event, subscribers, at)) {
+        for await (const { webhook, body, shared } of this.freeze(event, subscribers, at)) {
           const length = body.frame.length + body.data.length;
           if (!fits(body, largest)) {
-            leftOut(event.event, webhook, `its body of ${length} characters is too large`);
+            this.leftOut(event.event, webhook, `its body of ${length} characters is too large`);
             continue;
           }
           const deliveryId = uuidV7(at);
@@ -419,66 +383,101 @@ export const createPublisher = ({ strapi }: { strapi: Core.Strapi }): Publisher 
       tx.onCommit(() =>
         webhooks.forEach((webhook, id) => {
           store.mentioned(webhook, subscriptions.readAt);
-          announceDeliveries(app, id);
+          announceDeliveries(this.app, id);
         })
       );
       if (listened.length > 0) tx.onCommit(() => told(listened));
       return queued;
     });
+  }
 
-  /** @param told is given what handlers hear, after the commit; never where it rolls back */
-  const publish = async (
-    events: readonly EventToPublish[],
-    told: (listened: readonly ToldEvent[]) => void,
-    asked?: Subscriptions
-  ): Promise<number> => {
-    const named = events.filter(({ event }) => {
-      if (isEventName(event)) return true;
-      app.log.error(
-        `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is no name of an event; not sent`
-      );
-      return false;
+  /**
+   * What each webhook that asked is sent. Whoever is sent the same as others shares a message with
+   * them, which is frozen and stored once: the event as it is, or what is left of it for those that
+   * want it thin.
+   */
+  private async *freeze(
+    told: ToldEvent,
+    subscribers: readonly Webhook[],
+    at: number
+  ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
+    const { event, text } = told;
+    const frozen = (data: string, deliveries: number): SharedMessage => ({
+      ...freezeMessage(this.app, { event, at, text: data }),
+      deliveries,
+      id: null,
     });
-    if (named.length === 0) return 0;
-    const names = [...new Set(named.map(({ event }) => event))];
-    const subscriptions = asked?.covers(names) ? asked : await currentSubscriptions(app, names);
-    const isKept = ({ event }: EventToPublish): boolean =>
-      subscriptions.isJournaled(event) || subscriptions.subscribersOf(event).length > 0;
-    if (named.some(isKept)) {
-      return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await inTurn(app.strapi, () => queue(named, subscriptions, told));
-        span.setAttribute('switchboard.deliveries', queued);
-        measures().published.add(named.length);
-        return queued;
-      });
+    const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
+    const same: Webhook[] = [];
+    const thinned: Webhook[] = [];
+    for (const webhook of await this.wanting(told, subscribers)) {
+      const alike = webhook.payload === 'thin' ? thinned : same;
+      try {
+        const data = hasHandlers ? await filteredText(this.app, told, webhook) : text;
+        if (data === text) alike.push(webhook);
+        else if (data !== null) {
+          const own = alike === thinned ? thinText(event, data) : data;
+          yield { webhook, body: frozen(own, 1), shared: false };
+        }
+      } catch (error) {
+        this.leftOut(event, webhook, errorText(error));
+      }
     }
-    const listened = named
-      .filter(({ event }) => subscriptions.isListenedTo(event))
-      .flatMap((one) => serialised(one) ?? []);
-    if (listened.length > 0) app.db.afterCommit(() => told(listened));
-    return 0;
-  };
+    for (const alike of [same, thinned]) {
+      if (alike.length === 0) continue;
+      const body = frozen(alike === thinned ? thinText(event, text) : text, alike.length);
+      for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
+    }
+  }
 
-  return {
-    async subscribed(names) {
-      const subscriptions = await currentSubscriptions(app, names);
-      return new Set(names.filter((name) => subscriptions.isSubscribed(name)));
-    },
+  /** Those whose filter the event matches; one that cannot be asked costs the others nothing. */
+  private async wanting(
+    { event, text }: ToldEvent,
+    subscribers: readonly Webhook[]
+  ): Promise<readonly Webhook[]> {
+    if (subscribers.every(({ filter }) => filter === null)) return subscribers;
+    const data: unknown = JSON.parse(text);
+    const isWanted = (webhook: Webhook): boolean => {
+      try {
+        return webhook.filter === null || matches(webhook.filter, data);
+      } catch (error) {
+        this.leftOut(event, webhook, errorText(error));
+        if (error instanceof UnfitFilter) {
+          this.app.db.afterCommit(() => {
+            void apart(this.app)(async () => this.app.part(unfitFilterMet).value?.(this.app));
+          });
+        }
+        return false;
+      }
+    };
+    // A filter that is compiled takes milliseconds, and a site may have thousands.
+    const slice = new TimeSlice();
+    const wanted: Webhook[] = [];
+    for (const webhook of subscribers) {
+      if (isWanted(webhook)) wanted.push(webhook);
+      if (slice.isOver()) await slice.next();
+    }
+    return wanted;
+  }
 
-    publish: (events, subscriptions) =>
-      publish(events, (listened) => void tellHandlers(app, listened), subscriptions),
+  /** An event with its data as text, from the start; null where JSON cannot say it as an object. */
+  private serialised({ event, data }: EventToPublish): ToldEvent | null {
+    try {
+      return { event, text: jsonOf(data === undefined ? {} : data) };
+    } catch (error) {
+      this.app.log.error(
+        `switchboard: the event ${event} could not be written: ${errorText(error)}`
+      );
+      return null;
+    }
+  }
 
-    async publishAndTell(events) {
-      let telling: Promise<void> | null = null;
-      const queued = await publish(events, (listened) => {
-        telling = tellHandlers(app, listened);
-      });
-      // Within a caller's transaction it has not begun yet.
-      await telling;
-      return queued;
-    },
-  };
-};
+  private leftOut(event: string, webhook: Webhook, reason: string): void {
+    this.app.log.error(
+      `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${reason}`
+    );
+  }
+}
 
 export const getPublisher = (app: App): Publisher =>
   app.strapi.service('plugin::switchboard.publisher') as unknown as Publisher;

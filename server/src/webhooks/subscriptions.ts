@@ -12,32 +12,6 @@ import { toWebhook } from './webhook';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 
-/** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
-export interface Subscriptions {
-  /** When the database was asked, by `performance.now()`. */
-  readonly readAt: number;
-  /** Whether it knows of all these events. */
-  covers(events: readonly string[]): boolean;
-  /** Active webhooks that asked for the event, by their ids; none where its module is off. */
-  subscribersOf(event: string): readonly Webhook[];
-  /** Whether handlers of `service_crm_webhook` hear the event; not where its module is off. */
-  isListenedTo(event: string): boolean;
-  /** Whether the event is kept in the journal; not where its module is off. */
-  isJournaled(event: string): boolean;
-  /** Whether the event reaches anybody: a webhook that asked for it, a handler that listens, the journal. */
-  isSubscribed(event: string): boolean;
-}
-
-type Read = Pick<Subscriptions, 'covers' | 'readAt'>;
-
-const nobody = (read: Read): Subscriptions => ({
-  ...read,
-  subscribersOf: () => [],
-  isListenedTo: () => false,
-  isJournaled: () => false,
-  isSubscribed: () => false,
-});
-
 /** The webhooks that asked for each event, in the order in which they are given. */
 const indexByEvent = (webhooks: readonly Webhook[]): ((event: string) => readonly Webhook[]) => {
   const byEvent = new Map<string, Webhook[]>();
@@ -56,22 +30,55 @@ const indexByEvent = (webhooks: readonly Webhook[]): ((event: string) => readonl
   return (event) => byEvent.get(event) ?? ofEveryEvent;
 };
 
-const createSubscriptions = (
-  read: Read,
-  webhooks: readonly Webhook[],
-  { hasHandlers, journal }: { hasHandlers: boolean; journal: boolean },
-  isSent: (event: string) => boolean
-): Subscriptions => {
-  const subscribers = indexByEvent(webhooks);
-  const anyEvent = hasHandlers || journal;
-  return {
-    ...read,
-    subscribersOf: (event) => (isSent(event) ? subscribers(event) : []),
-    isListenedTo: (event) => hasHandlers && isSent(event),
-    isJournaled: (event) => journal && isSent(event),
-    isSubscribed: (event) => (anyEvent || subscribers(event).length > 0) && isSent(event),
-  };
-};
+/** Who hears events, and which of them are sent at all. */
+interface Hearers {
+  webhooks: readonly Webhook[];
+  hasHandlers: boolean;
+  isJournalKept: boolean;
+  /** Whether the module of an event is on. */
+  isSent: (event: string) => boolean;
+}
+
+/** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
+export class Subscriptions {
+  private readonly subscribers: (event: string) => readonly Webhook[];
+
+  /** @param readAt when the database was asked, by `performance.now()` */
+  constructor(
+    private readonly events: ReadonlySet<string>,
+    readonly readAt: number,
+    private readonly hearers: Hearers
+  ) {
+    this.subscribers = indexByEvent(hearers.webhooks);
+  }
+
+  /** Whether it knows of all these events. */
+  covers(events: readonly string[]): boolean {
+    return events.every((event) => this.events.has(event));
+  }
+
+  /** Active webhooks that asked for the event, by their ids; none where its module is off. */
+  subscribersOf(event: string): readonly Webhook[] {
+    return this.hearers.isSent(event) ? this.subscribers(event) : [];
+  }
+
+  /** Whether handlers of `service_crm_webhook` hear the event; not where its module is off. */
+  isListenedTo(event: string): boolean {
+    return this.hearers.hasHandlers && this.hearers.isSent(event);
+  }
+
+  /** Whether the event is kept in the journal; not where its module is off. */
+  isJournaled(event: string): boolean {
+    return this.hearers.isJournalKept && this.hearers.isSent(event);
+  }
+
+  /** Whether the event reaches anybody: a webhook that asked for it, a handler that listens, the journal. */
+  isSubscribed(event: string): boolean {
+    return (
+      this.isListenedTo(event) || this.isJournaled(event) || this.subscribersOf(event).length > 0
+    );
+  }
+}
 
 /** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
 const READ_AT_ONCE = 500;
@@ -182,22 +189,20 @@ const toSubscriptions = async (
   { answer, readAt }: { answer: unknown; readAt: number },
   look: Look
 ): Promise<Subscriptions> => {
-  const known = new Set(events);
-  const covers = (asked: readonly string[]): boolean => asked.every((event) => known.has(event));
-  const read: Read = { covers, readAt };
+  const of = (webhooks: readonly Webhook[], isSent: (event: string) => boolean) =>
+    new Subscriptions(new Set(events), readAt, {
+      webhooks,
+      hasHandlers: app.hooks.hasListeners(),
+      isJournalKept: hasJournal(app),
+      isSent,
+    });
   const rows = rowsOf<Row>(answer);
-  if (!rows[0]) return nobody(read);
-  const enabled = enabledModules(rows[0].modules);
-  if (!enabled.has('webhooks')) return nobody(read);
+  const enabled = enabledModules(rows[0]?.modules);
+  if (!rows[0] || !enabled.has('webhooks')) return of([], () => false);
   // What belongs to which module matters only where one is off.
   const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(app);
   const webhooks = await readWebhooks(rows, look);
-  return createSubscriptions(
-    read,
-    webhooks,
-    { hasHandlers: app.hooks.hasListeners(), journal: hasJournal(app) },
-    (event) => moduleOff(declared, event, enabled) === null
-  );
+  return of(webhooks, (event) => moduleOff(declared, event, enabled) === null);
 };
 
 /** Reads who subscribed to these events, on a connection or in a transaction. */

@@ -10,7 +10,7 @@ import { createDeliveryHandler } from '../../../server/src/webhooks/sending/deli
 import type { HeldBack } from '../../../server/src/webhooks/sending/modules-off';
 import { getPublisher } from '../../../server/src/webhooks/publish';
 import { generateSecret } from '../../../server/src/webhooks/rules/signature';
-import { createSender, type Sender } from '../../../server/src/webhooks/sending/send';
+import { Sender } from '../../../server/src/webhooks/sending/send';
 import { type SmallSite, startSmallSite } from '../../support/small-site';
 
 const CANARY = 'canary-4711';
@@ -31,7 +31,7 @@ const wake = () => {
 const open = async (options: object, level?: 'debug' | 'http') => {
   site = await startSmallSite({ webhooks: { allowPrivateNetworks: true, ...options } }, level);
   const { app, connection } = site;
-  sender = createSender(app);
+  sender = new Sender(app);
   const store = getDeliveryStore(app);
   const heldBack = { store, isOff: async () => false } as unknown as HeldBack;
   serve = () =>

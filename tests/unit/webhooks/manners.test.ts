@@ -1,9 +1,9 @@
 import type { App } from '../../../server/src/app';
 import type { Webhook } from '../../../shared/contracts/webhooks';
-import { createKnownManners, type Manners } from '../../../server/src/webhooks/deliveries/limits';
+import { KnownManners, type Manners } from '../../../server/src/webhooks/deliveries/limits';
 
 // The database is not asked by what is tested here.
-const create = () => createKnownManners({} as App);
+const create = () => new KnownManners({} as App);
 const ORDERED: Manners = {
   ratePerSecond: 5,
   concurrency: null,

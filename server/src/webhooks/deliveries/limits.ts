@@ -47,28 +47,6 @@ const FRESH_MS = 1000;
 /** So many are remembered before old ones are forgotten. */
 const MANY = 5000;
 
-/**
- * What this process knows of webhooks' manners: whoever looks for work, publishes, changes a webhook or
- * claims says what it has read. So a claim asks for them seldom.
- */
-export interface KnownManners {
-  /** It was read just now. */
-  note(webhook: number, manners: Manners): void;
-  /** It was changed just now. */
-  noteWebhook(webhook: Webhook): void;
-  /**
-   * It was read a while ago (`performance.now()`), perhaps in a transaction that does not see what has
-   * changed since: it replaces nothing that is known, but where it differs the database is asked again.
-   */
-  mention(webhook: Webhook, readAt: number): void;
-  /** Its receiver asked to be left alone until then, epoch milliseconds. */
-  notePause(webhook: number, until: number): void;
-  /** As last heard of; undefined where nothing was. */
-  get(webhook: number): Manners | undefined;
-  /** As they are, but for the last second. */
-  of(webhooks: readonly number[]): Promise<ReadonlyMap<number, Manners>>;
-}
-
 const NO_MANNERS: Manners = {
   ratePerSecond: null,
   concurrency: null,
@@ -85,51 +63,73 @@ export const readManners = async (db: Db, webhook: number): Promise<Manners> => 
   return row ? mannersOf(row) : NO_MANNERS;
 };
 
-export const createKnownManners = (app: App): KnownManners => {
-  const known = new Map<number, { manners: Manners; at: number }>();
+/**
+ * What this process knows of webhooks' manners: whoever looks for work, publishes, changes a webhook or
+ * claims says what it has read. So a claim asks for them seldom.
+ */
+export class KnownManners {
+  private readonly known = new Map<number, { manners: Manners; at: number }>();
 
-  const note = (webhook: number, manners: Manners, at = performance.now()): void => {
+  constructor(private readonly app: App) {}
+
+  /** @param at when it was read, by `performance.now()` */
+  note(webhook: number, manners: Manners, at = performance.now()): void {
+    const { known } = this;
     if (known.size >= MANY && !known.has(webhook)) {
       for (const [id, { at: then }] of known) if (at - then > FRESH_MS) known.delete(id);
     }
     known.set(webhook, { manners, at });
-  };
+  }
 
-  const isFresh = (webhook: number): boolean =>
-    performance.now() - (known.get(webhook)?.at ?? Number.NEGATIVE_INFINITY) < FRESH_MS;
+  /** It was changed just now. */
+  noteWebhook(webhook: Webhook): void {
+    this.note(webhook.id, mannersOfWebhook(webhook));
+  }
 
-  return {
-    note: (webhook, manners) => note(webhook, manners),
-    noteWebhook: (webhook) => note(webhook.id, mannersOfWebhook(webhook)),
-    mention(webhook, readAt) {
-      const manners = mannersOfWebhook(webhook);
-      const before = known.get(webhook.id);
-      if (!before) note(webhook.id, manners, readAt);
-      else if (!areSame(before.manners, manners)) before.at = Number.NEGATIVE_INFINITY;
-      // A write does not know whether a pause has been ended.
-      else if (before.manners.pausedUntil === 0) before.at = Math.max(before.at, readAt);
-    },
-    notePause(webhook, until) {
-      const before = known.get(webhook);
-      if (!before) return;
-      const pausedUntil = Math.max(before.manners.pausedUntil, until);
-      before.manners = { ...before.manners, pausedUntil };
-    },
-    get: (webhook) => known.get(webhook)?.manners,
-    async of(webhooks) {
-      const unknown = webhooks.filter((id) => !isFresh(id));
-      if (unknown.length > 0) {
-        const db = await app.db.current();
-        const rows = (await db
-          .table(WEBHOOKS_TABLE)
-          .select('id', ...MANNERS_COLUMNS)
-          .whereIn('id', unknown)) as (MannersRow & Pick<WebhookRow, 'id'>)[];
-        for (const row of rows) note(Number(row.id), mannersOf(row));
-      }
-      return new Map(webhooks.map((id) => [id, known.get(id)?.manners ?? NO_MANNERS]));
-    },
-  };
-};
+  /**
+   * It was read a while ago (`performance.now()`), perhaps in a transaction that does not see what has
+   * changed since: it replaces nothing that is known, but where it differs the database is asked again.
+   */
+  mention(webhook: Webhook, readAt: number): void {
+    const manners = mannersOfWebhook(webhook);
+    const before = this.known.get(webhook.id);
+    if (!before) this.note(webhook.id, manners, readAt);
+    else if (!areSame(before.manners, manners)) before.at = Number.NEGATIVE_INFINITY;
+    // A write does not know whether a pause has been ended.
+    else if (before.manners.pausedUntil === 0) before.at = Math.max(before.at, readAt);
+  }
+
+  /** Its receiver asked to be left alone until then, epoch milliseconds. */
+  notePause(webhook: number, until: number): void {
+    const before = this.known.get(webhook);
+    if (!before) return;
+    const pausedUntil = Math.max(before.manners.pausedUntil, until);
+    before.manners = { ...before.manners, pausedUntil };
+  }
+
+  /** As last heard of; undefined where nothing was. */
+  get(webhook: number): Manners | undefined {
+    return this.known.get(webhook)?.manners;
+  }
+
+  /** As they are, but for the last second. */
+  async of(webhooks: readonly number[]): Promise<ReadonlyMap<number, Manners>> {
+    const unknown = webhooks.filter((id) => !this.isFresh(id));
+    if (unknown.length > 0) {
+      const db = await this.app.db.current();
+      const rows = (await db
+        .table(WEBHOOKS_TABLE)
+        .select('id', ...MANNERS_COLUMNS)
+        .whereIn('id', unknown)) as (MannersRow & Pick<WebhookRow, 'id'>)[];
+      for (const row of rows) this.note(Number(row.id), mannersOf(row));
+    }
+    return new Map(webhooks.map((id) => [id, this.get(id) ?? NO_MANNERS]));
+  }
+
+  private isFresh(webhook: number): boolean {
+    return performance.now() - (this.known.get(webhook)?.at ?? Number.NEGATIVE_INFINITY) < FRESH_MS;
+  }
+}
 
 /**
  * So much of what a rate allows is claimed at once, in microseconds: a claim for each of 10,000 attempts

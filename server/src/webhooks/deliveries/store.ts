@@ -25,7 +25,7 @@ import {
   WEBHOOKS_TABLE,
 } from '../tables';
 import { appendAttempts, mayHaveMany } from './attempts';
-import { createKnownManners, isCareful, type KnownManners, type Manners, seenOf } from './limits';
+import { isCareful, KnownManners, type Manners, seenOf } from './limits';
 import { insertMessages, readBodies, type SharedMessage } from './messages';
 import {
   ASIDE_UNTIL,
@@ -755,7 +755,7 @@ const queueDeliveries = async (
 };
 
 const createDeliveryStore = (app: App): DeliveryStore => {
-  const known = createKnownManners(app);
+  const known = new KnownManners(app);
   const { byHandMs } = leaseTimes(app.options.webhooks.timeoutMs);
   const leased = createLeasedRows(app.db, {
     tableName: DELIVERIES_TABLE,

@@ -150,17 +150,6 @@ export interface AttemptResult {
   endedAt: number;
 }
 
-/** Makes one attempt of a delivery: hook, sign, guard, post, classify. Never rejects. */
-export interface Sender {
-  readonly guard: AddressGuard;
-  attempt(
-    delivery: Pick<QueuedDelivery, 'deliveryId' | 'event' | 'body' | 'replayed'>,
-    webhook: WebhookRow,
-    manual: boolean
-  ): Promise<AttemptResult>;
-  close(): void;
-}
-
 type Headers = Record<string, string>;
 
 /** An answer as the log keeps it: without credentials, and without what was sent in own headers. */
@@ -182,82 +171,82 @@ const unlock = (app: App, row: WebhookRow): { secret: string; own: Headers } | n
   return { secret, own: own as Headers };
 };
 
-export const createSender = (app: App): Sender => {
-  const { timeoutMs, concurrency, client: library } = app.options.webhooks;
-  const guard = createSiteGuard(app);
-  const client: HttpClient = new HttpClient({
-    guard,
-    timeoutMs,
-    // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
-    maxSocketsPerHost: concurrency + 16,
-    transport: library === 'undici' ? openUndici : openGot,
-  });
+const SECRET_UNAVAILABLE: AttemptOutcome & { secret: true } = {
+  kind: 'failed',
+  cause: 'unknown',
+  message: 'secret_unavailable',
+  durationMs: 0,
+  secret: true,
+};
 
-  /**
-   * What the hook makes of the request. The body and what signs it are not the hook's to change, and
-   * the webhook's own headers not the hook's to see: they are added to what it leaves.
-   */
-  const prepare = async (row: WebhookRow, event: string, own: Headers): Promise<RequestArgs> => {
-    const saysAgent = Object.keys(own).some((name) => /^user-agent$/i.test(name));
-    const args: RequestArgs = {
-      url: row.url,
-      headers: {
-        'Content-Type': 'application/json',
-        ...(!saysAgent && { 'User-Agent': USER_AGENT }),
-      },
+/** What an attempt sends of a delivery. */
+type Sent = Pick<QueuedDelivery, 'deliveryId' | 'event' | 'body' | 'replayed'>;
+
+/** Sends deliveries. */
+export class Sender {
+  readonly guard: AddressGuard;
+  private readonly client: HttpClient;
+
+  constructor(private readonly app: App) {
+    const { timeoutMs, concurrency, client } = app.options.webhooks;
+    this.guard = createSiteGuard(app);
+    this.client = new HttpClient({
+      guard: this.guard,
+      timeoutMs,
+      // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
+      maxSocketsPerHost: concurrency + 16,
+      transport: client === 'undici' ? openUndici : openGot,
+    });
+  }
+
+  /** Makes one attempt of a delivery: hook, sign, guard, post, classify. Never rejects. */
+  attempt(delivery: Sent, row: WebhookRow, manual: boolean): Promise<AttemptResult> {
+    const attributes = {
+      'switchboard.webhook_id': Number(row.id),
+      'switchboard.delivery_id': delivery.deliveryId,
+      'switchboard.event': delivery.event,
+      'switchboard.manual': manual,
     };
-    const hook = app.hooks.get('service_crm_webhook_request_args');
-    if (hook.getHandlers().length === 0) return args;
-    const webhook: Webhook = toWebhook(row);
-    const changed = await hook.call({ args, webhook, event });
-    const next = changed?.args;
-    return {
-      url: typeof next?.url === 'string' ? next.url : row.url,
-      headers: keepFreeHeaders(next?.headers),
-    };
-  };
+    return inSpan('switchboard.attempt', attributes, async (span) => {
+      const result = await this.post(delivery, row, manual);
+      const { answer, error, duration_ms: duration } = result.attempt;
+      if (answer) span.setAttribute('http.response.status_code', answer.status);
+      if (error !== null) {
+        span.setAttribute('error.type', error);
+        span.setStatus({ code: SpanStatusCode.ERROR, message: error });
+      }
+      measures().attempts.record(duration / 1000, { outcome: result.ok ? 'sent' : 'failed' });
+      return result;
+    });
+  }
 
-  const failed = (cause: 'secret_unavailable'): AttemptOutcome & { secret?: true } => ({
-    kind: 'failed',
-    cause: 'unknown',
-    message: cause,
-    durationMs: 0,
-    secret: true,
-  });
+  close(): void {
+    this.client.close();
+  }
 
-  const attempt: Sender['attempt'] = async (delivery, row, manual) => {
+  private async post(delivery: Sent, row: WebhookRow, manual: boolean): Promise<AttemptResult> {
     const startedAt = Date.now();
-    const { deliveryId } = delivery;
-    debugLog(app.strapi)?.(startedLine(deliveryId, row, manual));
-    const unlocked = unlock(app, row);
+    const { deliveryId, body } = delivery;
+    debugLog(this.app.strapi)?.(startedLine(deliveryId, row, manual));
+    const unlocked = unlock(this.app, row);
     const own = unlocked?.own ?? {};
-    const { url, headers: free } = await prepare(row, delivery.event, own);
-    const previous = previousSecret(row);
+    const { url, headers: free } = await this.prepare(row, delivery.event, own);
     const headers =
       unlocked === null
         ? free
         : {
             ...withOwnHeaders(free, own),
             ...(delivery.replayed && REPLAYED),
-            ...signatureHeaders({
-              secret: unlocked.secret,
-              previousSecret: previous === null ? null : unsealOften(app, previous),
-              deliveryId,
-              event: delivery.event,
-              timestamp: Math.floor(Date.now() / 1000),
-              body: delivery.body,
-            }),
+            ...this.signature(delivery, row, unlocked.secret),
           };
     const outcome: AttemptOutcome & { secret?: true } =
-      unlocked === null
-        ? failed('secret_unavailable')
-        : await client.post({ url, headers, body: delivery.body });
+      unlocked === null ? SECRET_UNAVAILABLE : await this.client.post({ url, headers, body });
     const { ok, cause } = classify(outcome);
     const error = outcome.secret ? 'secret_unavailable' : cause;
-    debugLog(app.strapi)?.(endedLine(deliveryId, outcome, error));
+    debugLog(this.app.strapi)?.(endedLine(deliveryId, outcome, error));
     return {
       ok,
-      endedAt: getDeliveryStore(app).now(),
+      endedAt: getDeliveryStore(this.app).now(),
       attempt: {
         at: isoTime(startedAt),
         request: { url, headers: redactHeaders(headers, Object.keys(own)) },
@@ -267,29 +256,41 @@ export const createSender = (app: App): Sender => {
         manual,
       },
     };
-  };
+  }
 
-  return {
-    guard,
-    attempt: (delivery, row, manual) => {
-      const attributes = {
-        'switchboard.webhook_id': Number(row.id),
-        'switchboard.delivery_id': delivery.deliveryId,
-        'switchboard.event': delivery.event,
-        'switchboard.manual': manual,
-      };
-      return inSpan('switchboard.attempt', attributes, async (span) => {
-        const result = await attempt(delivery, row, manual);
-        const { answer, error, duration_ms: duration } = result.attempt;
-        if (answer) span.setAttribute('http.response.status_code', answer.status);
-        if (error !== null) {
-          span.setAttribute('error.type', error);
-          span.setStatus({ code: SpanStatusCode.ERROR, message: error });
-        }
-        measures().attempts.record(duration / 1000, { outcome: result.ok ? 'sent' : 'failed' });
-        return result;
-      });
-    },
-    close: () => client.close(),
-  };
-};
+  private signature({ deliveryId, event, body }: Sent, row: WebhookRow, secret: string): Headers {
+    const previous = previousSecret(row);
+    return signatureHeaders({
+      secret,
+      previousSecret: previous === null ? null : unsealOften(this.app, previous),
+      deliveryId,
+      event,
+      timestamp: Math.floor(Date.now() / 1000),
+      body,
+    });
+  }
+
+  /**
+   * What the hook makes of the request. The body and what signs it are not the hook's to change, and
+   * the webhook's own headers not the hook's to see: they are added to what it leaves.
+   */
+  private async prepare(row: WebhookRow, event: string, own: Headers): Promise<RequestArgs> {
+    const saysAgent = Object.keys(own).some((name) => /^user-agent$/i.test(name));
+    const args: RequestArgs = {
+      url: row.url,
+      headers: {
+        'Content-Type': 'application/json',
+        ...(!saysAgent && { 'User-Agent': USER_AGENT }),
+      },
+    };
+    const hook = this.app.hooks.get('service_crm_webhook_request_args');
+    if (hook.getHandlers().length === 0) return args;
+    const webhook: Webhook = toWebhook(row);
+    const changed = await hook.call({ args, webhook, event });
+    const next = changed?.args;
+    return {
+      url: typeof next?.url === 'string' ? next.url : row.url,
+      headers: keepFreeHeaders(next?.headers),
+    };
+  }
+}
