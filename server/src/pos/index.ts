@@ -1,14 +1,15 @@
+import { serviceOf } from '../app';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
 import { offerMetrics } from '../observability/metric-sources';
 import { moveIntoQueue } from '../queue/moving';
 import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';
-import { createConnectionsService } from './admin/connections-service';
+import { ConnectionsService } from './admin/connections-service';
 import { controllers } from './admin/controllers';
 import { gateOf } from './intake/requests';
-import { createMappingInboxService } from './admin/mapping-inbox';
-import { createPosEventsService } from './admin/events-service';
+import { MappingInboxService } from './admin/mapping-inbox';
+import { PosEventsService } from './admin/events-service';
 import { declarePosEvents } from './processing/events';
 import { recordMetrics } from './processing/metrics';
 import { createPurchasesService, purchasesTable } from './customers';
@@ -51,10 +52,10 @@ export const pos: Feature = {
     purchasesTable,
   ],
   services: {
-    'pos-connections': createConnectionsService,
-    'pos-events': createPosEventsService,
+    'pos-connections': serviceOf(ConnectionsService),
+    'pos-events': serviceOf(PosEventsService),
     'pos-purchases': createPurchasesService,
-    'mapping-inbox': createMappingInboxService,
+    'mapping-inbox': serviceOf(MappingInboxService),
   },
   controllers,
   routes,

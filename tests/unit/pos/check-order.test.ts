@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import { ensureTables } from '../../../server/src/database/tables/plain-tables';
-import { type Checks, createChecks } from '../../../server/src/pos/intake/requests';
+import { Checks } from '../../../server/src/pos/intake/requests';
 import { keyDigest, signBody } from '../../../server/src/pos/intake/authentication';
 import { createRawBodyMiddleware } from '../../../server/src/pos/intake/raw-body';
 import { ERROR_CODES, ERROR_STATUS, type ErrorCode } from '../../../server/src/pos/rules/states';
@@ -130,11 +130,11 @@ const send = async (faults: ReadonlySet<Fault>): Promise<Answer> => {
 
 beforeAll(async () => {
   site = await startSite(1_000_000);
-  checks = createChecks(site.app);
-  spent = createChecks((await startSite(1)).app);
+  checks = new Checks(site.app);
+  spent = new Checks((await startSite(1)).app);
   const broken = await startSite(1);
   await broken.connection.schema.dropTable('switchboard_pos_waits');
-  unready = createChecks(broken.app);
+  unready = new Checks(broken.app);
 
   await send(new Set(['rate_limited', 'schema_invalid']));
   for (const [id, at] of [

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import type {
@@ -31,21 +30,8 @@ import {
 import { timeZoneOf } from '../money/sales-figures';
 import { regroup, wakeConnection } from '../processing/waits';
 import { openHoursOf, silentSince } from '../silence';
-import { appOf } from '../../app';
+import type { App } from '../../app';
 import type { Db } from '../../database/db';
-
-/** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
-export interface ConnectionsService {
-  list(page: PageRequest): Promise<Page<Connection>>;
-  get(id: number): Promise<Connection>;
-  create(input: CreateConnection): Promise<ConnectionWithSecret>;
-  update(id: number, input: UpdateConnection): Promise<Connection>;
-  /** Its events stay in the log; its key is unknown from now on. */
-  remove(id: number): Promise<void>;
-  /** A new secret; the key stays. The old secret stops working at once. */
-  rotateSecret(id: number): Promise<{ secret: string }>;
-  revoke(id: number): Promise<Connection>;
-}
 
 const groupColumns = (group: string | null) => ({
   group,
@@ -107,151 +93,158 @@ const watchColumns = (before: ConnectionRow, input: UpdateConnection) => {
   };
 };
 
-export const createConnectionsService = ({
-  strapi,
-}: {
-  strapi: Core.Strapi;
-}): ConnectionsService => {
-  const app = appOf(strapi);
-  const rows = (db: Db): Knex.QueryBuilder => db.table(CONNECTIONS_TABLE).whereNull('deleted_at');
+const rows = (db: Db): Knex.QueryBuilder => db.table(CONNECTIONS_TABLE).whereNull('deleted_at');
 
-  const find = (db: Db, id: number): Promise<ConnectionRow> =>
-    firstOrNotFound(rows(db).where({ id }), 'Connection');
+const find = (db: Db, id: number): Promise<ConnectionRow> =>
+  firstOrNotFound(rows(db).where({ id }), 'Connection');
 
-  const locationsById = async (db: Db): Promise<Map<number, LocationRow>> => {
-    const found = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
-    return new Map(found.map((row) => [Number(row.id), row]));
-  };
+const locationsById = async (db: Db): Promise<Map<number, LocationRow>> => {
+  const found = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
+  return new Map(found.map((row) => [Number(row.id), row]));
+};
 
-  const silentAt = (row: ConnectionRow): number | null =>
-    silentSince(row, timeZoneOf(app), app.clock.now());
+const resolve = async (
+  db: Db,
+  locations: NonNullable<ConnectionInput['locations']>
+): Promise<MappedLocation[]> => {
+  const mapped: MappedLocation[] = [];
+  const wrong: FieldProblem[] = [];
+  for (const [index, { ref, location }] of locations.entries()) {
+    const row = await locationNamed(db, location);
+    if (row) mapped.push({ ref, location: Number(row.id) });
+    else wrong.push({ path: `locations.${index}.location`, ...noLocation(location) });
+  }
+  if (wrong.length > 0) throw fieldErrors(wrong);
+  return mapped;
+};
 
-  const shaped = async (db: Db, row: ConnectionRow): Promise<Connection> =>
-    toConnection(row, await locationsById(db), silentAt(row));
+/** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
+export class ConnectionsService {
+  constructor(private readonly app: App) {}
 
-  const resolve = async (
-    db: Db,
-    locations: NonNullable<ConnectionInput['locations']>
-  ): Promise<MappedLocation[]> => {
-    const mapped: MappedLocation[] = [];
-    const wrong: FieldProblem[] = [];
-    for (const [index, { ref, location }] of locations.entries()) {
-      const row = await locationNamed(db, location);
-      if (row) mapped.push({ ref, location: Number(row.id) });
-      else wrong.push({ path: `locations.${index}.location`, ...noLocation(location) });
-    }
-    if (wrong.length > 0) throw fieldErrors(wrong);
-    return mapped;
-  };
+  async list(page: PageRequest): Promise<Page<Connection>> {
+    await settleArrivedConnections(this.app);
+    const db = await this.app.db.current();
+    const query = rows(db).select('*').orderBy('id');
+    const { rows: found, meta } = await readPage<ConnectionRow>(db, query, page);
+    const locations = await locationsById(db);
+    return {
+      data: found.map((row) => toConnection(row, locations, this.silentAt(row))),
+      meta,
+    };
+  }
 
-  const change = (id: number, values: Record<string, unknown>): Promise<ConnectionRow> =>
-    app.db.retrying(async (tx) => {
+  async get(id: number): Promise<Connection> {
+    await settleArrivedConnections(this.app);
+    const db = await this.app.db.current();
+    return this.shaped(db, await find(db, id));
+  }
+
+  create(given: CreateConnection): Promise<ConnectionWithSecret> {
+    const { name, type, scopes, mode, group, locations, customers, country, ...input } = given;
+    return this.app.db.retrying(async (tx) => {
+      const key = generateKey(randomBytes);
+      const secret = generateSecret(randomBytes);
+      const at = Date.now();
+      const { id } = await documentsOf(this.app.strapi, CONNECTION).create({
+        data: {
+          name,
+          type,
+          key,
+          key_digest: keyDigest(key),
+          secret: seal(this.app, secret),
+          scopes,
+          mode,
+          ...groupColumns(group ?? null),
+          locations: await resolve(tx, locations),
+          customers,
+          country,
+          expected_every_minutes: input.expected_every_minutes,
+          open_hours: input.open_hours,
+          created_at: at,
+          updated_at: at,
+        },
+      });
+      return { ...(await this.shaped(tx, await find(tx, Number(id)))), secret };
+    });
+  }
+
+  async update(id: number, input: UpdateConnection): Promise<Connection> {
+    const { name, type, scopes, mode, group, locations, customers, country, active } = input;
+    await settleArrivedConnections(this.app);
+    return this.app.db.retrying(async (tx) => {
+      // Locked before anything is read: a record that is worked on beside it is seen, or sees it.
+      const before = await firstOrNotFound<ConnectionRow>(
+        rows(tx).where({ id }).forUpdate(),
+        'Connection'
+      );
+      const { group_digest: groupBefore } = before;
+      const row = await this.change(id, {
+        ...(name !== undefined && { name }),
+        ...(type !== undefined && { type }),
+        ...(scopes !== undefined && { scopes }),
+        ...(mode !== undefined && { mode }),
+        ...(active !== undefined && { active, disabled_reason: null }),
+        ...(customers !== undefined && { customers }),
+        ...(country !== undefined && { country }),
+        ...watchColumns(before, input),
+        ...(group !== undefined && groupColumns(group)),
+        ...(locations !== undefined && {
+          locations: await resolve(tx, locations),
+        }),
+      });
+      if (row.group_digest !== groupBefore) {
+        await regroup(tx, this.app, id, [groupBefore, row.group_digest]);
+      }
+      // A new location or group may be what records of this connection were waiting for.
+      if (locations !== undefined || group !== undefined) await wakeConnection(tx, this.app, id);
+      return this.shaped(tx, row);
+    });
+  }
+
+  /** Its events stay in the log; its key is unknown from now on. */
+  remove(id: number): Promise<void> {
+    return this.app.db.retrying(async (tx) => {
+      const at = Date.now();
       const { document_id: documentId } = await find(tx, id);
-      await documentsOf(app.strapi, CONNECTION).update({
+      await documentsOf(this.app.strapi, CONNECTION).update({
+        documentId,
+        data: { deleted_at: at, revoked_at: at, updated_at: at },
+      });
+      await tx.table(POS_REFUSALS_TABLE).where({ connection_id: id }).delete();
+    });
+  }
+
+  /** A new secret; the key stays. The old secret stops working at once. */
+  async rotateSecret(id: number): Promise<{ secret: string }> {
+    const secret = generateSecret(randomBytes);
+    await this.change(id, { secret: seal(this.app, secret) });
+    return { secret };
+  }
+
+  async revoke(id: number): Promise<Connection> {
+    const db = await this.app.db.current();
+    const { revoked_at: before } = await find(db, id);
+    const row = await this.change(id, { revoked_at: before ?? Date.now() });
+    return this.shaped(db, row);
+  }
+
+  private silentAt(row: ConnectionRow): number | null {
+    return silentSince(row, timeZoneOf(this.app), this.app.clock.now());
+  }
+
+  private async shaped(db: Db, row: ConnectionRow): Promise<Connection> {
+    return toConnection(row, await locationsById(db), this.silentAt(row));
+  }
+
+  private change(id: number, values: Record<string, unknown>): Promise<ConnectionRow> {
+    return this.app.db.retrying(async (tx) => {
+      const { document_id: documentId } = await find(tx, id);
+      await documentsOf(this.app.strapi, CONNECTION).update({
         documentId,
         data: { ...values, updated_at: Date.now() },
       });
       return find(tx, id);
     });
-
-  return {
-    async list(page) {
-      await settleArrivedConnections(app);
-      const db = await app.db.current();
-      const query = rows(db).select('*').orderBy('id');
-      const { rows: found, meta } = await readPage<ConnectionRow>(db, query, page);
-      const locations = await locationsById(db);
-      return { data: found.map((row) => toConnection(row, locations, silentAt(row))), meta };
-    },
-
-    async get(id) {
-      await settleArrivedConnections(app);
-      const db = await app.db.current();
-      return shaped(db, await find(db, id));
-    },
-
-    create: ({ name, type, scopes, mode, group, locations, customers, country, ...input }) =>
-      app.db.retrying(async (tx) => {
-        const key = generateKey(randomBytes);
-        const secret = generateSecret(randomBytes);
-        const at = Date.now();
-        const { id } = await documentsOf(app.strapi, CONNECTION).create({
-          data: {
-            name,
-            type,
-            key,
-            key_digest: keyDigest(key),
-            secret: seal(app, secret),
-            scopes,
-            mode,
-            ...groupColumns(group ?? null),
-            locations: await resolve(tx, locations),
-            customers,
-            country,
-            expected_every_minutes: input.expected_every_minutes,
-            open_hours: input.open_hours,
-            created_at: at,
-            updated_at: at,
-          },
-        });
-        return { ...(await shaped(tx, await find(tx, Number(id)))), secret };
-      }),
-
-    async update(id, input) {
-      const { name, type, scopes, mode, group, locations, customers, country, active } = input;
-      await settleArrivedConnections(app);
-      return app.db.retrying(async (tx) => {
-        // Locked before anything is read: a record that is worked on beside it is seen, or sees it.
-        const before = await firstOrNotFound<ConnectionRow>(
-          rows(tx).where({ id }).forUpdate(),
-          'Connection'
-        );
-        const { group_digest: groupBefore } = before;
-        const row = await change(id, {
-          ...(name !== undefined && { name }),
-          ...(type !== undefined && { type }),
-          ...(scopes !== undefined && { scopes }),
-          ...(mode !== undefined && { mode }),
-          ...(active !== undefined && { active, disabled_reason: null }),
-          ...(customers !== undefined && { customers }),
-          ...(country !== undefined && { country }),
-          ...watchColumns(before, input),
-          ...(group !== undefined && groupColumns(group)),
-          ...(locations !== undefined && {
-            locations: await resolve(tx, locations),
-          }),
-        });
-        if (row.group_digest !== groupBefore) {
-          await regroup(tx, app, id, [groupBefore, row.group_digest]);
-        }
-        // A new location or group may be what records of this connection were waiting for.
-        if (locations !== undefined || group !== undefined) await wakeConnection(tx, app, id);
-        return shaped(tx, row);
-      });
-    },
-
-    remove: (id) =>
-      app.db.retrying(async (tx) => {
-        const at = Date.now();
-        const { document_id: documentId } = await find(tx, id);
-        await documentsOf(app.strapi, CONNECTION).update({
-          documentId,
-          data: { deleted_at: at, revoked_at: at, updated_at: at },
-        });
-        await tx.table(POS_REFUSALS_TABLE).where({ connection_id: id }).delete();
-      }),
-
-    async rotateSecret(id) {
-      const secret = generateSecret(randomBytes);
-      await change(id, { secret: seal(app, secret) });
-      return { secret };
-    },
-
-    async revoke(id) {
-      const db = await app.db.current();
-      const { revoked_at: before } = await find(db, id);
-      const row = await change(id, { revoked_at: before ?? Date.now() });
-      return shaped(db, row);
-    },
-  };
-};
+  }
+}

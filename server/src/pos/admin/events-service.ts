@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import {
   type ClosingComparison,
@@ -54,7 +53,7 @@ import {
   posEventTable,
 } from '../tables';
 import type { PosEventsQuery } from './inputs';
-import { appOf } from '../../app';
+import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
 /** As it is stored; `at` in epoch milliseconds. */
@@ -236,136 +235,131 @@ type JoinedMovement = MovementRow & {
   location_name: string;
 };
 
+const named = (db: Db, name: string): string => (db.schema ? `${db.schema}.${name}` : name);
+
+const withConnection = (db: Db): Knex.QueryBuilder =>
+  (db.knex as Knex)(`${named(db, POS_EVENTS_TABLE)} as e`).leftJoin(
+    `${named(db, CONNECTIONS_TABLE)} as c`,
+    'c.id',
+    'e.connection_id'
+  );
+
+/** Bodies are large: they are read only for lines that wait, one at a time. */
+const listed = async (db: Db, rows: readonly Joined[], grace: number): Promise<PosEvent[]> => {
+  const events: PosEvent[] = [];
+  const closings = await closingsOf(
+    db,
+    rows.flatMap(({ id, kind }) => (kind === 'closing' ? [Number(id)] : []))
+  );
+  const unattached = await customerErrors(
+    db,
+    rows.flatMap(({ id, kind }) => (kind === 'sale' ? [Number(id)] : []))
+  );
+  for (const row of rows) {
+    const customerError = unattached.get(Number(row.id));
+    if (!mayWait(row)) {
+      events.push(toPosEvent(row, grace, closings.get(Number(row.id))?.summary, customerError));
+      continue;
+    }
+    const whole = (await db
+      .table(POS_EVENTS_TABLE)
+      .select('body')
+      .where({ id: row.id })
+      .first()) as Pick<PosEventRow, 'body'> | undefined;
+    events.push(toPosEvent({ ...row, body: whole?.body ?? '' }, grace, null, customerError));
+    await nextTurn();
+  }
+  return events;
+};
+
+const movementsOf = async (db: Db, id: number): Promise<PlacedMovement[]> => {
+  const rows = (await (db.knex as Knex)(`${named(db, MOVEMENTS_TABLE)} as m`)
+    .join(`${named(db, LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
+    .join(`${named(db, ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
+    .join(`${named(db, LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
+    .select('m.*', 'i.sku', 'l.location_id', 'p.code as location_code', 'p.name as location_name')
+    .where('m.event_id', id)
+    .orderBy('m.id')) as JoinedMovement[];
+  return rows.map((row) => ({ ...toMovement(row), sku: row.sku, location: summaryOf(row) }));
+};
+
+const simulatedOf = async (db: Db, row: PosEventRow): Promise<PosEventDetail['simulated']> => {
+  const lines = JSON.parse(row.simulated ?? '[]') as SimulatedLine[];
+  if (lines.length === 0) return [];
+  const items = (await db
+    .table(ITEMS_TABLE)
+    .select('*')
+    .whereIn('id', [...new Set(lines.map(({ item }) => item))])) as ItemRow[];
+  const locations = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
+  const itemsById = new Map(items.map((item) => [Number(item.id), item]));
+  const locationsById = new Map(locations.map((one) => [Number(one.id), one]));
+  return lines.map((line) => toSimulated(line, itemsById, locationsById));
+};
+
+const filtered = (
+  db: Db,
+  {
+    state,
+    kind,
+    connection,
+    external_id: externalId,
+    customer_error: unattached,
+  }: Omit<PosEventsQuery, 'page' | 'per_page'>
+): Knex.QueryBuilder => {
+  const query = db.table(POS_EVENTS_TABLE);
+  if (state !== undefined) query.whereIn('state', state);
+  if (kind !== undefined) query.where({ kind });
+  if (connection !== undefined) query.where({ connection_id: connection });
+  if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
+  if (unattached) query.whereIn('id', unattachedSales(db));
+  if (kind === 'closing') {
+    // Few among many: they are found by a table of their own.
+    const closings = db.table(POS_CLOSINGS_TABLE).select('event_id');
+    if (connection !== undefined) closings.where({ connection_id: connection });
+    query.whereIn('id', closings);
+  }
+  return query;
+};
+
+const idsOfPage = async (
+  db: Db,
+  query: Knex.QueryBuilder,
+  search: string | undefined,
+  request: PageRequest
+): Promise<{ ids: number[]; meta: Page<PosEvent>['meta'] }> => {
+  if (search === undefined) {
+    const ordered = query.select('id').orderBy('id', 'desc');
+    const { rows, meta } = await readPage<{ id: number }>(db, ordered, request);
+    return { ids: rows.map(({ id }) => Number(id)), meta };
+  }
+  const { ids, searchedFrom } = await searchRecords(db, query, search);
+  const offset = offsetOf(request);
+  return {
+    ids: ids.slice(offset, offset + request.per_page),
+    meta: { ...paginationMeta(request, ids.length), searched_from: searchedFrom },
+  };
+};
+
+const lockedRow = (tx: Db, id: number): Promise<PosEventRow> =>
+  firstOrNotFound(tx.table(POS_EVENTS_TABLE).where({ id }).forUpdate(), 'Event');
+
 /** The log of accepted records. Unknown ids are a NotFoundError (404). */
-export interface PosEventsService {
+export class PosEventsService {
+  constructor(private readonly app: App) {}
+
   /** Newest first. */
-  list(query: PosEventsQuery): Promise<Page<PosEvent>>;
-  get(id: number): Promise<PosEventDetail>;
-  /**
-   * Processes an event again now; one that failed starts over.
-   * @param madeBy  who has it done
-   */
-  reprocess(id: number, madeBy: string | null): Promise<PosEventDetail>;
-  /**
-   * Has a held refund applied without its sale; should that come, both are settled as if it had come
-   * first. Null: it is not held.
-   * @param madeBy  who has it done
-   */
-  acceptWithoutSale(id: number, madeBy: string | null): Promise<PosEventDetail | null>;
-}
+  async list({ q, page, per_page, ...filter }: PosEventsQuery): Promise<Page<PosEvent>> {
+    const db = await this.app.db.current();
+    const { ids, meta } = await idsOfPage(db, filtered(db, filter), q, { page, per_page });
+    const rows = (await withConnection(db)
+      .select(...LIST_COLUMNS.map((column) => `e.${column}`), 'c.name as connection_name')
+      .whereIn('e.id', ids)
+      .orderBy('e.id', 'desc')) as Joined[];
+    return { data: await listed(db, rows, this.graceMs()), meta };
+  }
 
-export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): PosEventsService => {
-  const app = appOf(strapi);
-  const schema = app.db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const graceMs = (): number => app.options.pos.refundGraceHours * 3_600_000;
-
-  const withConnection = (db: Db): Knex.QueryBuilder =>
-    (db.knex as Knex)(`${named(POS_EVENTS_TABLE)} as e`).leftJoin(
-      `${named(CONNECTIONS_TABLE)} as c`,
-      'c.id',
-      'e.connection_id'
-    );
-
-  /** Bodies are large: they are read only for lines that wait, one at a time. */
-  const listed = async (db: Db, rows: readonly Joined[]): Promise<PosEvent[]> => {
-    const grace = graceMs();
-    const events: PosEvent[] = [];
-    const closings = await closingsOf(
-      db,
-      rows.flatMap(({ id, kind }) => (kind === 'closing' ? [Number(id)] : []))
-    );
-    const unattached = await customerErrors(
-      db,
-      rows.flatMap(({ id, kind }) => (kind === 'sale' ? [Number(id)] : []))
-    );
-    for (const row of rows) {
-      const customerError = unattached.get(Number(row.id));
-      if (!mayWait(row)) {
-        events.push(toPosEvent(row, grace, closings.get(Number(row.id))?.summary, customerError));
-        continue;
-      }
-      const whole = (await db
-        .table(POS_EVENTS_TABLE)
-        .select('body')
-        .where({ id: row.id })
-        .first()) as Pick<PosEventRow, 'body'> | undefined;
-      events.push(toPosEvent({ ...row, body: whole?.body ?? '' }, grace, null, customerError));
-      await nextTurn();
-    }
-    return events;
-  };
-
-  const movementsOf = async (db: Db, id: number): Promise<PlacedMovement[]> => {
-    const rows = (await (db.knex as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
-      .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
-      .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
-      .join(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
-      .select('m.*', 'i.sku', 'l.location_id', 'p.code as location_code', 'p.name as location_name')
-      .where('m.event_id', id)
-      .orderBy('m.id')) as JoinedMovement[];
-    return rows.map((row) => ({ ...toMovement(row), sku: row.sku, location: summaryOf(row) }));
-  };
-
-  const simulatedOf = async (db: Db, row: PosEventRow): Promise<PosEventDetail['simulated']> => {
-    const lines = JSON.parse(row.simulated ?? '[]') as SimulatedLine[];
-    if (lines.length === 0) return [];
-    const items = (await db
-      .table(ITEMS_TABLE)
-      .select('*')
-      .whereIn('id', [...new Set(lines.map(({ item }) => item))])) as ItemRow[];
-    const locations = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
-    const itemsById = new Map(items.map((item) => [Number(item.id), item]));
-    const locationsById = new Map(locations.map((one) => [Number(one.id), one]));
-    return lines.map((line) => toSimulated(line, itemsById, locationsById));
-  };
-
-  const filtered = (
-    db: Db,
-    {
-      state,
-      kind,
-      connection,
-      external_id: externalId,
-      customer_error: unattached,
-    }: Omit<PosEventsQuery, 'page' | 'per_page'>
-  ): Knex.QueryBuilder => {
-    const query = db.table(POS_EVENTS_TABLE);
-    if (state !== undefined) query.whereIn('state', state);
-    if (kind !== undefined) query.where({ kind });
-    if (connection !== undefined) query.where({ connection_id: connection });
-    if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
-    if (unattached) query.whereIn('id', unattachedSales(db));
-    if (kind === 'closing') {
-      // Few among many: they are found by a table of their own.
-      const closings = db.table(POS_CLOSINGS_TABLE).select('event_id');
-      if (connection !== undefined) closings.where({ connection_id: connection });
-      query.whereIn('id', closings);
-    }
-    return query;
-  };
-
-  const idsOfPage = async (
-    db: Db,
-    query: Knex.QueryBuilder,
-    search: string | undefined,
-    request: PageRequest
-  ): Promise<{ ids: number[]; meta: Page<PosEvent>['meta'] }> => {
-    if (search === undefined) {
-      const ordered = query.select('id').orderBy('id', 'desc');
-      const { rows, meta } = await readPage<{ id: number }>(db, ordered, request);
-      return { ids: rows.map(({ id }) => Number(id)), meta };
-    }
-    const { ids, searchedFrom } = await searchRecords(db, query, search);
-    const offset = offsetOf(request);
-    return {
-      ids: ids.slice(offset, offset + request.per_page),
-      meta: { ...paginationMeta(request, ids.length), searched_from: searchedFrom },
-    };
-  };
-
-  const get = async (id: number): Promise<PosEventDetail> => {
-    const db = await app.db.current();
+  async get(id: number): Promise<PosEventDetail> {
+    const db = await this.app.db.current();
     const row = await firstOrNotFound<Joined>(
       withConnection(db).select('e.*', 'c.name as connection_name').where('e.id', id),
       'Event'
@@ -374,7 +368,7 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
     const closing = closings.get(id);
     const unattached = await customerErrors(db, [id]);
     return {
-      ...toPosEvent(row, graceMs(), closing?.summary, unattached.get(id)),
+      ...toPosEvent(row, this.graceMs(), closing?.summary, unattached.get(id)),
       body: row.body,
       movements: await movementsOf(db, id),
       simulated: await simulatedOf(db, row),
@@ -382,59 +376,53 @@ export const createPosEventsService = ({ strapi }: { strapi: Core.Strapi }): Pos
       ...(await relationsOf(db, row)),
       by_hand: handlingsOf(row),
     };
-  };
+  }
 
-  const announceWoken = (id: number): void =>
-    app.db.afterCommit(() => {
-      debugLog(app.strapi)?.(wokenLine(id));
-      getRecordStore(app).announce();
+  /**
+   * Processes an event again now; one that failed starts over.
+   * @param madeBy  who has it done
+   */
+  async reprocess(id: number, madeBy: string | null): Promise<PosEventDetail> {
+    const { kind } = await this.get(id);
+    if (kind === 'closing') await compareClosingAgain(this.app, id);
+    await this.app.db.retrying(async (tx) => {
+      const row = await lockedRow(tx, id);
+      await noteHandling(tx, row, 'reprocessed', madeBy);
+      await retryAttaching(tx, this.app, id);
+      this.app.db.afterCommit(() => wakeAttaching(this.app));
+      if (kind === 'closing') return;
+      const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
+      await getRecordStore(this.app).startAgain(tx, row, state);
+      this.announceWoken(id);
     });
+    return this.get(id);
+  }
 
-  const lockedRow = (tx: Db, id: number): Promise<PosEventRow> =>
-    firstOrNotFound(tx.table(POS_EVENTS_TABLE).where({ id }).forUpdate(), 'Event');
+  /**
+   * Has a held refund applied without its sale; should that come, both are settled as if it had come
+   * first. Null: it is not held.
+   * @param madeBy  who has it done
+   */
+  async acceptWithoutSale(id: number, madeBy: string | null): Promise<PosEventDetail | null> {
+    const accepted = await this.app.db.retrying(async (tx) => {
+      const row = await lockedRow(tx, id);
+      if (row.kind !== 'refund' || row.state !== 'held') return false;
+      await noteHandling(tx, row, 'accepted_without_sale', madeBy);
+      await getRecordStore(this.app).acceptAlone(tx, row);
+      this.announceWoken(id);
+      return true;
+    });
+    return accepted ? this.get(id) : null;
+  }
 
-  return {
-    async list({ q, page, per_page, ...filter }) {
-      const db = await app.db.current();
-      const { ids, meta } = await idsOfPage(db, filtered(db, filter), q, {
-        page,
-        per_page,
-      });
-      const rows = (await withConnection(db)
-        .select(...LIST_COLUMNS.map((column) => `e.${column}`), 'c.name as connection_name')
-        .whereIn('e.id', ids)
-        .orderBy('e.id', 'desc')) as Joined[];
-      return { data: await listed(db, rows), meta };
-    },
+  private graceMs(): number {
+    return this.app.options.pos.refundGraceHours * 3_600_000;
+  }
 
-    get,
-
-    async reprocess(id, madeBy) {
-      const { kind } = await get(id);
-      if (kind === 'closing') await compareClosingAgain(app, id);
-      await app.db.retrying(async (tx) => {
-        const row = await lockedRow(tx, id);
-        await noteHandling(tx, row, 'reprocessed', madeBy);
-        await retryAttaching(tx, app, id);
-        app.db.afterCommit(() => wakeAttaching(app));
-        if (kind === 'closing') return;
-        const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
-        await getRecordStore(app).startAgain(tx, row, state);
-        announceWoken(id);
-      });
-      return get(id);
-    },
-
-    async acceptWithoutSale(id, madeBy) {
-      const accepted = await app.db.retrying(async (tx) => {
-        const row = await lockedRow(tx, id);
-        if (row.kind !== 'refund' || row.state !== 'held') return false;
-        await noteHandling(tx, row, 'accepted_without_sale', madeBy);
-        await getRecordStore(app).acceptAlone(tx, row);
-        announceWoken(id);
-        return true;
-      });
-      return accepted ? get(id) : null;
-    },
-  };
-};
+  private announceWoken(id: number): void {
+    this.app.db.afterCommit(() => {
+      debugLog(this.app.strapi)?.(wokenLine(id));
+      getRecordStore(this.app).announce();
+    });
+  }
+}

@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
 import { RECORD_KINDS, type RecordKind } from '../../../../shared/contracts/pos';
@@ -42,7 +41,7 @@ import {
 } from '../tables';
 import { connectionWait, mappingDigest } from '../mappings';
 import { wakeMapped } from '../processing/undo';
-import { type App, appOf } from '../../app';
+import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
 /** zod schemas of the routes of the mapping inbox. */
@@ -373,126 +372,120 @@ const listMappings = async (app: App, request: PageRequest): Promise<Page<Mappin
   return { data: rows.map((row) => toMapping(row, names)), meta };
 };
 
+const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
+
+/** What waits for a value now. */
+const reach = async (db: Db, digest: string): Promise<Omit<Resolved, 'id'>> => {
+  const [row] = (await db
+    .table(POS_WAITS_TABLE)
+    .where({ inbox_digest: digest })
+    .count({ records: '*' })
+    .sum({ pieces: 'pieces' })) as { records: Big; pieces: Big | null }[];
+  return { records: Number(row?.records ?? 0), pieces: Number(row?.pieces ?? 0) };
+};
+
+/** One that was deleted, too: its records still wait. */
+const connectionOf = async (db: Db, id: number): Promise<void> => {
+  const row = (await db.table(CONNECTIONS_TABLE).where({ id }).forUpdate().first()) as
+    ConnectionRow | undefined;
+  if (!row)
+    throw fieldError('connection', refusal(`there is no connection ${id}`, 'no_connection'));
+};
+
+const store = async (
+  tx: Db,
+  { kind, value, connection }: Resolve,
+  digest: string,
+  destination: Destination,
+  madeBy: string | null
+): Promise<number> => {
+  await mappings(tx).insert({
+    kind,
+    value,
+    active_digest: digest,
+    connection_id: connection ?? null,
+    ...destination,
+    made_by: madeBy,
+    created_at: Date.now(),
+  });
+  const row = (await mappings(tx).where({ active_digest: digest }).first()) as PosMappingRow;
+  return Number(row.id);
+};
+
+/** Earlier mappings of the same value: their records stayed where they were, and named it too. */
+const replacedBy = async (
+  tx: Db,
+  { id, kind, value, connection_id: connection }: PosMappingRow
+): Promise<PosMappingRow[]> => {
+  const rows = (await mappings(tx)
+    .where({ kind, value, connection_id: connection })
+    .where('id', '<', id)
+    .whereNull('undone_at')
+    .orderBy('id', 'desc')
+    .forUpdate()) as PosMappingRow[];
+  // A collation may take two values for one.
+  return rows.filter((row) => row.value === value);
+};
+
 /** What tills sent and the site does not know; docs/tills.md#mapping-what-is-unknown. */
-export interface MappingInboxService {
+export class MappingInboxService {
+  constructor(private readonly app: App) {}
+
   /** Those of the latest records first. */
-  list(query: InboxQuery): Promise<Page<UnknownValue>>;
+  list(query: InboxQuery): Promise<Page<UnknownValue>> {
+    return listUnknown(this.app, query);
+  }
+
   /**
    * Says what a value means, for the records that wait and for later ones.
    * @param madeBy  who says it
    * @throws ValidationError (400) that names what there is none of
    */
-  resolve(input: Resolve, madeBy: string | null): Promise<Resolved>;
+  resolve(input: Resolve, madeBy: string | null): Promise<Resolved> {
+    return this.app.db.unique(async (tx) => {
+      const { kind, value, connection, preview } = input;
+      // Locked first: a record that is being worked on beside it has begun to wait by then.
+      if (connection !== undefined) await connectionOf(tx, connection);
+      const digest = mappingDigest(kind, value, connection ?? null);
+      const reached = await reach(tx, digest);
+      const destination = await destinationOf(tx, this.app, input, !preview);
+      if (preview) return { id: null, ...reached };
+      const before = (await mappings(tx).where({ active_digest: digest }).first()) as
+        PosMappingRow | undefined;
+      if (before) {
+        // Its records stay where they are: from now on the value means something else.
+        await mappings(tx).where({ id: before.id }).update({ active_digest: null });
+      }
+      const id = await store(tx, input, digest, destination, madeBy);
+      const waited = connection === undefined ? digest : connectionWait(connection);
+      await wakeTwice(tx, this.app, [waited], 'mapping');
+      return { id, ...reached };
+    });
+  }
+
   /**
    * Takes a mapping back, with those of the same value that it replaced: their records wait again, and
    * what they did to the shelves is reversed. An item that one of them made or brought back is archived.
    * One that was undone already stays so.
    * @throws NotFoundError (404)
    */
-  undo(id: number): Promise<{ id: number; records: number }>;
-  /** The mappings that hold, newest first. */
-  mappings(page: PageRequest): Promise<Page<Mapping>>;
-}
-
-export const createMappingInboxService = ({
-  strapi,
-}: {
-  strapi: Core.Strapi;
-}): MappingInboxService => {
-  const app = appOf(strapi);
-  const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
-
-  /** What waits for a value now. */
-  const reach = async (db: Db, digest: string): Promise<Omit<Resolved, 'id'>> => {
-    const [row] = (await db
-      .table(POS_WAITS_TABLE)
-      .where({ inbox_digest: digest })
-      .count({ records: '*' })
-      .sum({ pieces: 'pieces' })) as { records: Big; pieces: Big | null }[];
-    return { records: Number(row?.records ?? 0), pieces: Number(row?.pieces ?? 0) };
-  };
-
-  /** One that was deleted, too: its records still wait. */
-  const connectionOf = async (db: Db, id: number): Promise<void> => {
-    const row = (await db.table(CONNECTIONS_TABLE).where({ id }).forUpdate().first()) as
-      ConnectionRow | undefined;
-    if (!row)
-      throw fieldError('connection', refusal(`there is no connection ${id}`, 'no_connection'));
-  };
-
-  const store = async (
-    tx: Db,
-    { kind, value, connection }: Resolve,
-    digest: string,
-    destination: Destination,
-    madeBy: string | null
-  ): Promise<number> => {
-    await mappings(tx).insert({
-      kind,
-      value,
-      active_digest: digest,
-      connection_id: connection ?? null,
-      ...destination,
-      made_by: madeBy,
-      created_at: Date.now(),
+  undo(id: number): Promise<{ id: number; records: number }> {
+    return this.app.db.unique(async (tx) => {
+      const row = await firstOrNotFound<PosMappingRow>(
+        mappings(tx).where({ id }).forUpdate(),
+        'Mapping'
+      );
+      if (row.undone_at !== null) return { id, records: 0 };
+      const records = new Set<number>();
+      for (const one of [row, ...(await replacedBy(tx, row))]) {
+        for (const record of await endMapping(tx, this.app, one)) records.add(record);
+      }
+      return { id, records: records.size };
     });
-    const row = (await mappings(tx).where({ active_digest: digest }).first()) as PosMappingRow;
-    return Number(row.id);
-  };
+  }
 
-  /** Earlier mappings of the same value: their records stayed where they were, and named it too. */
-  const replacedBy = async (
-    tx: Db,
-    { id, kind, value, connection_id: connection }: PosMappingRow
-  ): Promise<PosMappingRow[]> => {
-    const rows = (await mappings(tx)
-      .where({ kind, value, connection_id: connection })
-      .where('id', '<', id)
-      .whereNull('undone_at')
-      .orderBy('id', 'desc')
-      .forUpdate()) as PosMappingRow[];
-    // A collation may take two values for one.
-    return rows.filter((row) => row.value === value);
-  };
-
-  return {
-    list: (query) => listUnknown(app, query),
-
-    resolve: (input, madeBy) =>
-      app.db.unique(async (tx) => {
-        const { kind, value, connection, preview } = input;
-        // Locked first: a record that is being worked on beside it has begun to wait by then.
-        if (connection !== undefined) await connectionOf(tx, connection);
-        const digest = mappingDigest(kind, value, connection ?? null);
-        const reached = await reach(tx, digest);
-        const destination = await destinationOf(tx, app, input, !preview);
-        if (preview) return { id: null, ...reached };
-        const before = (await mappings(tx).where({ active_digest: digest }).first()) as
-          PosMappingRow | undefined;
-        if (before) {
-          // Its records stay where they are: from now on the value means something else.
-          await mappings(tx).where({ id: before.id }).update({ active_digest: null });
-        }
-        const id = await store(tx, input, digest, destination, madeBy);
-        const waited = connection === undefined ? digest : connectionWait(connection);
-        await wakeTwice(tx, app, [waited], 'mapping');
-        return { id, ...reached };
-      }),
-
-    undo: (id) =>
-      app.db.unique(async (tx) => {
-        const row = await firstOrNotFound<PosMappingRow>(
-          mappings(tx).where({ id }).forUpdate(),
-          'Mapping'
-        );
-        if (row.undone_at !== null) return { id, records: 0 };
-        const records = new Set<number>();
-        for (const one of [row, ...(await replacedBy(tx, row))]) {
-          for (const record of await endMapping(tx, app, one)) records.add(record);
-        }
-        return { id, records: records.size };
-      }),
-
-    mappings: (request) => listMappings(app, request),
-  };
-};
+  /** The mappings that hold, newest first. */
+  mappings(page: PageRequest): Promise<Page<Mapping>> {
+    return listMappings(this.app, page);
+  }
+}

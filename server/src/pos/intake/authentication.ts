@@ -200,100 +200,107 @@ const TABLES = [
   MOVEMENTS_TABLE,
 ];
 
-export interface ConnectionLookup {
+/** The connections of keys, and whether the tables that their requests need are there. */
+export class ConnectionLookup {
+  private readyUntil = 0;
+  private checking: Promise<void> | null = null;
+  private readonly load: (digest: string) => Promise<ConnectionRow | null>;
+
+  constructor(
+    private readonly app: App,
+    private readonly detached: Detached
+  ) {
+    this.load = createBatcher<string, ConnectionRow | null>(detached, 200, async (digests) => {
+      const found = new Map((await this.read(digests)).map((row) => [row.key_digest, row]));
+      return digests.map((digest) => ({ ok: true, value: found.get(digest) ?? null }));
+    });
+  }
+
   /** @throws Refusal `not_ready` (503) where a table is missing. Asks at most once a second. */
-  requireReady(): Promise<void>;
+  async requireReady(): Promise<void> {
+    if (Date.now() < this.readyUntil) return;
+    this.checking ??= this.detached(() => this.check()).finally(() => {
+      this.checking = null;
+    });
+    await this.checking;
+  }
+
   /** The connection of a key. Always from the database: another node may just have revoked it. */
-  find(key: string | undefined): Promise<ConnectionRow | null>;
-}
+  find(key: string | undefined): Promise<ConnectionRow | null> {
+    // A digest of nothing is looked up too: how long it takes must not tell.
+    return this.load(keyDigest(key ?? ''));
+  }
 
-export const createConnectionLookup = (app: App, detached: Detached): ConnectionLookup => {
-  let readyUntil = 0;
-  let checking: Promise<void> | null = null;
-
-  const check = async (): Promise<void> => {
-    const db = await app.db.current();
+  private async check(): Promise<void> {
+    const db = await this.app.db.current();
     try {
       for (const name of TABLES) await db.table(name).select('id').limit(1);
-      readyUntil = Date.now() + READY_FOR_MS;
+      this.readyUntil = Date.now() + READY_FOR_MS;
     } catch (error) {
       throw isMissingTable(error) ? notReady() : error;
     }
-  };
+  }
 
-  const load = createBatcher<string, ConnectionRow | null>(detached, 200, async (digests) => {
-    const db = await app.db.current();
+  private async read(digests: readonly string[]): Promise<ConnectionRow[]> {
+    const db = await this.app.db.current();
     const read = async (): Promise<ConnectionRow[]> =>
       db
         .table(CONNECTIONS_TABLE)
         .select('*')
         .whereIn('key_digest', [...new Set(digests)]);
-    let rows = await read();
-    if (rows.some((row) => hasArrived(app, row))) {
-      await settleArrivedConnections(app);
-      rows = await read();
-    }
-    const found = new Map(rows.map((row) => [row.key_digest, row]));
-    return digests.map((digest) => ({ ok: true, value: found.get(digest) ?? null }));
-  });
-
-  return {
-    async requireReady() {
-      if (Date.now() < readyUntil) return;
-      checking ??= detached(check).finally(() => {
-        checking = null;
-      });
-      await checking;
-    },
-    // A digest of nothing is looked up too: how long it takes must not tell.
-    find: (key) => load(keyDigest(key ?? '')),
-  };
-};
+    const rows = await read();
+    if (!rows.some((row) => hasArrived(this.app, row))) return rows;
+    await settleArrivedConnections(this.app);
+    return read();
+  }
+}
 
 /** What the owner is told about a till is at most this old. */
 const EVERY_MS = 5_000;
-
-export interface LastSeenTracker {
-  /** A request that was signed by the connection. */
-  seen(connection: ConnectionRow, skewSeconds: number, atMs: number): void;
-  /** A request of the connection's key that was refused. */
-  failed(connection: ConnectionRow, code: string, atMs: number): void;
-}
 
 /**
  * Writes when a till was last seen and what it was last refused for: beside its requests, seldom,
  * and never in their way. What is written in between waits for the next time.
  */
-export const createLastSeenTracker = (app: App, detached: Detached): LastSeenTracker => {
-  const lastWrite = new Map<number, number>();
-  const pending = new Map<number, Record<string, number | string>>();
+export class LastSeenTracker {
+  private readonly lastWrite = new Map<number, number>();
+  private readonly pending = new Map<number, Record<string, number | string>>();
 
-  const write = async (id: number): Promise<void> => {
-    const values = pending.get(id);
-    pending.delete(id);
+  constructor(
+    private readonly app: App,
+    private readonly detached: Detached
+  ) {}
+
+  /** A request that was signed by the connection. */
+  seen({ id }: ConnectionRow, skewSeconds: number, atMs: number): void {
+    this.note(id, { last_seen_at: atMs, clock_skew_seconds: skewSeconds }, atMs);
+  }
+
+  /** A request of the connection's key that was refused. */
+  failed({ id }: ConnectionRow, code: string, atMs: number): void {
+    this.note(id, { last_error: code, last_error_at: atMs }, atMs);
+  }
+
+  private note(id: number, values: Record<string, number | string>, atMs: number): void {
+    const scheduled = this.pending.has(id);
+    this.pending.set(id, { ...this.pending.get(id), ...values });
+    if (scheduled) return;
+    const wait = Math.max(0, (this.lastWrite.get(id) ?? 0) + EVERY_MS - atMs);
+    this.lastWrite.set(id, atMs + wait);
+    this.detached(() => setTimeout(() => void this.write(id), wait).unref());
+  }
+
+  private async write(id: number): Promise<void> {
+    const values = this.pending.get(id);
+    this.pending.delete(id);
     if (!values) return;
     try {
-      await (await app.db.current()).table(CONNECTIONS_TABLE).where({ id }).update(values);
+      await (await this.app.db.current()).table(CONNECTIONS_TABLE).where({ id }).update(values);
     } catch (error) {
-      app.log.debug(`switchboard: a sighting was not written: ${errorText(error)}`);
+      this.app.log.debug(`switchboard: a sighting was not written: ${errorText(error)}`);
     }
-  };
-
-  const note = (id: number, values: Record<string, number | string>, atMs: number): void => {
-    const scheduled = pending.has(id);
-    pending.set(id, { ...pending.get(id), ...values });
-    if (scheduled) return;
-    const wait = Math.max(0, (lastWrite.get(id) ?? 0) + EVERY_MS - atMs);
-    lastWrite.set(id, atMs + wait);
-    detached(() => setTimeout(() => void write(id), wait).unref());
-  };
-
-  return {
-    seen: ({ id }, skewSeconds, atMs) =>
-      note(id, { last_seen_at: atMs, clock_skew_seconds: skewSeconds }, atMs),
-    failed: ({ id }, code, atMs) => note(id, { last_error: code, last_error_at: atMs }, atMs),
-  };
-};
+  }
+}
 
 const MINUTE = 60;
 
@@ -304,102 +311,113 @@ export interface LimitVerdict {
   headers: Record<string, string>;
 }
 
-export interface RateLimits {
+/** Requests a minute that did not fit, and cost nothing. */
+const FREE_MISFITS = 3;
+
+/** One limit, charged by key. */
+class Limit {
+  private readonly limiter: RateLimiterMemory;
+  private readonly misfits: RateLimiterMemory;
+
+  constructor(
+    private readonly name: string,
+    private readonly quota: number
+  ) {
+    this.limiter = new RateLimiterMemory({ points: quota, duration: MINUTE, keyPrefix: name });
+    this.misfits = new RateLimiterMemory({
+      points: FREE_MISFITS,
+      duration: MINUTE,
+      keyPrefix: `${name}-misfits`,
+    });
+  }
+
+  async one(key: string): Promise<LimitVerdict> {
+    try {
+      return this.verdict(await this.limiter.consume(key), true);
+    } catch (refused) {
+      return this.verdict(refused as RateLimiterRes, false);
+    }
+  }
+
+  async rest(key: string, asked: number): Promise<LimitVerdict> {
+    // What costs more than there ever is passes where nothing else was sent.
+    const cost = Math.min(asked, this.quota - 1);
+    try {
+      return this.verdict(await this.limiter.consume(key, cost), true);
+    } catch {
+      // What is left is for smaller requests.
+      const back = cost + ((await this.isFree(key)) ? 1 : 0);
+      return this.verdict(await this.limiter.reward(key, back), false);
+    }
+  }
+
+  private verdict(result: RateLimiterRes, allowed: boolean): LimitVerdict {
+    const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
+    return {
+      allowed,
+      headers: {
+        'RateLimit-Policy': `"${this.name}";q=${this.quota};w=${MINUTE}`,
+        RateLimit: `"${this.name}";r=${Math.max(0, result.remainingPoints)};t=${seconds}`,
+        ...(!allowed && { 'Retry-After': String(seconds) }),
+      },
+    };
+  }
+
+  private isFree(key: string): Promise<boolean> {
+    return this.misfits.consume(key).then(
+      () => true,
+      () => false
+    );
+  }
+}
+
+/** Limits of this process; several nodes count each for themselves. */
+export class RateLimits {
+  private readonly connection: Limit;
+  private readonly failure: Limit;
+  private readonly ping: Limit;
+  private readonly sockets = new Map<number, Limit>();
+
+  constructor(private readonly options: { ratePerMinute: number; failedAuthPerMinute: number }) {
+    this.connection = new Limit('connection', options.ratePerMinute);
+    this.failure = new Limit('authentication', options.failedAuthPerMinute);
+    this.ping = new Limit('ping', options.ratePerMinute);
+  }
+
   /**
    * Charges a connection for one request, once its signature was found right: a key alone must burn
    * nothing.
    */
-  chargeConnection(connection: number): Promise<LimitVerdict>;
+  chargeConnection(connection: number): Promise<LimitVerdict> {
+    return this.connection.one(String(connection));
+  }
+
   /**
    * Charges what a request counts for besides, once that is known. Where that does not fit, the
    * request costs nothing, the first times in a minute; to read more of them costs one each.
    */
-  chargeRest(connection: number, cost: number): Promise<LimitVerdict>;
+  chargeRest(connection: number, cost: number): Promise<LimitVerdict> {
+    return this.connection.rest(String(connection), cost);
+  }
+
   /** Charges a failed authentication to the client's address and to the connection's own. */
-  chargeFailure(address: ClientAddress): Promise<LimitVerdict>;
+  async chargeFailure(address: ClientAddress): Promise<LimitVerdict> {
+    const { client, socket } = address;
+    const verdict = await this.failure.one(client);
+    if (socket === null) return verdict;
+    const limit = socketLimit(this.options.failedAuthPerMinute, address);
+    const shared = await this.socketsOf(limit).one(socket);
+    return verdict.allowed ? shared : verdict;
+  }
+
   /** Charges a ping to its key and address together: nobody burns it for somebody else. */
-  chargePing(connection: number, address: ClientAddress): Promise<LimitVerdict>;
+  chargePing(connection: number, { client }: ClientAddress): Promise<LimitVerdict> {
+    return this.ping.one(`${connection}/${client}`);
+  }
+
+  private socketsOf(quota: number): Limit {
+    const limit = this.sockets.get(quota) ?? new Limit('authentication', quota);
+    this.sockets.set(quota, limit);
+    return limit;
+  }
 }
-
-const verdictOf = (
-  name: string,
-  quota: number,
-  result: RateLimiterRes,
-  allowed: boolean
-): LimitVerdict => {
-  const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
-  return {
-    allowed,
-    headers: {
-      'RateLimit-Policy': `"${name}";q=${quota};w=${MINUTE}`,
-      RateLimit: `"${name}";r=${Math.max(0, result.remainingPoints)};t=${seconds}`,
-      ...(!allowed && { 'Retry-After': String(seconds) }),
-    },
-  };
-};
-
-/** Requests a minute that did not fit, and cost nothing. */
-const FREE_MISFITS = 3;
-
-const createCharge = (name: string, quota: number) => {
-  const limiter = new RateLimiterMemory({ points: quota, duration: MINUTE, keyPrefix: name });
-  const misfits = new RateLimiterMemory({
-    points: FREE_MISFITS,
-    duration: MINUTE,
-    keyPrefix: `${name}-misfits`,
-  });
-  const isFree = (key: string): Promise<boolean> =>
-    misfits.consume(key).then(
-      () => true,
-      () => false
-    );
-  return {
-    async one(key: string): Promise<LimitVerdict> {
-      try {
-        return verdictOf(name, quota, await limiter.consume(key), true);
-      } catch (refused) {
-        return verdictOf(name, quota, refused as RateLimiterRes, false);
-      }
-    },
-    async rest(key: string, asked: number): Promise<LimitVerdict> {
-      // What costs more than there ever is passes where nothing else was sent.
-      const cost = Math.min(asked, quota - 1);
-      try {
-        return verdictOf(name, quota, await limiter.consume(key, cost), true);
-      } catch {
-        // What is left is for smaller requests.
-        const back = cost + ((await isFree(key)) ? 1 : 0);
-        return verdictOf(name, quota, await limiter.reward(key, back), false);
-      }
-    },
-  };
-};
-
-/** Limits of this process; several nodes count each for themselves. */
-export const createRateLimits = (options: {
-  ratePerMinute: number;
-  failedAuthPerMinute: number;
-}): RateLimits => {
-  const connection = createCharge('connection', options.ratePerMinute);
-  const perAddress = options.failedAuthPerMinute;
-  const failure = createCharge('authentication', perAddress);
-  const sockets = new Map<number, ReturnType<typeof createCharge>>();
-  const socketsOf = (limit: number) => {
-    const charge = sockets.get(limit) ?? createCharge('authentication', limit);
-    sockets.set(limit, charge);
-    return charge;
-  };
-  const ping = createCharge('ping', options.ratePerMinute);
-  return {
-    chargeConnection: (id) => connection.one(String(id)),
-    chargeRest: (id, cost) => connection.rest(String(id), cost),
-    async chargeFailure(address) {
-      const { client, socket } = address;
-      const verdict = await failure.one(client);
-      if (socket === null) return verdict;
-      const shared = await socketsOf(socketLimit(perAddress, address)).one(socket);
-      return verdict.allowed ? shared : verdict;
-    },
-    chargePing: (id, { client }) => ping.one(`${id}/${client}`),
-  };
-};

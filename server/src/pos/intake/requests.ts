@@ -47,10 +47,10 @@ import {
 } from './answers';
 import { answerStatus, previewOf } from './asking';
 import {
-  createConnectionLookup,
-  createLastSeenTracker,
-  createRateLimits,
+  ConnectionLookup,
+  LastSeenTracker,
   type LimitVerdict,
+  RateLimits,
   requireConnection,
   requireSecret,
   requireSignature,
@@ -96,12 +96,6 @@ type Keep = (
 
 type Judged = { kind: RecordKind; submission: Submission } | { refusal: Refusal };
 
-interface Parts {
-  ingest: Ingestion;
-  /** The largest body of a record, in bytes. */
-  maxBodyBytes: number;
-}
-
 const resultOfRefusal = (refusal: Refusal): BatchResult => ({
   status: ERROR_STATUS[refusal.code],
   ...bodyOfRefusal(refusal),
@@ -112,7 +106,8 @@ const resultOfRefusal = (refusal: Refusal): BatchResult => ({
  * sent (docs/tills.md#batches). They are handed to the ingestion in that order and in one go, so they
  * take effect in it and share their commits.
  */
-const createBatchAnswers = (app: App, { ingest, maxBodyBytes }: Parts) => {
+const createBatchAnswers = (app: App, ingest: Ingestion) => {
+  const { maxBodyBytes } = app.options.pos;
   const judge = async (
     entry: BatchEntry,
     { connection, receivedAtMs }: Signed,
@@ -244,24 +239,6 @@ const answerCatalogue = async (
   };
 };
 
-/** Everything a till's request passes through; one a process. */
-export interface Checks {
-  /** `POST /sale`, `/refund`, `/inventory`. */
-  receive(ctx: Context, kind: RecordKind): Promise<void>;
-  /** `POST /closing`: a shift's sums, compared with the records (docs/tills.md#closing-a-shift). */
-  closing(ctx: Context): Promise<void>;
-  /** `GET /ping`. */
-  ping(ctx: Context): Promise<void>;
-  /** `POST /batch`: records, each answered by itself (docs/tills.md#batches). */
-  batch(ctx: Context): Promise<void>;
-  /** `POST /validate`: what a record would become (docs/tills.md#trying-a-record). */
-  validate(ctx: Context): Promise<void>;
-  /** `POST /status`: what became of records (docs/tills.md#what-became-of-a-record). */
-  status(ctx: Context): Promise<void>;
-  /** `POST /catalogue`: items and stock since a cursor (docs/tills.md#the-catalogue). */
-  catalogue(ctx: Context): Promise<void>;
-}
-
 const requireBody = (ctx: Context): Buffer => {
   const body = rawBodyOf(ctx.req);
   switch (body.kind) {
@@ -302,24 +279,142 @@ const requireRead = async <T>(
   return reading.value;
 };
 
-export const createChecks = (app: App): Checks => {
-  const options = app.options.pos;
-  const detached = createDetached();
-  const lookup = createConnectionLookup(app, detached);
-  const ingest = createIngestion(app, detached);
-  const limits = createRateLimits(options);
-  const lastSeen = createLastSeenTracker(app, detached);
-  const refused = createRefusedRequests(app, { detached, lookup, limits, lastSeen });
-  const logFault = createFaultLog(app.log);
-  const { maxBodyBytes } = options;
-  const answerBatch = createBatchAnswers(app, { ingest, maxBodyBytes });
+/**
+ * Everything a till's request passes through; one a process. The order of the checks is a promise to
+ * tills (docs/tills.md#answers): the first that fails answers.
+ */
+export class Checks {
+  private readonly lookup: ConnectionLookup;
+  private readonly limits: RateLimits;
+  private readonly lastSeen: LastSeenTracker;
+  private readonly ingest: Ingestion;
+  private readonly refused: ReturnType<typeof createRefusedRequests>;
+  private readonly answerBatch: ReturnType<typeof createBatchAnswers>;
+  private readonly logFault: ReturnType<typeof createFaultLog>;
+
+  constructor(private readonly app: App) {
+    const detached = createDetached();
+    this.lookup = new ConnectionLookup(app, detached);
+    this.limits = new RateLimits(app.options.pos);
+    this.lastSeen = new LastSeenTracker(app, detached);
+    this.ingest = createIngestion(app, detached);
+    const { lookup, limits, lastSeen } = this;
+    this.refused = createRefusedRequests(app, { detached, lookup, limits, lastSeen });
+    this.answerBatch = createBatchAnswers(app, this.ingest);
+    this.logFault = createFaultLog(app.log);
+  }
+
+  /** `POST /sale`, `/refund`, `/inventory`. */
+  receive(ctx: Context, kind: RecordKind): Promise<void> {
+    return this.serve(ctx, kind, async (request) => {
+      const { atMs } = request;
+      const { connection, body } = await this.requireSigned(request);
+      await this.charge(ctx, connection);
+      requireScope(connection, kind); // 403 insufficient_scope
+      const record = await requireRecord(kind, body, atMs); // 400 schema_invalid
+      request.sender = { proof: 'signature', connection, body, record };
+      const acceptance = await this.ingest(submissionOf(connection, record, body, atMs));
+      // 200 duplicate, 409 stale_count, 202
+      const { status, body: answered } = answerOfAcceptance(kind, acceptance);
+      answer(ctx, status, answered);
+    });
+  }
+
+  /** `POST /closing`: a shift's sums, compared with the records (docs/tills.md#closing-a-shift). */
+  closing(ctx: Context): Promise<void> {
+    return this.serve(ctx, 'closing', async (request) => {
+      const { connection, body } = await this.requireSigned(request);
+      await this.charge(ctx, connection);
+      requireScope(connection, 'closing');
+      const record = await requireClosing(body, request.atMs);
+      request.sender = { proof: 'signature', connection, body, record };
+      // 200 duplicate, 202
+      const { status, body: answered } = await answerClosing(
+        this.app,
+        submissionOf(connection, record, body, request.atMs)
+      );
+      answer(ctx, status, answered);
+    });
+  }
+
+  /** `POST /batch`: records, each answered by itself (docs/tills.md#batches). */
+  batch(ctx: Context): Promise<void> {
+    return this.serve(ctx, 'batch', async (request) => {
+      const { connection, body } = await this.requireSigned(request);
+      await this.charge(ctx, connection);
+      const entries = await requireRead('batch', batchSteps(body));
+      await this.chargeRest(ctx, connection, entries.length);
+      const signed = { connection, receivedAtMs: request.atMs };
+      const results = await this.answerBatch(entries, signed, (kind, refusal, record) =>
+        this.refused({ ...request, kind, sender: enclosedSender(connection, record) }, refusal)
+      );
+      answer(ctx, 200, { ok: true, results } satisfies BatchAnswer);
+    });
+  }
+
+  /** `POST /validate`: what a record would become (docs/tills.md#trying-a-record). */
+  validate(ctx: Context): Promise<void> {
+    return this.serve(ctx, 'validate', async (request) => {
+      const { connection, body: envelope } = await this.requireSigned(request);
+      await this.charge(ctx, connection);
+      const { kind, body } = await requireRead('validate', validationSteps(envelope));
+      request.sender = { proof: 'signature', connection, body, record: null };
+      requireSize(body, this.app.options.pos.maxBodyBytes);
+      requireScope(connection, kind);
+      const record = await requireRecord(kind, body, request.atMs);
+      request.sender = { proof: 'signature', connection, body, record };
+      const submission = submissionOf(connection, record, body, request.atMs);
+      answer(ctx, 200, await previewOf(this.app, submission));
+    });
+  }
+
+  /** `POST /status`: what became of records (docs/tills.md#what-became-of-a-record). */
+  status(ctx: Context): Promise<void> {
+    return this.serve(ctx, 'status', async (request) => {
+      const { connection, body } = await this.requireSigned(request);
+      await this.charge(ctx, connection);
+      const ids = await requireRead('status', statusSteps(body));
+      await this.chargeRest(ctx, connection, ids.length);
+      await answerStatus(this.app, ctx, connection, ids);
+    });
+  }
+
+  /** `POST /catalogue`: items and stock since a cursor (docs/tills.md#the-catalogue). */
+  catalogue(ctx: Context): Promise<void> {
+    return this.serve(ctx, 'catalogue', async (request) => {
+      const { connection, body } = await this.requireSigned(request);
+      await this.charge(ctx, connection);
+      requireScope(connection, 'stock:read');
+      const asked = await requireRead('catalogue', catalogueSteps(body));
+      answer(ctx, 200, await answerCatalogue(this.app, connection, asked));
+    });
+  }
+
+  /** `GET /ping`. */
+  ping(ctx: Context): Promise<void> {
+    return this.serve(ctx, 'ping', async (request) => {
+      await this.lookup.requireReady(); // 503 not_ready
+      const row = await this.lookup.find(request.headers.key);
+      request.sender = { proof: 'claim', row };
+      const connection = requireConnection(row, () => undefined); // 401 unknown_key, revoked_key
+      request.sender = { proof: 'key', connection };
+      requireRate(ctx, await this.limits.chargePing(connection.id, clientAddress(ctx))); // 429
+      answer(ctx, 200, {
+        ok: true,
+        connection: connection.name,
+        mode: connection.mode,
+        schema: SCHEMA_VERSION,
+        server_time: Math.floor(Date.now() / 1000),
+      } satisfies Ping);
+    });
+  }
 
   /** Runs the checks of a request, and answers the one that fails. */
-  const serve = async (
+  private async serve(
     ctx: Context,
     kind: TillRequest['kind'],
     checks: (request: TillRequest) => Promise<void>
-  ): Promise<void> => {
+  ): Promise<void> {
     const request: TillRequest = {
       ctx,
       kind,
@@ -330,144 +425,50 @@ export const createChecks = (app: App): Checks => {
     try {
       await checks(request);
     } catch (error) {
-      if (error instanceof Refusal) answerRefusal(ctx, await refused(request, error));
+      if (error instanceof Refusal) answerRefusal(ctx, await this.refused(request, error));
       else if (isMissingTable(error)) answerRefusal(ctx, notReady());
       else if (isInfrastructureFault(error)) {
-        logFault('switchboard: a request of a till could not be served', error);
+        this.logFault('switchboard: a request of a till could not be served', error);
         answerRefusal(ctx, notReady());
       } else throw error;
     }
-  };
+  }
 
   /** The checks up to the signature; the first ones of every signed request. */
-  const requireSigned = async (
+  private async requireSigned(
     request: TillRequest
-  ): Promise<{ connection: ConnectionRow; body: Buffer }> => {
+  ): Promise<{ connection: ConnectionRow; body: Buffer }> {
     const { ctx, headers, atMs } = request;
-    await lookup.requireReady(); // 503 not_ready
+    await this.lookup.requireReady(); // 503 not_ready
     request.sender = { proof: 'none' };
     const body = requireBody(ctx); // 415 unsupported_encoding, 413 payload_too_large
-    const row = await lookup.find(headers.key);
+    const row = await this.lookup.find(headers.key);
     request.sender = { proof: 'claim', row };
     const connection = requireSigner(row, headers, body); // 401 unknown_key, revoked_key
-    const secret = requireSecret(app, connection); // 401 secret_unavailable
-    const time = requireTime(headers, atMs, options.timestampWindowSeconds); // 401 timestamp_…
+    const secret = requireSecret(this.app, connection); // 401 secret_unavailable
+    const time = requireTime(headers, atMs, this.app.options.pos.timestampWindowSeconds); // 401 timestamp_…
     requireSignature(secret, time.timestamp, headers, body); // 401 signature_mismatch
     request.sender = { proof: 'signature', connection, body, record: null };
-    lastSeen.seen(connection, time.skewSeconds, atMs);
+    this.lastSeen.seen(connection, time.skewSeconds, atMs);
     return { connection, body };
-  };
+  }
 
   /** One, before anything of the body is read: 429 rate_limited. */
-  const charge = async (ctx: Context, { id }: ConnectionRow): Promise<void> =>
-    requireRate(ctx, await limits.chargeConnection(id));
+  private async charge(ctx: Context, { id }: ConnectionRow): Promise<void> {
+    requireRate(ctx, await this.limits.chargeConnection(id));
+  }
 
   /** What a body that was charged for as one counts for besides, now that it is read. */
-  const chargeRest = async (ctx: Context, { id }: ConnectionRow, parts: number): Promise<void> => {
+  private async chargeRest(ctx: Context, { id }: ConnectionRow, parts: number): Promise<void> {
     const rest = costOf(parts) - 1;
-    if (rest > 0) requireRate(ctx, await limits.chargeRest(id, rest));
-  };
+    if (rest > 0) requireRate(ctx, await this.limits.chargeRest(id, rest));
+  }
+}
 
-  return {
-    // The order is a promise to tills (docs/tills.md#answers): the first that fails answers.
-    receive: (ctx, kind) =>
-      serve(ctx, kind, async (request) => {
-        const { atMs } = request;
-        const { connection, body } = await requireSigned(request);
-        await charge(ctx, connection);
-        requireScope(connection, kind); // 403 insufficient_scope
-        const record = await requireRecord(kind, body, atMs); // 400 schema_invalid
-        request.sender = { proof: 'signature', connection, body, record };
-        const acceptance = await ingest(submissionOf(connection, record, body, atMs));
-        // 200 duplicate, 409 stale_count, 202
-        const { status, body: answered } = answerOfAcceptance(kind, acceptance);
-        answer(ctx, status, answered);
-      }),
-
-    closing: (ctx) =>
-      serve(ctx, 'closing', async (request) => {
-        const { connection, body } = await requireSigned(request);
-        await charge(ctx, connection);
-        requireScope(connection, 'closing');
-        const record = await requireClosing(body, request.atMs);
-        request.sender = { proof: 'signature', connection, body, record };
-        // 200 duplicate, 202
-        const { status, body: answered } = await answerClosing(
-          app,
-          submissionOf(connection, record, body, request.atMs)
-        );
-        answer(ctx, status, answered);
-      }),
-
-    batch: (ctx) =>
-      serve(ctx, 'batch', async (request) => {
-        const { connection, body } = await requireSigned(request);
-        await charge(ctx, connection);
-        const entries = await requireRead('batch', batchSteps(body));
-        await chargeRest(ctx, connection, entries.length);
-        const signed = { connection, receivedAtMs: request.atMs };
-        const results = await answerBatch(entries, signed, (kind, refusal, record) =>
-          refused({ ...request, kind, sender: enclosedSender(connection, record) }, refusal)
-        );
-        answer(ctx, 200, { ok: true, results } satisfies BatchAnswer);
-      }),
-
-    validate: (ctx) =>
-      serve(ctx, 'validate', async (request) => {
-        const { connection, body: envelope } = await requireSigned(request);
-        await charge(ctx, connection);
-        const { kind, body } = await requireRead('validate', validationSteps(envelope));
-        request.sender = { proof: 'signature', connection, body, record: null };
-        requireSize(body, maxBodyBytes);
-        requireScope(connection, kind);
-        const record = await requireRecord(kind, body, request.atMs);
-        request.sender = { proof: 'signature', connection, body, record };
-        answer(
-          ctx,
-          200,
-          await previewOf(app, submissionOf(connection, record, body, request.atMs))
-        );
-      }),
-
-    status: (ctx) =>
-      serve(ctx, 'status', async (request) => {
-        const { connection, body } = await requireSigned(request);
-        await charge(ctx, connection);
-        const ids = await requireRead('status', statusSteps(body));
-        await chargeRest(ctx, connection, ids.length);
-        await answerStatus(app, ctx, connection, ids);
-      }),
-
-    catalogue: (ctx) =>
-      serve(ctx, 'catalogue', async (request) => {
-        const { connection, body } = await requireSigned(request);
-        await charge(ctx, connection);
-        requireScope(connection, 'stock:read');
-        const asked = await requireRead('catalogue', catalogueSteps(body));
-        answer(ctx, 200, await answerCatalogue(app, connection, asked));
-      }),
-
-    ping: (ctx) =>
-      serve(ctx, 'ping', async (request) => {
-        await lookup.requireReady(); // 503 not_ready
-        const row = await lookup.find(request.headers.key);
-        request.sender = { proof: 'claim', row };
-        const connection = requireConnection(row, () => undefined); // 401 unknown_key, revoked_key
-        request.sender = { proof: 'key', connection };
-        requireRate(ctx, await limits.chargePing(connection.id, clientAddress(ctx))); // 429
-        answer(ctx, 200, {
-          ok: true,
-          connection: connection.name,
-          mode: connection.mode,
-          schema: SCHEMA_VERSION,
-          server_time: Math.floor(Date.now() / 1000),
-        } satisfies Ping);
-      }),
-  };
-};
+const makeChecks = (app: App): Checks => new Checks(app);
 
 /** Made at boot, outside any request, so that its loops inherit no request's transaction. */
-export const gateOf = (app: App): Checks => app.part(createChecks);
+export const gateOf = (app: App): Checks => app.part(makeChecks);
 
 export const tills: ControllerFactory = ({ strapi }) => {
   const app = appOf(strapi);
