@@ -1,4 +1,4 @@
-import { describeEach, anyDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import { startReceiver, type Receiver } from '../support/receiver';
 import { startSite, type Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -11,7 +11,7 @@ const BASE = '/api/fw-crm/v1';
 const SERVE_ONLY = { webhooks: { dispatch: false } };
 const SEND = { webhooks: { pollSeconds: 1 } };
 
-describeEach(anyDatabase(), 'a module that is switched off', (database) => {
+describeEach(databases(), 'a module that is switched off', (database) => {
   let site: Site;
   let receiver: Receiver;
 

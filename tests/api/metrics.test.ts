@@ -1,5 +1,5 @@
 import { createAdminUser, createApiToken } from '../support/accounts';
-import { describeEach, anyDatabase } from '../support/databases';
+import { describeEach, databases } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -33,7 +33,7 @@ const attempts = (samples: Samples): [number | undefined, number | undefined] =>
   samples['switchboard_delivery_attempts_total{outcome="failed"}'],
 ];
 
-describeEach(anyDatabase(), 'the metrics', (database) => {
+describeEach(databases(), 'the metrics', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {
@@ -168,7 +168,7 @@ describeEach(anyDatabase(), 'the metrics', (database) => {
   });
 });
 
-describeEach(anyDatabase(), 'traces', (database) => {
+describeEach(databases(), 'traces', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {
