@@ -232,11 +232,18 @@ export class Database {
     }
   }
 
-  /** Does work that must leave nothing behind: its transaction is rolled back, and its result kept. */
+  /**
+   * Does work that must leave nothing behind: its transaction is rolled back, and its result kept.
+   * Within a caller's transaction that goes back to before the work.
+   */
   async rolledBack<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const isPart = this.inTransaction();
     try {
-      return await this.transaction<never>(async (tx) => {
-        throw new RolledBack(await work(tx));
+      return await this.transaction<never>((tx) => {
+        const undone = async (): Promise<never> => {
+          throw new RolledBack(await work(tx));
+        };
+        return isPart ? this.savepoint(undone) : undone();
       });
     } catch (error) {
       if (error instanceof RolledBack) return error.found as T;
