@@ -39,7 +39,7 @@ export const offerTool = <Input extends z.ZodObject, Output extends z.ZodObject>
   { name, title, description, action, input, output, run }: AssistantTool<Input, Output>
 ): void => {
   // Hosts before 5.47 have none.
-  const { ai } = app as { ai?: { mcp?: Core.Strapi['ai']['mcp'] } };
+  const { ai } = app.strapi as { ai?: { mcp?: Core.Strapi['ai']['mcp'] } };
   ai?.mcp?.registerTool<string, z.ZodObject, string, string, z.ZodObject>({
     name,
     title,
