@@ -5,7 +5,7 @@ export type DebugLog = (line: string) => void;
 
 /**
  * What writes a line of the level `debug`, or null where the host's log leaves that level out:
- * `` debugLog(strapi)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
+ * `` debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
  *
  * A line names what it is about by the plugin's own ids, with states, causes and times; never a
  * body, an address, a secret, a person, or an id that a till gave.
@@ -17,11 +17,11 @@ export const debugLog = ({ log }: Pick<Core.Strapi, 'log'>): DebugLog | null =>
 
 /** A line for each of many; `lineOf` is called only where the level is on. */
 export const debugEach = <T>(
-  strapi: Pick<Core.Strapi, 'log'>,
+  site: Pick<Core.Strapi, 'log'>,
   items: Iterable<T>,
   lineOf: (item: T) => string
 ): void => {
-  const debug = debugLog(strapi);
+  const debug = debugLog(site);
   if (!debug) return;
   for (const item of items) debug(lineOf(item));
 };
