@@ -207,12 +207,66 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
   }
 }
 
-/** Columns of a file at most. */
-export const MAX_COLUMNS = 200;
+/** More columns than this are refused. */
+const MAX_COLUMNS = 200;
+/** Headings that a message names at most. */
+const NAMED = 20;
 
-/** Why a header is refused that has more. */
-export const tooManyColumns = ({ length }: readonly string[]): string =>
-  `there are ${length} columns, and at most ${MAX_COLUMNS} are imported`;
+const some = (headings: readonly string[]): string =>
+  headings.length <= NAMED
+    ? headings.join(', ')
+    : `${headings.slice(0, NAMED).join(', ')} and ${headings.length - NAMED} more`;
+
+/** A heading as columns are known by: `First Name` is `first_name`. */
+export const columnName = (heading: string): string =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replace(/[\s-]+/g, '_');
+
+/** What the columns of a file are, in their order, or why its headings are refused. */
+export type Header<Column> = { ok: true; columns: Column[] } | { ok: false; message: string };
+
+/**
+ * Reads the headings of a file: each has to be known, and to be there once.
+ * @param columnOf what a heading stands for; null: nothing
+ * @param possible the headings that there are, for the message about an unknown one
+ * @param required a heading without which the file is refused
+ */
+export const readColumns = <Column extends object>(
+  headings: readonly string[],
+  columnOf: (heading: string) => Column | null,
+  { possible, required }: { possible: readonly string[]; required: string }
+): Header<Column> => {
+  const refused = (message: string): Header<Column> => ({ ok: false, message });
+  const { length } = headings;
+  if (length > MAX_COLUMNS) {
+    return refused(`there are ${length} columns, and at most ${MAX_COLUMNS} are imported`);
+  }
+  const columns: Column[] = [];
+  const unknown: string[] = [];
+  const twice: string[] = [];
+  const seen = new Set<string>();
+  for (const heading of headings) {
+    const column = columnOf(heading);
+    if (!column) {
+      unknown.push(heading);
+      continue;
+    }
+    const known = JSON.stringify(column);
+    if (seen.has(known)) twice.push(heading);
+    seen.add(known);
+    columns.push(column);
+  }
+  if (unknown.length > 0) {
+    return refused(`unknown columns: ${some(unknown)}. Possible: ${possible.join(', ')}`);
+  }
+  if (twice.length > 0) return refused(`columns given twice: ${some(twice)}`);
+  if (!seen.has(JSON.stringify(columnOf(required)))) {
+    return refused(`there is no column "${required}"`);
+  }
+  return { ok: true, columns };
+};
 
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/;
 

@@ -5,11 +5,12 @@ import type { ItemImportReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
 import { fieldError } from '../http/validation';
 import {
+  columnName,
   type CsvRecord,
   decimalOf,
-  MAX_COLUMNS,
+  type Header,
+  readColumns,
   readCsv,
-  tooManyColumns,
 } from '../imports/read-csv';
 import { giveWay, requireRowFault, throughFaults } from '../imports/rows';
 import type { ImportRun } from '../imports/jobs';
@@ -29,13 +30,8 @@ type ItemColumn =
   /** What a new item begins with, at a location by its code; null: the default one. */
   | { kind: 'quantity'; location: string | null };
 
-type ItemHeader = { ok: true; columns: ItemColumn[] } | { ok: false; message: string };
-
 const columnOf = (heading: string): ItemColumn | null => {
-  const name = heading
-    .trim()
-    .toLowerCase()
-    .replace(/[\s-]+/g, '_');
+  const name = columnName(heading);
   const text = ITEM_TEXT_COLUMNS.find((one) => one === name);
   if (text) return { kind: 'text', key: text };
   if (name === 'low_at') return { kind: 'low_at' };
@@ -44,37 +40,12 @@ const columnOf = (heading: string): ItemColumn | null => {
   return at?.[1] ? { kind: 'quantity', location: at[1].trim() } : null;
 };
 
-const NAMED = 20;
-
-const some = (headings: readonly string[]): string =>
-  headings.length <= NAMED
-    ? headings.join(', ')
-    : `${headings.slice(0, NAMED).join(', ')} and ${headings.length - NAMED} more`;
-
 /** Headings may be spelt `Low at`; `quantity.<code>` is the opening at that location. */
-export const readItemHeader = (headings: readonly string[]): ItemHeader => {
-  if (headings.length > MAX_COLUMNS) return { ok: false, message: tooManyColumns(headings) };
-  const columns = headings.map(columnOf);
-  const unknown = headings.filter((_heading, index) => columns[index] === null);
-  const possible = [...ITEM_TEXT_COLUMNS, 'low_at', 'quantity', 'quantity.<location code>'].join(
-    ', '
-  );
-  if (unknown.length > 0) {
-    return { ok: false, message: `unknown columns: ${some(unknown)}. Possible: ${possible}` };
-  }
-  const seen = new Set<string>();
-  const twice = headings.filter((_heading, index) => {
-    const column = JSON.stringify(columns[index]);
-    const isKnown = seen.has(column);
-    seen.add(column);
-    return isKnown;
+export const readItemHeader = (headings: readonly string[]): Header<ItemColumn> =>
+  readColumns(headings, columnOf, {
+    possible: [...ITEM_TEXT_COLUMNS, 'low_at', 'quantity', 'quantity.<location code>'],
+    required: 'sku',
   });
-  if (twice.length > 0) return { ok: false, message: `columns given twice: ${some(twice)}` };
-  if (!columns.some((column) => column?.kind === 'text' && column.key === 'sku')) {
-    return { ok: false, message: 'there is no column "sku"' };
-  }
-  return { ok: true, columns: columns as ItemColumn[] };
-};
 
 /** A row of the file as items are made of it; what it leaves empty is absent. */
 interface ItemRowInput {

@@ -1,5 +1,5 @@
 import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
-import { decimalOf, MAX_COLUMNS, tooManyColumns } from '../../imports/read-csv';
+import { columnName, decimalOf, type Header, readColumns } from '../../imports/read-csv';
 import { INPUTS } from '../resources/inputs';
 
 /** Reads the columns of a CSV file of contacts. */
@@ -13,16 +13,8 @@ export type Column =
   | { kind: 'bag'; key: 'fields' | 'address'; name: string }
   | { kind: 'tags' };
 
-export type Header = { ok: true; columns: Column[] } | { ok: false; message: string };
-
-const normalize = (heading: string): string =>
-  heading
-    .trim()
-    .toLowerCase()
-    .replace(/[\s-]+/g, '_');
-
 const columnOf = (heading: string): Column | null => {
-  const name = normalize(heading);
+  const name = columnName(heading);
   if (name === 'tags') return { kind: 'tags' };
   if ((CONTACT_TEXT_COLUMNS as readonly string[]).includes(name))
     return { kind: 'text', key: name };
@@ -33,41 +25,18 @@ const columnOf = (heading: string): Column | null => {
   return { kind: 'bag', key: bag[1].toLowerCase() as 'fields' | 'address', name: bag[2].trim() };
 };
 
-const NAMED = 20;
-
-const some = (headings: readonly string[]): string =>
-  headings.length <= NAMED
-    ? headings.join(', ')
-    : `${headings.slice(0, NAMED).join(', ')} and ${headings.length - NAMED} more`;
-
 /** Headings may be spelt `First Name`; custom fields are `fields.<name>`. */
-export const readHeader = (headings: readonly string[]): Header => {
-  if (headings.length > MAX_COLUMNS) return { ok: false, message: tooManyColumns(headings) };
-  const columns = headings.map(columnOf);
-  const unknown = headings.filter((_heading, index) => columns[index] === null);
-  const possible = [
-    ...CONTACT_TEXT_COLUMNS,
-    ...CONTACT_NUMBER_COLUMNS,
-    'tags',
-    'address.<name>',
-    'fields.<name>',
-  ].join(', ');
-  if (unknown.length > 0) {
-    return { ok: false, message: `unknown columns: ${some(unknown)}. Possible: ${possible}` };
-  }
-  const seen = new Set<string>();
-  const twice = headings.filter((_heading, index) => {
-    const column = JSON.stringify(columns[index]);
-    const isKnown = seen.has(column);
-    seen.add(column);
-    return isKnown;
+export const readHeader = (headings: readonly string[]): Header<Column> =>
+  readColumns(headings, columnOf, {
+    possible: [
+      ...CONTACT_TEXT_COLUMNS,
+      ...CONTACT_NUMBER_COLUMNS,
+      'tags',
+      'address.<name>',
+      'fields.<name>',
+    ],
+    required: 'email',
   });
-  if (twice.length > 0) return { ok: false, message: `columns given twice: ${some(twice)}` };
-  if (!columns.some((column) => column?.kind === 'text' && column.key === 'email')) {
-    return { ok: false, message: 'there is no column "email"' };
-  }
-  return { ok: true, columns: columns as Column[] };
-};
 
 /** A row of the file as the CRM takes it. */
 export interface ImportRow {
