@@ -7,8 +7,6 @@ import { ineffective, misplaced } from './config/warnings';
 import { keepInternalTables } from './database/tables/internal-tables';
 import { keepColumns } from './database/tables/persisted-tables';
 import { crm } from './crm';
-import type { EmailService } from './crm/email/email-service';
-import type { ContactImport } from './crm/import/import-service';
 import { siteTable } from './database/site-instance';
 import { sqliteWarnings } from './database/sqlite-settings';
 import { watchTransactions } from './database/transactions';
@@ -27,7 +25,7 @@ import { pos } from './pos';
 import type { Feature } from './feature';
 import { stock } from './stock';
 import { webhooks } from './webhooks';
-import type { EventsService } from './webhooks/events-service';
+import type { ContactImport, EmailService, EventsService } from './public';
 
 const kept: readonly Feature[] = [
   modules,
@@ -108,7 +106,7 @@ export default {
 
 /** For other plugins: the types of the hooks, of the payloads and of the services they may call. */
 export type * from './hooks/types';
-export type * from './crm/email/email-service';
+export type * from './public';
 export type {
   Campaign,
   Company,
@@ -129,7 +127,6 @@ export type {
   MediaFile,
 } from '../../shared/contracts/entries';
 export type { Delivery, Webhook } from '../../shared/contracts/webhooks';
-export type { ContactImport, EventsService };
 
 /**
  * The `data` of events by their names. A plugin adds its own:

@@ -12,6 +12,9 @@ const gather = <K extends Named>(features: readonly Feature[], part: K): NonNull
 export const isOn = ({ option }: { option?: FeatureId }, on: Features): boolean =>
   option === undefined || on[option];
 
+/** What a reader of the export sees of a route; `RouteConfig` would pack the types of the features. */
+type Route = { method: string; path: string };
+
 /**
  * What the features bring, as the host's loader takes it, and what leaves parts of it out.
  *
@@ -29,9 +32,9 @@ export const createParts = (features: readonly Feature[]) => {
     policies: gather(features, 'policies'),
   };
   const routes = {
-    crm: { type: 'content-api', prefix: '/fw-crm/v1', routes: [] as RouteConfig[] },
-    pos: { type: 'content-api', prefix: '/service-pos/v1', routes: [] as RouteConfig[] },
-    admin: { type: 'admin', routes: [] as RouteConfig[] },
+    crm: { type: 'content-api', prefix: '/fw-crm/v1', routes: [] as Route[] },
+    pos: { type: 'content-api', prefix: '/service-pos/v1', routes: [] as Route[] },
+    admin: { type: 'admin', routes: [] as Route[] },
   };
 
   /** May be called again: a process may load a site after another one, with other options. */

@@ -5,6 +5,7 @@ import { firstOrNotFound } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { errorText, isoTime, isoTimeOrNull } from '../runtime/text';
 import type { App } from '../app';
+import type { ImportCounts, ImportWatch } from '../public';
 
 const IMPORTS_TABLE = 'switchboard_imports';
 const IMPORT_REJECTS_TABLE = 'switchboard_import_rejects';
@@ -73,31 +74,6 @@ interface ImportRejectRow {
   line: number;
   message: string;
   cells: string;
-}
-
-/** What an import is asked for, and whom it tells how it gets on. */
-export interface ImportRun {
-  /** Says what would become of each row, and changes nothing. */
-  dryRun?: boolean;
-  watch?: ImportWatch;
-}
-
-/** Rows so far. */
-interface ImportCounts {
-  total: number;
-  created: number;
-  updated: number;
-  unchanged: number;
-  failed: number;
-}
-
-export interface ImportWatch {
-  /** The header is right, and rows come next. */
-  header(headings: readonly string[]): Promise<void>;
-  /** A row that was not imported, with its cells as they came; or a level that differs. */
-  failed(line: number, message: string, cells: readonly string[]): void;
-  /** Some rows more are done. */
-  advance(counts: ImportCounts): Promise<void>;
 }
 
 /** Rejects, or differences, that are kept of one import. */

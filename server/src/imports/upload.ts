@@ -11,7 +11,8 @@ import { nameOfAdminUser } from '../access/current-admin-user';
 import { leaveUnparsed, typeOfUnparsed, withoutTrailingSlashes } from '../http/bounded-body';
 import { fieldError, parseInput } from '../http/validation';
 import { errorText } from '../runtime/text';
-import { type ImportRun, readJob, trackImport } from './jobs';
+import type { ImportRun } from '../public';
+import { readJob, trackImport } from './jobs';
 import { requireUtf8 } from './read-csv';
 import type { App } from '../app';
 

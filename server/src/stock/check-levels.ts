@@ -1,7 +1,8 @@
 import type { LevelCheck, RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
-import { type ImportWatch, readJob, trackImport } from '../imports/jobs';
+import { readJob, trackImport } from '../imports/jobs';
 import { giveWay } from '../imports/rows';
+import type { ImportWatch } from '../public';
 import { errorText } from '../runtime/text';
 import { foldInDatabase, mendLevels } from './ledger';
 import { lockMappedItems } from './product-mapping';

@@ -13,7 +13,7 @@ import {
   readCsv,
 } from '../imports/read-csv';
 import { giveWay, requireRowFault, throughFaults } from '../imports/rows';
-import type { ImportRun } from '../imports/jobs';
+import type { ImportRun } from '../public';
 import { errorText } from '../runtime/text';
 import { createItemInput } from './inputs';
 import { gtinDigest, skuDigest } from './items';

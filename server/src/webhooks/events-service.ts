@@ -4,20 +4,7 @@ import { inTurn } from '../database/transactions';
 import { errorText } from '../runtime/text';
 import { eventData, getPublisher } from './publish';
 import { type App, appOf } from '../app';
-
-/**
- * For other plugins: `strapi.service('plugin::switchboard.events').send('loyalty.earned', data)`.
- * The typed twin of `strapi.hook('service_crm_webhook').call({ event, data })`.
- */
-export interface EventsService {
-  /**
-   * Sends an event to the webhooks that asked for it, within the current transaction if there is
-   * one. `data` is an object; `{}` where none is given.
-   * @returns the number of deliveries queued; 0 where nobody asked.
-   * @throws TypeError where `data` is no object; the database's error where it cannot be queued
-   */
-  send(event: string, data?: object): Promise<number>;
-}
+import type { EventsService } from '../public';
 
 export const createEventsService = ({ strapi }: { strapi: Core.Strapi }): EventsService => {
   const app = appOf(strapi);

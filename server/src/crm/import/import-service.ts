@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Context } from 'koa';
@@ -10,7 +9,7 @@ import { queryOf } from '../../http/guarded-route';
 import { giveWay, requireRowFault, throughFaults } from '../../imports/rows';
 import { type CsvRecord, readCsv } from '../../imports/read-csv';
 import { answerUpload, uploadQuery } from '../../imports/upload';
-import type { ImportRun, ImportWatch } from '../../imports/jobs';
+import type { ContactImport, ImportRun, ImportWatch } from '../../public';
 import { withOrigin } from '../write-context';
 import { emailKey } from '../contact-integrity';
 import { getSource } from '../mapping/registry';
@@ -81,17 +80,6 @@ const tryBatch = async (
 const BATCH = 200;
 const BATCH_ON_SQLITE = 50;
 const MAX_ISSUES = 1000;
-
-export interface ContactImport {
-  /**
-   * Imports contacts from a CSV file (UTF-8; comma, semicolon or tab). A row whose `email` is known
-   * completes that contact; what a row leaves empty stays as it is. Rows go in batches, each in a
-   * transaction of its own: what was imported before a fault stays.
-   * A dry run imports nothing and says what it would.
-   * @throws ValidationError where the header is wrong; nothing has been imported then.
-   */
-  run(file: Readable, options?: ImportRun): Promise<ImportReport>;
-}
 
 const wrongHeader = (message: string): errors.ValidationError =>
   new errors.ValidationError(`header: ${message}`, {
