@@ -1,6 +1,5 @@
 import type { FeatureId } from '../../shared/contracts/features';
 import type { App } from './app';
-import type { InternalTable } from './database/tables/internal-tables';
 import type { PlainTable } from './database/tables/plain-tables';
 
 /** A host route, as `router.routes` takes it; the host's own type is wider than what we use. */
@@ -40,10 +39,9 @@ export interface Feature {
   /**
    * Internal tables. Not content types on purpose: they are then never in the content manager, in
    * GraphQL, in the content-type builder or in `strapi export`, and have no columns they do not use.
+   * Some are columns of the plugin's own beside the attributes of a content type.
    */
   tables?: PlainTable[];
-  /** Tables of content types that only the plugin writes. */
-  internalTables?: InternalTable[];
   services?: Record<string, unknown>;
   controllers?: Record<string, unknown>;
   policies?: Record<string, unknown>;

@@ -4,7 +4,6 @@ import { access } from './access';
 import { type App, appOf } from './app';
 import { config } from './config';
 import { ineffective, misplaced } from './config/warnings';
-import { keepInternalTables } from './database/tables/internal-tables';
 import { keepColumns } from './database/tables/persisted-tables';
 import { crm } from './crm';
 import { siteTable } from './database/site-instance';
@@ -69,10 +68,6 @@ export default {
     const present = featuresOf(app);
     watchRequests(strapi);
     keepColumns(strapi);
-    keepInternalTables(
-      app,
-      present.flatMap((feature) => feature.internalTables ?? [])
-    );
     keepTables(app, [siteTable, ...present.flatMap((feature) => feature.tables ?? [])], features);
     for (const feature of present) await feature.register?.(app);
     const absent = features.filter((feature) => !present.includes(feature));

@@ -1,12 +1,4 @@
-import type { HealthReport } from '../../shared/contracts/overview';
-import {
-  type DatabaseKind,
-  databases,
-  describeEach,
-  anyDatabase,
-  runSql,
-} from '../support/databases';
-import { loadFixture, startFixture } from '../support/fixtures';
+import { type DatabaseKind, databases, describeEach } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -214,80 +206,5 @@ describeEach(databases(), 'hourly figures of deliveries', (database) => {
     });
     await runRetention();
     expect(await hours()).toEqual([young]);
-  });
-});
-
-/** Brings what version 0.1.0 sent to a day of the last month. */
-const madeLately = async (kind: DatabaseKind, name: string): Promise<void> => {
-  const [first] = await runSql(
-    kind,
-    name,
-    'SELECT MIN(created_at) AS at FROM switchboard_deliveries'
-  );
-  const made = Number(first!.at);
-  const days = Math.floor((Date.now() - made) / DAY_MS) - 2;
-  const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
-  await runSql(
-    kind,
-    name,
-    `UPDATE switchboard_deliveries SET created_at = created_at + ${days * DAY_MS},
-       finished_at = finished_at + ${days * DAY_MS},
-       attempts = REPLACE(attempts, '"at":"${dayOf(made)}', '"at":"${dayOf(made + days * DAY_MS)}')`
-  );
-};
-
-describeEach(anyDatabase(), 'hourly figures of what version 0.1.0 sent', (database) => {
-  let site: Site;
-  let receiver: Receiver;
-  beforeAll(async () => {
-    receiver = await startReceiver();
-    receiver.respond({ status: 500 });
-    site = await startFixture('0.1.0', {
-      database,
-      receiverUrl: receiver.url,
-      options: { webhooks: { dispatch: false, pollSeconds: 1 }, pos: { process: false } },
-      prepare: async (kind, name) => {
-        await loadFixture('0.1.0', kind, name, receiver.url);
-        await madeLately(kind, name);
-      },
-    });
-  }, 120_000);
-  afterAll(async () => {
-    await receiver?.close();
-    await site?.stop();
-  }, 60_000);
-
-  const report = async (): Promise<HealthReport> =>
-    (await site.request<{ data: HealthReport }>('GET', '/switchboard/webhooks-health')).body.data;
-
-  it('say that they are not complete until they have been counted', async () => {
-    expect(await report()).toMatchObject({ complete: false });
-    expect(await rolled(site)).toEqual({});
-  });
-
-  it('know how the last attempts of its webhooks went', async () => {
-    const { webhooks } = await report();
-    const states = webhooks.map(({ health }) => health.state);
-    expect(states).toEqual(['healthy', 'off', 'failing', 'off']);
-    expect(webhooks[2]!.health).toMatchObject({ failing: 1, waiting: 0 });
-    expect(webhooks[2]!.health.failing_since).not.toBeNull();
-  });
-
-  it('count each attempt once, those that are made meanwhile too', async () => {
-    await site.restart({ options: { webhooks: { logDays: 3650, pollSeconds: 1 } } });
-    const ids = [1, 2, 3, 4];
-    await waitFor(async () => (await report()).complete, 60_000, 'the figures to be complete');
-    await publish(site, 20);
-    await receiver.waitFor(20, 60_000, ({ json }) => typeof json?.data?.n === 'number');
-    await waitFor(
-      async () => {
-        expect(await rolled(site)).toEqual(await logged(site, ids));
-        return true;
-      },
-      30_000,
-      'the figures to agree with the log'
-    );
-    expect((await rolled(site))[1]!.sent).toBeGreaterThan(5);
-    expect((await rolled(site))[1]!.failed).toBeGreaterThanOrEqual(20);
   });
 });

@@ -186,7 +186,6 @@ describeEach(anyDatabase(), 'the log of an earlier version', (database) => {
       );
       for (const one of all) {
         const note = notes.deliveries.find((it) => it.delivery_id === one.delivery_id)!;
-        // Rows of 0.1.0 know neither.
         expect(one.subject).toEqual(note.subject ?? null);
         expect(one.replayed).toBe(note.replayed ?? false);
         if (note.state) expect(one.state).toBe(note.state);

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { createApiToken } from '../support/accounts';
 import { describeEach, listTables, anyDatabase, readEverything } from '../support/databases';
-import { startFixture } from '../support/fixtures';
 import { ROOT, SITE_DIR } from '../support/paths';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
@@ -366,27 +365,6 @@ describeEach(anyDatabase(), 'a site that does without for a while', (database) =
     expect(await grantsOfManager(site)).not.toContain('plugin::switchboard.stock.manage');
     const read = await site.request('GET', '/api/fw-crm/v1/contacts', { as: { token } });
     expect(read.status).toBe(200);
-  }, 240_000);
-
-  it('keeps what version 0.1.0 made, if it never had it on with a later version', async () => {
-    site = await startFixture('0.1.0', { database, options: { ...QUIET, features: NEITHER } });
-    const tables = await ownTables(site);
-    expect(tables).toEqual(
-      expect.arrayContaining([
-        'switchboard_contacts',
-        'switchboard_contacts_tags_lnk',
-        'switchboard_connections',
-        'switchboard_movements',
-        'switchboard_pos_events',
-      ])
-    );
-    await site.restart({ options: QUIET });
-    const contacts = await site.request('GET', '/api/fw-crm/v1/contacts');
-    expect(contacts.body.data.length).toBeGreaterThan(0);
-    const connections = await site.request('GET', '/switchboard/connections');
-    expect(connections.body.data.length).toBeGreaterThan(0);
-    const levels = await site.request('GET', '/switchboard/levels');
-    expect(levels.body.data.length).toBeGreaterThan(0);
   }, 240_000);
 });
 

@@ -79,7 +79,7 @@ describeEach(databases(), 'switchboard in a site', (database) => {
   let receiver: Receiver;
   beforeAll(async () => {
     receiver = await startReceiver();
-    site = await startFixture('0.1.0', { database, options: QUIET, receiverUrl: receiver.url });
+    site = await startFixture('0.2.0', { database, options: QUIET, receiverUrl: receiver.url });
     // From here the site's own options say that it sends; the command's process must not.
     await site.evaluate(({ strapi }) =>
       strapi.db.connection('switchboard_levels').where({ id: 1 }).update({ quantity: 7 })

@@ -62,7 +62,7 @@ const persistedNames = async (site: Site): Promise<string[]> =>
 describeEach(databases(), 'a boot without the plugin', (database) => {
   let site: Site;
   beforeAll(async () => {
-    site = await startFixture('0.1.0', { database, options: QUIET });
+    site = await startFixture('0.2.0', { database, options: QUIET });
   });
   afterAll(() => site?.stop());
 
@@ -156,7 +156,7 @@ describeEach(databases(), 'a boot without the plugin', (database) => {
 describeEach(databases(), 'a database that newer and older versions share', (database) => {
   let site: Site;
   beforeAll(async () => {
-    site = await startFixture('0.1.0', { database, options: QUIET });
+    site = await startFixture('0.2.0', { database, options: QUIET });
   });
   afterAll(() => site?.stop());
 

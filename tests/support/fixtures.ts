@@ -12,7 +12,7 @@ export interface FixtureNotes {
   /** What the webhooks' URLs begin with; `startFixture` puts a receiver's there. */
   receiver: string;
   admin: { email: string; password: string };
-  /** Oldest first; since 0.2.0 with what else it is told to be, headers of its own included. */
+  /** Oldest first, with what else it is told to be, headers of its own included. */
   webhooks: {
     id: number;
     name: string;
@@ -28,7 +28,6 @@ export interface FixtureNotes {
     status: string;
     tries: number;
     body: string;
-    /** Since 0.2.0, like the three below. */
     state?: DeliveryState;
     subject?: Subject | null;
     replayed?: boolean;
@@ -39,7 +38,7 @@ export interface FixtureNotes {
   /** Of tills, newest first. */
   events: { event_id: number; external_id: string; kind: string; state: string }[];
   levels: { sku: string; location: string; quantity: number }[];
-  /** `data` of what further routes answered; since 0.2.0. */
+  /** `data` of what further routes answered. */
   answers?: Record<string, object>;
   /** Has the role CRM Manager, from which somebody took two permissions away. */
   manager: { email: string; password: string; applicationPassword: string };

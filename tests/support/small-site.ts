@@ -32,14 +32,14 @@ import {
 import { Publisher } from '../../server/src/webhooks/publish';
 import {
   attemptsTable,
-  deliveryTable,
+  deliveryQueueColumns,
   deliveryType,
   lineEndsTable,
   messageType,
   pacesTable,
   recoveriesTable,
   recoveryItemsTable,
-  webhookTable,
+  webhookOwnColumns,
   webhookType,
 } from '../../server/src/webhooks/tables';
 import { rollupsTable, totalsTable } from '../../server/src/webhooks/figures/rollups';
@@ -151,8 +151,8 @@ const asPlainTable = ({ schema }: { schema: unknown }): PlainTable => {
 
 const TABLES: readonly PlainTable[] = [
   ...[webhookType, messageType, deliveryType, connectionType].map(asPlainTable),
-  deliveryTable.besides!,
-  webhookTable.besides!,
+  deliveryQueueColumns,
+  webhookOwnColumns,
   subscriptionsTable,
   attemptsTable,
   rollupsTable,

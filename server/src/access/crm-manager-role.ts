@@ -85,14 +85,6 @@ const wantedGrants = (app: App): Grant[] => {
 const memory = (app: App) =>
   app.strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
 
-/**
- * Has everything offered to the role once more: for a role that the host emptied while nobody wrote
- * down what it had (a boot without the plugin, before version 0.2). Nothing where there is none.
- */
-export const offerAgain = async (app: App): Promise<void> => {
-  if (await memory(app).get({})) await memory(app).set({ value: { offered: [] } });
-};
-
 /** Its own name, unless the site has a role of that name already, which is not ours to change. */
 const freeName = async (app: App): Promise<string> =>
   (await roles(app).exists({ name: NAME })) ? `${NAME} (Switchboard)` : NAME;

@@ -170,14 +170,11 @@ export const watchHostSettings = (app: App): (() => void) => {
   });
 };
 
-/**
- * Notes, before the host forgets that it booted without the plugin, that it did.
- * @returns false where nothing was written down to be put back: before version 0.2
- */
-export const noteAbsence = async (app: App): Promise<boolean> => {
-  if (!(await app.strapi.db.getSchemaConnection().hasTable(TABLE))) return false;
-  const db = await app.db.current();
-  return (await settings(db).update({ pending: true })) > 0;
+/** Notes, before the host forgets that it booted without the plugin, or a part of it, that it did. */
+export const noteAbsence = async (app: App): Promise<void> => {
+  // There is none on a site that has the plugin for the first time.
+  if (!(await app.strapi.db.getSchemaConnection().hasTable(TABLE))) return;
+  await settings(app.db.pool).update({ pending: true });
 };
 
 const ownerIds = (row: Row, { owners }: Kept): Record<string, number | null> =>

@@ -1,4 +1,3 @@
-import { offerAgain } from '../access/crm-manager-role';
 import { FEATURE_IDS } from '../../../shared/contracts/features';
 import { hasCoreStore, persistTables } from '../database/tables/persisted-tables';
 import { ensureTables, type PlainTable } from '../database/tables/plain-tables';
@@ -14,7 +13,6 @@ import {
 import type { App } from '../app';
 
 const OURS = 'plugin::switchboard.';
-const PREFIX = 'switchboard_';
 
 /** Tables of the plugin's content types, and those that the host makes for their relations. */
 const contentTypeTables = (app: App): string[] => {
@@ -51,18 +49,6 @@ const cameBack = (
   );
 
 /**
- * Tables of parts that the site does without, as far as there are any: an earlier version may have
- * made them and not listed them. Their types are not known now, so they are found by their prefix.
- */
-const tablesOfAbsent = async (app: App): Promise<string[]> => {
-  const { features } = app.options;
-  if (FEATURE_IDS.every((id) => features[id])) return [];
-  const known = new Set([...app.strapi.db.metadata.values()].map(({ tableName }) => tableName));
-  const names = await app.strapi.db.dialect.schemaInspector.getTables();
-  return names.filter((name) => name.startsWith(PREFIX) && !known.has(name));
-};
-
-/**
  * Sees to it, at every boot, that what the plugin keeps outlives a boot without it.
  *
  * Before the host synchronises its schema: tables that it tracked for an earlier version and that
@@ -77,13 +63,14 @@ export const keepTables = (
   features: readonly Feature[]
 ): void => {
   noteAbsent(app, features);
-  const names = () => [...tables.map(({ tableName }) => tableName), ...contentTypeTables(app)];
+  const names = () => [
+    ...new Set([...tables.map(({ tableName }) => tableName), ...contentTypeTables(app)]),
+  ];
   app.strapi.hook('strapi::content-types.beforeSync').register(async (event: SyncEvent) => {
+    await app.site.load();
     if (!(await hasCoreStore(app.strapi))) return;
-    await persistTables(app.strapi, [...names(), ...(await tablesOfAbsent(app))]);
-    if (wasAway(event)) {
-      if (!(await noteAbsence(app))) await offerAgain(app);
-    } else if (cameBack(event, app, features)) await noteAbsence(app);
+    await persistTables(app.strapi, names());
+    if (wasAway(event) || cameBack(event, app, features)) await noteAbsence(app);
   });
   app.strapi.hook('strapi::content-types.afterSync').register(async () => {
     await ensureTables(app.strapi, tables);

@@ -21,7 +21,6 @@ import { routes } from './admin/routes';
 import {
   CONNECTION,
   CONNECTIONS_TABLE,
-  connectionTable,
   connectionType,
   posClosingTable,
   posEventTable,
@@ -37,7 +36,6 @@ import { renewOldWaits, wakeForItems } from './processing/waits';
 export const pos: Feature = {
   option: 'pos',
   contentTypes: { 'pos-connection': connectionType },
-  internalTables: [connectionTable],
   tables: [
     posEventTable,
     recordQueueTable,

@@ -1,6 +1,5 @@
 import type { ConnectionType, CustomerRule } from '../../../shared/contracts/pos';
 import type { MappingKind } from '../../../shared/contracts/pos-mapping';
-import type { InternalTable } from '../database/tables/internal-tables';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { queueTable } from '../queue/queue';
@@ -62,19 +61,6 @@ export const connectionType = internalType({
     { name: 'sb_connection_group', columns: ['group_digest'] },
   ],
 });
-
-export const connectionTable: InternalTable = {
-  uid: CONNECTION,
-  tableName: CONNECTIONS_TABLE,
-  renamed: {},
-  added: {
-    document_id: { type: 'string' },
-    origin_id: { type: 'integer' },
-    type: { type: 'string' },
-    active: { type: 'boolean' },
-  },
-  filled: { origin_id: null, type: 'Generic webhook', active: true },
-};
 
 /**
  * The log of records; which of them are to be applied, and when, is in `recordQueueTable`.

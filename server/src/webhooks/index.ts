@@ -18,7 +18,7 @@ import { DeliveriesService } from './managing/deliveries-service';
 import { RecoveriesService } from './managing/recoveries-service';
 import {
   attemptsTable,
-  deliveryTable,
+  deliveryQueueColumns,
   deliveryType,
   lineEndsTable,
   messageType,
@@ -27,7 +27,7 @@ import {
   recoveryItemsTable,
   WEBHOOK,
   WEBHOOKS_TABLE,
-  webhookTable,
+  webhookOwnColumns,
   webhookType,
 } from './tables';
 import { createEventsService, sendForPlugin } from './events-service';
@@ -44,8 +44,9 @@ let giveUpAnnouncing: (() => void) | undefined;
 
 export const webhooks: Feature = {
   contentTypes: { webhook: webhookType, message: messageType, delivery: deliveryType },
-  internalTables: [webhookTable, deliveryTable],
   tables: [
+    webhookOwnColumns,
+    deliveryQueueColumns,
     attemptsTable,
     manualRequestsTable,
     subscriptionsTable,

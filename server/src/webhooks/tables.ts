@@ -4,7 +4,6 @@ import type {
   WebhookOrdering,
   WebhookPayload,
 } from '../../../shared/contracts/webhooks';
-import type { InternalTable } from '../database/tables/internal-tables';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
 
@@ -151,7 +150,7 @@ export const deliveryType = internalType({
  * `line` is the record whose deliveries go one after the other (`deliveries/ordering.ts`), null where
  * none do and once the delivery has ended; with `released_at` later ones do not wait for it.
  */
-const deliveryQueueColumns: PlainTable = {
+export const deliveryQueueColumns: PlainTable = {
   tableName: DELIVERIES_TABLE,
   attributes: {
     due_at: { type: 'biginteger' },
@@ -200,7 +199,7 @@ export const attemptsTable: PlainTable = {
  * of another rotation it says nothing, so none has to reset it. `activation` counts how often it was
  * switched on or given another address: an attempt of an earlier one says nothing of it.
  */
-const webhookOwnColumns: PlainTable = {
+export const webhookOwnColumns: PlainTable = {
   tableName: WEBHOOKS_TABLE,
   attributes: {
     indexed_id: { type: 'integer' },
@@ -240,25 +239,6 @@ export const lineEndsTable: PlainTable = {
     line: { type: 'string' },
   },
   indexes: [{ name: 'sb_line_end_webhook', columns: ['webhook_id', 'id'] }],
-};
-
-export const webhookTable: InternalTable = {
-  uid: WEBHOOK,
-  tableName: WEBHOOKS_TABLE,
-  renamed: {},
-  added: { document_id: { type: 'string' }, origin_id: { type: 'integer' } },
-  filled: { origin_id: null },
-  besides: webhookOwnColumns,
-};
-
-export const deliveryTable: InternalTable = {
-  uid: 'plugin::switchboard.delivery',
-  tableName: DELIVERIES_TABLE,
-  renamed: { delivery_id: 'document_id' },
-  added: {},
-  filled: {},
-  besides: deliveryQueueColumns,
-  large: true,
 };
 
 /** A row of `switchboard_webhooks`, as the database driver hands it out. */
