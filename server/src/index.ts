@@ -7,7 +7,7 @@ import { ineffective, misplaced } from './config/warnings';
 import { keepColumns } from './database/tables/persisted-tables';
 import { crm } from './crm';
 import { siteTable } from './database/site-instance';
-import { sqliteWarnings } from './database/sqlite-settings';
+import { sqliteWarnings } from './database/db';
 import { watchTransactions } from './database/transactions';
 import { doctorOf } from './doctor';
 import { entries } from './entries';

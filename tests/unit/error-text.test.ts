@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { dropStatement, isDatabaseError } from '../../server/src/runtime/errors';
+import {
+  dropStatement,
+  errorText,
+  isDatabaseError,
+  redactText,
+} from '../../server/src/runtime/text';
 import { isInfrastructureFault } from '../../server/src/database/retry';
 import { generateSecret as generateTillSecret } from '../../server/src/pos/rules/credentials';
 import { generateSecret as generateWebhookSecret } from '../../server/src/webhooks/rules/signature';
-import { errorText } from '../../server/src/runtime/text';
-import { redactText } from '../../server/src/runtime/redact';
 
 const CANARY = 'canary-payload';
 

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import { isDuplicate } from '../database/retry';
-import { copyParamsOf } from '../database/host-writes';
+import { copyParamsOf, lockWritten, type WriteEvent } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { lockWritten, type WriteEvent } from '../database/written-rows';
 import { slugKey, TAG } from './tag-slugs';
 import type { App } from '../app';
 

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { dropStatement } from '../runtime/errors';
+import { dropStatement } from '../runtime/text';
+import { isLost, noteFaultOf } from './transactions';
 
 /** A knex instance or an open transaction: whatever statements run on. */
 export type Executor = Knex | Knex.Transaction;
@@ -46,3 +47,194 @@ export type Detached = <T>(work: () => T) => T;
  * woken from a write would otherwise go on "inside" that write's finished transaction.
  */
 export const createDetached = (): Detached => AsyncLocalStorage.snapshot() as Detached;
+
+/** What is used of a statement of SQLite's driver. */
+interface Prepared {
+  /** Whether it answers with rows. */
+  readonly reader: boolean;
+  all(bindings: readonly unknown[]): unknown[];
+  run(bindings: readonly unknown[]): unknown;
+}
+
+/** What it answers where it has no rows. */
+interface Changed {
+  changes: number;
+}
+
+/** What is used of a connection of SQLite's driver. */
+interface SqliteConnection {
+  prepare(sql: string): Prepared;
+}
+
+/** By connection: a statement is its connection's, and goes with it. The ones that were used last come last. */
+const prepared = new WeakMap<object, Map<string, Prepared>>();
+/** Of one connection: columns that differ make statements that differ. */
+const KEPT = 200;
+
+const prepareOnce = (connection: SqliteConnection, sql: string): Prepared => {
+  const statements = prepared.get(connection) ?? new Map<string, Prepared>();
+  prepared.set(connection, statements);
+  const statement = statements.get(sql) ?? connection.prepare(sql);
+  statements.delete(sql);
+  statements.set(sql, statement);
+  const [oldest] = statements.keys();
+  if (statements.size > KEPT && oldest !== undefined) statements.delete(oldest);
+  return statement;
+};
+
+/** SQLite knows no booleans, and its driver takes none. */
+const asBinding = (value: Knex.RawBinding): unknown =>
+  typeof value === 'boolean' ? Number(value) : value;
+
+/**
+ * Runs a statement of SQLite's, prepared once: the query builder would have it prepared anew each time,
+ * which costs many times what a small statement does. So only for statements of which there are few
+ * different ones.
+ */
+const runOnSqlite = (
+  executor: Executor,
+  connection: unknown,
+  { sql, bindings }: Statement
+): unknown => {
+  try {
+    const statement = prepareOnce(connection as SqliteConnection, sql);
+    const values = bindings.map(asBinding);
+    return statement.reader ? statement.all(values) : statement.run(values);
+  } catch (error) {
+    dropStatement(error);
+    noteFaultOf(executor, connection, error);
+    throw error;
+  }
+};
+
+/** The pool is asked before this returns. */
+const withConnection = async <T>(
+  knex: Knex,
+  work: (connection: unknown) => T | PromiseLike<T>
+): Promise<T> => {
+  const pool = knex.client as Pool;
+  const connection = await pool.acquireConnection();
+  try {
+    return await work(connection);
+  } finally {
+    await pool.releaseConnection(connection);
+  }
+};
+
+/** A transaction that has ended is the query builder's to refuse. */
+const isOver = (executor: Executor): boolean =>
+  Boolean((executor as Partial<Knex.Transaction>).isCompleted?.()) || isLost(executor);
+
+/** Whether statements of this executor are prepared once. */
+const isPrepared = (executor: Executor): boolean =>
+  executor.client.driverName === 'better-sqlite3' && !isOver(executor);
+
+/** Runs a statement with the connection of a transaction, or one of the pool's; on SQLite it is prepared once. */
+export const runPrepared = async (executor: Executor, statement: Statement): Promise<unknown> =>
+  isPrepared(executor)
+    ? withConnection(executor as Knex, (connection) => runOnSqlite(executor, connection, statement))
+    : rawStatement(executor, statement.sql, statement.bindings);
+
+/**
+ * As many of a statement's values as there are, and some more of the last one: so that of statements that
+ * differ in how many there are, few are prepared.
+ */
+export const padded = <T>(values: readonly T[], filler: T | undefined = values.at(-1)): T[] => {
+  const length = 2 ** Math.ceil(Math.log2(Math.max(1, values.length)));
+  return [...values, ...Array<T>(length - values.length).fill(filler as T)];
+};
+
+/** Runs a statement on a connection of the pool's, which is asked before this returns; `Database.apart`. */
+export const runApart = (knex: Knex, statement: Statement): Promise<unknown> =>
+  withConnection<unknown>(knex, (connection) =>
+    isPrepared(knex)
+      ? runOnSqlite(knex, connection, statement)
+      : rawStatement(knex, statement.sql, statement.bindings).connection(connection)
+  );
+
+/**
+ * Runs a statement of SQLite's that answers with no rows in a transaction, with the values of each row in turn.
+ * @returns how many rows each changed
+ */
+export const runForEach = (
+  trx: Knex.Transaction,
+  sql: string,
+  rows: readonly (readonly Knex.RawBinding[])[]
+): Promise<number[]> =>
+  withConnection(trx, async (connection) => {
+    // The query builder refuses it.
+    if (isLost(trx)) await rawStatement(trx, sql, rows[0] ?? []);
+    return rows.map(
+      (bindings) => (runOnSqlite(trx, connection, { sql, bindings }) as Changed).changes
+    );
+  });
+
+/** What one statement may carry, in bytes of values. */
+export interface StatementSize {
+  /** Rows are put together into one statement up to this. */
+  batch: number;
+  /** A statement with one row that is larger would be refused. */
+  largest: number;
+}
+
+const MIB = 1024 * 1024;
+/** The rest of a statement beside its one large value. */
+const OVERHEAD = 64 * 1024;
+
+/**
+ * Asks how large a statement may be. MySQL and MariaDB refuse one beyond `max_allowed_packet` (16 MB, 1 MB
+ * on old servers) and close the connection, which costs the caller the transaction: so it has to be
+ * known before. The others take whatever a text column holds.
+ */
+export const readStatementSize = async (
+  executor: Executor,
+  client: string
+): Promise<StatementSize> => {
+  if (client !== 'mysql') return { batch: MIB, largest: 128 * MIB };
+  const [row] = rowsOf<{ n: number | string }>(
+    await executor.raw('SELECT @@max_allowed_packet AS n')
+  );
+  const packet = Number(row?.n) || 16 * MIB;
+  // The driver writes values into the statement and escapes them: at most twice their size.
+  return { batch: Math.min(MIB, Math.floor(packet / 4)), largest: packet - OVERHEAD };
+};
+
+const ESCAPED = /[\0\b\t\n\r\u001a"'\\]/g;
+
+/** Bytes of a text in a statement, escapes included. */
+export const bytesInStatement = (text: string): number => {
+  const bytes = Buffer.byteLength(text);
+  return bytes + (text.match(ESCAPED)?.length ?? 0);
+};
+
+/** Rough bytes of a row's values. */
+export const bytesOf = (values: Readonly<Record<string, unknown>>): number => {
+  let bytes = 0;
+  for (const value of Object.values(values)) {
+    bytes += typeof value === 'string' ? Buffer.byteLength(value) : 8;
+  }
+  return bytes;
+};
+
+/** Puts items together so that no part has more of them than `count` nor, but for a lone one, more bytes. */
+export const inParts = <T>(
+  items: readonly T[],
+  limits: { count: number; bytes: number },
+  sizeOf: (item: T) => number
+): T[][] => {
+  const parts: T[][] = [];
+  let part: T[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    const size = sizeOf(item);
+    if (part.length > 0 && (part.length >= limits.count || bytes + size > limits.bytes)) {
+      parts.push(part);
+      part = [];
+      bytes = 0;
+    }
+    part.push(item);
+    bytes += size;
+  }
+  if (part.length > 0) parts.push(part);
+  return parts;
+};

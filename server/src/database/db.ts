@@ -2,19 +2,23 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { TimeSlice } from '../runtime/event-loop';
 import { DatabaseClock } from './clock';
-import { type Executor, rawStatement, rowsOf, type Statement, table } from './connection';
-import { type Dialect, dialectOf, type InsertedRow } from './dialects';
-import { dropStatement } from '../runtime/errors';
-import { isDuplicate, withTransientRetry } from './retry';
-import { Site } from './site-instance';
 import {
   bytesOf,
+  type Executor,
   inParts,
+  rawStatement,
   readStatementSize,
+  rowsOf,
   runApart,
   runPrepared,
+  type Statement,
   type StatementSize,
-} from './statements';
+  table,
+} from './connection';
+import { type Dialect, dialectOf, type InsertedRow } from './dialects';
+import { dropStatement, isDatabaseError } from '../runtime/text';
+import { isDuplicate, withTransientRetry } from './retry';
+import { Site } from './site-instance';
 import { inTurn, openingOurs } from './transactions';
 
 const INSERTED_AT_ONCE = 100;
@@ -277,6 +281,35 @@ export class Database {
     });
   }
 
+  /**
+   * Runs a write and then publishes what it changed, in one transaction, as one turn of it. Where the
+   * write fails within a caller's transaction, what it had written by then is published: the caller may
+   * catch the error and commit. Where publishing fails, the transaction is never committed.
+   * @throws what `work` or `publish` throws
+   */
+  unitOfWork<T>(work: () => Promise<T>, publish: () => Promise<void>): Promise<T> {
+    const isPart = this.inTransaction();
+    return this.transaction(() =>
+      inTurn(this.strapi, async (turn) => {
+        const published = (): Promise<void> =>
+          publish().catch((error: unknown) => {
+            // PostgreSQL does not commit after an error of its own: then there is nothing to publish.
+            if (this.client !== 'postgres' || !isDatabaseError(error)) turn.refuseCommit(error);
+            throw error;
+          });
+        let result: T;
+        try {
+          result = await work();
+        } catch (error) {
+          if (isPart && !turn.isLost()) await published().catch(() => {});
+          throw error;
+        }
+        await published();
+        return result;
+      })
+    );
+  }
+
   /** Runs `callback` after the current transaction commits, or at once where there is none. */
   afterCommit(callback: () => void): void {
     if (!this.inTransaction()) {
@@ -300,3 +333,35 @@ export class Database {
     return this.pool.latest(query);
   }
 }
+
+/** The driver waits for a lock without giving the event loop back, so the whole site waits. */
+const LONGEST_WAIT_MS = 1000;
+
+const ADVICE = 'see docs/operations.md of strapi-plugin-switchboard, Databases';
+
+/**
+ * What is to be said at boot about a site's SQLite: that it lacks the write-ahead log, and that it
+ * waits too long for a lock. Nothing about databases in memory and other dialects.
+ */
+export const sqliteWarnings = async (database: Database): Promise<string[]> => {
+  if (database.client !== 'sqlite') return [];
+  const { knex } = await database.current();
+  const read = async (pragma: string): Promise<Record<string, unknown>> =>
+    (await knex.raw<Record<string, unknown>[]>(`PRAGMA ${pragma}`))[0] ?? {};
+  const { file } = await read('database_list');
+  if (!file) return [];
+  const warnings: string[] = [];
+  const { journal_mode: mode } = await read('journal_mode');
+  if (String(mode).toLowerCase() !== 'wal') {
+    warnings.push(
+      `SQLite runs without its write-ahead log (journal_mode is ${String(mode)}): set it to WAL; ${ADVICE}.`
+    );
+  }
+  const wait = Number((await read('busy_timeout')).timeout);
+  if (wait > LONGEST_WAIT_MS) {
+    warnings.push(
+      `SQLite waits up to ${wait} ms for a lock, and the whole site with it: set busy_timeout to 50; ${ADVICE}.`
+    );
+  }
+  return warnings;
+};

@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { errorText } from '../runtime/text';
-import { describeDatabaseError, isDatabaseError } from '../runtime/errors';
+import { describeDatabaseError, errorText, isDatabaseError } from '../runtime/text';
 
 /** One transaction of the site, whoever opened it. */
 interface Transaction {
@@ -15,23 +14,8 @@ interface Transaction {
   lost: Error | null;
   /** Its last error, unless it went back to before that. */
   fault: unknown;
-  readonly settled: Promise<void>;
-  settle(): void;
-  isCommitted: boolean;
-}
-
-/** Statements that belong together: a write with its events. The outermost one is the transaction. */
-interface Unit {
-  readonly transaction: Transaction;
-  readonly parent: Unit | null;
-  /** Ends with the last one that takes a turn in this unit. */
-  last: Promise<void>;
-  /** false: nothing more begins in it. */
-  isOpen: boolean;
-  /** The database went back to before it. */
-  isUndone: boolean;
-  /** Why it must not be committed. */
-  doom: Error | null;
+  /** Whether it was committed, once it has ended. */
+  readonly ended: Promise<boolean>;
 }
 
 /** The transaction is rolled back, though whoever is at work in it may have caught the reason. */
@@ -74,6 +58,7 @@ interface Transactor {
   rollback: Ending;
 }
 
+/** What the host gives to the work of a transaction. */
 interface HostTools {
   trx: Knex.Transaction;
   commit(): Promise<void>;
@@ -82,16 +67,9 @@ interface HostTools {
   onRollback(callback: () => void): void;
 }
 
-interface Handle {
-  commit(): Promise<void>;
-  rollback(): Promise<void>;
-  get(): Knex.Transaction;
-}
+type Open = (work?: (tools: HostTools) => unknown) => Promise<unknown>;
 
-type Work = (tools: HostTools) => unknown;
-type Open = (work?: Work) => Promise<unknown>;
-
-const units = new AsyncLocalStorage<Unit>();
+const turns = new AsyncLocalStorage<Turn>();
 const opening = new AsyncLocalStorage<{ isOurs: boolean }>();
 const newest = new AsyncLocalStorage<true>();
 const transactions = new WeakMap<object, Transaction>();
@@ -150,19 +128,11 @@ const watch = (
   trx: Knex.Transaction,
   given: Pick<Transaction, 'isFresh' | 'isOurs'>
 ): Transaction => {
-  let settle = (): void => {};
-  const settled = new Promise<void>((resolve) => {
+  let settle = (_isCommitted: boolean): void => {};
+  const ended = new Promise<boolean>((resolve) => {
     settle = resolve;
   });
-  const transaction: Transaction = {
-    ...given,
-    trx,
-    lost: null,
-    fault: null,
-    settled,
-    settle,
-    isCommitted: false,
-  };
+  const transaction: Transaction = { ...given, trx, lost: null, fault: null, ended };
   transactions.set(trx, transaction);
   const transactor = trx as unknown as Transactor;
   const { client } = transactor;
@@ -171,9 +141,8 @@ const watch = (
 
   client.query = async (connection, statement) => {
     const sql = typeof statement === 'string' ? statement : statement.sql;
-    if (transaction.isOurs && transactor.isCompleted()) {
-      await transaction.settled;
-      if (transaction.isCommitted) return runLate(strapi, statement);
+    if (transaction.isOurs && transactor.isCompleted() && (await ended)) {
+      return runLate(strapi, statement);
     }
     if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
     try {
@@ -199,62 +168,123 @@ const watch = (
 
   const { commit, rollback } = transactor;
   transactor.commit = async (value) => {
-    const failure = transactor.executionPromise.then(
-      () => null,
-      (error: unknown) => ({ error })
-    );
     try {
-      const answer = await commit(value);
-      const failed = await failure;
-      if (failed) throw failed.error;
-      transaction.isCommitted = true;
+      const [answer] = await Promise.all([commit(value), transactor.executionPromise]);
+      settle(true);
       return answer;
     } finally {
-      transaction.settle();
+      settle(false);
     }
   };
   transactor.rollback = async (error) => {
     try {
       return await rollback(error);
     } finally {
-      transaction.settle();
+      settle(false);
     }
   };
   return transaction;
 };
 
-const unitOf = (transaction: Transaction, parent: Unit | null): Unit => ({
-  transaction,
-  parent,
-  last: Promise.resolve(),
-  isOpen: true,
-  isUndone: false,
-  doom: null,
-});
+const rolledBack = (cause: unknown = null): Error =>
+  new LostTransactionError(cause, 'The transaction was rolled back');
 
-/** Resolves when all that takes turns in a unit has ended, also what began meanwhile. */
-const allEnded = async (unit: Unit): Promise<void> => {
-  for (;;) {
-    const { last } = unit;
-    await last;
-    if (unit.last === last) return;
+/**
+ * A part of a transaction that is done as a whole, such as a write with its events: of several that are
+ * begun side by side each begins when the one before it has ended. The outermost one is the transaction.
+ */
+export class Turn {
+  /** Why the transaction must not be committed. */
+  private doom: Error | null = null;
+  /** false: nothing more begins in it. */
+  isOpen = true;
+  private isUndone = false;
+  /** Ends with the last one that takes a turn in this one. */
+  private last: Promise<void> = Promise.resolve();
+
+  /** @param transaction null: there is none, and nobody has to wait */
+  constructor(
+    readonly transaction: Transaction | null,
+    readonly parent: Turn | null = null
+  ) {}
+
+  /** Resolves when all that was begun in it has ended, also what began meanwhile. */
+  async ended(): Promise<void> {
+    for (;;) {
+      const { last } = this;
+      await last;
+      if (this.last === last) return;
+    }
   }
-};
 
-/** The unit that a new one is a part of: the innermost of the context that goes on. */
-const currentUnit = (strapi: Core.Strapi): Unit | null => {
+  /** Lets nothing more begin in it; what was to follow its commit does not. To be called before the database goes back. */
+  undo(): Promise<void> {
+    this.isOpen = false;
+    this.isUndone = true;
+    return this.ended();
+  }
+
+  /** Whether the database has rolled back the whole transaction. */
+  isLost(): boolean {
+    return Boolean(this.transaction?.lost);
+  }
+
+  /** Has the transaction roll back in the end, whoever catches the error, unless it goes back to before this. */
+  refuseCommit(error: unknown): void {
+    this.doom ??= error instanceof Error ? error : new Error(String(error));
+  }
+
+  /** Whether the database went back to before it. */
+  isGone(): boolean {
+    return this.isUndone || (this.parent?.isGone() ?? false);
+  }
+
+  /** Runs work to the end of all that takes turns in it. */
+  async whole<T>(work: () => T | Promise<T>): Promise<T> {
+    try {
+      const result = await turns.run(this, work);
+      await this.ended();
+      if (this.doom) throw rolledBack(this.doom);
+      return result;
+    } finally {
+      // Those that wait for their turn fail; one that is under way ends before the rollback.
+      this.isOpen = false;
+      await this.ended();
+    }
+  }
+
+  /** Runs a part of it in its turn. @throws LostTransactionError where the transaction was rolled back meanwhile */
+  async part<T>(work: (turn: Turn) => Promise<T>): Promise<T> {
+    if (!this.isOpen) {
+      if (await this.transaction?.ended) return work(new Turn(null));
+      throw rolledBack();
+    }
+    const turn = new Turn(this.transaction, this);
+    const before = this.last;
+    let leave = (): void => {};
+    this.last = new Promise((resolve) => {
+      leave = resolve;
+    });
+    try {
+      await before;
+      if (!this.isOpen) throw rolledBack();
+      return await turns.run(turn, () => work(turn));
+    } finally {
+      await turn.ended();
+      turn.isOpen = false;
+      if (turn.doom && !turn.isUndone) this.doom ??= turn.doom;
+      leave();
+    }
+  }
+}
+
+/** The turn that a new one is a part of: the innermost of the context that goes on. */
+const currentTurn = (strapi: Core.Strapi): Turn | null => {
   if (!strapi.db.inTransaction()) return null;
-  let unit = units.getStore() ?? null;
-  while (unit?.parent && !unit.isOpen) unit = unit.parent;
-  return unit;
+  let turn = turns.getStore() ?? null;
+  while (turn?.parent && !turn.isOpen) turn = turn.parent;
+  return turn;
 };
-
-/** The transaction of the current context; null where there is none. */
-const currentTransaction = (strapi: Core.Strapi): Transaction | null =>
-  currentUnit(strapi)?.transaction ?? null;
-
-const isUndone = (unit: Unit | null): boolean =>
-  unit !== null && (unit.isUndone || isUndone(unit.parent));
 
 /**
  * Runs what was to follow a commit. Nobody waits for it, so that its rejection would end the process: the
@@ -282,7 +312,7 @@ const lossOf = (strapi: Core.Strapi, { lost, fault }: Transaction): Error | null
  */
 const refuseLost = (strapi: Core.Strapi): void => {
   strapi.documents.use(async (_context, next) => {
-    const transaction = currentTransaction(strapi);
+    const transaction = currentTurn(strapi)?.transaction;
     const loss = transaction && lossOf(strapi, transaction);
     if (loss) throw loss;
     return next();
@@ -296,27 +326,13 @@ const toolsOf = (strapi: Core.Strapi, { trx, onCommit, onRollback }: HostTools):
   commit: async () => {},
   rollback: async () => {},
   onCommit: (callback) => {
-    const unit = units.getStore() ?? null;
+    const turn = turns.getStore();
     onCommit(() => {
-      if (!isUndone(unit)) follow(strapi, callback);
+      if (!turn?.isGone()) follow(strapi, callback);
     });
   },
   onRollback,
 });
-
-/** Runs the work of a transaction, to the end of all that takes turns in it. */
-const runWhole = async (root: Unit, work: () => unknown): Promise<unknown> => {
-  try {
-    const result = await work();
-    await allEnded(root);
-    if (root.doom) throw new LostTransactionError(root.doom, 'The transaction was rolled back');
-    return result;
-  } finally {
-    // Units that wait for their turn fail; one that is under way ends before the rollback.
-    root.isOpen = false;
-    await allEnded(root);
-  }
-};
 
 const watched = new WeakSet<object>();
 
@@ -353,7 +369,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
 
   db.transaction = async (work) => {
     if (strapi.db.inTransaction()) {
-      const tools = parts.get(currentTransaction(strapi) as Transaction);
+      const tools = parts.get(currentTurn(strapi)?.transaction as Transaction);
       return work && tools ? work(tools) : open.call(db, work);
     }
     const opened = opening.getStore();
@@ -361,7 +377,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
     const given = { isFresh, isOurs: opened?.isOurs ?? false };
     const host = isFresh ? fresh : db;
     if (!work) {
-      const handle = (await open.call(host)) as Handle;
+      const handle = (await open.call(host)) as { get(): Knex.Transaction };
       watch(strapi, handle.get(), given);
       return handle;
     }
@@ -370,10 +386,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
       const { commit, rollback, ...shared } = tools;
       const own = toolsOf(strapi, tools);
       parts.set(transaction, own);
-      const root = unitOf(transaction, null);
-      return units.run(root, () =>
-        runWhole(root, () => work({ ...shared, ...own, commit, rollback }))
-      );
+      return new Turn(transaction).whole(() => work({ ...shared, ...own, commit, rollback }));
     });
   };
 };
@@ -404,66 +417,6 @@ export const noteFaultOf = (executor: object, connection: unknown, error: unknow
   if (transaction) noteFault(transaction, connection, error);
 };
 
-/** A turn's own means. */
-export interface Turn {
-  /** Resolves when all that was begun in it has ended. */
-  ended(): Promise<void>;
-  /** Lets nothing more begin in it; what was to follow its commit does not. To be called before the database goes back. */
-  undo(): Promise<void>;
-  /** Whether the database has rolled back the whole transaction. */
-  isLost(): boolean;
-}
-
-/** Without a transaction nobody has to wait. */
-const ALONE: Turn = { ended: async () => {}, undo: async () => {}, isLost: () => false };
-
-/**
- * Runs a part of the current transaction as a whole: of several that were begun side by side, each
- * begins when the one before it has ended. What is begun within one is a part of that, and takes turns
- * with the others in it. Outside of a transaction it runs at once.
- * @throws LostTransactionError where the transaction was rolled back while it waited
- */
-export const inTurn = async <T>(
-  strapi: Core.Strapi,
-  work: (turn: Turn) => Promise<T>
-): Promise<T> => {
-  const parent = currentUnit(strapi);
-  if (!parent) return work(ALONE);
-  const { transaction } = parent;
-  if (!parent.isOpen) {
-    await transaction.settled;
-    if (transaction.isCommitted) return work(ALONE);
-    throw new LostTransactionError(null, 'The transaction was rolled back');
-  }
-  const unit = unitOf(transaction, parent);
-  const before = parent.last;
-  let leave = (): void => {};
-  parent.last = new Promise((resolve) => {
-    leave = resolve;
-  });
-  try {
-    await before;
-    if (!parent.isOpen) throw new LostTransactionError(null, 'The transaction was rolled back');
-    const turn: Turn = {
-      ended: () => allEnded(unit),
-      undo: () => {
-        unit.isOpen = false;
-        unit.isUndone = true;
-        return allEnded(unit);
-      },
-      isLost: () => transaction.lost !== null,
-    };
-    return await units.run(unit, () => work(turn));
-  } finally {
-    await allEnded(unit);
-    unit.isOpen = false;
-    if (unit.doom && !unit.isUndone) parent.doom ??= unit.doom;
-    leave();
-  }
-};
-
-/** Has the current transaction roll back in the end, whoever catches the error. */
-export const doom = (strapi: Core.Strapi, error: unknown): void => {
-  const unit = currentUnit(strapi);
-  if (unit) unit.doom ??= error instanceof Error ? error : new Error(String(error));
-};
+/** Runs a part of the current transaction in its turn (`Turn`); outside of a transaction at once. */
+export const inTurn = <T>(strapi: Core.Strapi, work: (turn: Turn) => Promise<T>): Promise<T> =>
+  currentTurn(strapi)?.part(work) ?? work(new Turn(null));

@@ -1,5 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { copyParamsOf, listenUntilClosed } from '../database/host-writes';
+import {
+  copyParamsOf,
+  existingOf,
+  idNamed,
+  listenUntilClosed,
+  lockVersions,
+  lockWritten,
+  type WriteEvent,
+} from '../database/written-rows';
 import {
   documentIdsOf,
   giveDocumentId,
@@ -7,14 +15,6 @@ import {
   type Where,
 } from '../database/matching-documents';
 import { inTurn, readNewest } from '../database/transactions';
-import { inTrackedUnit } from '../database/unit-of-work';
-import {
-  existingOf,
-  idNamed,
-  lockVersions,
-  lockWritten,
-  type WriteEvent,
-} from '../database/written-rows';
 import { isSilenced } from '../webhooks/events-service';
 import { getPublisher } from '../webhooks/publish';
 import {
@@ -345,7 +345,7 @@ const capture = async <T>(
           write.isTracking = false;
         }
       };
-      return inTrackedUnit(app, tracked, () => publishChanges(write));
+      return app.db.unitOfWork(tracked, () => publishChanges(write));
     })
   );
 };

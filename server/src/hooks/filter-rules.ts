@@ -1,4 +1,4 @@
-import type { FilterRules } from './isolated-hook';
+import type { FilterRules } from '.';
 import type { PayloadFilterValue, RequestFilterValue } from './types';
 import { isRecord } from '../runtime/text';
 

@@ -1,21 +1,193 @@
 import type { Core } from '@strapi/strapi';
+import { nextTurn } from '../runtime/event-loop';
+import { errorText } from '../runtime/text';
 import { daysRules, eventsRules, payloadRules, requestRules } from './filter-rules';
-import {
-  createAction,
-  createFilter,
-  createHook,
-  HANDLER_DEADLINE_MS,
-  type HookHandler,
-  type IsolatedHook,
-  REST_INSIDE_WRITES,
-} from './isolated-hook';
-import type {
-  EventMap,
-  EventToSend,
-  HookTypes,
-  PayloadFilterValue,
-  RequestFilterValue,
-} from './types';
+import type { EventToSend, HookTypes } from './types';
+
+export type * from './types';
+
+/** A handler of any of the plugin's hooks; each hook's own types are in `types.ts`. */
+export type HookHandler<In = never, Out = unknown> = (value: In) => Out | Promise<Out>;
+
+export interface IsolatedHook<In, Out> {
+  getHandlers(): HookHandler<In, Out>[];
+  register(handler: HookHandler<In, Out>): IsolatedHook<In, Out>;
+  delete(handler: HookHandler<In, Out>): IsolatedHook<In, Out>;
+  call(value: In): Promise<Out>;
+}
+
+interface HookLog {
+  error(message: string): void;
+}
+
+const HANDLER_DEADLINE_MS = 5_000;
+
+/** How long a handler is not asked that hung, in milliseconds: twice as long each time that it hangs again. */
+interface Rest {
+  firstMs: number;
+  longestMs: number;
+}
+
+/** Of hooks that are asked inside a write, for which others wait. */
+const REST_INSIDE_WRITES: Rest = { firstMs: 60_000, longestMs: 3_600_000 };
+
+class LateError extends Error {}
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { then?: unknown } | null)?.then === 'function';
+
+const withDeadline = async <T>(pending: PromiseLike<T>, milliseconds: number): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(new LateError(`no answer within ${milliseconds} ms`)),
+      milliseconds
+    );
+  });
+  try {
+    return await Promise.race([pending, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+type Guarded<Out> = { ok: true; value: Out } | { ok: false };
+
+type Guard<In, Out> = (
+  handler: HookHandler<In, Out>,
+  value: In,
+  /** What to make of what it returned; what it throws is logged by the handler's name. */
+  accept?: (returned: Out) => Out
+) => Promise<Guarded<Out>>;
+
+interface HookOptions {
+  /** How long a handler may take; 5 seconds by default. */
+  deadlineMs?: number;
+  /** Has a handler that hung left out for a while. */
+  rest?: Rest;
+}
+
+/**
+ * A hook with the host's interface in which a handler that throws or hangs is logged by name and left
+ * out: it harms no other handler, no write and no delivery. The kinds of hook differ in `call` alone.
+ */
+const createHook = <In, Out>(
+  name: string,
+  log: HookLog,
+  call: (
+    handlers: readonly HookHandler<In, Out>[],
+    guarded: Guard<In, Out>,
+    value: In
+  ) => Promise<Out>,
+  { deadlineMs = HANDLER_DEADLINE_MS, rest }: HookOptions = {}
+): IsolatedHook<In, Out> & { guarded: Guard<In, Out> } => {
+  const handlers: HookHandler<In, Out>[] = [];
+  /** Handlers that hung the last time they were asked; times of the process's clock. */
+  const resting = new Map<HookHandler<In, Out>, { until: number; forMs: number }>();
+  const isResting = (handler: HookHandler<In, Out>): boolean =>
+    (resting.get(handler)?.until ?? 0) > performance.now();
+
+  /** @returns for how long it is left out; null where it is not, or somebody else found it out. */
+  const leaveOut = (handler: HookHandler<In, Out>, { firstMs, longestMs }: Rest): number | null => {
+    if (isResting(handler)) return null;
+    const forMs = Math.min((resting.get(handler)?.forMs ?? firstMs / 2) * 2, longestMs);
+    resting.set(handler, { until: performance.now() + forMs, forMs });
+    return forMs;
+  };
+
+  const guarded: Guard<In, Out> = async (handler, value, accept) => {
+    if (rest && isResting(handler)) return { ok: false };
+    try {
+      const returned = handler(value);
+      const settled = isThenable(returned) ? await withDeadline(returned, deadlineMs) : returned;
+      resting.delete(handler);
+      return { ok: true, value: accept ? accept(settled as Out) : (settled as Out) };
+    } catch (error) {
+      const forMs = rest && error instanceof LateError ? leaveOut(handler, rest) : 0;
+      if (forMs === null) return { ok: false };
+      const left = forMs > 0 ? `; it is left out for ${Math.ceil(forMs / 1000)} seconds` : '';
+      log.error(
+        `switchboard: a handler of ${name} (${handler.name || 'anonymous'}) failed: ${errorText(error)}${left}`
+      );
+      return { ok: false };
+    }
+  };
+  const hook = {
+    guarded,
+    getHandlers: () => handlers,
+    register(handler: HookHandler<In, Out>) {
+      handlers.push(handler);
+      return hook;
+    },
+    delete(handler: HookHandler<In, Out>) {
+      const at = handlers.indexOf(handler);
+      if (at >= 0) handlers.splice(at, 1);
+      resting.delete(handler);
+      return hook;
+    },
+    // A copy: a handler may take itself off the list while it runs.
+    call: (value: In) => call([...handlers], guarded, value),
+  };
+  return hook;
+};
+
+/** What one filter asks of its handlers beyond not throwing. */
+export interface FilterRules<T> {
+  /** What a handler is handed: a copy, where one that is left out must leave no trace. */
+  prepare(current: T): T;
+  /**
+   * What goes on of what a handler returned.
+   * @throws Error that says what is wrong with it; the handler is then left out
+   */
+  accept(returned: unknown, handed: T): T;
+}
+
+const ANYTHING: FilterRules<unknown> = {
+  prepare: (current) => current,
+  accept: (returned, handed) => (returned === undefined ? handed : returned),
+};
+
+/**
+ * Handlers run one after the other, each with what the one before returned; null ends it. Without
+ * rules, a handler that returns nothing has changed nothing (or changed the value in place).
+ */
+export const createFilter = <T>(
+  name: string,
+  log: HookLog,
+  rules: FilterRules<T> = ANYTHING as FilterRules<T>,
+  options: HookOptions = {}
+): IsolatedHook<T, T> => {
+  const ask = async (
+    handlers: readonly HookHandler<T, T>[],
+    guarded: Guard<T, T>,
+    value: T
+  ): Promise<T> => {
+    let current = value;
+    for (const handler of handlers) {
+      const handed = rules.prepare(current);
+      const result = await guarded(handler, handed, (returned) => rules.accept(returned, handed));
+      if (result.ok) current = result.value;
+      if (current === null) break;
+    }
+    return current;
+  };
+  return createHook<T, T>(name, log, ask, options);
+};
+
+/** Handlers run one after the other with the same value; what they return is not looked at. */
+export const createAction = <T>(
+  name: string,
+  log: HookLog,
+  options: HookOptions = {}
+): IsolatedHook<T, void> =>
+  createHook<T, void>(
+    name,
+    log,
+    async (handlers, guarded, value) => {
+      for (const handler of handlers) await guarded(handler, value);
+    },
+    options
+  );
 
 /** An event as it was sent, its data as JSON. */
 export interface ToldEvent {
@@ -32,12 +204,8 @@ interface EventHook extends IsolatedHook<EventToSend, void> {
 /** So many events are told in one turn of the event loop. */
 const A_TURN = 50;
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 /** A hook as it is made here, with what only the plugin may do. */
 type OwnHook = ReturnType<typeof createHook<EventToSend, void>>;
-
-export type * from './types';
 
 /** The plugin's hooks, typed. */
 export class Hooks {
@@ -91,46 +259,29 @@ export class Hooks {
    */
   register(send: (event: unknown, data: unknown) => Promise<void> = async () => undefined): void {
     const { log } = this.strapi;
-    const named = <N extends keyof HookTypes>(name: N, create: (name: N) => unknown): void => {
-      this.strapi.get('hooks').set(name, create(name) as never);
-    };
-    named('service_crm_webhook_events', (name) =>
-      createFilter<EventMap>(name, log, undefined, eventsRules as never, REST_INSIDE_WRITES)
-    );
-    named('service_crm_webhook', (name) => {
-      const hook = createHook<EventToSend, void>(
-        name,
-        log,
-        HANDLER_DEADLINE_MS,
-        async () => undefined
-      );
-      this.event = hook;
-      return Object.assign(hook, {
-        // Both ways of asking are in use elsewhere: one value, or a name and its data.
-        call: (given: EventToSend | string, data?: object): Promise<void> =>
-          typeof given === 'object' && given !== null
-            ? send(given.event, given.data)
-            : send(given, data),
-      });
+    const inside = { rest: REST_INSIDE_WRITES };
+    const filter = <T>(
+      name: keyof HookTypes,
+      rules?: FilterRules<T>,
+      options?: HookOptions
+    ): [string, unknown] => [name, createFilter<T>(name, log, rules, options)];
+    this.event = createHook<EventToSend, void>('service_crm_webhook', log, async () => undefined);
+    const event = Object.assign(this.event as object, {
+      // Both ways of asking are in use elsewhere: one value, or a name and its data.
+      call: (given: EventToSend | string, data?: object): Promise<void> =>
+        typeof given === 'object' && given !== null
+          ? send(given.event, given.data)
+          : send(given, data),
     });
-    named('service_crm_webhook_payload', (name) =>
-      createFilter<PayloadFilterValue | null>(
-        name,
-        log,
-        undefined,
-        payloadRules,
-        REST_INSIDE_WRITES
-      )
-    );
-    named('service_crm_webhook_request_args', (name) =>
-      createFilter<RequestFilterValue>(name, log, undefined, requestRules)
-    );
-    named('service_crm_webhook_delivered', (name) => createAction(name, log));
-    named('service_crm_webhook_allow_local', (name) =>
-      createFilter<boolean>(name, log, undefined, undefined, REST_INSIDE_WRITES)
-    );
-    named('service_crm_webhook_log_days', (name) =>
-      createFilter<number>(name, log, undefined, daysRules)
-    );
+    const hooks = [
+      filter('service_crm_webhook_events', eventsRules, inside),
+      ['service_crm_webhook', event],
+      filter('service_crm_webhook_payload', payloadRules, inside),
+      filter('service_crm_webhook_request_args', requestRules),
+      ['service_crm_webhook_delivered', createAction('service_crm_webhook_delivered', log)],
+      filter('service_crm_webhook_allow_local', undefined, inside),
+      filter('service_crm_webhook_log_days', daysRules),
+    ] as const;
+    for (const [name, hook] of hooks) this.strapi.get('hooks').set(name, hook as never);
   }
 }

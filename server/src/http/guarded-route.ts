@@ -1,9 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import { errors, type z } from '@strapi/utils';
 import type { Context, Next } from 'koa';
-import { framesOf } from '../runtime/errors';
+import { errorText, framesOf } from '../runtime/text';
 import type { RouteConfig } from '../feature';
-import { errorText } from '../runtime/text';
 import { fieldErrors, LARGEST_ID } from './validation';
 
 /** Errors that are answers: the host tells the client what they say, and logs nothing. */

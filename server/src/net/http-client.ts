@@ -1,17 +1,19 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import { type AttemptOutcome, type FailureCause, failureMessage } from './attempt-outcome';
-import { openGot } from './got-transport';
-import type { AddressGuard } from './guard';
 import {
   AnswerReader,
+  type AttemptOutcome,
   createInformationalLimit,
+  type FailureCause,
+  failureMessage,
   type Informational,
   type JudgedRequest,
   type OpenTransport,
   type Sending,
   type Transport,
 } from './transport';
+import { openGot } from './got-transport';
+import type { AddressGuard } from './guard';
 
 interface Failure {
   cause: FailureCause;

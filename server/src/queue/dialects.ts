@@ -1,8 +1,15 @@
 import type { Knex } from 'knex';
-import { type Executor, rawStatement, rowsOf, type Statement } from '../database/connection';
+import {
+  type Executor,
+  padded,
+  rawStatement,
+  rowsOf,
+  runForEach,
+  runPrepared,
+  type Statement,
+} from '../database/connection';
 import type { GroupRoom } from '../database/dialects';
 import type { Lease } from '../database/lease-types';
-import { padded, runForEach, runPrepared } from '../database/statements';
 
 /** The state of rows that are claimed once they are due. */
 export const READY = 0;

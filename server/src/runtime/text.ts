@@ -1,5 +1,4 @@
-import { describeDatabaseError, isDatabaseError } from './errors';
-import { redactText } from './redact';
+import type { Core } from '@strapi/strapi';
 
 const LONGEST = 200;
 
@@ -69,3 +68,154 @@ export const HOUR_MS = 3_600_000;
 
 /** The beginning of the hour of UTC that a time is in; both in epoch milliseconds. */
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
+
+/** What stands where a credential was. */
+export const REDACTED = '***';
+
+const WORDS =
+  'token|secret|passw(?:or)?d|passwd|pwd|api[-_]?key|access[-_]?key|signature|sig|auth|authorization|session|jwt|key|code|credential';
+
+/** `name=value` in a query, a fragment, a form or a cookie, also percent-encoded once. */
+const PAIR = new RegExp(
+  `((?:^|[?&#;,\\s]|%3F|%26|%23)(?:[\\w.-]*[-_.])?(?:access|refresh|id|client|auth|bearer|x-amz-)?[-_]?(?:${WORDS})(?:=|%3D))(?:(?!%26|%23)[^&#;,\\s"'<>])+`,
+  'gi'
+);
+/** `https://user:password@host`. */
+const USERINFO = /(?<![a-z0-9+.-])([a-z0-9+.-]+:\/\/)[^/?#\s]+@/gi;
+/** A scheme of the header Authorization, wherever it stands. */
+const SCHEME = /\b(bearer|basic)(\s+)[\w.~+/=-]{6,}/gi;
+/**
+ * Credentials that can be told by their shape: a JWT, and the prefixes of well-known issuers. What looks
+ * like the beginning of a JWT ends where another one begins: else each would be followed to the end.
+ */
+const SHAPES =
+  /\beyJ(?:(?!-eyJ)[\w-]){5,}\.[\w-]{5,}(?:\.[\w-]*)?|\b(?:whsec_|sk_(?:live|test)_|rk_(?:live|test)_|xox[abeprs]-|gh[opusr]_|github_pat_|glpat-|pos_secret_)[\w+/=-]+/g;
+
+/**
+ * Takes credentials out of text that is shown or logged: tokens in URLs, schemes, known shapes. In time
+ * linear to the text, which may be anybody's: no expression here goes over a run of characters once for
+ * each place in it.
+ */
+export const redactText = (text: string): string =>
+  text
+    .replace(USERINFO, `$1${REDACTED}@`)
+    .replace(SCHEME, `$1$2${REDACTED}`)
+    .replace(PAIR, `$1${REDACTED}`)
+    .replace(SHAPES, REDACTED);
+
+/** What drivers put on their errors; each has some of it. */
+interface DriverError extends Error {
+  code?: unknown;
+  errno?: unknown;
+  sql?: unknown;
+  sqlState?: unknown;
+  severity?: unknown;
+  constraint?: unknown;
+  table?: unknown;
+  column?: unknown;
+}
+
+/** How knex begins a message: with the statement, its values filled in. */
+const STATEMENT =
+  /^\s*(?:insert|update|delete|select|with|begin|commit|rollback|savepoint|release|create|alter|drop|lock|set|merge|replace)\b[\s\S]* - /i;
+
+/** Whether an error is of a database or its driver: its text may hold a statement and its values. */
+export const isDatabaseError = (error: unknown): error is DriverError => {
+  if (!(error instanceof Error)) return false;
+  const { code, errno, sql, sqlState, severity, name, message } = error as DriverError;
+  return (
+    name === 'SqliteError' ||
+    name === 'KnexTimeoutError' ||
+    sql !== undefined ||
+    sqlState !== undefined ||
+    (severity !== undefined && typeof code === 'string') ||
+    (typeof code === 'string' && /^(?:SQLITE_|ER_)/.test(code) && code !== 'ER_') ||
+    (errno !== undefined && typeof code === 'string' && code.startsWith('PROTOCOL_')) ||
+    STATEMENT.test(message)
+  );
+};
+
+/** The only parts of a driver's text that never hold a value: names that the schema has. */
+const SAFE_PARTS = [
+  /\b((?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: [\w., ]{1,200})?)$/,
+  /\b(no such (?:table|column): [\w.]{1,100})$/,
+  /\b(database is locked)$/,
+  // What drivers and the pool say of a connection; `isInfrastructureFault` reads it.
+  /\b((?:Connection (?:terminated|ended|lost|is closed)|Client (?:was closed|has encountered)|Can't add new command|Cannot enqueue|Timeout acquiring a connection|Query read timeout)[\w :,.?']{0,160})$/i,
+  /\b(for key '[\w.]{1,100}')$/,
+  /- (Data too long for column '\w{1,64}') at row \d+$/,
+];
+
+const safePart = (message: string): string | undefined => {
+  const end = message.slice(-300);
+  for (const pattern of SAFE_PARTS) {
+    const found = pattern.exec(end)?.[1];
+    if (found) return found;
+  }
+  return undefined;
+};
+
+const word = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^[\w.:-]{1,100}$/.test(value) ? value : undefined;
+
+/** A database's error in words that hold no value: code, constraint, table, column. */
+export const describeDatabaseError = (error: DriverError): string => {
+  const named = (['constraint', 'table', 'column'] as const).flatMap((key) => {
+    const value = word(error[key]);
+    return value ? [`${key} ${value}`] : [];
+  });
+  const parts = [word(error.code), safePart(error.message), ...named].filter(Boolean);
+  return `the database refused a statement${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`;
+};
+
+/** Where an error came from, without its text. */
+export const framesOf = (error: Error): string =>
+  (error.stack ?? '')
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line))
+    .join('\n');
+
+/**
+ * Takes the statement and its values out of a driver's error, in place: name, codes and the names
+ * of the schema stay, so that whoever catches it can still tell what happened. What is thrown
+ * through somebody else's write ends in the host's log as it is.
+ */
+export const dropStatement = (error: unknown): void => {
+  if (!isDatabaseError(error)) return;
+  const { code, severity } = error;
+  const message = describeDatabaseError(error);
+  const frames = framesOf(error);
+  // `detail` and `where` quote the row, `sql` and `sqlMessage` the statement.
+  for (const key of ['detail', 'where', 'hint', 'internalQuery', 'sql', 'sqlMessage', 'bindings']) {
+    delete (error as unknown as Record<string, unknown>)[key];
+  }
+  error.message = message;
+  error.stack = `${error.name}: ${message}\n${frames}`;
+  Object.assign(error, { code, ...(severity !== undefined && { severity }) });
+};
+
+/** Writes one line of the level `debug`. */
+export type DebugLog = (line: string) => void;
+
+/**
+ * What writes a line of the level `debug`, or null where the host's log leaves that level out:
+ * `` debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
+ *
+ * A line names what it is about by the plugin's own ids, with states, causes and times; never a
+ * body, an address, a secret, a person, or an id that a till gave.
+ * docs/operations.md#one-delivery-in-the-log.
+ */
+export const debugLog = ({ log }: Pick<Core.Strapi, 'log'>): DebugLog | null =>
+  // A site may give its log levels of its own, and then there may be no `debug`.
+  log.isDebugEnabled?.() === true ? (line) => void log.debug(`switchboard: ${line}`) : null;
+
+/** A line for each of many; `lineOf` is called only where the level is on. */
+export const debugEach = <T>(
+  site: Pick<Core.Strapi, 'log'>,
+  items: Iterable<T>,
+  lineOf: (item: T) => string
+): void => {
+  const debug = debugLog(site);
+  if (!debug) return;
+  for (const item of items) debug(lineOf(item));
+};

@@ -1,6 +1,6 @@
 import { isoTime } from '../runtime/text';
 import type { LeasedDelivery, NewDelivery } from './deliveries/store';
-import type { AttemptOutcome } from '../net/attempt-outcome';
+import type { AttemptOutcome } from '../net/transport';
 import type { NextState } from './rules/transition';
 import type { WebhookRow } from './tables';
 

@@ -1,13 +1,11 @@
 import { types } from 'node:util';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
-import { createDetached, type Detached } from '../database/connection';
-import { bytesInStatement } from '../database/statements';
+import { bytesInStatement, createDetached, type Detached } from '../database/connection';
 import { inTurn } from '../database/transactions';
 import type { ToldEvent } from '../hooks';
 import { inSpan, measures } from '../observability/measures';
-import { debugLog } from '../runtime/debug-log';
+import { debugLog, errorText, isoTime } from '../runtime/text';
 import { TimeSlice } from '../runtime/event-loop';
-import { errorText, isoTime } from '../runtime/text';
 import { isEventName } from './catalogue';
 import { queuedLine } from './debug-lines';
 import { bodyOf, type FrozenMessage, type SharedMessage } from './deliveries/messages';

@@ -1,10 +1,9 @@
 import type { Core } from '@strapi/strapi';
-import { Database } from '../../../server/src/database/db';
+import { Database, sqliteWarnings } from '../../../server/src/database/db';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { knex, type Knex } from 'knex';
-import { sqliteWarnings } from '../../../server/src/database/sqlite-settings';
 
 describe('the warnings about SQLite', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-sqlite-'));

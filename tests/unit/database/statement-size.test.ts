@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { bytesInStatement, bytesOf, inParts } from '../../../server/src/database/statements';
+import { bytesInStatement, bytesOf, inParts } from '../../../server/src/database/connection';
 
 describe('parts of a batch', () => {
   it('hold every item once, in order, within both limits but for a lone large one', () => {

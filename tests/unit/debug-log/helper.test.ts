@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Core } from '@strapi/strapi';
-import { debugEach, debugLog } from '../../../server/src/runtime/debug-log';
+import { debugEach, debugLog } from '../../../server/src/runtime/text';
 
 type Log = Core.Strapi['log'];
 

@@ -1,4 +1,4 @@
-import { createAction, createFilter } from '../../../server/src/hooks/isolated-hook';
+import { createAction, createFilter } from '../../../server/src/hooks';
 
 const createLog = () => {
   const lines: string[] = [];
@@ -58,7 +58,9 @@ describe('a filter', () => {
     'leaves out a handler that %s, and the log names it and the hook',
     async (_how, body, reason) => {
       const log = createLog();
-      const hook = createFilter<string>('service_crm_webhook_payload', log, DEADLINE_MS);
+      const hook = createFilter<string>('service_crm_webhook_payload', log, undefined, {
+        deadlineMs: DEADLINE_MS,
+      });
       hook.register((value) => `${value}a`);
       hook.register(function loyaltyPoints() {
         return body() as never;
@@ -91,7 +93,10 @@ describe('a filter', () => {
 describe('a filter that is asked inside a write', () => {
   const REST = { firstMs: 100, longestMs: 400 };
   const ask = (log: ReturnType<typeof createLog>) =>
-    createFilter<string>('service_crm_webhook_payload', log, DEADLINE_MS, undefined, REST);
+    createFilter<string>('service_crm_webhook_payload', log, undefined, {
+      deadlineMs: DEADLINE_MS,
+      rest: REST,
+    });
   const rests = (milliseconds: number) =>
     new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -157,7 +162,7 @@ describe('an action', () => {
 
   it('goes on after a handler that throws or hangs', async () => {
     const log = createLog();
-    const hook = createAction<string>('a', log, DEADLINE_MS);
+    const hook = createAction<string>('a', log, { deadlineMs: DEADLINE_MS });
     const last = jest.fn();
     hook.register(function first() {
       throw new Error('broken');

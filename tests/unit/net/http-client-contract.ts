@@ -1,10 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import { parseCidrList } from '../../../server/src/net/address';
-import { classify, type AttemptOutcome } from '../../../server/src/net/attempt-outcome';
+import {
+  type AttemptOutcome,
+  classify,
+  type OpenTransport,
+} from '../../../server/src/net/transport';
 import { createAddressGuard, type AddressGuardOptions } from '../../../server/src/net/guard';
 import { HttpClient, type HttpPost } from '../../../server/src/net/http-client';
 import { findClosedPort, startRawReceiver, startReceiver, stopReceivers } from './receivers';
-import type { OpenTransport } from '../../../server/src/net/transport';
 import { createSelfSigned } from './self-signed';
 
 const LOOPBACK = [{ address: '127.0.0.1', family: 4 }];

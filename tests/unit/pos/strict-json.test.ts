@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 import { parseStrictJson, strictJsonSteps } from '../../../server/src/pos/rules/strict-json';
-import { inOneGo, inTurns } from '../../../server/src/runtime/steps';
+import { inOneGo, inTurns } from '../../../server/src/runtime/event-loop';
 
 const parse = (text: string, depth = 16) => parseStrictJson(Buffer.from(text), depth);
 const valueOf = (text: string) => {

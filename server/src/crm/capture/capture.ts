@@ -1,8 +1,6 @@
-import { copyParamsOf, listenUntilClosed } from '../../database/host-writes';
+import { copyParamsOf, listenUntilClosed, type WriteEvent } from '../../database/written-rows';
 import { giveDocumentId } from '../../database/matching-documents';
 import { inTurn, openingFresh } from '../../database/transactions';
-import { inTrackedUnit } from '../../database/unit-of-work';
-import type { WriteEvent } from '../../database/written-rows';
 import { setSilenced } from '../../webhooks/events-service';
 import type { Entry } from '../mapping/mapping';
 import { getWatchPlan } from '../mapping/registry';
@@ -35,7 +33,7 @@ const track = async <T>(context: WriteContext, work: () => Promise<T>): Promise<
       context.isTracking = false;
     }
   };
-  return inTrackedUnit(context.app, tracked, () => publishChanges(context));
+  return context.app.db.unitOfWork(tracked, () => publishChanges(context));
 };
 
 /**

@@ -1,10 +1,9 @@
 import { createDetached } from '../../database/connection';
 import { createFaultLog } from '../../database/retry';
-import { copyParamsOf } from '../../database/host-writes';
+import { copyParamsOf, type WriteEvent, writtenRows } from '../../database/written-rows';
 import { inChunks } from '../../database/matching-documents';
 import { SITE_TABLE } from '../../database/site-instance';
 import type { PlainTable } from '../../database/tables/plain-tables';
-import { type WriteEvent, writtenRows } from '../../database/written-rows';
 import { BackgroundWork, whenLoaded } from '../../runtime/background-work';
 import { getInspected } from '../mapping/registry';
 import type { App, Slot } from '../../app';

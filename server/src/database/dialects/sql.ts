@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement, rowsOf, type Statement } from '../connection';
-import { dropStatement } from '../../runtime/errors';
+import { dropStatement } from '../../runtime/text';
 import {
   type ClaimTable,
   type Dialect,

@@ -1,6 +1,12 @@
 import type { Knex } from 'knex';
-import { type Executor, rawStatement, rowsOf } from '../connection';
-import { padded, runForEach, runPrepared } from '../statements';
+import {
+  type Executor,
+  padded,
+  rawStatement,
+  rowsOf,
+  runForEach,
+  runPrepared,
+} from '../connection';
 import {
   addOnConflict,
   addRowsOnConflict,

@@ -1,4 +1,4 @@
-import { sqliteWarnings } from '../../database/sqlite-settings';
+import { sqliteWarnings } from '../../database/db';
 import { type Check, ok, warn } from '../types';
 import type { App } from '../../app';
 

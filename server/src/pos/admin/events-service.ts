@@ -15,9 +15,8 @@ import type { Page } from '../../../../shared/contracts/webhooks';
 import { minorDigits } from '../../../../shared/currencies';
 import { firstOrNotFound } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
-import { debugLog } from '../../runtime/debug-log';
+import { debugLog, isoTime } from '../../runtime/text';
 import { TimeSlice } from '../../runtime/event-loop';
-import { isoTime } from '../../runtime/text';
 import { summaryOf, toMovement } from '../../stock/serialize';
 import {
   type ItemRow,

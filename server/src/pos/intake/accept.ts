@@ -2,7 +2,7 @@ import type { Detached } from '../../database/connection';
 import { isDuplicate, isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import type { InsertedRow } from '../../database/dialects';
 import { inSpan, measures } from '../../observability/measures';
-import { debugEach } from '../../runtime/debug-log';
+import { debugEach } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { digestOf, type LevelRow } from '../../stock/tables';
 import { type ItemName, lookUpItems } from '../../stock/items';

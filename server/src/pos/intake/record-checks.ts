@@ -1,5 +1,5 @@
 import type { ClosingRecord, PosRecord } from '../rules/records';
-import { inTurns } from '../../runtime/steps';
+import { inTurns } from '../../runtime/event-loop';
 import {
   type EventKind,
   LIMITS,

@@ -1,9 +1,8 @@
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
-import { inParts } from '../../database/statements';
+import { inParts } from '../../database/connection';
 import { inSpan, measures } from '../../observability/measures';
-import { debugEach, debugLog } from '../../runtime/debug-log';
+import { debugEach, debugLog, errorText } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
-import { errorText } from '../../runtime/text';
 import { whenLoaded } from '../../runtime/background-work';
 import { createBatchWorker } from '../../scheduling/batch-worker';
 import type { GroupHandler } from '../../scheduling/types';

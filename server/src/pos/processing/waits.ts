@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import { withTransientRetry } from '../../database/retry';
-import { debugLog } from '../../runtime/debug-log';
-import { errorText } from '../../runtime/text';
+import { debugLog, errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { markClosings, wakeComparing } from '../closings';

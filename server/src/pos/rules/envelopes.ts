@@ -1,4 +1,4 @@
-import { inOneGo, type Steps } from '../../runtime/steps';
+import { inOneGo, type Steps } from '../../runtime/event-loop';
 import {
   type BodyIssue,
   elementsOf,

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { inOneGo, type Steps } from '../../runtime/steps';
+import { inOneGo, type Steps } from '../../runtime/event-loop';
 
 /** Steps from the body to a value: keys of objects and indexes of arrays. */
 export type JsonPath = readonly (string | number)[];

@@ -1,6 +1,6 @@
 import type { ErrorObject } from 'ajv';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
-import { inOneGo, type Steps } from '../../runtime/steps';
+import { inOneGo, type Steps } from '../../runtime/event-loop';
 import { effectiveTime, OCCURRED_AT_PATTERN, parseOccurredAt } from '../../stock/rules/occurred-at';
 import type { ClosingRecord, CountLine, PosRecord, RecordLine } from './records';
 import {

@@ -7,7 +7,7 @@ import {
 } from '../../../../shared/contracts/webhooks';
 import { foreignInput, foreignOutput, foreignText, offerTool } from '../../http/assistant-tools';
 import { parseInput } from '../../http/validation';
-import type { FailureCause } from '../../net/attempt-outcome';
+import type { FailureCause } from '../../net/transport';
 import { isDeliveryId } from '../deliveries/log-query';
 import type { DeliveriesService } from './deliveries-service';
 import { logQuery, recoveryPreviewInput, subjectType } from './inputs';

@@ -1,9 +1,8 @@
 import type { Knex } from 'knex';
 import type { ModuleId } from '../../../../shared/contracts/modules';
-import { type Detached, rowsOf, type Statement } from '../../database/connection';
-import { padded } from '../../database/statements';
+import { type Detached, padded, rowsOf, type Statement } from '../../database/connection';
 import { enabledModules, storedModules } from '../../modules/modules';
-import { debugEach, debugLog } from '../../runtime/debug-log';
+import { debugEach, debugLog } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { createSlotWorker } from '../../scheduling/slot-worker';
 import type { GroupHandler } from '../../scheduling/types';

@@ -1,8 +1,7 @@
 import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
-import { debugEach } from '../../runtime/debug-log';
+import { debugEach, errorText, isoTimeOrNull } from '../../runtime/text';
 import { nextTurn, TimeSlice } from '../../runtime/event-loop';
-import { errorText, isoTimeOrNull } from '../../runtime/text';
 import { isTurnEvent } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
 import { bytesOfAttempt } from '../deliveries/attempts';
