@@ -1,8 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { type Options, readOptions } from './config';
-import type { DatabaseClock } from './database/clock';
+import type { DatabaseClock, Site } from './database/site';
 import { Database } from './database/db';
-import type { Site } from './database/site-instance';
 import { Hooks } from './hooks';
 import { Modules } from './modules/modules';
 import { createScheduler } from './scheduling';

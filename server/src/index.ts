@@ -2,24 +2,18 @@ import type { Core } from '@strapi/strapi';
 import type { ContentEvents } from '../../shared/contracts/entries';
 import { access } from './access';
 import { type App, appOf } from './app';
-import { config } from './config';
-import { ineffective, misplaced } from './config/warnings';
-import { keepColumns } from './database/tables/persisted-tables';
+import { config, ineffective, misplaced } from './config';
 import { crm } from './crm';
-import { siteTable } from './database/site-instance';
-import { sqliteWarnings } from './database/db';
 import { watchTransactions } from './database/transactions';
 import { doctorOf } from './doctor';
 import { entries } from './entries';
-import { answerAbsent } from './http/answer-absent';
-import { refuseForms } from './http/refuse-forms';
+import { answerAbsent, closeServer, refuseForms, watchRequests } from './http/server';
 import { importsFeature } from './imports';
 import { modules } from './modules';
 import { observability } from './observability';
-import { closeServer, watchRequests } from './net/close-server';
 import { overview } from './overview';
 import { createParts, isOn } from './parts';
-import { keepTables, persistence } from './persistence';
+import { persistenceOf } from './persistence';
 import { pos } from './pos';
 import type { Feature } from './feature';
 import { stock } from './stock';
@@ -37,11 +31,11 @@ const kept: readonly Feature[] = [
   stock,
   pos,
   overview,
-  persistence,
 ];
 
 /** In the order of the arrows: a feature comes after the features it uses. */
-const features: readonly Feature[] = [...kept, doctorOf(kept)];
+const persisted: readonly Feature[] = [...kept, persistenceOf(kept)];
+const features: readonly Feature[] = [...persisted, doctorOf(persisted)];
 
 const { offer, ...parts } = createParts(features);
 
@@ -67,8 +61,6 @@ export default {
     await app.prepare();
     const present = featuresOf(app);
     watchRequests(strapi);
-    keepColumns(strapi);
-    keepTables(app, [siteTable, ...present.flatMap((feature) => feature.tables ?? [])], features);
     for (const feature of present) await feature.register?.(app);
     const absent = features.filter((feature) => !present.includes(feature));
     if (absent.length > 0) {
@@ -82,7 +74,7 @@ export default {
     const warnings = [
       ...misplaced(strapi),
       ...ineffective(strapi),
-      ...(await sqliteWarnings(app.db)),
+      ...((await app.db.sqliteWarnings()) ?? []),
     ];
     for (const warning of warnings) {
       strapi.log.warn(`switchboard: ${warning}`);

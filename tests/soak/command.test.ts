@@ -131,7 +131,7 @@ describeEach(databases(), 'switchboard in a site', (database) => {
     for (const name of await tables()) expect(stdout).toContain(`${name}:`);
     const { answer } = await json(['uninstall']);
     expect(answer).toMatchObject({ dropped: false, role: { name: 'CRM Manager', users: 1 } });
-    expect(answer.tables).toContainEqual({ name: 'switchboard_contacts', rows: 3 });
+    expect(answer.tables).toContainEqual({ name: 'switchboard_contacts', rows: 5 });
     expect(answer.permissions.admin).toBeGreaterThan(0);
     expect(await readEverything(database, site.databaseName)).toEqual(before);
     expect(receiver.requests).toEqual([]);

@@ -1,5 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import { type Options, parseOptions } from './schema';
+import fs from 'node:fs';
+import path from 'node:path';
+import { env, importDefault } from '@strapi/utils';
+import { FEATURE_IDS, type FeatureId } from '../../../shared/contracts/features';
+import { isRecord } from '../runtime/text';
 
 /** The plugin's `config` entry: the host merges `default` with the site's options, then validates. */
 export const config = {
@@ -42,3 +47,62 @@ export const readOptions = (strapi: Core.Strapi): Options => {
 };
 
 export type { Options } from './schema';
+
+/** What a declaration in `config/plugins` has besides the plugin's options, which are in `config`. */
+const OF_THE_HOST = new Set(['enabled', 'resolve', 'config', 'isModule']);
+
+/** What a file of plugins says of this one; the host keeps nothing but `config` of it. */
+const declarationIn = (file: string): Record<string, unknown> => {
+  if (!fs.existsSync(file)) return {};
+  const given: unknown = importDefault(file);
+  const plugins: unknown = typeof given === 'function' ? given({ env }) : given;
+  const declared = isRecord(plugins) ? plugins.switchboard : undefined;
+  return isRecord(declared) ? declared : {};
+};
+
+/** The keys of a declaration that do nothing where they are. */
+const misplacedKeys = (declaration: object): string[] =>
+  Object.keys(declaration).filter((key) => !OF_THE_HOST.has(key));
+
+/** A line about options that stand beside `enabled`, where the host looks at none. */
+export const misplaced = (strapi: Core.Strapi): string[] => {
+  const folder = strapi.dirs.dist.config;
+  const files = ['plugins.js', path.join('env', process.env.NODE_ENV ?? '', 'plugins.js')];
+  let keys: string[];
+  try {
+    keys = files.flatMap((file) => misplacedKeys(declarationIn(path.join(folder, file))));
+  } catch {
+    // The host has read it a moment ago; a file that cannot be read twice is no reason not to boot.
+    return [];
+  }
+  if (keys.length === 0) return [];
+  const named = [...new Set(keys)].join(', ');
+  return [
+    `${named} beside enabled in config/plugins has no effect: options belong inside config, as in switchboard: { enabled: true, config: { … } }`,
+  ];
+};
+
+/** Options that mean nothing without a feature. */
+const NEEDED_BY: Readonly<Record<FeatureId, readonly string[]>> = {
+  crm: ['sources', 'forms', 'email'],
+  pos: ['pos', 'stock'],
+};
+
+/** Of the sources, those that need no CRM. */
+const ALWAYS = new Set(['entries', 'media']);
+
+const isGiven = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.keys(value).some((name) => !ALWAYS.has(name));
+
+/** One line about each option that was given and has no effect. */
+export const ineffective = (strapi: Core.Strapi): string[] => {
+  const given = strapi.config.get('plugin::switchboard') as Record<string, unknown>;
+  const { features } = readOptions(strapi);
+  return FEATURE_IDS.filter((id) => !features[id]).flatMap((id) =>
+    NEEDED_BY[id]
+      .filter((name) => isGiven(given[name]))
+      .map((name) => `the option ${name} has no effect, because features.${id} is false`)
+  );
+};

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { TimeSlice } from '../runtime/event-loop';
-import { DatabaseClock } from './clock';
+import { DatabaseClock, Site } from './site';
 import {
   bytesOf,
   type Executor,
@@ -18,7 +18,6 @@ import {
 import { type Dialect, dialectOf, type InsertedRow } from './dialects';
 import { dropStatement, isDatabaseError } from '../runtime/text';
 import { isDuplicate, withTransientRetry } from './retry';
-import { Site } from './site-instance';
 import { inTurn, openingOurs } from './transactions';
 
 const INSERTED_AT_ONCE = 100;
@@ -145,6 +144,11 @@ class RolledBack extends Error {
     super('A preview was rolled back.');
   }
 }
+
+/** The driver waits for a lock without giving the event loop back, so the whole site waits. */
+const LONGEST_WAIT_MS = 1000;
+
+const ADVICE = 'see docs/operations.md of strapi-plugin-switchboard, Databases';
 
 let savepoints = 0;
 
@@ -332,36 +336,31 @@ export class Database {
   latest(query: Knex.QueryBuilder): Knex.QueryBuilder {
     return this.pool.latest(query);
   }
+
+  /**
+   * What is to be said at boot about a site's SQLite: that it lacks the write-ahead log, and that it
+   * waits too long for a lock. Nothing about one in memory; null of another database.
+   */
+  async sqliteWarnings(): Promise<string[] | null> {
+    if (this.client !== 'sqlite') return null;
+    const { knex } = await this.current();
+    const read = async (pragma: string): Promise<Record<string, unknown>> =>
+      (await knex.raw<Record<string, unknown>[]>(`PRAGMA ${pragma}`))[0] ?? {};
+    const { file } = await read('database_list');
+    if (!file) return [];
+    const warnings: string[] = [];
+    const { journal_mode: mode } = await read('journal_mode');
+    if (String(mode).toLowerCase() !== 'wal') {
+      warnings.push(
+        `SQLite runs without its write-ahead log (journal_mode is ${String(mode)}): set it to WAL; ${ADVICE}.`
+      );
+    }
+    const wait = Number((await read('busy_timeout')).timeout);
+    if (wait > LONGEST_WAIT_MS) {
+      warnings.push(
+        `SQLite waits up to ${wait} ms for a lock, and the whole site with it: set busy_timeout to 50; ${ADVICE}.`
+      );
+    }
+    return warnings;
+  }
 }
-
-/** The driver waits for a lock without giving the event loop back, so the whole site waits. */
-const LONGEST_WAIT_MS = 1000;
-
-const ADVICE = 'see docs/operations.md of strapi-plugin-switchboard, Databases';
-
-/**
- * What is to be said at boot about a site's SQLite: that it lacks the write-ahead log, and that it
- * waits too long for a lock. Nothing about databases in memory and other dialects.
- */
-export const sqliteWarnings = async (database: Database): Promise<string[]> => {
-  if (database.client !== 'sqlite') return [];
-  const { knex } = await database.current();
-  const read = async (pragma: string): Promise<Record<string, unknown>> =>
-    (await knex.raw<Record<string, unknown>[]>(`PRAGMA ${pragma}`))[0] ?? {};
-  const { file } = await read('database_list');
-  if (!file) return [];
-  const warnings: string[] = [];
-  const { journal_mode: mode } = await read('journal_mode');
-  if (String(mode).toLowerCase() !== 'wal') {
-    warnings.push(
-      `SQLite runs without its write-ahead log (journal_mode is ${String(mode)}): set it to WAL; ${ADVICE}.`
-    );
-  }
-  const wait = Number((await read('busy_timeout')).timeout);
-  if (wait > LONGEST_WAIT_MS) {
-    warnings.push(
-      `SQLite waits up to ${wait} ms for a lock, and the whole site with it: set busy_timeout to 50; ${ADVICE}.`
-    );
-  }
-  return warnings;
-};

@@ -1,19 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import {
-  copyParamsOf,
-  existingOf,
-  idNamed,
-  listenUntilClosed,
-  lockVersions,
-  lockWritten,
-  type WriteEvent,
-} from '../database/written-rows';
-import {
-  documentIdsOf,
-  giveDocumentId,
-  inChunks,
-  type Where,
-} from '../database/matching-documents';
+import { copyParamsOf, documentIdsOf, existingOf, giveDocumentId, idNamed, inChunks, listenUntilClosed, lockVersions, lockWritten, type Where, type WriteEvent } from '../database/written-rows';
 import { inTurn, readNewest } from '../database/transactions';
 import { isSilenced } from '../webhooks/events-service';
 import { getPublisher } from '../webhooks/publish';

@@ -1,5 +1,5 @@
 import { contentTypes } from '@strapi/utils';
-import type { Where } from '../database/matching-documents';
+import type { Where } from '../database/written-rows';
 import {
   type ContentTypeUid,
   ENTRY_EVENTS,

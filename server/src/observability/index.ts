@@ -4,8 +4,7 @@ import { z } from '@strapi/utils';
 import { adminPolicies } from '../access/admin-actions';
 import type { Feature } from '../feature';
 import type { ControllerFactory } from '../http/guarded-route';
-import { INSTRUMENTATION } from './measures';
-import { type MetricSource, metricSources } from './metric-sources';
+import { INSTRUMENTATION, type MetricSource, metricSources } from './measures';
 import { type App, appOf } from '../app';
 
 /** `switchboard_deliveries_waiting` is `switchboard.deliveries_waiting` there. */

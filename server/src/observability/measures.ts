@@ -1,12 +1,5 @@
-import {
-  type Attributes,
-  type Counter,
-  type Histogram,
-  metrics,
-  type Span,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
+import { type Attributes, type Counter, type Histogram, metrics, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { App } from '../app';
 
 /** What spans and meters are listed under. */
 export const INSTRUMENTATION = 'strapi-plugin-switchboard';
@@ -71,3 +64,36 @@ export const inSpan = <T>(
       span.end();
     }
   });
+
+/** One metric, as Prometheus knows it. */
+export interface Metric {
+  name: string;
+  help: string;
+  type: 'counter' | 'gauge' | 'histogram';
+}
+
+export interface Sample {
+  value: number;
+  labels?: Readonly<Record<string, string>>;
+  /** Of a histogram: what follows the metric's name. */
+  suffix?: '_bucket' | '_count';
+}
+
+/**
+ * What a feature says of itself. It reads the database, so that every node of a site answers the
+ * same, and little of it, however much there is.
+ */
+export interface MetricSource {
+  metrics: readonly Metric[];
+  /** Samples by the metric's name. */
+  read(app: App): Promise<Readonly<Record<string, readonly Sample[]>>>;
+}
+
+const sources = (): MetricSource[] => [];
+
+/** Metrics that are answered from now on. To be called in `register`. */
+export const offerMetrics = (app: App, source: MetricSource): void => {
+  app.part(sources).push(source);
+};
+
+export const metricSources = (app: App): readonly MetricSource[] => app.part(sources);

@@ -1,18 +1,235 @@
-import { FEATURE_IDS } from '../../../shared/contracts/features';
-import { hasCoreStore, persistTables } from '../database/tables/persisted-tables';
+import { featureOfAction, FEATURE_IDS } from '../../../shared/contracts/features';
+import { ADMIN_ACTIONS } from '../../../shared/contracts/permissions';
+import type { App } from '../app';
+import type { Db } from '../database/db';
+import { siteTable } from '../database/site';
 import { ensureTables, type PlainTable } from '../database/tables/plain-tables';
 import type { Feature } from '../feature';
-import {
-  hostSettingsTable,
-  noteAbsence,
-  noteAbsent,
-  restoreHostSettings,
-  saveHostSettings,
-  watchHostSettings,
-} from './host-settings';
-import type { App } from '../app';
+import { isOn } from '../parts';
+import { hasCoreStore, keepColumns, persistTables } from './tables';
 
+const TABLE = 'switchboard_host_settings';
 const OURS = 'plugin::switchboard.';
+const NAME_OF_OURS = /plugin::switchboard\.([a-z-]+)/;
+const SCHEMA_KEY = 'strapi_content_types_schema';
+const SCREENS_KEY = `plugin_content_manager_configuration_content_types::${OURS}`;
+
+/** One row for each of `KEPT`: what the host had when it was last changed. */
+const hostSettingsTable: PlainTable = {
+  tableName: TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    name: { type: 'string' },
+    rows: { type: 'text' },
+    /** The host booted without the plugin since; what it forgot has to be put back. */
+    pending: { type: 'boolean' },
+    updated_at: { type: 'biginteger' },
+  },
+  indexes: [{ name: 'sb_host_settings_name', columns: ['name'], type: 'unique' }],
+};
+
+type Row = Record<string, unknown> & { id: number };
+
+interface Kept {
+  where: Record<string, unknown>;
+  /** Relations that a row makes no sense without. */
+  owners: readonly string[];
+  /** Which attributes tell that a row is there already. */
+  identity: readonly string[];
+}
+
+const startsWithOurs = { $startsWith: OURS };
+
+/**
+ * What the host keeps about the plugin's actions and content types, and removes at a boot that does
+ * not know them: permissions of admin roles and of admin users' tokens, those of API tokens and of
+ * the roles of users-permissions, and how the content manager shows the types.
+ */
+const KEPT: Readonly<Record<string, Kept>> = {
+  'admin::permission': {
+    where: { $or: [{ action: startsWithOurs }, { subject: startsWithOurs }] },
+    owners: ['role', 'apiToken'],
+    identity: ['action', 'subject'],
+  },
+  'admin::api-token-permission': {
+    where: { action: startsWithOurs },
+    owners: ['token'],
+    identity: ['action'],
+  },
+  'plugin::users-permissions.permission': {
+    where: { action: startsWithOurs },
+    owners: ['role'],
+    identity: ['action'],
+  },
+  'strapi::core-store': {
+    where: { key: { $startsWith: SCREENS_KEY } },
+    owners: [],
+    identity: ['key', 'environment', 'tag'],
+  },
+};
+
+/** The host fills owners in side by side, so the order of their keys is a matter of chance. */
+const inOrder = (row: Row, owners: readonly string[]): Row => {
+  const rest = Object.entries(row).filter(([name]) => !owners.includes(name));
+  return Object.fromEntries([...rest, ...owners.map((name) => [name, row[name]])]) as Row;
+};
+
+/** False only where the event surely is about rows of somebody else. */
+const mayBeOurs = ({ result }: { result?: unknown }): boolean => {
+  if (typeof result !== 'object' || result === null) return true;
+  const values = ['action', 'subject', 'key'].map((name) => (result as Row)[name]);
+  if (values.every((value) => value === undefined)) return true;
+  return values.some((value) => typeof value === 'string' && value.includes(OURS));
+};
+
+/** Not asynchronous: a query builder that a promise resolves with is run. */
+const settings = (db: Db) => db.table(TABLE);
+
+/** What the host has of `KEPT`: written down whenever it changes, and put back after a boot without the plugin. */
+class HostSettings {
+  /** @param absent content types and actions that the site does without now: the host does not know of them in this process */
+  constructor(
+    private readonly app: App,
+    private readonly absent: ReadonlySet<string>
+  ) {}
+
+  async saveAll(): Promise<void> {
+    for (const [uid, kept] of this.kinds()) await this.save(uid, kept);
+  }
+
+  /** Keeps what is written down true from now on. @returns what ends that. */
+  watch(): () => void {
+    const follow = async (event: { model: { uid: string }; result?: unknown }): Promise<void> => {
+      const kept = KEPT[event.model.uid];
+      if (kept && mayBeOurs(event)) await this.save(event.model.uid, kept);
+    };
+    return this.app.strapi.db.lifecycles.subscribe({
+      models: this.kinds().map(([uid]) => uid),
+      afterCreate: follow,
+      afterCreateMany: follow,
+      afterUpdate: follow,
+      afterUpdateMany: follow,
+      afterDelete: follow,
+      afterDeleteMany: follow,
+    });
+  }
+
+  /** Notes, before the host forgets that it booted without the plugin, or a part of it, that it did. */
+  async noteAbsence(): Promise<void> {
+    // There is none on a site that has the plugin for the first time.
+    if (!(await this.app.strapi.db.getSchemaConnection().hasTable(TABLE))) return;
+    await settings(this.app.db.pool).update({ pending: true });
+  }
+
+  /**
+   * Puts back what the host removed while the plugin was away, with the ids it had, for roles and
+   * tokens that still are there. What was granted or taken away before comes back as it was.
+   */
+  async restore(): Promise<void> {
+    let restored = 0;
+    for (const [uid, kept] of this.kinds()) restored += await this.restoreKind(uid, kept);
+    if (restored > 0)
+      this.app.log.info(
+        `switchboard: the plugin, or a part of it, was away for a boot: ${restored} permissions and screen settings that the host had removed are back.`
+      );
+  }
+
+  private kinds(): [uid: string, kept: Kept][] {
+    return Object.entries(KEPT).filter(([uid]) => this.app.strapi.db.metadata.has(uid));
+  }
+
+  /** Whether a row of the host is about a content type or an action that the site does without now. */
+  private isAbsent(row: Row): boolean {
+    return [row.action, row.subject, row.key].some((text) => {
+      const [, name] = (typeof text === 'string' && NAME_OF_OURS.exec(text)) || [];
+      return name !== undefined && this.absent.has(name);
+    });
+  }
+
+  /** Of owners the id alone: a token's row has a hash of its key. Equal rows are equal as text. */
+  private async read(uid: string, { where, owners }: Kept): Promise<Row[]> {
+    const rows = (await this.app.strapi.db.query(uid).findMany({
+      where,
+      populate: Object.fromEntries(owners.map((name) => [name, { select: ['id'] }])),
+      orderBy: { id: 'asc' },
+    })) as Row[];
+    return rows.map((row) => inOrder(row, owners));
+  }
+
+  /**
+   * Writes down what the host has of a kind now, in the transaction that changed it. What is about a
+   * part that the site does without now stays as it was written down: the host forgot it.
+   */
+  private async save(uid: string, kept: Kept): Promise<void> {
+    // If the process that booted last did not know the plugin, what is gone was not taken away.
+    const where = { key: SCHEMA_KEY, value: { $contains: `"${OURS}` } };
+    if ((await this.app.strapi.db.query('strapi::core-store').count({ where })) === 0) return;
+    const db = await this.app.db.current();
+    const [before] = (await settings(db).where({ name: uid }).select('rows', 'pending')) as {
+      rows: string;
+      pending: boolean | number | null;
+    }[];
+    const remembered = (JSON.parse(before?.rows ?? '[]') as Row[]).filter((row) =>
+      this.isAbsent(row)
+    );
+    const present = (await this.read(uid, kept)).filter((row) => !this.isAbsent(row));
+    const rows = JSON.stringify([...present, ...remembered]);
+    if (before?.pending || before?.rows === rows) return;
+    const row = { name: uid, rows, pending: false, updated_at: Date.now() };
+    await settings(db).insert(row).onConflict('name').merge();
+  }
+
+  private restoreKind(uid: string, kept: Kept): Promise<number> {
+    return this.app.db.transaction(async (tx) => {
+      // Locks the row: of two nodes that boot at once, one restores.
+      const pending = settings(tx).where({ name: uid, pending: true });
+      if ((await pending.update({ pending: false })) === 0) return 0;
+      const [found] = (await settings(tx).where({ name: uid }).select('rows')) as {
+        rows: string;
+      }[];
+      let restored = 0;
+      for (const row of JSON.parse(found?.rows ?? '[]') as Row[]) {
+        // The host would only forget it again in this boot.
+        if (!this.isAbsent(row) && (await this.restoreRow(uid, kept, row))) restored += 1;
+      }
+      return restored;
+    });
+  }
+
+  private async restoreRow(uid: string, kept: Kept, { id, ...data }: Row): Promise<boolean> {
+    const { db } = this.app.strapi;
+    const attributes = db.metadata.get(uid).attributes as Record<string, { target?: string }>;
+    const owned: Record<string, number | null> = {};
+    for (const name of kept.owners) {
+      const owner = (data[name] as Row | null)?.id ?? null;
+      owned[name] = owner;
+      if (owner === null) continue;
+      const owners = db.query(attributes[name]!.target!);
+      // Deleted while the plugin was away, and its rows with it.
+      if ((await owners.count({ where: { id: owner } })) === 0) return false;
+    }
+    const identity = Object.fromEntries(kept.identity.map((name) => [name, data[name] ?? null]));
+    const query = db.query(uid);
+    if ((await query.count({ where: { ...identity, ...owned } })) > 0) return false;
+    const isFree = (await query.count({ where: { id } })) === 0;
+    await query.create({ data: { ...data, ...owned, ...(isFree && { id }) } });
+    return true;
+  }
+}
+
+/** Content types and actions that the site does without, without their prefix. */
+const absentOf = ({ options }: App, features: readonly Feature[]): ReadonlySet<string> => {
+  const types = features
+    .filter((feature) => !isOn(feature, options.features))
+    .flatMap(({ contentTypes, controllers }) => [
+      ...Object.keys(contentTypes ?? {}),
+      ...Object.keys(controllers ?? {}),
+    ]);
+  const actions = ADMIN_ACTIONS.filter(
+    (action) => !isOn({ option: featureOfAction(action) }, options.features)
+  ).map((action) => action.slice(0, action.indexOf('.')));
+  return new Set([...types, ...actions]);
+};
 
 /** Tables of the plugin's content types, and those that the host makes for their relations. */
 const contentTypeTables = (app: App): string[] => {
@@ -28,55 +245,24 @@ const contentTypeTables = (app: App): string[] => {
 };
 
 interface SyncEvent {
+  /** By their uids, as the last boot had them; null on a new site. */
   oldContentTypes?: Record<string, unknown> | null;
 }
 
-const wasAway = ({ oldContentTypes }: SyncEvent): boolean =>
-  Boolean(oldContentTypes) &&
-  !Object.keys(oldContentTypes as Record<string, unknown>).some((uid) => uid.startsWith(OURS));
-
-/** Whether a part that is there now has no content type on record of the last boot. */
-const cameBack = (
+/** Whether the plugin, or a part that is there now, has no content type on record of the last boot. */
+const wasAway = (
   { oldContentTypes }: SyncEvent,
   app: App,
   features: readonly Feature[]
-): boolean =>
-  FEATURE_IDS.filter((id) => app.options.features[id]).some((id) =>
+): boolean => {
+  const known = Object.keys(oldContentTypes ?? {}).filter((uid) => uid.startsWith(OURS));
+  if (oldContentTypes && known.length === 0) return true;
+  return FEATURE_IDS.filter((id) => app.options.features[id]).some((id) =>
     features
       .filter(({ option }) => option === id)
       .flatMap(({ contentTypes }) => Object.keys(contentTypes ?? {}))
-      .every((name) => !(`${OURS}${name}` in (oldContentTypes ?? {})))
+      .every((name) => !known.includes(`${OURS}${name}`))
   );
-
-/**
- * Sees to it, at every boot, that what the plugin keeps outlives a boot without it.
- *
- * Before the host synchronises its schema: tables that it tracked for an earlier version and that
- * are not its any more would be dropped in this very boot. And after it, because on a new site there
- * is no core store before.
- * @param tables the plain tables of what the site has
- * @param features all of the plugin, those too that the site does without
- */
-export const keepTables = (
-  app: App,
-  tables: readonly PlainTable[],
-  features: readonly Feature[]
-): void => {
-  noteAbsent(app, features);
-  const names = () => [
-    ...new Set([...tables.map(({ tableName }) => tableName), ...contentTypeTables(app)]),
-  ];
-  app.strapi.hook('strapi::content-types.beforeSync').register(async (event: SyncEvent) => {
-    await app.site.load();
-    if (!(await hasCoreStore(app.strapi))) return;
-    await persistTables(app.strapi, names());
-    if (wasAway(event) || cameBack(event, app, features)) await noteAbsence(app);
-  });
-  app.strapi.hook('strapi::content-types.afterSync').register(async () => {
-    await ensureTables(app.strapi, tables);
-    await persistTables(app.strapi, names());
-    await restoreHostSettings(app);
-  });
 };
 
 interface RoleHooks {
@@ -87,26 +273,54 @@ interface RoleHooks {
   };
 }
 
-const undo: (() => void)[] = [];
-
-/** What the host forgets of a plugin that is away for a boot: remembered here, and put back. */
-export const persistence: Feature = {
-  tables: [hostSettingsTable],
-  bootstrap(app) {
-    const roles = app.strapi.service('admin::role') as unknown as RoleHooks;
-    let done = false;
-    // The host's next step after every plugin's bootstrap; before it, the content manager is still
-    // bringing its settings up to date.
-    roles.hooks.willResetSuperAdminPermissions.register(async (permissions) => {
-      if (!done) {
-        done = true;
-        await saveHostSettings(app);
-        undo.push(watchHostSettings(app));
-      }
-      return permissions;
-    });
-  },
-  destroy() {
-    for (const step of undo.splice(0)) step();
-  },
+/**
+ * Sees to it that what the plugin keeps outlives a boot without it: its tables and columns, and what the
+ * host forgets of it.
+ * @param features all of the plugin, those too that the site does without
+ */
+export const persistenceOf = (features: readonly Feature[]): Feature => {
+  const hostSettings = (app: App) => new HostSettings(app, absentOf(app, features));
+  let endWatch = (): void => {};
+  return {
+    tables: [hostSettingsTable],
+    register(app) {
+      const { strapi, db } = app;
+      const present = features.filter((feature) => isOn(feature, app.options.features));
+      const tables = [siteTable, hostSettingsTable, ...present.flatMap((one) => one.tables ?? [])];
+      const persist = (): Promise<void> =>
+        persistTables(db.pool, [...tables.map((one) => one.tableName), ...contentTypeTables(app)]);
+      // Tables that the host tracked for an earlier version and that are not its any more would be
+      // dropped in this very boot.
+      strapi.hook('strapi::content-types.beforeSync').register(async (event: SyncEvent) => {
+        keepColumns(strapi);
+        await app.site.load();
+        if (!(await hasCoreStore(strapi))) return;
+        await persist();
+        if (wasAway(event, app, features)) await app.part(hostSettings).noteAbsence();
+      });
+      // On a new site there is no core store before.
+      strapi.hook('strapi::content-types.afterSync').register(async () => {
+        await ensureTables(strapi, tables);
+        await persist();
+        await app.part(hostSettings).restore();
+      });
+    },
+    bootstrap(app) {
+      const roles = app.strapi.service('admin::role') as unknown as RoleHooks;
+      let done = false;
+      // The host's next step after every plugin's bootstrap; before it, the content manager is still
+      // bringing its settings up to date.
+      roles.hooks.willResetSuperAdminPermissions.register(async (permissions) => {
+        if (!done) {
+          done = true;
+          await app.part(hostSettings).saveAll();
+          endWatch = app.part(hostSettings).watch();
+        }
+        return permissions;
+      });
+    },
+    destroy() {
+      endWatch();
+    },
+  };
 };

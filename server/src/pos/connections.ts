@@ -1,4 +1,4 @@
-import { CAME_FROM_ANOTHER_SITE } from '../database/site-instance';
+import { CAME_FROM_ANOTHER_SITE } from '../database/site';
 import { documentsOf } from '../database/tables/internal-types';
 import { CONNECTION, type ConnectionRow, CONNECTIONS_TABLE } from './tables';
 import type { App } from '../app';

@@ -1,7 +1,7 @@
 import { serviceOf } from '../app';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
-import { offerMetrics } from '../observability/metric-sources';
+import { offerMetrics } from '../observability/measures';
 import { moveIntoQueue } from '../queue/moving';
 import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';

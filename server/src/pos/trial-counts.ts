@@ -1,4 +1,4 @@
-import { inChunks } from '../database/matching-documents';
+import { inChunks } from '../database/written-rows';
 import { type AcceptedCount, withdrawTrialMarks } from '../stock/ledger';
 import { type Place, placeKey } from '../stock/levels';
 import type { Big } from '../stock/tables';

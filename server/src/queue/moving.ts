@@ -1,7 +1,7 @@
 import type { App } from '../app';
 import type { Database, Tx } from '../database/db';
 import { withTransientRetry } from '../database/retry';
-import { SITE_TABLE } from '../database/site-instance';
+import { SITE_TABLE } from '../database/site';
 import { nextTurn } from '../runtime/event-loop';
 import type { NewRow, NextPlace, Queue } from './queue';
 

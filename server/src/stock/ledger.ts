@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { inChunks } from '../database/matching-documents';
+import { inChunks } from '../database/written-rows';
 import { markChanged } from './catalogue-changes';
 import {
   type LevelChange,

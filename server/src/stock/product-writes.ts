@@ -1,6 +1,5 @@
-import { giveDocumentId, inChunks } from '../database/matching-documents';
+import { giveDocumentId, inChunks, writtenRows } from '../database/written-rows';
 import { inTurn } from '../database/transactions';
-import { writtenRows } from '../database/written-rows';
 import { fieldError } from '../http/validation';
 import { getPublisher } from '../webhooks/publish';
 import { claimSkus, markChanged, retireSku } from './catalogue-changes';

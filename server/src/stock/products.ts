@@ -1,7 +1,7 @@
 import type { UID } from '@strapi/strapi';
 import type { LinkedProduct } from '../../../shared/contracts/stock';
 import { minorDigits } from '../../../shared/currencies';
-import { defaultLocale, inChunks, isLocalized } from '../database/matching-documents';
+import { defaultLocale, inChunks, isLocalized } from '../database/written-rows';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 

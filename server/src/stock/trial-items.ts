@@ -1,4 +1,4 @@
-import { inChunks } from '../database/matching-documents';
+import { inChunks } from '../database/written-rows';
 import { gtinDigest, type ItemLookup, type ItemName, lookUpItems, skuDigest } from './items';
 import { findProducts, isSameGtin, type Product } from './products';
 import { type ItemRow, ITEMS_TABLE } from './tables';

@@ -3,7 +3,7 @@ import { appOf, serviceOf } from '../app';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
 import { loadUndici } from '../net/undici-transport';
-import { offerMetrics } from '../observability/metric-sources';
+import { offerMetrics } from '../observability/measures';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { settleArrivedWebhooks } from './sending/arrivals';
 import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './sending/switch-off';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Subject, SubjectType, Webhook } from '../../../shared/contracts/webhooks';
 import { withTransientRetry } from '../database/retry';
-import { SITE_TABLE } from '../database/site-instance';
+import { SITE_TABLE } from '../database/site';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { nextTurn, TimeSlice } from '../runtime/event-loop';
 import { bodyOf, type FrozenMessage } from './deliveries/messages';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { textOf } from '../../../admin/src/components/disabled-reason';
-import { CAME_FROM_ANOTHER_SITE } from '../../../server/src/database/site-instance';
+import { CAME_FROM_ANOTHER_SITE } from '../../../server/src/database/site';
 import { continueFailing, type Failing } from '../../../server/src/webhooks/rules/failing';
 import { disabledBecause, UNFIT_FILTER } from '../../../server/src/webhooks/webhook';
 import { countByCause } from '../../../admin/src/pages/deliveries/causes';

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { Site } from '../../../server/src/database/site-instance';
+import { Site } from '../../../server/src/database/site';
 import { prepareInternalTypes } from '../../../server/src/database/tables/internal-types';
 
 const fakeHost = (hasGraphql: boolean) => {

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { Database, sqliteWarnings } from '../../../server/src/database/db';
+import { Database } from '../../../server/src/database/db';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -18,7 +18,9 @@ describe('the warnings about SQLite', () => {
     try {
       for (const pragma of pragmas) await connection.raw(`PRAGMA ${pragma}`);
       const db = { dialect: { client }, connection, inTransaction: () => false };
-      return (await sqliteWarnings(new Database({ db } as unknown as Core.Strapi))).join('\n');
+      return (
+        (await new Database({ db } as unknown as Core.Strapi).sqliteWarnings())?.join('\n') ?? ''
+      );
     } finally {
       await connection.destroy();
     }

@@ -1,5 +1,5 @@
 import type { App } from '../../../server/src/app';
-import { tables } from '../../../server/src/doctor/checks/database';
+import { tables } from '../../../server/src/doctor';
 
 const expected = Array.from(
   { length: 50 },
@@ -24,6 +24,6 @@ it.each([
     '7 of 50 tables are missing: switchboard_00, switchboard_01, switchboard_02, switchboard_03, switchboard_04 and 2 more',
   ],
 ])('says in a short line which tables there are: %s', async (_what, present, message) => {
-  const result = await tables(() => expected).look(siteWith(present));
+  const result = await tables(() => expected)(siteWith(present));
   expect(result?.message).toBe(message);
 });

@@ -1,5 +1,4 @@
-import { copyParamsOf, listenUntilClosed, type WriteEvent } from '../../database/written-rows';
-import { giveDocumentId } from '../../database/matching-documents';
+import { copyParamsOf, giveDocumentId, listenUntilClosed, type WriteEvent } from '../../database/written-rows';
 import { inTurn, openingFresh } from '../../database/transactions';
 import { setSilenced } from '../../webhooks/events-service';
 import type { Entry } from '../mapping/mapping';

@@ -5,7 +5,7 @@ import { type After, type CrmEvent, KIND_RULES } from '../rules';
 import { withSubject } from '../rules/subject';
 import type { Payload } from '../rules/types';
 import type { Entry } from '../mapping/mapping';
-import { inChunks } from '../../database/matching-documents';
+import { inChunks } from '../../database/written-rows';
 import { readRows, serialize, tagsOf } from '../mapping/records';
 import type { WatchedSource } from '../mapping/watched-types';
 import { logSkipped } from './tracked-changes';

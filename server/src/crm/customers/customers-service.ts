@@ -8,7 +8,7 @@ import type {
 } from '../../../../shared/contracts/customers';
 import { adminPolicies } from '../../access/admin-actions';
 import { writtenDigits } from '../../database/contains';
-import { inChunks } from '../../database/matching-documents';
+import { inChunks } from '../../database/written-rows';
 import type { RouteConfig } from '../../feature';
 import { type ControllerFactory, queryOf } from '../../http/guarded-route';
 import { pageQuery, paginationMeta } from '../../http/pagination';

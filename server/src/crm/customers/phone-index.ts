@@ -1,8 +1,7 @@
 import { createDetached } from '../../database/connection';
 import { createFaultLog } from '../../database/retry';
-import { copyParamsOf, type WriteEvent, writtenRows } from '../../database/written-rows';
-import { inChunks } from '../../database/matching-documents';
-import { SITE_TABLE } from '../../database/site-instance';
+import { copyParamsOf, inChunks, type WriteEvent, writtenRows } from '../../database/written-rows';
+import { SITE_TABLE } from '../../database/site';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { BackgroundWork, whenLoaded } from '../../runtime/background-work';
 import { getInspected } from '../mapping/registry';

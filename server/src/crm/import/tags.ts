@@ -1,5 +1,5 @@
 import type { UID } from '@strapi/strapi';
-import { inChunks } from '../../database/matching-documents';
+import { inChunks } from '../../database/written-rows';
 import { impactOf, isSubscribed, trackDocuments } from '../capture/tracked-changes';
 import type { WriteContext } from '../write-context';
 import { readRows, serialize } from '../mapping/records';

@@ -1,4 +1,4 @@
-import { defaultLocale, type Where } from '../../database/matching-documents';
+import { defaultLocale, type Where } from '../../database/written-rows';
 import { readNewest } from '../../database/transactions';
 import { isoTime, isRecord } from '../../runtime/text';
 import type { Payload, TagRef } from '../rules/types';

@@ -1,4 +1,4 @@
-import { isLocalized } from '../../database/matching-documents';
+import { isLocalized } from '../../database/written-rows';
 import { eventsOfKind, KIND_RULES } from '../rules';
 import type { Form } from './forms';
 import type { AttributeShape, MappedField, Source } from './mapping';

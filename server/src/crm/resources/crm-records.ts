@@ -4,7 +4,7 @@ import { errors } from '@strapi/utils';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { whereContains, writtenDigits } from '../../database/contains';
 import { isDuplicate, withTransientRetry } from '../../database/retry';
-import type { Where } from '../../database/matching-documents';
+import type { Where } from '../../database/written-rows';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { inWriteContext } from '../write-context';
 import { emailKey, EmailTakenError, withEmailLock } from '../contact-integrity';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Where } from '../../database/matching-documents';
+import type { Where } from '../../database/written-rows';
 import { inTurn } from '../../database/transactions';
 import { emailKey, EmailTakenError, lockEmail, normalizeEmail } from '../contact-integrity';
 import { getInspected } from '../mapping/registry';

@@ -1,4 +1,4 @@
-import type { Metric, MetricSource, Sample } from '../../observability/metric-sources';
+import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import type { EventState } from '../rules/states';
 import { type PosEventRow, POS_EVENTS_TABLE } from '../tables';
 import type { Db } from '../../database/db';

@@ -1,5 +1,5 @@
 import type { Detached } from '../../database/connection';
-import { SITE_TABLE } from '../../database/site-instance';
+import { SITE_TABLE } from '../../database/site';
 import { nextTurn } from '../../runtime/event-loop';
 import { errorText } from '../../runtime/text';
 import {

@@ -1,7 +1,7 @@
 import { type Health, HEALTH_STATES } from '../../../../shared/contracts/webhooks';
 import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
-import type { Metric, MetricSource, Sample } from '../../observability/metric-sources';
+import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { countPending, type Pending } from '../deliveries/pending';
 import { healthState } from '../rules/failing';

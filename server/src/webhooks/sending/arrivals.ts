@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { documentsOf } from '../../database/tables/internal-types';
-import { CAME_FROM_ANOTHER_SITE } from '../../database/site-instance';
+import { CAME_FROM_ANOTHER_SITE } from '../../database/site';
 import { errorText } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { getDeliveryStore } from '../deliveries/store';

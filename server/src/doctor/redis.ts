@@ -1,16 +1,44 @@
-import { SITE_TABLE } from '../../database/site-instance';
-import { WORK_KINDS } from '../../overview/health';
-import { errorText } from '../../runtime/text';
-import { installCommand, loadInstalled, versionFault } from '../../runtime/optional-package';
+import { SITE_TABLE } from '../database/site';
+import { WORK_KINDS } from '../overview/health';
+import { errorText } from '../runtime/text';
+import { installCommand, loadInstalled, versionFault } from '../runtime/optional-package';
 import {
   describeMistyped,
   findMistyped,
   type KeyScanner,
   pausedField,
   queueName,
-} from '../../scheduling/bullmq/mistyped-keys';
-import { type Check, type CheckResult, fail, ok, warn } from '../types';
-import type { App } from '../../app';
+} from '../scheduling/bullmq/mistyped-keys';
+import type { App } from '../app';
+
+/** What `switchboard doctor` finds of one thing. */
+export interface CheckResult {
+  /** `warn`: something to know or to mend at leisure; `fail`: work stands still until it is mended. */
+  state: 'ok' | 'warn' | 'fail';
+  /** What there is, in one line. */
+  message: string;
+  /** What to do about it, in one line. */
+  advice: string;
+}
+
+/** Looks at one thing and changes nothing. @returns null where it does not concern this site */
+export type Check = (app: App) => CheckResult | null | Promise<CheckResult | null>;
+
+export const ok = (message: string, advice = 'nothing to do'): CheckResult => ({
+  state: 'ok',
+  message,
+  advice,
+});
+export const warn = (message: string, advice: string): CheckResult => ({
+  state: 'warn',
+  message,
+  advice,
+});
+export const fail = (message: string, advice: string): CheckResult => ({
+  state: 'fail',
+  message,
+  advice,
+});
 
 const ANSWERS_WITHIN_MS = 5000;
 
@@ -138,32 +166,17 @@ export const askForQueues = (
     );
   });
 
-interface SchedulerOptions {
-  engine?: string;
-  redis?: unknown;
-  prefix?: string;
-}
-
-const schedulerOf = (app: App): SchedulerOptions =>
-  (app.options as { scheduler?: SchedulerOptions }).scheduler ?? {};
-
-export const redis: Check = {
-  name: 'redis',
-  look(app) {
-    const { engine, redis: settings } = schedulerOf(app);
-    if (engine !== 'bullmq') return null;
-    return judgePackages() ?? askRedis(settings);
-  },
+export const redis: Check = (app) => {
+  const { engine, redis: settings } = app.options.scheduler;
+  if (engine !== 'bullmq') return null;
+  return judgePackages() ?? askRedis(settings);
 };
 
-export const queues: Check = {
-  name: 'queues',
-  async look(app) {
-    const { engine, redis: settings, prefix } = schedulerOf(app);
-    const isThere = await app.strapi.db.getSchemaConnection().hasTable(SITE_TABLE);
-    const site = engine === 'bullmq' && isThere ? await app.site.read() : null;
-    if (site === null || prefix === undefined) return null;
-    const names = WORK_KINDS.map((kind) => queueName(kind, site));
-    return askForQueues(settings, prefix, names);
-  },
+export const queues: Check = async (app) => {
+  const { engine, redis: settings, prefix } = app.options.scheduler;
+  const isThere = await app.strapi.db.getSchemaConnection().hasTable(SITE_TABLE);
+  const site = engine === 'bullmq' && isThere ? await app.site.read() : null;
+  if (site === null) return null;
+  const names = WORK_KINDS.map((kind) => queueName(kind, site));
+  return askForQueues(settings, prefix, names);
 };

@@ -1,5 +1,5 @@
 import type { Core } from '@strapi/strapi';
-import { table } from '../connection';
+import type { Db } from '../database/db';
 
 /**
  * The host drops, at a boot, every table that it tracked and that is not in the schema any more: one
@@ -19,54 +19,41 @@ const parse = (value: string | null): Entry[] => {
   return Array.isArray(entries) ? entries : [];
 };
 
+/** Whether the host has made its core store yet: on an empty database it has not. */
+export const hasCoreStore = (strapi: Core.Strapi): Promise<boolean> =>
+  strapi.db.getSchemaConnection().hasTable(STORE_TABLE);
+
 /**
- * Changes the list so that no entry of anybody else's is lost: the row is replaced only while it
- * still says what was read, and should two processes both have made one, theirs become one.
+ * Adds tables to those that the host never drops, so that no entry of anybody else's is lost: the row is
+ * replaced only while it still says what was read, and should two processes both have made one, theirs
+ * become one.
  */
-const changeList = async (
-  strapi: Core.Strapi,
-  change: (entries: Entry[]) => Entry[]
-): Promise<void> => {
-  const rows = () => table(strapi, strapi.db.connection, STORE_TABLE).where({ key: KEY });
+export const persistTables = async (db: Db, names: readonly string[]): Promise<void> => {
+  const rows = () => db.table(STORE_TABLE).where({ key: KEY });
   for (;;) {
     const found = (await rows().select('id', 'value').orderBy('id')) as {
       id: number;
       value: string | null;
     }[];
+    const listed = [
+      ...found.flatMap((row) => parse(row.value)),
+      ...names.map((name) => ({ name })),
+    ];
+    const seen = new Set<string>();
+    const entries = listed.filter((entry) => !seen.has(nameOf(entry)) && seen.add(nameOf(entry)));
+    const value = JSON.stringify(entries);
     const [first, ...others] = found;
-    const names = new Set<string>();
-    const entries = found
-      .flatMap(({ value }) => parse(value))
-      .filter((entry) => !names.has(nameOf(entry)) && names.add(nameOf(entry)));
-    const value = JSON.stringify(change(entries));
     if (!first) {
-      if (value === '[]') return;
+      // Looked at once more, in case another process did the same.
       await rows().insert({ key: KEY, value, type: 'object', environment: null, tag: null });
-      // Once more, in case another process did the same.
       continue;
     }
     if (others.length === 0 && value === first.value) return;
-    const replaced = await rows().where({ id: first.id, value: first.value }).update({ value });
-    if (replaced === 0) continue;
-    await rows()
-      .whereIn(
-        'id',
-        others.map(({ id }) => id)
-      )
-      .delete();
+    const ids = others.map(({ id }) => id);
+    if (await rows().where({ id: first.id, value: first.value }).update({ value }))
+      await rows().whereIn('id', ids).delete();
   }
 };
-
-/** Whether the host has made its core store yet: on an empty database it has not. */
-export const hasCoreStore = (strapi: Core.Strapi): Promise<boolean> =>
-  strapi.db.getSchemaConnection().hasTable(STORE_TABLE);
-
-/** Adds tables to those that the host never drops. */
-export const persistTables = (strapi: Core.Strapi, names: readonly string[]): Promise<void> =>
-  changeList(strapi, (entries) => {
-    const known = new Set(entries.map(nameOf));
-    return [...entries, ...names.filter((name) => !known.has(name)).map((name) => ({ name }))];
-  });
 
 interface Named {
   name: string;
@@ -114,17 +101,16 @@ const patched = new WeakSet<object>();
  * when a node of this version boots beside it. What it does not remember it leaves alone.
  */
 export const keepColumns = (strapi: Core.Strapi): void => {
-  strapi.hook('strapi::content-types.beforeSync').register(() => {
-    const { schemaDiff } = strapi.db.schema as unknown as {
-      schemaDiff: { diff(given: Compared): Promise<unknown> };
-    };
-    if (patched.has(schemaDiff)) return;
-    patched.add(schemaDiff);
-    const diff = schemaDiff.diff.bind(schemaDiff);
-    schemaDiff.diff = (given) => {
-      const { previousSchema, userSchema } = given;
-      if (!previousSchema) return diff(given);
-      return diff({ ...given, previousSchema: withoutUnknown(previousSchema, userSchema) });
-    };
-  });
+  const { schemaDiff } = strapi.db.schema as unknown as {
+    schemaDiff: { diff(given: Compared): Promise<unknown> };
+  };
+  if (patched.has(schemaDiff)) return;
+  patched.add(schemaDiff);
+  const diff = schemaDiff.diff.bind(schemaDiff);
+  schemaDiff.diff = ({ previousSchema, userSchema, ...given }) =>
+    diff({
+      ...given,
+      userSchema,
+      previousSchema: previousSchema && withoutUnknown(previousSchema, userSchema),
+    });
 };

@@ -1,0 +1,121 @@
+import type { Context, Next } from 'koa';
+import type { Feature, FeatureRoutes } from '../feature';
+import type { App } from '../app';
+import type { Server, ServerResponse } from 'node:http';
+import type { Core } from '@strapi/strapi';
+
+const firstWord = (path: string): string => path.split('/')[1] ?? '';
+
+/** What the addresses of an API begin with that only features which are not there would serve. */
+const absentBelow = (
+  folder: string,
+  api: keyof FeatureRoutes,
+  present: readonly Feature[],
+  absent: readonly Feature[]
+): string[] => {
+  const words = (features: readonly Feature[]): Set<string> =>
+    new Set(
+      features.flatMap(({ routes }) => routes?.[api] ?? []).map(({ path }) => firstWord(path))
+    );
+  const served = words(present);
+  const gone = [...words(absent)].filter((word) => !served.has(word));
+  if (gone.length > 0 && served.size === 0) return [`${folder}/`];
+  return gone.map((word) => `${folder}/${word}`);
+};
+
+const isBelow = (path: string, beginning: string): boolean =>
+  path.startsWith(beginning) &&
+  (beginning.endsWith('/') || path.length === beginning.length || path[beginning.length] === '/');
+
+/**
+ * The host's router says 405 to a POST to an unknown address, because a site's public files take
+ * every GET. To a client of a feature that the site does without, that would be an address which is
+ * there: it is told 404.
+ */
+export const answerAbsent = (app: App, present: readonly Feature[], absent: readonly Feature[]) => {
+  const api = app.strapi.config
+    .get<string>('api.rest.prefix', '/api')
+    .replace(/\/+$/, '')
+    .toLowerCase();
+  const beginnings = [
+    ...absentBelow(`${api}/fw-crm/v1`, 'crm', present, absent),
+    ...absentBelow(`${api}/service-pos/v1`, 'pos', present, absent),
+    ...absentBelow('/switchboard', 'admin', present, absent),
+  ];
+  return async (ctx: Context, next: Next): Promise<void> => {
+    await next();
+    if (ctx.status !== 405) return;
+    const path = ctx.path.toLowerCase();
+    if (!beginnings.some((beginning) => isBelow(path, beginning))) return;
+    ctx.remove('Allow');
+    const error = { status: 404, name: 'NotFoundError', message: 'Not Found', details: {} };
+    ctx.body = { data: null, error };
+    ctx.status = 404;
+  };
+};
+
+const MESSAGE = 'Send JSON: these routes take no multipart form.';
+
+/**
+ * No route of the plugin takes a multipart form that the host parses, and the host answers a form
+ * without a boundary with a 500. Refused before its parser, which would also write files. Routes
+ * that read a body themselves have hidden its type from the host by then.
+ */
+export const refuseForms = (app: App) => {
+  const api = app.strapi.config
+    .get<string>('api.rest.prefix', '/api')
+    .replace(/\/+$/, '')
+    .toLowerCase();
+  const folders = [`${api}/fw-crm/v1/`, `${api}/service-pos/v1/`, '/switchboard/'];
+  return async (ctx: Context, next: Next): Promise<void> => {
+    const isForm = /^\s*multipart\//i.test(ctx.req.headers['content-type'] ?? '');
+    const path = isForm ? ctx.path.toLowerCase() : '';
+    if (!isForm || !folders.some((folder) => path.startsWith(folder))) return next();
+    const error = { status: 415, name: 'UnsupportedMediaTypeError', message: MESSAGE, details: {} };
+    ctx.status = 415;
+    ctx.body = { data: null, error };
+  };
+};
+
+/** How long requests that are under way may take when the site stops. */
+const DRAIN_MS = 10_000;
+
+const underWay = new WeakMap<Server, Set<ServerResponse>>();
+
+const serverOf = (strapi: Core.Strapi): Server => strapi.server.httpServer as unknown as Server;
+
+/** Keeps in mind which requests are under way, from now on. */
+export const watchRequests = (strapi: Core.Strapi): void => {
+  const server = serverOf(strapi);
+  const responses = new Set<ServerResponse>();
+  underWay.set(server, responses);
+  server.prependListener('request', (_request, response) => {
+    responses.add(response);
+    response.once('close', () => responses.delete(response));
+  });
+};
+
+/**
+ * Closes the site's HTTP server: no new connection, a last answer on each that is open, and no end
+ * before the requests under way were answered. The host destroys plugins first and cuts its
+ * connections afterwards, so without this a request would be served by a site half of which is gone.
+ * @returns once nothing is under way, after 10 seconds at the latest.
+ */
+export const closeServer = async (strapi: Core.Strapi): Promise<void> => {
+  const server = serverOf(strapi);
+  if (!server.listening) return;
+  const responses = underWay.get(server) ?? new Set();
+  const close = (response: ServerResponse): void => {
+    if (!response.headersSent) response.setHeader('Connection', 'close');
+  };
+  server.prependListener('request', (_request, response) => close(response));
+  for (const response of responses) close(response);
+  server.close();
+  const deadline = Date.now() + DRAIN_MS;
+  while (responses.size > 0 && Date.now() < deadline) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+  server.closeIdleConnections();
+};
