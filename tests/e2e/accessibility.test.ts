@@ -1,6 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Browser, Page } from 'playwright-core';
-import { launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
+import { atRest, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord } from './support/till';
 import { waitFor } from '../support/wait';
@@ -83,6 +83,7 @@ const PAGES: [name: string, address: () => string][] = [
 const OURS = ['main', '[role=dialog]'];
 
 const seriousFaults = async (): Promise<string[]> => {
+  await atRest(page);
   const present = [];
   for (const part of OURS) if ((await page.locator(part).count()) > 0) present.push(part);
   const axe = present.reduce((builder, part) => builder.include(part), new AxeBuilder({ page }));

@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { send } from '../support/http';
 import { type Playground, startPlayground } from '../support/playground';
 import { waitFor } from '../support/wait';
-import { launchBrowser, PLUGIN } from './support/browser';
+import { atRest, launchBrowser, PLUGIN } from './support/browser';
 
 /** The tour of the playground: what `npm start` shows somebody who never saw the project. */
 
@@ -98,7 +98,7 @@ describe('the tour of the playground', () => {
     await page.setViewportSize({ width: 390, height: 844 });
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      await page.waitForTimeout(300);
+      await atRest(page);
       const box = await tour().boundingBox();
       expect(box!.x).toBeGreaterThanOrEqual(0);
       expect(box!.x + box!.width).toBeLessThanOrEqual(390);

@@ -1,5 +1,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { copyParamsOf, documentIdsOf, existingOf, giveDocumentId, idNamed, inChunks, listenUntilClosed, lockVersions, lockWritten, type Where, type WriteEvent } from '../database/written-rows';
+import {
+  copyParamsOf,
+  documentIdsOf,
+  existingOf,
+  giveDocumentId,
+  idNamed,
+  inChunks,
+  listenUntilClosed,
+  lockVersions,
+  lockWritten,
+  type Where,
+  type WriteEvent,
+} from '../database/written-rows';
 import { inTurn, readNewest } from '../database/transactions';
 import { isSilenced } from '../webhooks/events-service';
 import { getPublisher } from '../webhooks/publish';

@@ -70,6 +70,18 @@ const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
 const SIX_TO_FOUR = ipaddr.parseCIDR('2002::/16');
 const TEREDO = ipaddr.parseCIDR('2001::/32');
 
+/**
+ * A text as a URL; null where it is none. Not `URL.canParse`: that of Node 20 refuses letters such as ü,
+ * now and then, once it has been called some thousand times.
+ */
+export const urlOf = (text: string): URL | null => {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+};
+
 /** `ipaddr.match` throws when the families differ. */
 function within(address: Address, [base, bits]: Cidr): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
@@ -83,9 +95,8 @@ function parseAddress(text: string): Address | null {
   if (isIP(text) !== 0) return ipaddr.parse(text);
   // Only what the WHATWG URL parser could take for a number: it is the parser that the HTTP client
   // uses, so its reading is the one that counts (`010.1` is 8.0.0.1 to it).
-  if (!/^[0-9a-fx.]+$/i.test(text) || !URL.canParse(`http://${text}/`)) return null;
-  const { hostname } = new URL(`http://${text}/`);
-  return isIP(hostname) === 4 ? ipaddr.parse(hostname) : null;
+  const hostname = /^[0-9a-fx.]+$/i.test(text) ? urlOf(`http://${text}/`)?.hostname : undefined;
+  return hostname !== undefined && isIP(hostname) === 4 ? ipaddr.parse(hostname) : null;
 }
 
 /** The IPv4 addresses that an IPv6 address leads to; empty where it carries none. */

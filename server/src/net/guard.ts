@@ -2,7 +2,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
-import { type AddressJudgement, type CidrList, isLocalName, judgeAddress } from './address';
+import { type AddressJudgement, type CidrList, isLocalName, judgeAddress, urlOf } from './address';
 import { createHostResolver, type ResolvedAddress, type ResolveHost } from './resolver';
 
 /** What the guard thinks of a URL; `reason` is a sentence that is safe to show the owner. */
@@ -125,10 +125,8 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
 
 /** The URL, or a sentence that says what is wrong with it. */
 function parseUrl(text: unknown): URL | { reason: string; code: RefusalCode } {
-  if (typeof text !== 'string' || !URL.canParse(text)) {
-    return { reason: 'The address is not a valid URL.', code: 'url_invalid' };
-  }
-  const url = new URL(text);
+  const url = typeof text === 'string' ? urlOf(text) : null;
+  if (!url) return { reason: 'The address is not a valid URL.', code: 'url_invalid' };
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     return { reason: 'The address must start with https:// or http://.', code: 'url_scheme' };
   }

@@ -1,4 +1,12 @@
-import { type Attributes, type Counter, type Histogram, metrics, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type Counter,
+  type Histogram,
+  metrics,
+  type Span,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import type { App } from '../app';
 
 /** What spans and meters are listed under. */

@@ -38,6 +38,26 @@ export const expectText = (locator: Locator, text: string | RegExp, timeout = PA
     `the text ${String(text)}`
   );
 
+/**
+ * Waits until nothing on the page is in transition or animated any more, so that its colours are those
+ * that stay; what goes round without end, such as a spinner, is not waited for.
+ */
+export const atRest = (page: Page): Promise<void> =>
+  page.evaluate(async () => {
+    for (;;) {
+      // What was just changed begins its transitions with the next frame.
+      for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+      const running = document
+        .getAnimations()
+        .filter(
+          ({ effect, playState }) =>
+            playState === 'running' && effect?.getComputedTiming().endTime !== Infinity
+        );
+      if (running.length === 0) return;
+      await Promise.allSettled(running.map(({ finished }) => finished));
+    }
+  });
+
 export const PLUGIN = '/admin/plugins/switchboard';
 
 /** As `networkidle` means it. */

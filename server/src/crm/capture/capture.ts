@@ -1,4 +1,9 @@
-import { copyParamsOf, giveDocumentId, listenUntilClosed, type WriteEvent } from '../../database/written-rows';
+import {
+  copyParamsOf,
+  giveDocumentId,
+  listenUntilClosed,
+  type WriteEvent,
+} from '../../database/written-rows';
 import { inTurn, openingFresh } from '../../database/transactions';
 import { setSilenced } from '../../webhooks/events-service';
 import type { Entry } from '../mapping/mapping';

@@ -1,4 +1,13 @@
-import { documentIdsOf, existingOf, inChunks, lockVersions, lockWritten, type Where, type WriteEvent, writtenRows } from '../../database/written-rows';
+import {
+  documentIdsOf,
+  existingOf,
+  inChunks,
+  lockVersions,
+  lockWritten,
+  type Where,
+  type WriteEvent,
+  writtenRows,
+} from '../../database/written-rows';
 import { errorText, isRecord } from '../../runtime/text';
 import type { Entry } from '../mapping/mapping';
 import { type Reading, readRows, serialize, tagsOf } from '../mapping/records';

@@ -11,6 +11,7 @@ import { documentsOf } from '../../database/tables/internal-types';
 import { readPage } from '../../http/pagination';
 import { fieldError, type FieldRules } from '../../http/validation';
 import { moduleName } from '../../modules/modules';
+import { urlOf } from '../../net/address';
 import { nextTurn } from '../../runtime/event-loop';
 import { refusal } from '../../runtime/refusal';
 import { seal, unseal } from '../../secrets/secret-box';
@@ -109,7 +110,7 @@ const HEADERS_MOVED = refusal(
   'headers_moved'
 );
 
-const addressOf = (url: string): string => (URL.canParse(url) ? new URL(url).href : url);
+const addressOf = (url: string): string => urlOf(url)?.href ?? url;
 
 /**
  * Whether a change would have headers sent to another address whose values it does not give: that is a way
