@@ -47,8 +47,7 @@ const nameSchemas = ({ load, z }) => {
     for (const [name, schema] of Object.entries(load(file)))
       add(schema, pascal(name.replace(/Output$/, '')));
   }
-  const { SHAPES } = load('./server/src/crm/shapes.js');
-  const { INPUTS } = load('./server/src/crm/resources/inputs.js');
+  const { INPUTS, SHAPES } = load('./server/src/crm/resources/schemas.js');
   for (const [kind, shape] of Object.entries(SHAPES)) add(shape, pascal(kind));
   for (const [kind, { create, update }] of Object.entries(INPUTS)) {
     add(create, `${pascal(kind)}Input`);

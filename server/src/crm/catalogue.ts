@@ -7,7 +7,7 @@ import {
   type Task,
 } from '../../../shared/contracts/crm';
 import type { ModuleId } from '../../../shared/contracts/modules';
-import { companyShape, contactShape, dealShape, tagShape, taskShape } from './shapes';
+import { SHAPES } from './resources/schemas';
 
 /** An event of the CRM; what `docs/events.md`, the AsyncAPI document and the picker are made of. */
 interface EventDefinition {
@@ -48,6 +48,8 @@ const defineGroup = (
       { ...rest, group, ...(module && { module }), schema: jsonSchema(data) },
     ])
   );
+
+const { contact: contactShape, company: companyShape, deal: dealShape, task: taskShape } = SHAPES;
 
 /** Realistic objects for the catalogue's examples and for `POST /webhooks/{id}/test`. */
 
@@ -151,7 +153,7 @@ const doneTaskExample: Task = {
 const CAMPAIGN_ID = 'm5o8q1s4u7w0y3a6c9e2g5ik';
 
 const source = z.enum(CHANGE_SOURCES);
-const tagging = z.object({ contact: contactShape, tag: tagShape, source });
+const tagging = z.object({ contact: contactShape, tag: SHAPES.tag, source });
 const taggingExample = { contact: contactExample, tag: tagExample, source: 'admin' };
 
 const contactEvents = defineGroup('Contacts', undefined, {

@@ -24,8 +24,7 @@ import {
   createCustomersService,
   purchaseRoutes,
 } from './customers/customers-service';
-import { controllers } from './resources/controllers';
-import { crmRoutes } from './resources/routes';
+import { controllers, crmRoutes } from './resources/routes';
 import { SourcesService, sourcesOf } from './capture/capture';
 import { unpublishedTable } from './capture/unpublished';
 import {

@@ -18,7 +18,7 @@ import { lockEmail } from '../contact-integrity';
 import { binWhere, readRows } from '../mapping/records';
 import { getInspected } from '../mapping/registry';
 import { crmRecords } from '../resources/crm-records';
-import { INPUTS } from '../resources/inputs';
+import { INPUTS } from '../resources/schemas';
 import { keptInput } from '../resources/to-data';
 import { findByEmail, upsertContact } from '../resources/upsert-contact';
 import {

@@ -1,7 +1,7 @@
 import { errors } from '@strapi/utils';
 import { errorText } from '../../runtime/text';
 import { getPublisher } from '../../webhooks/publish';
-import { INPUTS } from '../resources/inputs';
+import { INPUTS } from '../resources/schemas';
 import { completion, upsertContact } from '../resources/upsert-contact';
 import { withOrigin } from '../write-context';
 import type { Payload } from '../rules/types';

@@ -1,6 +1,6 @@
 import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
 import { columnName, decimalOf, type Header, readColumns } from '../../imports/read-csv';
-import { INPUTS } from '../resources/inputs';
+import { INPUTS } from '../resources/schemas';
 
 /** Reads the columns of a CSV file of contacts. */
 

@@ -1,19 +1,44 @@
-/** What an object of each kind consists of, and which attribute of the plugin's own type holds it. */
-
+import { z } from '@strapi/utils';
+import {
+  CAMPAIGN_STATUSES,
+  CONTACT_STATUSES,
+  DEAL_STATUSES,
+  TASK_STATUSES,
+  TASK_TYPES,
+} from '../../../../shared/contracts/crm';
+import type { ModuleId } from '../../../../shared/contracts/modules';
+import { readOnly } from '../../http/validation';
 import type { Kind } from '../rules/types';
 
 /**
+ * What an object of each kind consists of: where it is in the payload, which attribute of the plugin's
+ * own content type holds it, what REST takes and what REST and events show (shared/contracts/crm.ts).
+ */
+
+/**
  * `ref`: the document id of a related record. `owner`: the id of an admin user. `bag`: an object of
- * the site's own making. `list`: a relation to many that is no payload key itself.
+ * the site's own making.
  */
 export type FieldType = 'text' | 'number' | 'time' | 'date' | 'ref' | 'owner' | 'bag';
 
-export interface FieldDefinition {
+export type Attribute = Record<string, unknown>;
+
+/** A value as the plugin's own type keeps it, as REST takes it, and as REST and events show it. */
+interface Value {
+  readonly type: FieldType;
+  /** null: the host keeps it itself, or nothing does. */
+  readonly column: Attribute | null;
+  /** What its column can hold; null: it is not written. */
+  readonly input: z.ZodType | null;
+  /** Any text for a status: a site that maps types of its own may keep other ones. */
+  readonly output: z.ZodType;
+}
+
+export interface FieldDefinition extends Value {
   /** Where it is in the payload: `email`, `dates.created_at`, `fields`. */
   readonly path: string;
   /** The attribute of the plugin's own content type. */
   readonly attribute: string;
-  readonly type: FieldType;
   /** Moves by itself, as a consequence of another change: never named in `changed`. */
   readonly bookkeeping?: true;
 }
@@ -21,109 +46,334 @@ export interface FieldDefinition {
 export interface KindDefinition {
   readonly kind: Kind;
   readonly uid: string;
+  readonly label: string;
+  /** As routes and tables call them. */
+  readonly plural: string;
+  /** Without which its routes do not answer. */
+  readonly module?: ModuleId;
   readonly fields: readonly FieldDefinition[];
   /** A `fields` object of custom fields is part of the payload. */
   readonly custom: boolean;
+  /** Keys that a list can be filtered by. */
+  readonly filters: readonly string[];
 }
 
-const field = (path: string, attribute: string, type: FieldType = 'text'): FieldDefinition => ({
-  path,
-  attribute,
-  type,
+/*
+ * Inputs are what the columns can hold, so that every wrong value is a 400 and no database ever has to
+ * refuse one: PostgreSQL takes no NUL, a decimal has ten digits, MySQL's dates end with the year 9999.
+ */
+
+const noNul = { message: 'must not contain a NUL character' };
+const hasNoNul = (value: string): boolean => !value.includes('\0');
+
+const text = (
+  maximum = 255,
+  column: Attribute = { type: 'string', maxLength: maximum }
+): Value => ({
+  type: 'text',
+  column,
+  input: z.string().max(maximum).refine(hasNoNul, noNul).nullable().optional(),
+  output: z.string().nullable(),
 });
 
-const bookkeeping = (name: string, attribute: string): FieldDefinition => ({
-  ...field(`dates.${name}`, attribute, 'time'),
+const longText = (): Value => text(65_000, { type: 'text' });
+
+const requiredText = (): Value => ({
+  ...text(255, { type: 'string', required: true, maxLength: 255 }),
+  input: z
+    .string()
+    .max(255)
+    .refine((value) => value.trim() !== '', { message: 'must not be empty' })
+    .refine(hasNoNul, noNul),
+});
+
+const email = (): Value => ({
+  ...text(254, { type: 'email', maxLength: 254 }),
+  input: z.email().max(254).nullable().optional(),
+});
+
+const slug = (): Value => ({
+  ...text(255, { type: 'uid', targetField: 'name', required: true }),
+  input: z
+    .string()
+    .max(255)
+    .regex(/^[A-Za-z0-9-_.~]+$/, { message: 'may hold letters, digits, "-", "_", "." and "~"' })
+    .optional(),
+});
+
+const currency = (): Value => ({
+  ...text(3, { type: 'string', maxLength: 3, minLength: 3 }),
+  input: z
+    .string()
+    .regex(/^[A-Z]{3}$/, { message: 'must be an ISO 4217 code such as EUR' })
+    .nullable()
+    .optional(),
+});
+
+const choice = <const V extends readonly [string, ...string[]]>(
+  values: V,
+  byDefault: V[number]
+): Value => ({
+  ...text(255, { type: 'enumeration', enum: [...values], default: byDefault }),
+  input: z.enum(values).nullable().optional(),
+});
+
+const integer = (
+  column: Attribute = {},
+  minimum = -2_147_483_648,
+  maximum = 2_147_483_647
+): Value => ({
+  type: 'number',
+  column: { type: 'integer', ...column },
+  input: z.number().int().min(minimum).max(maximum).nullable().optional(),
+  output: z.number().nullable(),
+});
+
+/** Money and the like: two decimals, eight digits before them. */
+const decimal = (column: Attribute = {}): Value => ({
+  type: 'number',
+  column: { type: 'decimal', default: 0, ...column },
+  input: z.number().min(-99_999_999.99).max(99_999_999.99).nullable().optional(),
+  output: z.number().nullable(),
+});
+
+const within = (value: string): boolean => value >= '1900' && value < '9999-12-31';
+const range = { message: 'must be a date from 1900 to 9998' };
+
+const time = (): Value => ({
+  type: 'time',
+  column: { type: 'datetime' },
+  input: z.iso.datetime({ offset: true }).refine(within, range).nullable().optional(),
+  output: z.string().meta({ format: 'date-time' }).nullable(),
+});
+
+const date = (): Value => ({
+  type: 'date',
+  column: { type: 'date' },
+  input: z.iso.date().refine(within, range).nullable().optional(),
+  output: z.string().nullable(),
+});
+
+const BAG_MAX = 65_536;
+/** A NUL as JSON writes it; behind an even number of backslashes it is text that says so. */
+const WRITTEN_NUL = /(?<!\\)(?:\\\\)*\\u0000/;
+
+/** An object of the site's own making. */
+const bag = (output: z.ZodType): Value => ({
+  type: 'bag',
+  column: { type: 'json' },
+  input: z
+    .record(z.string(), z.unknown())
+    .refine((value) => JSON.stringify(value).length <= BAG_MAX, {
+      message: `must not be longer than ${BAG_MAX} characters`,
+    })
+    .refine((value) => !WRITTEN_NUL.test(JSON.stringify(value)), noNul)
+    .nullable()
+    .optional(),
+  output,
+});
+
+/** A document id. What does not look like one names nothing, and never reaches a query. */
+export const DOCUMENT_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** @param inversedBy the attribute of the related type that lists these records */
+const ref = (kind: Kind, inversedBy: string): Value => ({
+  type: 'ref',
+  column: {
+    type: 'relation',
+    relation: 'manyToOne',
+    target: `plugin::switchboard.${kind}`,
+    inversedBy,
+  },
+  input: z
+    .string()
+    .regex(DOCUMENT_ID, { message: 'is not the id of a record' })
+    .nullable()
+    .optional(),
+  output: z.union([z.string(), z.number()]).nullable(),
+});
+
+const field = (path: string, value: Value, attribute = path): FieldDefinition => ({
+  path,
+  attribute,
+  ...value,
+});
+
+/** Shown, and written by nobody through REST. */
+const bookkeeping = (
+  name: string,
+  attribute: string,
+  column: Attribute | null
+): FieldDefinition => ({
+  ...field(`dates.${name}`, time(), attribute),
+  column,
+  input: null,
   bookkeeping: true,
 });
 
-const stamps = [bookkeeping('created_at', 'createdAt'), bookkeeping('updated_at', 'updatedAt')];
-const trashedAt = field('dates.trashed_at', 'trashed_at', 'time');
-const ownerId = field('owner_id', 'owner', 'owner');
-const companyId = field('company_id', 'company', 'ref');
-const custom = field('fields', 'fields', 'bag');
+const stamps = (): FieldDefinition[] => [
+  bookkeeping('created_at', 'createdAt', null),
+  bookkeeping('updated_at', 'updatedAt', null),
+];
+const moment = (name: string) => bookkeeping(name, name, { type: 'datetime' });
 
-const same = (...names: string[]): FieldDefinition[] => names.map((name) => field(name, name));
+/** Set: the record lies in the bin. It is still there; deleting it for good is another thing. */
+const trashedAt = () => field('dates.trashed_at', time(), 'trashed_at');
 
-const define = (kind: Kind, fields: FieldDefinition[]): KindDefinition => ({
+/** One-way to an admin user: many records may have the same owner. */
+const ownerId = (): FieldDefinition =>
+  field(
+    'owner_id',
+    {
+      ...integer({ type: 'relation', relation: 'oneToOne', target: 'admin::user' }, 1),
+      type: 'owner',
+      output: z.number().int().nullable(),
+    },
+    'owner'
+  );
+
+const address = () =>
+  field(
+    'address',
+    bag(z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).nullable())
+  );
+
+/** The site's custom fields, by name. */
+const custom = () => field('fields', bag(z.record(z.string(), z.unknown())));
+
+const define = (
+  kind: Kind,
+  given: Pick<KindDefinition, 'label' | 'plural' | 'module' | 'fields' | 'filters'>
+): KindDefinition => ({
   kind,
   uid: `plugin::switchboard.${kind}`,
-  fields,
-  custom: fields.includes(custom),
+  custom: given.fields.some(({ path }) => path === 'fields'),
+  ...given,
 });
 
 /** In the order in which a payload lists its keys; `id` comes first in each. */
 export const KIND_DEFINITIONS: Readonly<Record<Kind, KindDefinition>> = {
-  contact: define('contact', [
-    ...same('email', 'first_name', 'last_name'),
-    field('name', ''),
-    ...same('phone', 'job_title'),
-    field('status', 'contact_status'),
-    field('lifecycle_stage', 'lifecycle_stage'),
-    ownerId,
-    companyId,
-    field('address', 'address', 'bag'),
-    field('score', 'score', 'number'),
-    field('lifetime_value', 'lifetime_value', 'number'),
-    field('source', 'source'),
-    ...stamps,
-    bookkeeping('subscribed_at', 'subscribed_at'),
-    bookkeeping('unsubscribed_at', 'unsubscribed_at'),
-    trashedAt,
-    custom,
-  ]),
-  tag: define('tag', same('slug', 'name')),
-  company: define('company', [
-    ...same('name', 'domain', 'email', 'phone', 'website', 'industry'),
-    field('employees', 'employees', 'number'),
-    field('description', 'description'),
-    ownerId,
-    field('address', 'address', 'bag'),
-    ...stamps,
-    trashedAt,
-    custom,
-  ]),
-  deal: define('deal', [
-    field('title', 'title'),
-    field('value', 'value', 'number'),
-    field('currency', 'currency'),
-    field('status', 'deal_status'),
-    field('lost_reason', 'lost_reason'),
-    field('stage_id', 'stage', 'ref'),
-    field('contact_id', 'contact', 'ref'),
-    companyId,
-    ownerId,
-    field('expected_close_date', 'expected_close_date', 'date'),
-    ...stamps,
-    bookkeeping('closed_at', 'closed_at'),
-    trashedAt,
-    custom,
-  ]),
-  'deal-stage': define('deal-stage', [
-    field('name', 'name'),
-    field('position', 'position', 'number'),
-    field('probability', 'probability', 'number'),
-  ]),
-  task: define('task', [
-    ...same('title', 'type'),
-    field('status', 'task_status'),
-    ...same('outcome', 'description'),
-    field('due_at', 'due_at', 'time'),
-    field('contact_id', 'contact', 'ref'),
-    companyId,
-    field('deal_id', 'deal', 'ref'),
-    ownerId,
-    ...stamps,
-    bookkeeping('completed_at', 'completed_at'),
-    trashedAt,
-  ]),
-  campaign: define('campaign', [
-    ...same('title', 'subject'),
-    field('status', 'campaign_status'),
-    field('total', 'total', 'number'),
-    field('sent', 'sent', 'number'),
-    field('failed', 'failed', 'number'),
-    ...stamps,
-    bookkeeping('sent_at', 'sent_at'),
-  ]),
+  contact: define('contact', {
+    label: 'Contact',
+    plural: 'contacts',
+    fields: [
+      field('email', email()),
+      field('first_name', text()),
+      field('last_name', text()),
+      field('name', { ...text(), column: null, input: readOnly }, ''),
+      field('phone', text(64)),
+      field('job_title', text()),
+      field('status', choice(CONTACT_STATUSES, 'pending'), 'contact_status'),
+      field('lifecycle_stage', text(64)),
+      ownerId(),
+      field('company_id', ref('company', 'contacts'), 'company'),
+      address(),
+      field('score', integer({ default: 0 })),
+      // Wider than the host's decimals: sums of purchases are exact in every currency.
+      field('lifetime_value', decimal({ columnType: { type: 'decimal', args: [30, 4] } })),
+      field('source', text()),
+      ...stamps(),
+      moment('subscribed_at'),
+      moment('unsubscribed_at'),
+      trashedAt(),
+      custom(),
+    ],
+    filters: ['email', 'status', 'company_id', 'tag_id'],
+  }),
+  tag: define('tag', {
+    label: 'Tag',
+    plural: 'tags',
+    fields: [field('slug', slug()), field('name', requiredText())],
+    filters: ['slug', 'contact_id'],
+  }),
+  company: define('company', {
+    label: 'Company',
+    plural: 'companies',
+    module: 'companies',
+    fields: [
+      field('name', requiredText()),
+      field('domain', text()),
+      field('email', email()),
+      field('phone', text(64)),
+      field('website', text()),
+      field('industry', text()),
+      field('employees', integer({}, 0)),
+      field('description', longText()),
+      ownerId(),
+      address(),
+      ...stamps(),
+      trashedAt(),
+      custom(),
+    ],
+    filters: ['domain'],
+  }),
+  deal: define('deal', {
+    label: 'Deal',
+    plural: 'deals',
+    module: 'sales_pipeline',
+    fields: [
+      field('title', requiredText()),
+      field('value', decimal()),
+      field('currency', currency()),
+      field('status', choice(DEAL_STATUSES, 'open'), 'deal_status'),
+      field('lost_reason', text()),
+      field('stage_id', ref('deal-stage', 'deals'), 'stage'),
+      field('contact_id', ref('contact', 'deals'), 'contact'),
+      field('company_id', ref('company', 'deals'), 'company'),
+      ownerId(),
+      field('expected_close_date', date()),
+      ...stamps(),
+      moment('closed_at'),
+      trashedAt(),
+      custom(),
+    ],
+    filters: ['status', 'stage_id', 'contact_id', 'company_id'],
+  }),
+  'deal-stage': define('deal-stage', {
+    label: 'Deal stage',
+    plural: 'deal-stages',
+    module: 'sales_pipeline',
+    fields: [
+      field('name', requiredText()),
+      field('position', integer({ default: 0 })),
+      field('probability', integer({ min: 0, max: 100 }, 0, 100)),
+    ],
+    filters: [],
+  }),
+  task: define('task', {
+    label: 'Task',
+    plural: 'tasks',
+    fields: [
+      field('title', requiredText()),
+      field('type', choice(TASK_TYPES, 'task')),
+      field('status', choice(TASK_STATUSES, 'open'), 'task_status'),
+      field('outcome', text()),
+      field('description', longText()),
+      field('due_at', time()),
+      field('contact_id', ref('contact', 'tasks'), 'contact'),
+      field('company_id', ref('company', 'tasks'), 'company'),
+      field('deal_id', ref('deal', 'tasks'), 'deal'),
+      ownerId(),
+      ...stamps(),
+      moment('completed_at'),
+      trashedAt(),
+    ],
+    filters: ['status', 'type', 'contact_id', 'company_id', 'deal_id'],
+  }),
+  campaign: define('campaign', {
+    label: 'Campaign',
+    plural: 'campaigns',
+    module: 'email_marketing',
+    fields: [
+      field('title', requiredText()),
+      field('subject', text()),
+      field('status', choice(CAMPAIGN_STATUSES, 'draft'), 'campaign_status'),
+      field('total', integer({ default: 0 }, 0)),
+      field('sent', integer({ default: 0 }, 0)),
+      field('failed', integer({ default: 0 }, 0)),
+      ...stamps(),
+      moment('sent_at'),
+    ],
+    filters: ['status'],
+  }),
 };

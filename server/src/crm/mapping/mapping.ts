@@ -87,8 +87,10 @@ const guesses = (field: FieldDefinition): string[] => {
 
 const list = (names: Iterable<string>): string => [...names].sort().join(', ');
 
+type Field = Pick<FieldDefinition, 'path' | 'type' | 'bookkeeping'>;
+
 const mapped = (
-  field: Pick<FieldDefinition, 'path' | 'type' | 'bookkeeping'>,
+  field: Field,
   attribute: string | null,
   shape: AttributeShape | null,
   compute: ((entry: Entry) => unknown) | null = null
@@ -101,14 +103,12 @@ const mapped = (
   compute,
 });
 
-const customPath = (definition: KindDefinition, path: string): FieldDefinition | undefined =>
-  definition.custom && /^fields\.[^.]+$/.test(path)
-    ? { path, attribute: '', type: 'text' }
-    : undefined;
+const customPath = (definition: KindDefinition, path: string): Field | undefined =>
+  definition.custom && /^fields\.[^.]+$/.test(path) ? { path, type: 'text' } : undefined;
 
 const explicitField = (
   at: string,
-  field: FieldDefinition,
+  field: Field,
   from: FieldSource,
   attributes: Record<string, AttributeShape>,
   uid: string

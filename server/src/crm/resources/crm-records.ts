@@ -8,12 +8,11 @@ import type { Where } from '../../database/written-rows';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { inWriteContext } from '../write-context';
 import { emailKey, EmailTakenError, withEmailLock } from '../contact-integrity';
-import type { Entry } from '../mapping/mapping';
+import { DOCUMENT_ID, KIND_DEFINITIONS } from '../mapping/kinds';
 import { binWhere, countedWhere, readRows, serialize, tagsOf } from '../mapping/records';
 import { eventsAbout, getInspected } from '../mapping/registry';
 import type { WatchedSource } from '../mapping/watched-types';
 import type { Kind, Payload, TagRef } from '../rules/types';
-import { DOCUMENT_ID } from './inputs';
 import { toData } from './to-data';
 import type { App } from '../../app';
 
@@ -69,28 +68,6 @@ const contactWhere = (app: App, { uid, source }: WatchedSource, text: string): W
 
 type Input = Readonly<Record<string, unknown>>;
 
-/** Reads and writes CRM objects of one kind, wherever the site keeps them. */
-interface CrmRecords {
-  list(query: PageRequest & Record<string, unknown>): Promise<Page<Payload>>;
-  /** @throws NotFoundError for an unknown id. */
-  get(id: string): Promise<Payload>;
-  find(id: string): Promise<Payload | null>;
-  create(input: Input): Promise<Payload>;
-  update(id: string, input: Input): Promise<Payload>;
-  /** For good. */
-  remove(id: string): Promise<void>;
-}
-
-const LABELS: Readonly<Record<Kind, string>> = {
-  contact: 'Contact',
-  tag: 'Tag',
-  company: 'Company',
-  deal: 'Deal',
-  'deal-stage': 'Deal stage',
-  task: 'Task',
-  campaign: 'Campaign',
-};
-
 const EVERYTHING = { keys: null, tags: false };
 
 const PAGING = new Set(['page', 'per_page', 'trashed', 'tag_id', 'q']);
@@ -104,53 +81,131 @@ const filterOf = (watched: WatchedSource, key: string, value: unknown): Where =>
   return source.own ? { email_key: emailKey(value) } : { [field.attribute]: { $eqi: value } };
 };
 
-const trashWhere = (watched: WatchedSource, trashed: unknown): Where[] =>
-  trashed === undefined ? [] : binWhere(watched, trashed === 'true');
+/** Reads and writes CRM objects of one kind, wherever the site keeps them. */
+class CrmRecords {
+  private readonly watched: WatchedSource;
 
-/**
- * Nobody else changes a record from here to the end of the transaction, and what is read of it from
- * here on is what the last one left: two writers of one contact would else compare with the same past
- * and say the same twice. The transaction's first statement: MySQL goes on reading what was there when
- * it first read.
- */
-const lockRecord = async (app: App, uid: string, id: string): Promise<void> => {
-  if (!DOCUMENT_ID.test(id)) return;
-  await app.strapi.db
-    .queryBuilder(uid)
-    .init({ select: ['id'], where: { documentId: id }, orderBy: { id: 'asc' } })
-    .forUpdate()
-    .execute();
-};
+  constructor(
+    private readonly app: App,
+    private readonly kind: Kind
+  ) {
+    this.watched = getInspected(app, kind);
+  }
 
-export const crmRecords = (app: App, kind: Kind): CrmRecords => {
-  const watched = getInspected(app, kind);
-  const { source, uid, tagSource } = watched;
-  const documents = () => app.strapi.documents(uid as UID.ContentType);
-  // With draft and publish, the CRM's own routes write what counts: the published version.
-  const status = watched.draftAndPublish ? ({ status: 'published' } as const) : {};
+  async list(query: PageRequest & Record<string, unknown>): Promise<Page<Payload>> {
+    const { app, watched } = this;
+    const { source, uid } = watched;
+    const filters = Object.entries(query).filter(
+      ([key, value]) => !PAGING.has(key) && value !== undefined
+    );
+    const where: Where = {
+      $and: [
+        await countedWhere(app, watched),
+        ...(query.trashed === undefined ? [] : binWhere(watched, query.trashed === 'true')),
+        ...filters.map(([key, value]) => filterOf(watched, key, value)),
+        ...(typeof query.q === 'string' ? [contactWhere(app, watched, query.q)] : []),
+        ...(query.tag_id && source.tags ? [{ [source.tags]: { documentId: query.tag_id } }] : []),
+      ],
+    };
+    const rows = await readRows(app, watched, where, EVERYTHING, {
+      orderBy: { id: 'asc' },
+      limit: query.per_page,
+      offset: offsetOf(query),
+    });
+    const total = await app.strapi.db.query(uid as UID.ContentType).count({ where });
+    const meta = paginationMeta(query, Math.min(total, COUNT_LIMIT + 1));
+    return { data: rows.map((row) => serialize(source, row)), meta };
+  }
 
-  const rowOf = async (id: string): Promise<Entry | undefined> => {
-    if (!DOCUMENT_ID.test(id)) return undefined;
-    return (await readRows(app, watched, { documentId: id }, EVERYTHING))[0];
-  };
+  async find(id: string): Promise<Payload | null> {
+    if (!DOCUMENT_ID.test(id)) return null;
+    const [row] = await readRows(this.app, this.watched, { documentId: id }, EVERYTHING);
+    return row ? serialize(this.watched.source, row) : null;
+  }
 
-  const find = async (id: string): Promise<Payload | null> => {
-    const row = await rowOf(id);
-    return row ? serialize(source, row) : null;
-  };
-
-  const get = async (id: string): Promise<Payload> => {
-    const payload = await find(id);
-    if (!payload) throw new errors.NotFoundError(`${LABELS[kind]} not found`);
+  /** @throws NotFoundError for an unknown id. */
+  async get(id: string): Promise<Payload> {
+    const payload = await this.find(id);
+    if (!payload) throw new errors.NotFoundError(`${KIND_DEFINITIONS[this.kind].label} not found`);
     return payload;
-  };
+  }
+
+  create(input: Input): Promise<Payload> {
+    return this.write(input, async () => {
+      const data = await this.dataOf(input);
+      const { documentId } = await this.documents().create({ data, ...this.status() } as never);
+      return this.get(documentId);
+    });
+  }
+
+  update(id: string, input: Input): Promise<Payload> {
+    return this.write(input, async () => {
+      await this.lock(id);
+      const data = await this.dataOf(input);
+      await this.documents().update({ documentId: id, data, ...this.status() } as never);
+      return this.get(id);
+    });
+  }
+
+  /** For good. */
+  async remove(id: string): Promise<void> {
+    await this.write({}, async () => {
+      await this.lock(id);
+      await this.documents().delete({ documentId: id, locale: '*' } as never);
+    });
+  }
+
+  /** Of a contact: adds a tag or takes it off; doing it twice changes nothing. */
+  changeTag(id: string, tagId: string, change: 'connect' | 'disconnect'): Promise<Payload> {
+    const { tags } = this.watched.source;
+    return this.app.db.retrying(async () => {
+      await this.lock(id);
+      await crmRecords(this.app, 'tag').get(tagId);
+      if (!tags) throw new errors.NotFoundError('Contacts of this site have no tags');
+      const data = { [tags]: { [change]: [tagId] } };
+      await this.documents().update({ documentId: id, data, ...this.status() } as never);
+      return this.get(id);
+    });
+  }
+
+  private documents() {
+    return this.app.strapi.documents(this.watched.uid as UID.ContentType);
+  }
+
+  /** With draft and publish, the CRM's own routes write what counts: the published version. */
+  private status(): { status?: 'published' } {
+    return this.watched.draftAndPublish ? { status: 'published' } : {};
+  }
+
+  private dataOf(input: Input): Promise<Record<string, unknown>> {
+    return toData(this.app, this.watched.source, this.watched.tagSource.uid, input);
+  }
+
+  /**
+   * Nobody else changes a record from here to the end of the transaction, and what is read of it from
+   * here on is what the last one left: two writers of one contact would else compare with the same past
+   * and say the same twice. The transaction's first statement: MySQL goes on reading what was there
+   * when it first read.
+   * @throws NotFoundError for an unknown id.
+   */
+  private async lock(id: string): Promise<void> {
+    if (DOCUMENT_ID.test(id)) {
+      await this.app.strapi.db
+        .queryBuilder(this.watched.uid)
+        .init({ select: ['id'], where: { documentId: id }, orderBy: { id: 'asc' } })
+        .forUpdate()
+        .execute();
+    }
+    await this.get(id);
+  }
 
   /** One transaction; for a contact of ours it begins with the lock of its address, if one is given. */
-  const write = async <T>(work: () => Promise<T>, input: Input = {}): Promise<T> => {
-    const email = kind === 'contact' && source.own ? input.email : null;
+  private async write<T>(input: Input, work: () => Promise<T>): Promise<T> {
+    const { app, kind, watched } = this;
+    const email = kind === 'contact' && watched.source.own ? input.email : null;
     try {
       const run = () =>
-        inWriteContext(app, { compound: false, events: eventsAbout(app, uid) }, () =>
+        inWriteContext(app, { compound: false, events: eventsAbout(app, watched.uid) }, () =>
           withEmailLock(app, email, () => app.db.transaction(work))
         );
       return await (app.db.inTransaction() ? run() : withTransientRetry(run));
@@ -159,56 +214,10 @@ export const crmRecords = (app: App, kind: Kind): CrmRecords => {
       if (kind === 'contact' && isDuplicate(error)) throw new EmailTakenError();
       throw error;
     }
-  };
+  }
+}
 
-  return {
-    find,
-    get,
-    async list(query) {
-      const filters = Object.entries(query).filter(
-        ([key, value]) => !PAGING.has(key) && value !== undefined
-      );
-      const where: Where = {
-        $and: [
-          await countedWhere(app, watched),
-          ...trashWhere(watched, query.trashed),
-          ...filters.map(([key, value]) => filterOf(watched, key, value)),
-          ...(typeof query.q === 'string' ? [contactWhere(app, watched, query.q)] : []),
-          ...(query.tag_id && source.tags ? [{ [source.tags]: { documentId: query.tag_id } }] : []),
-        ],
-      };
-      const rows = await readRows(app, watched, where, EVERYTHING, {
-        orderBy: { id: 'asc' },
-        limit: query.per_page,
-        offset: offsetOf(query),
-      });
-      const total = await app.strapi.db.query(uid as UID.ContentType).count({ where });
-      const meta = paginationMeta(query, Math.min(total, COUNT_LIMIT + 1));
-      return { data: rows.map((row) => serialize(source, row)), meta };
-    },
-    create: (input) =>
-      write(async () => {
-        const data = await toData(app, source, tagSource.uid, input);
-        const { documentId } = await documents().create({ data, ...status } as never);
-        return get(documentId);
-      }, input),
-    update: (id, input) =>
-      write(async () => {
-        await lockRecord(app, uid, id);
-        await get(id);
-        const data = await toData(app, source, tagSource.uid, input);
-        await documents().update({ documentId: id, data, ...status } as never);
-        return get(id);
-      }, input),
-    async remove(id) {
-      await write(async () => {
-        await lockRecord(app, uid, id);
-        await get(id);
-        await documents().delete({ documentId: id, locale: '*' } as never);
-      });
-    },
-  };
-};
+export const crmRecords = (app: App, kind: Kind): CrmRecords => new CrmRecords(app, kind);
 
 /** The tags of a contact. */
 export const tagsOfContact = async (app: App, id: string): Promise<TagRef[]> => {
@@ -219,28 +228,4 @@ export const tagsOfContact = async (app: App, id: string): Promise<TagRef[]> => 
     : [];
   if (!row) throw new errors.NotFoundError('Contact not found');
   return tagsOf(watched.source, watched.tagSource, row);
-};
-
-/** Adds a tag to a contact or takes it off; doing it twice changes nothing. */
-export const changeTag = async (
-  app: App,
-  contactId: string,
-  tagId: string,
-  change: 'connect' | 'disconnect'
-): Promise<Payload> => {
-  const contacts = crmRecords(app, 'contact');
-  const { source, uid, draftAndPublish } = getInspected(app, 'contact');
-  return app.db.retrying(async () => {
-    await lockRecord(app, uid, contactId);
-    const contact = await contacts.get(contactId);
-    await crmRecords(app, 'tag').get(tagId);
-    if (!source.tags) throw new errors.NotFoundError('Contacts of this site have no tags');
-    const data = { [source.tags]: { [change]: [tagId] } };
-    await app.strapi.documents(uid as UID.ContentType).update({
-      documentId: contact.id,
-      data,
-      ...(draftAndPublish && { status: 'published' }),
-    } as never);
-    return contacts.get(contactId);
-  });
 };

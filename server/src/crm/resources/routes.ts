@@ -1,90 +1,148 @@
 import { z } from '@strapi/utils';
-import type { ModuleId } from '../../../../shared/contracts/modules';
-import { requireModule } from '../../modules';
 import type { RouteConfig } from '../../feature';
-import { jsonBody, queryOf } from '../../http/guarded-route';
+import { type ControllerFactory, jsonBody, queryOf } from '../../http/guarded-route';
+import { offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
+import { parseInput } from '../../http/validation';
+import { requireModule } from '../../modules';
 import { pageOf } from '../../webhooks/managing/outputs';
-import { SHAPES } from '../shapes';
-import type { Kind } from '../rules/types';
-import { INPUTS } from './inputs';
+import { KIND_DEFINITIONS } from '../mapping/kinds';
+import { getSource } from '../mapping/registry';
+import { type Kind, KINDS } from '../rules/types';
+import { crmRecords, tagsOfContact } from './crm-records';
+import { createTag } from './create-tag';
+import { INPUTS, SHAPES } from './schemas';
+import { type App, appOf } from '../../app';
+
+type Query = PageRequest & Record<string, unknown>;
+
+/** A site's own type may have statuses of its own, which the host validates. */
+const inputFor = (app: App, kind: Kind, action: 'create' | 'update', body: unknown) => {
+  if (getSource(app, kind).own) return parseInput(INPUTS[kind][action], body);
+  const { status, ...rest } = parseInput(z.record(z.string(), z.unknown()), body);
+  const input = parseInput(INPUTS[kind][action], rest);
+  return status === undefined ? input : { ...input, status };
+};
+
+const resource =
+  (kind: Kind): ControllerFactory =>
+  ({ strapi }) => {
+    const app = appOf(strapi);
+    const records = () => crmRecords(app, kind);
+    return {
+      async find(ctx) {
+        ctx.body = await records().list(parseInput(INPUTS[kind].query, ctx.query) as Query);
+      },
+      async findOne(ctx) {
+        ctx.body = await records().get(String(ctx.params.id));
+      },
+      async create(ctx) {
+        const input = inputFor(app, kind, 'create', ctx.request.body);
+        ctx.body = await (kind === 'tag' ? createTag(app, input) : records().create(input));
+        ctx.status = 201;
+      },
+      async update(ctx) {
+        await records().get(String(ctx.params.id));
+        const input = inputFor(app, kind, 'update', ctx.request.body);
+        ctx.body = await records().update(String(ctx.params.id), input);
+      },
+      async delete(ctx) {
+        await records().remove(String(ctx.params.id));
+        ctx.status = 204;
+      },
+    };
+  };
+
+const contacts: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  return {
+    ...resource('contact')({ strapi }),
+    async addTag(ctx) {
+      ctx.body = await crmRecords(app, 'contact').changeTag(
+        ctx.params.id,
+        ctx.params.tag_id,
+        'connect'
+      );
+    },
+    async removeTag(ctx) {
+      await crmRecords(app, 'contact').changeTag(ctx.params.id, ctx.params.tag_id, 'disconnect');
+      ctx.status = 204;
+    },
+  };
+};
+
+const tags: ControllerFactory = ({ strapi }) => {
+  const app = appOf(strapi);
+  const { find, ...others } = resource('tag')({ strapi });
+  return {
+    ...others,
+    async find(ctx) {
+      const query = parseInput(INPUTS.tag.query, ctx.query) as Query & { contact_id?: string };
+      if (query.contact_id === undefined) {
+        await find?.(ctx);
+        return;
+      }
+      const all = await tagsOfContact(app, query.contact_id);
+      const start = offsetOf(query);
+      ctx.body = {
+        data: all.slice(start, start + query.per_page),
+        meta: paginationMeta(query, all.length),
+      };
+    },
+  };
+};
+
+export const controllers: Record<string, ControllerFactory> = {
+  ...Object.fromEntries(KINDS.map((kind) => [KIND_DEFINITIONS[kind].plural, resource(kind)])),
+  contacts,
+  tags,
+};
 
 const id = z.string();
 
-const routesOf = (kind: Kind, name: string, module?: ModuleId): RouteConfig[] => {
-  // One object a route: the host writes each route's scope into it.
-  const config = () => (module ? { policies: [requireModule(module)] } : {});
+const routesOf = (kind: Kind): RouteConfig[] => {
+  const { plural, module } = KIND_DEFINITIONS[kind];
   const { create, update, query } = INPUTS[kind];
   const one = { params: { id } };
   const response = SHAPES[kind];
+  const route = (
+    method: RouteConfig['method'],
+    action: string,
+    said: Pick<RouteConfig, 'request' | 'response'>
+  ): RouteConfig => ({
+    method,
+    path: `/${plural}${said.request?.params ? '/:id' : ''}`,
+    handler: `${plural}.${action}`,
+    ...said,
+    // One object a route: the host writes each route's scope into it.
+    config: module ? { policies: [requireModule(module)] } : {},
+  });
   return [
-    {
-      method: 'GET',
-      path: `/${name}`,
-      handler: `${name}.find`,
-      request: queryOf(query),
-      response: pageOf(response),
-      config: config(),
-    },
-    {
-      method: 'POST',
-      path: `/${name}`,
-      handler: `${name}.create`,
-      request: jsonBody(create),
-      response,
-      config: config(),
-    },
-    {
-      method: 'GET',
-      path: `/${name}/:id`,
-      handler: `${name}.findOne`,
-      request: one,
-      response,
-      config: config(),
-    },
-    ...(['PUT', 'PATCH'] as const).map((method) => ({
-      method,
-      path: `/${name}/:id`,
-      handler: `${name}.update`,
-      request: { ...one, ...jsonBody(update) },
-      response,
-      config: config(),
-    })),
-    {
-      method: 'DELETE',
-      path: `/${name}/:id`,
-      handler: `${name}.delete`,
-      request: one,
-      response: z.null(),
-      config: config(),
-    },
+    route('GET', 'find', { request: queryOf(query), response: pageOf(response) }),
+    route('POST', 'create', { request: jsonBody(create), response }),
+    route('GET', 'findOne', { request: one, response }),
+    route('PUT', 'update', { request: { ...one, ...jsonBody(update) }, response }),
+    route('PATCH', 'update', { request: { ...one, ...jsonBody(update) }, response }),
+    route('DELETE', 'delete', { request: one, response: z.null() }),
   ];
 };
 
-const tagging = { params: { id, tag_id: id } };
+const tagging = (
+  method: RouteConfig['method'],
+  action: string,
+  response: z.ZodType
+): RouteConfig => ({
+  method,
+  path: '/contacts/:id/tags/:tag_id',
+  handler: `contacts.${action}`,
+  request: { params: { id, tag_id: id } },
+  response,
+  config: {},
+});
 
 /** `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}`; docs/management-api.md#crm-records. */
 export const crmRoutes: RouteConfig[] = [
-  ...routesOf('contact', 'contacts'),
-  {
-    method: 'POST',
-    path: '/contacts/:id/tags/:tag_id',
-    handler: 'contacts.addTag',
-    request: tagging,
-    response: SHAPES.contact,
-    config: {},
-  },
-  {
-    method: 'DELETE',
-    path: '/contacts/:id/tags/:tag_id',
-    handler: 'contacts.removeTag',
-    request: tagging,
-    response: z.null(),
-    config: {},
-  },
-  ...routesOf('tag', 'tags'),
-  ...routesOf('company', 'companies', 'companies'),
-  ...routesOf('deal', 'deals', 'sales_pipeline'),
-  ...routesOf('deal-stage', 'deal-stages', 'sales_pipeline'),
-  ...routesOf('task', 'tasks'),
-  ...routesOf('campaign', 'campaigns', 'email_marketing'),
+  ...routesOf('contact'),
+  tagging('POST', 'addTag', SHAPES.contact),
+  tagging('DELETE', 'removeTag', z.null()),
+  ...KINDS.filter((kind) => kind !== 'contact').flatMap(routesOf),
 ];
