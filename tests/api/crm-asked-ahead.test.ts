@@ -132,4 +132,24 @@ describeEach(anyServer(), 'writes with a small pool of connections', (database) 
     expect(made).toHaveLength(60);
     expect(await log.take()).toHaveLength(60);
   }, 50_000);
+
+  it('a transaction asks once, however many records it writes', async () => {
+    const log = await openEventLog(site, ['contact.created']);
+    const asked = await site.evaluate(async ({ strapi }) => {
+      let statements = 0;
+      const hear = ({ sql }: { sql: string }) => {
+        if (/^select .*switchboard_webhooks/is.test(sql)) statements += 1;
+      };
+      strapi.db.connection.on('query', hear);
+      await strapi.db.transaction(async () => {
+        const contacts = strapi.documents('plugin::switchboard.contact' as never);
+        for (const email of ['once-1@example.test', 'once-2@example.test'])
+          await contacts.create({ data: { email } } as never);
+      });
+      strapi.db.connection.removeListener('query', hear);
+      return statements;
+    });
+    expect(asked).toBe(1);
+    expect(names(await log.take())).toEqual(['contact.created', 'contact.created']);
+  });
 });

@@ -287,13 +287,13 @@ interface Answers {
 }
 
 /** A transaction reads them once for each kind of events, however many events it publishes. */
-const byTransaction = new WeakMap<Db, Answers>();
+const byTransaction = new WeakMap<object, Answers>();
 
-const answersOf = (db: Db): Answers => {
-  let answers = byTransaction.get(db);
+const answersOf = ({ knex }: Db): Answers => {
+  let answers = byTransaction.get(knex);
   if (answers?.revision !== revision) {
     answers = { revision, known: [] };
-    byTransaction.set(db, answers);
+    byTransaction.set(knex, answers);
   }
   return answers;
 };
