@@ -134,7 +134,6 @@ describeEach(anyServer(), 'writes with a small pool of connections', (database) 
   }, 50_000);
 
   it('a transaction asks once, however many records it writes', async () => {
-    const log = await openEventLog(site, ['contact.created']);
     const asked = await site.evaluate(async ({ strapi }) => {
       let statements = 0;
       const hear = ({ sql }: { sql: string }) => {
@@ -150,6 +149,5 @@ describeEach(anyServer(), 'writes with a small pool of connections', (database) 
       return statements;
     });
     expect(asked).toBe(1);
-    expect(names(await log.take())).toEqual(['contact.created', 'contact.created']);
   });
 });

@@ -2,13 +2,20 @@ import { createHash } from 'node:crypto';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import { isDuplicate } from '../database/retry';
-import { copyParamsOf, lockWritten, type WriteEvent } from '../database/written-rows';
+import {
+  copyParamsOf,
+  listenToWrites,
+  lockWritten,
+  type WriteEvent,
+} from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { slugKey, TAG } from './tag-slugs';
+import { fieldError } from '../http/validation';
 import type { App } from '../app';
 
 /** How addresses are compared: without regard to case or to spaces around them. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
  * What the database compares for uniqueness. A digest, because collations differ: MySQL's default
@@ -16,9 +23,153 @@ export const normalizeEmail = (email: string): string => email.trim().toLowerCas
  * @returns null where there is no address: many contacts may have none.
  */
 export const emailKey = (email: unknown): string | null =>
-  typeof email === 'string' && email.trim() !== ''
-    ? createHash('sha256').update(normalizeEmail(email)).digest('hex')
-    : null;
+  typeof email === 'string' && email.trim() !== '' ? digestOf(normalizeEmail(email)) : null;
+
+type Data = Record<string, unknown>;
+
+const CONTACT = 'plugin::switchboard.contact';
+const TAG = 'plugin::switchboard.tag';
+export const SLUG_MAX = 255;
+
+/** A 400 that names the field, in the form in which the content manager shows it beside it. */
+export class EmailTakenError extends errors.ValidationError {
+  /** @param inBin whether lists hide the other one, so that nobody would find it */
+  constructor(inBin = false) {
+    const wrong = `belongs to another contact${inBin ? ', which is in the bin' : ''}`;
+    const { message, details } = fieldError('email', wrong);
+    super(message, details);
+  }
+}
+
+/** As `emailKey`, of the slug of a tag. */
+const slugKey = (slug: unknown): string | null =>
+  typeof slug === 'string' && slug !== '' ? digestOf(slug) : null;
+
+/** A value that only one record of a type may have. */
+interface Unique {
+  attribute: string;
+  /** The column that the database compares. */
+  key: string;
+  keyOf(value: unknown): string | null;
+  /** What the databases say of the unique index: its name, or on SQLite its column. */
+  conflict: RegExp;
+  taken(): errors.ValidationError;
+}
+
+/** By content type. */
+const UNIQUE: Readonly<Record<string, Unique>> = {
+  [CONTACT]: {
+    attribute: 'email',
+    key: 'email_key',
+    keyOf: emailKey,
+    conflict: /switchboard_contacts_email\b|switchboard_contacts\.email_key\b/,
+    taken: () => new EmailTakenError(),
+  },
+  [TAG]: {
+    attribute: 'slug',
+    key: 'slug_key',
+    keyOf: slugKey,
+    conflict: /switchboard_tags_slug\b|switchboard_tags\.slug_key\b/,
+    taken: () => fieldError('slug', 'belongs to another tag'),
+  },
+};
+
+const isSlugConflict = (error: unknown): boolean => isDuplicate(error, UNIQUE[TAG]?.conflict);
+
+/** Whether a tag was refused for its slug, by the host's own look or by the index. */
+export const isSlugTaken = (error: unknown): boolean => {
+  if (isSlugConflict(error)) return true;
+  if (!(error instanceof errors.ValidationError)) return false;
+  const { errors: found } = error.details as {
+    errors?: { path?: unknown[]; message?: string }[];
+  };
+  return (found ?? []).some(
+    ({ path, message }) => path?.[0] === 'slug' && /unique|another tag/.test(message ?? '')
+  );
+};
+
+interface DocumentCall {
+  uid: string;
+  action: string;
+  params: { documentId?: string; data?: Data };
+}
+
+/** @throws EmailTakenError where another contact has the address that a call gives. */
+const refuseTakenEmail = async (app: App, call: DocumentCall): Promise<void> => {
+  const { action } = call;
+  if (!['create', 'update', 'clone'].includes(action)) return;
+  if (action === 'clone' && call.params.data?.email === undefined) {
+    call.params = { ...call.params, data: { ...call.params.data, email: null } };
+  }
+  const key = emailKey(call.params.data?.email);
+  if (key === null) return;
+  const [taken] = (await app.strapi.db
+    .queryBuilder(CONTACT)
+    .init({ select: ['id', 'documentId', 'trashed_at'], where: { email_key: key }, limit: 1 })
+    .execute()) as { documentId: string; trashed_at: unknown }[];
+  if (!taken || (action === 'update' && taken.documentId === call.params.documentId)) return;
+  throw new EmailTakenError(taken.trashed_at !== null);
+};
+
+/**
+ * Refuses a second contact of one address, and a second tag of one slug, with an answer that a person
+ * can read, whether the other one is there already or is met at the unique index, which makes it sure.
+ * No transaction, and so no lock, begins here: a site's own middlewares come after this one, and may
+ * well use a connection.
+ */
+export const refuseTaken = (app: App): void => {
+  app.strapi.documents.use(async (context, next) => {
+    const unique = UNIQUE[context.uid];
+    if (!unique) return next();
+    if (context.uid === CONTACT) await refuseTakenEmail(app, context as unknown as DocumentCall);
+    try {
+      return await next();
+    } catch (error) {
+      throw isDuplicate(error, unique.conflict) ? unique.taken() : error;
+    }
+  });
+};
+
+/**
+ * Gives tags of version 0.2 their unique key, at every boot: a node of that version may still make
+ * some. The second tag of a slug gets another one. Each row by itself, so it may be ended at any
+ * moment, and several nodes may do it at once.
+ */
+export const settleTagSlugs = async (app: App): Promise<void> => {
+  const tags = () => app.db.pool.table('switchboard_tags');
+  const found = (await tags()
+    .select('id', 'slug')
+    .whereNull('slug_key')
+    .whereNotNull('slug')
+    .andWhere('slug', '<>', '')
+    .orderBy('id')) as { id: number; slug: string }[];
+  /** @returns whether nobody else has it; a row that somebody has changed meanwhile is left alone */
+  const take = async (row: { id: number; slug: string }, slug: string): Promise<boolean> => {
+    try {
+      await tags()
+        .where(row)
+        .whereNull('slug_key')
+        .update({ slug, slug_key: slugKey(slug) });
+      return true;
+    } catch (error) {
+      if (!isSlugConflict(error)) throw error;
+      return false;
+    }
+  };
+  for (const row of found) {
+    if (await take(row, row.slug)) continue;
+    for (let nth = 1; ; nth += 1) {
+      const end = `-${nth}`;
+      const slug = `${row.slug.slice(0, SLUG_MAX - end.length)}${end}`;
+      // Another one may have it, and no key yet.
+      if ((await tags().where({ slug }).first('id')) || !(await take(row, slug))) continue;
+      app.log.warn(
+        `switchboard: two tags had the slug ${JSON.stringify(row.slug)}; tag ${row.id} has ${JSON.stringify(slug)} now`
+      );
+      break;
+    }
+  }
+};
 
 /** A date that a status carries along: set by the plugin when a record comes into that status. */
 interface DerivedDate {
@@ -31,7 +182,7 @@ interface DerivedDate {
 
 /** By content type. */
 const DERIVED_DATES: Readonly<Record<string, readonly DerivedDate[]>> = {
-  'plugin::switchboard.contact': [
+  [CONTACT]: [
     { status: 'contact_status', value: 'subscribed', date: 'subscribed_at' },
     { status: 'contact_status', value: 'unsubscribed', date: 'unsubscribed_at' },
   ],
@@ -45,116 +196,45 @@ const DERIVED_DATES: Readonly<Record<string, readonly DerivedDate[]>> = {
   'plugin::switchboard.campaign': [{ status: 'campaign_status', value: 'sent', date: 'sent_at' }],
 };
 
-type Data = Record<string, unknown>;
-
-/** Dates of a new record; one that is given stays (an import knows better than the clock). */
-const deriveDates = (uid: string, data: Data, now: Date): void => {
-  for (const { status, value, date } of DERIVED_DATES[uid] ?? []) {
-    if (data[status] === value) data[date] ??= now;
-  }
-};
-
-/** The derived that an update may set on the records that do not have the status yet. */
-const derivedDateToSet = (uid: string, data: Data): DerivedDate | null =>
-  (DERIVED_DATES[uid] ?? []).find(
-    ({ status, value, date }) => data[status] === value && data[date] === undefined
-  ) ?? null;
-
-/** Empties the dates of a status that an update leaves: a deal that is open again was not closed. */
-const clearLeftDates = (uid: string, data: Data): void => {
-  const dates = (DERIVED_DATES[uid] ?? []).filter(({ current }) => current);
-  for (const { status, date } of dates) {
-    const given = data[status];
-    if (given === undefined || data[date] !== undefined) continue;
-    if (!dates.some((derived) => derived.value === given)) data[date] = null;
-  }
-};
-
-const CONTACT = 'plugin::switchboard.contact';
-
-/** A 400 that names the field, in the form in which the content manager shows it beside it. */
-export class EmailTakenError extends errors.ValidationError {
-  /** @param inBin whether lists hide the other one, so that nobody would find it */
-  constructor(inBin = false) {
-    const message = `belongs to another contact${inBin ? ', which is in the bin' : ''}`;
-    super(`email: ${message}`, {
-      errors: [{ path: ['email'], message, name: 'ValidationError' }],
-    });
-  }
-}
-
-/** What the databases say of the unique index: its name, or on SQLite its column. */
-const CONFLICT = /switchboard_contacts_email\b|switchboard_contacts\.email_key\b/;
-
-/** @throws EmailTakenError where another contact has the address. */
-const refuseTaken = async (app: App, key: string, self: string | undefined): Promise<void> => {
-  const [taken] = (await app.strapi.db
-    .queryBuilder(CONTACT)
-    .init({ select: ['id', 'documentId', 'trashed_at'], where: { email_key: key }, limit: 1 })
-    .execute()) as { documentId: string; trashed_at: unknown }[];
-  if (taken === undefined || taken.documentId === self) return;
-  throw new EmailTakenError(taken.trashed_at !== null);
-};
-
-interface DocumentContext {
-  uid: string;
-  action: string;
-  params: { documentId?: string; data?: Data };
-}
-
-/**
- * Refuses a second contact of one address with an answer that a person can read, whether the other
- * one is there already or is met at the unique index, which makes it sure. No transaction, and so no
- * lock, begins here: a site's own middlewares come after this one, and may well use a connection.
- */
-export const refuseTakenEmails = (app: App): void => {
-  app.strapi.documents.use(async (context, next) => {
-    const call = context as unknown as DocumentContext;
-    const { uid, action } = call;
-    if (uid !== CONTACT || !['create', 'update', 'clone'].includes(action)) return next();
-    if (action === 'clone' && call.params.data?.email === undefined) {
-      call.params = { ...call.params, data: { ...call.params.data, email: null } };
-    }
-    const { params } = call;
-    const key = emailKey(params.data?.email);
-    if (key === null) return next();
-    const self = action === 'update' ? params.documentId : undefined;
-    await refuseTaken(app, key, self);
-    try {
-      return await next();
-    } catch (error) {
-      throw isDuplicate(error, CONFLICT) ? new EmailTakenError() : error;
-    }
-  });
-};
-
-export { refuseTakenSlugs, settleTagSlugs } from './tag-slugs';
-
 interface UpdateEvent extends WriteEvent {
   params: WriteEvent['params'] & { data?: Data | Data[]; where?: Data };
 }
 
-/** The columns that the database compares for uniqueness. */
-const giveKeys = (uid: string, data: Data): void => {
-  if (uid === CONTACT && data.email !== undefined) data.email_key = emailKey(data.email);
-  if (uid === TAG && data.slug !== undefined) data.slug_key = slugKey(data.slug);
+const giveKey = (uid: string, data: Data): void => {
+  const unique = UNIQUE[uid];
+  const value = unique && data[unique.attribute];
+  if (unique && value !== undefined) data[unique.key] = unique.keyOf(value);
 };
 
-const complete = (uid: string, data: Data, now: Date): void => {
-  giveKeys(uid, data);
-  deriveDates(uid, data, now);
+/** Completes new rows; a date that is given stays (an import knows better than the clock). */
+const completeNew = ({ model: { uid }, params }: UpdateEvent): void => {
+  const now = new Date();
+  for (const data of Array.isArray(params.data) ? params.data : [params.data ?? {}]) {
+    giveKey(uid, data);
+    for (const { status, value, date } of DERIVED_DATES[uid] ?? []) {
+      if (data[status] === value) data[date] ??= now;
+    }
+  }
 };
 
-/** Sets the date of a status on the records that an update is about to bring into it. */
-const deriveOnUpdate = async (app: App, event: UpdateEvent): Promise<void> => {
+/** Completes an update, and sets the date of a status on the records that it brings into it. */
+const completeChanged = async (app: App, event: UpdateEvent): Promise<void> => {
   const { uid } = event.model;
   const { data } = event.params;
   if (!data || Array.isArray(data)) return;
-  giveKeys(uid, data);
-  clearLeftDates(uid, data);
-  const derived = derivedDateToSet(uid, data);
+  giveKey(uid, data);
+  const dates = DERIVED_DATES[uid] ?? [];
+  const isLeft = ({ status, date }: DerivedDate): boolean =>
+    data[status] !== undefined &&
+    data[date] === undefined &&
+    !dates.some((other) => other.date === date && other.value === data[status]);
+  const derived = dates.find(
+    ({ status, value, date }) => data[status] === value && data[date] === undefined
+  );
+  // A deal that is open again was not closed.
+  for (const one of dates) if (one.current && isLeft(one)) data[one.date] = null;
   if (!derived) return;
-  // Of several that match, the host may change one.
+  // Of several that match, the host may change one: from here on the condition names it.
   await lockWritten(app.strapi, event);
   const { where } = event.params;
   const others = {
@@ -171,22 +251,14 @@ const deriveOnUpdate = async (app: App, event: UpdateEvent): Promise<void> => {
 export const keepDerivedColumns = (app: App): void => {
   const models = [...Object.keys(DERIVED_DATES), TAG];
   copyParamsOf(app.strapi, models);
-  const onCreate = ({ model, params }: UpdateEvent): void => {
-    const now = new Date();
-    const rows = Array.isArray(params.data) ? params.data : [params.data ?? {}];
-    for (const data of rows) complete(model.uid, data, now);
-  };
-  const onUpdate = (event: UpdateEvent): Promise<void> => deriveOnUpdate(app, event);
-  const subscriber = {
+  const onUpdate = (event: UpdateEvent): Promise<void> => completeChanged(app, event);
+  listenToWrites(app.strapi, {
     models,
-    beforeCreate: onCreate,
-    beforeCreateMany: onCreate,
+    beforeCreate: completeNew,
+    beforeCreateMany: completeNew,
     beforeUpdate: onUpdate,
     beforeUpdateMany: onUpdate,
-  };
-  app.strapi.db.lifecycles.subscribe(
-    subscriber as unknown as Parameters<typeof app.strapi.db.lifecycles.subscribe>[0]
-  );
+  });
 };
 
 const TABLE = 'switchboard_email_locks';

@@ -1,5 +1,5 @@
 import { type Attribute, KIND_DEFINITIONS } from './mapping/kinds';
-import type { Kind } from './rules/types';
+import type { Kind } from './rules';
 
 const hasMany = (kind: Kind, mappedBy: string): Attribute => ({
   type: 'relation',

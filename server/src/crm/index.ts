@@ -31,8 +31,7 @@ import {
   emailLockTable,
   keepDerivedColumns,
   prepareEmailLocks,
-  refuseTakenEmails,
-  refuseTakenSlugs,
+  refuseTaken,
   settleTagSlugs,
 } from './contact-integrity';
 
@@ -68,8 +67,7 @@ export const crm: Feature = {
   async bootstrap(app) {
     await prepareEmailLocks(app);
     await settleTagSlugs(app);
-    refuseTakenEmails(app);
-    refuseTakenSlugs(app);
+    refuseTaken(app);
     keepDerivedColumns(app);
     sourcesOf(app).start();
     keepPhoneIndex(app);

@@ -237,10 +237,50 @@ export const existingOf = async (
 };
 
 const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
-
 type Method = (typeof METHODS)[number];
 type Params = Record<string, unknown>;
-type Write = (uid: string, params?: Params) => Promise<unknown>;
+
+/** A write of the host's query engine; calls of the document service come to such writes. */
+export interface HostWrite {
+  method: Method;
+  uid: string;
+  params?: Params;
+}
+
+/**
+ * Puts `around` about every write of the host's query engine, from wherever it comes. It stays: others
+ * may have wrapped the same methods since.
+ * @param around is given the write and what does it, as it is or with other parameters
+ */
+export const aroundWrites = (
+  strapi: Core.Strapi,
+  around: (write: HostWrite, run: (params?: Params) => Promise<unknown>) => Promise<unknown>
+): void => {
+  const manager = strapi.db.entityManager as unknown as Record<
+    Method,
+    (uid: string, params?: Params) => Promise<unknown>
+  >;
+  for (const method of METHODS) {
+    const original = manager[method];
+    manager[method] = (uid, params) =>
+      around({ method, uid, params }, (given = params) => original.call(manager, uid, given));
+  }
+};
+
+type When = 'before' | 'after';
+type Action = 'Create' | 'CreateMany' | 'Update' | 'UpdateMany' | 'Delete' | 'DeleteMany';
+
+/** Listens to writes before they are made, or after; the host types its events more narrowly than they are. */
+export const listenToWrites = (
+  strapi: Core.Strapi,
+  subscriber: { models: string[] } & Partial<
+    Record<`${When}${Action}`, (event: never) => Promise<void> | void>
+  >
+): void => {
+  strapi.db.lifecycles.subscribe(
+    subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
+  );
+};
 
 const types = new WeakMap<object, Set<string>>();
 
@@ -261,15 +301,10 @@ export const copyParamsOf = (strapi: Core.Strapi, uids: readonly string[]): void
   }
   const copied = new Set(uids);
   types.set(strapi.db, copied);
-  const manager = strapi.db.entityManager as unknown as Record<Method, Write>;
-  for (const method of METHODS) {
-    const original = manager[method];
-    manager[method] = function write(this: unknown, uid, params) {
-      if (!copied.has(uid) || !params) return original.call(manager, uid, params);
-      const own = 'data' in params ? { ...params, data: copyOf(params.data) } : { ...params };
-      return original.call(manager, uid, own);
-    };
-  }
+  aroundWrites(strapi, ({ uid, params }, run) => {
+    if (!copied.has(uid) || !params) return run();
+    return run('data' in params ? { ...params, data: copyOf(params.data) } : { ...params });
+  });
 };
 
 const done = new WeakSet<Core.Strapi>();

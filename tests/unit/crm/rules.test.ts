@@ -1,5 +1,5 @@
 import { changedKeys, KIND_RULES } from '../../../server/src/crm/rules';
-import { relationInput } from '../../../server/src/crm/capture/tracked-changes';
+import { relationInput } from '../../../server/src/crm/capture/crm-write';
 import { emailKey } from '../../../server/src/crm/contact-integrity';
 import { answersOf, labelOf } from '../../../server/src/crm/mapping/forms';
 

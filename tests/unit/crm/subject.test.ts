@@ -1,4 +1,4 @@
-import { subjectOf } from '../../../server/src/crm/rules/subject';
+import { subjectOf } from '../../../server/src/crm/rules';
 
 const CONTACT = { id: 'c1', name: 'Ada Lovelace', email: 'ada@example.test' };
 const ADA = { type: 'contact', id: 'c1', label: 'Ada Lovelace' };

@@ -16,7 +16,7 @@ import { parseInput } from '../../http/validation';
 import { pageOf } from '../../webhooks/managing/outputs';
 import { lockEmail } from '../contact-integrity';
 import { binWhere, readRows } from '../mapping/records';
-import { getInspected } from '../mapping/registry';
+import { getInspected } from '../mapping/sources';
 import { crmRecords } from '../resources/crm-records';
 import { INPUTS } from '../resources/schemas';
 import { keptInput } from '../resources/to-data';

@@ -1,10 +1,16 @@
 import { createDetached } from '../../database/connection';
 import { createFaultLog } from '../../database/retry';
-import { copyParamsOf, inChunks, type WriteEvent, writtenRows } from '../../database/written-rows';
+import {
+  copyParamsOf,
+  inChunks,
+  listenToWrites,
+  type WriteEvent,
+  writtenRows,
+} from '../../database/written-rows';
 import { SITE_TABLE } from '../../database/site';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { BackgroundWork, whenLoaded } from '../../runtime/background-work';
-import { getInspected } from '../mapping/registry';
+import { getInspected } from '../mapping/sources';
 import type { App, Slot } from '../../app';
 import type { Db } from '../../database/db';
 
@@ -117,6 +123,7 @@ export const keepPhoneIndex = (app: App): void => {
     indexPhones(await app.db.current(), contacts);
   const written = async ({ params, result }: ContactEvent): Promise<void> => {
     const phone = (params.data as Data | undefined)?.[attribute];
+    if (!phone) return;
     const id = (result as { documentId?: unknown } | null | undefined)?.documentId;
     if (typeof id === 'string') await index([{ document_id: id, phone }]);
   };
@@ -127,7 +134,7 @@ export const keepPhoneIndex = (app: App): void => {
   const { documentId } = app.strapi.db.metadata.get(uid).attributes as {
     documentId?: { default?: () => string };
   };
-  const subscriber = {
+  listenToWrites(app.strapi, {
     models: [uid],
     afterCreate: written,
     afterUpdate: written,
@@ -161,10 +168,7 @@ export const keepPhoneIndex = (app: App): void => {
         .whereNotExists(db.table(tableName).select('id').where(where))
         .delete();
     },
-  };
-  app.strapi.db.lifecycles.subscribe(
-    subscriber as unknown as Parameters<typeof app.strapi.db.lifecycles.subscribe>[0]
-  );
+  });
 };
 
 /**

@@ -3,9 +3,8 @@ import { errorText } from '../../runtime/text';
 import { getPublisher } from '../../webhooks/publish';
 import { INPUTS } from '../resources/schemas';
 import { completion, upsertContact } from '../resources/upsert-contact';
-import { withOrigin } from '../write-context';
-import type { Payload } from '../rules/types';
-import { withSubject } from '../rules/subject';
+import { withOrigin } from '../origin';
+import { type Payload, withSubject } from '../rules';
 import { answersOf, type Form } from '../mapping/forms';
 import type { App } from '../../app';
 

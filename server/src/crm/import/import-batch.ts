@@ -8,11 +8,11 @@ import { errorText } from '../../runtime/text';
 import { inUnitOfWork } from '../capture/capture';
 import { emailKey, tryLockEmails } from '../contact-integrity';
 import { readRows, serialize, tagsOf } from '../mapping/records';
-import { getInspected } from '../mapping/registry';
+import { getInspected } from '../mapping/sources';
 import { tagsOfContact } from '../resources/crm-records';
 import { keptInput, toData } from '../resources/to-data';
 import { differences, upsertContact } from '../resources/upsert-contact';
-import type { Payload } from '../rules/types';
+import type { Payload } from '../rules';
 import type { ImportRow } from './columns';
 import { type ImportTags, linkTags, type TagLink } from './tags';
 import type { App } from '../../app';
@@ -64,7 +64,7 @@ const insertContacts = (
   tags: ImportTags,
   rows: readonly ImportRow[]
 ): Promise<ImportRow[]> =>
-  inUnitOfWork(app, getInspected(app, 'contact').events, async (context) => {
+  inUnitOfWork(app, getInspected(app, 'contact').events, async (write) => {
     const emails = rows.map(({ email }) => email);
     if (!(await tryLockEmails(app, emails))) throw new AddressesHeldError();
     const taken = await storedRows(app, rows);
@@ -80,7 +80,7 @@ const insertContacts = (
     const tagged = free.filter((row) => row.tags.length > 0);
     if (tagged.length > 0) {
       const stored = await storedRows(app, tagged);
-      await linkTags(context, tags, await linksOf(tags, tagged, stored));
+      await linkTags(write, tags, await linksOf(tags, tagged, stored));
     }
     return rows.filter((row) => !isFree(row));
   });
@@ -292,7 +292,7 @@ const updateContacts = (
   rows: readonly ImportRow[],
   found: ReadonlyMap<string, KnownContact>
 ): Promise<UpdateResult> =>
-  inUnitOfWork(app, getInspected(app, 'contact').events, async (context) => {
+  inUnitOfWork(app, getInspected(app, 'contact').events, async (write) => {
     await lockContacts(app, found);
     const current = await readKnown(app, rows);
     const updates: Update[] = [];
@@ -315,7 +315,7 @@ const updateContacts = (
         tagIds: change.tagIds,
         after: known.tagIds.size,
       }));
-    await linkTags(context, tags, links);
+    await linkTags(write, tags, links);
     const unchanged = rows.length - left.length - updates.length;
     return { updated: updates.length, unchanged, left };
   });

@@ -1,11 +1,10 @@
 import type { UID } from '@strapi/strapi';
 import { inChunks } from '../../database/written-rows';
-import { impactOf, isSubscribed, trackDocuments } from '../capture/tracked-changes';
-import type { WriteContext } from '../write-context';
+import type { CrmWrite } from '../capture/crm-write';
 import { readRows, serialize } from '../mapping/records';
-import { getInspected } from '../mapping/registry';
-import type { WatchedSource } from '../mapping/watched-types';
-import { createTag } from '../resources/create-tag';
+import { getInspected } from '../mapping/sources';
+import type { WatchedSource } from '../mapping/sources';
+import { createTag } from '../resources/crm-records';
 import type { App } from '../../app';
 
 /** Finds the tags that a file names, by slug or by name, and makes those that are not there. */
@@ -104,12 +103,12 @@ export interface TagLink {
  * a tag at each call, and a tag of an import may have all of them.
  */
 export const linkTags = async (
-  context: WriteContext,
+  write: CrmWrite,
   tags: ImportTags,
   links: readonly TagLink[]
 ): Promise<void> => {
   if (links.length === 0) return;
-  const { app } = context;
+  const { app } = write;
   const { joinTable } = app.strapi.db.metadata.get(CONTACT).attributes.tags as unknown as {
     joinTable: JoinTable;
   };
@@ -125,14 +124,8 @@ export const linkTags = async (
       })
     );
   }
-  // What is tracked already is filed under the description of the type that it was tracked with.
-  const contacts = [...context.changes.keys()].find(({ source }) => source.kind === 'contact');
-  const watched = contacts ?? getInspected(app, 'contact');
-  const impact = impactOf(watched, 'update', { tags: [] });
-  if (await isSubscribed(context, watched, impact)) {
-    const ids = links.map(({ documentId }) => documentId);
-    await trackDocuments(context, watched, ids, impact);
-  }
+  const ids = links.map(({ documentId }) => documentId);
+  await write.trackTagging(getInspected(app, 'contact'), ids);
   const db = await app.db.current();
   // SQLite limits the number of variables of one statement.
   for (const chunk of inChunks(rows)) {

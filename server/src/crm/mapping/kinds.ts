@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/contracts/crm';
 import type { ModuleId } from '../../../../shared/contracts/modules';
 import { readOnly } from '../../http/validation';
-import type { Kind } from '../rules/types';
+import type { Kind } from '../rules';
 
 /**
  * What an object of each kind consists of: where it is in the payload, which attribute of the plugin's

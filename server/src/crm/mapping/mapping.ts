@@ -4,7 +4,7 @@ import {
   KIND_DEFINITIONS,
   type KindDefinition,
 } from './kinds';
-import { type Kind } from '../rules/types';
+import { type Kind } from '../rules';
 
 /** A row as the host's query builder returns it. */
 export type Entry = Record<string, unknown>;

@@ -1,9 +1,9 @@
 import { defaultLocale, type Where } from '../../database/written-rows';
 import { readNewest } from '../../database/transactions';
 import { isoTime, isRecord } from '../../runtime/text';
-import type { Payload, TagRef } from '../rules/types';
+import type { Payload, TagRef } from '../rules';
 import type { AttributeShape, Entry, MappedField, Source } from './mapping';
-import type { WatchedSource } from './watched-types';
+import type { WatchedSource } from './sources';
 import type { App } from '../../app';
 
 /** What of a record to read. */
@@ -100,14 +100,6 @@ const references = (target: string | undefined, related: unknown[]): (string | n
   ),
 ];
 
-const scalar = (shape: AttributeShape, value: unknown): unknown => {
-  if (shape.type === 'datetime' || shape.type === 'timestamp') {
-    const time = value instanceof Date ? value : new Date(String(value));
-    return Number.isNaN(time.getTime()) ? null : isoTime(time.getTime());
-  }
-  return value instanceof Date ? isoTime(value.getTime()) : value;
-};
-
 const mediaOf = (value: unknown): unknown =>
   Array.isArray(value) ? value.map(mediaOf) : isRecord(value) ? (value.url ?? null) : null;
 
@@ -118,53 +110,44 @@ const componentOf = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== 'id'));
 };
 
+const relationOf = ({ target, relation }: AttributeShape, value: unknown): unknown => {
+  if (!Array.isArray(value)) return referenceOf(target, value);
+  const found = references(target, value);
+  return relation?.endsWith('ToMany') ? found : (found[0] ?? null);
+};
+
 const readAttribute = (shape: AttributeShape, value: unknown): unknown => {
+  switch (shape.type) {
+    case 'media':
+      return mediaOf(value);
+    case 'component':
+      return componentOf(value);
+    case 'relation':
+      return relationOf(shape, value);
+    case 'datetime':
+    case 'timestamp': {
+      const time = (value instanceof Date ? value : new Date(String(value))).getTime();
+      return Number.isNaN(time) ? null : isoTime(time);
+    }
+    default:
+      return value;
+  }
+};
+
+/** @throws whatever a computed field's function throws. */
+const valueOf = ({ path, type, attribute, shape, compute }: MappedField, entry: Entry): unknown => {
+  const kept = attribute && shape ? (entry[attribute] ?? null) : null;
+  const value = compute
+    ? compute(entry)
+    : shape && kept !== null
+      ? readAttribute(shape, kept)
+      : null;
+  if (path === 'fields') return isRecord(value) ? { ...value } : {};
   if (value === null || value === undefined) return null;
-  if (shape.type === 'media') return mediaOf(value);
-  if (shape.type === 'component') return componentOf(value);
-  if (shape.type !== 'relation') return scalar(shape, value);
-  return Array.isArray(value)
-    ? shape.relation?.endsWith('ToMany')
-      ? references(shape.target, value)
-      : (references(shape.target, value)[0] ?? null)
-    : referenceOf(shape.target, value);
-};
-
-const coerce = (field: MappedField, value: unknown): unknown => {
-  if (value === null || value === undefined) return field.path === 'fields' ? {} : null;
-  if (field.type === 'number' && typeof value !== 'number') {
-    const number = Number(value);
-    return Number.isFinite(number) ? number : null;
+  if (type === 'number' && typeof value !== 'number') {
+    return Number.isFinite(Number(value)) ? Number(value) : null;
   }
-  if (field.path === 'fields' && !isRecord(value)) return {};
   return value instanceof Date ? isoTime(value.getTime()) : value;
-};
-
-const valueOf = (field: MappedField, entry: Entry): unknown => {
-  if (field.compute) return coerce(field, field.compute(entry));
-  if (!field.attribute || !field.shape) return coerce(field, null);
-  return coerce(field, readAttribute(field.shape, entry[field.attribute]));
-};
-
-const put = (payload: Payload, path: string, value: unknown): void => {
-  const dot = path.indexOf('.');
-  const [key, name] = dot < 0 ? [path, null] : [path.slice(0, dot), path.slice(dot + 1)];
-  if (name === null) {
-    payload[key] = key === 'fields' && isRecord(value) ? { ...value } : value;
-    return;
-  }
-  const inner = isRecord(payload[key]) ? payload[key] : {};
-  inner[name] = value;
-  payload[key] = inner;
-};
-
-const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
-
-/** A contact's `name` is made of its first and last name unless the site keeps one. */
-const completeName = (kind: Source['kind'], payload: Payload): void => {
-  if (kind !== 'contact' || (payload.name ?? null) !== null) return;
-  payload.name =
-    [text(payload.first_name), text(payload.last_name)].filter(Boolean).join(' ') || null;
 };
 
 /**
@@ -173,8 +156,24 @@ const completeName = (kind: Source['kind'], payload: Payload): void => {
  */
 export const serialize = (source: Source, entry: Entry): Payload => {
   const payload: Payload = { id: String(entry.documentId) };
-  for (const field of source.fields) put(payload, field.path, valueOf(field, entry));
-  completeName(source.kind, payload);
+  for (const field of source.fields) {
+    const { path } = field;
+    const value = valueOf(field, entry);
+    const dot = path.indexOf('.');
+    if (dot < 0) {
+      payload[path] = value;
+    } else {
+      const inner = (payload[path.slice(0, dot)] ??= {}) as Record<string, unknown>;
+      inner[path.slice(dot + 1)] = value;
+    }
+  }
+  // A contact's `name` is made of its first and last name unless the site keeps one.
+  if (source.kind === 'contact' && (payload.name ?? null) === null) {
+    const names = [payload.first_name, payload.last_name].map((one) =>
+      typeof one === 'string' ? one.trim() : ''
+    );
+    payload.name = names.filter(Boolean).join(' ') || null;
+  }
   return payload;
 };
 

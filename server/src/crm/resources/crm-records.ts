@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { UID } from '@strapi/strapi';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { errors } from '@strapi/utils';
@@ -6,13 +7,20 @@ import { whereContains, writtenDigits } from '../../database/contains';
 import { isDuplicate, withTransientRetry } from '../../database/retry';
 import type { Where } from '../../database/written-rows';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
-import { inWriteContext } from '../write-context';
-import { emailKey, EmailTakenError, withEmailLock } from '../contact-integrity';
+import { fieldError } from '../../http/validation';
+import { prefetching } from '../../webhooks/unit-of-work';
+import {
+  emailKey,
+  EmailTakenError,
+  isSlugTaken,
+  SLUG_MAX,
+  withEmailLock,
+} from '../contact-integrity';
 import { DOCUMENT_ID, KIND_DEFINITIONS } from '../mapping/kinds';
 import { binWhere, countedWhere, readRows, serialize, tagsOf } from '../mapping/records';
-import { eventsAbout, getInspected } from '../mapping/registry';
-import type { WatchedSource } from '../mapping/watched-types';
-import type { Kind, Payload, TagRef } from '../rules/types';
+import { eventsAbout, getInspected, getSource } from '../mapping/sources';
+import type { WatchedSource } from '../mapping/sources';
+import type { Kind, Payload, TagRef } from '../rules';
 import { toData } from './to-data';
 import type { App } from '../../app';
 
@@ -205,7 +213,7 @@ class CrmRecords {
     const email = kind === 'contact' && watched.source.own ? input.email : null;
     try {
       const run = () =>
-        inWriteContext(app, { compound: false, events: eventsAbout(app, watched.uid) }, () =>
+        prefetching(app, eventsAbout(app, watched.uid), () =>
           withEmailLock(app, email, () => app.db.transaction(work))
         );
       return await (app.db.inTransaction() ? run() : withTransientRetry(run));
@@ -228,4 +236,59 @@ export const tagsOfContact = async (app: App, id: string): Promise<TagRef[]> => 
     : [];
   if (!row) throw new errors.NotFoundError('Contact not found');
   return tagsOf(watched.source, watched.tagSource, row);
+};
+
+interface UidService {
+  generateUIDField(options: {
+    contentTypeUID: string;
+    field: string;
+    data: Record<string, unknown>;
+  }): Promise<string>;
+}
+
+/** A free slug for a tag of that name: the host makes slugs only in the admin panel. */
+const freeSlug = async (app: App, name: string): Promise<string | undefined> => {
+  const { uid, own } = getSource(app, 'tag');
+  if (!own) return undefined;
+  const service = app.strapi.plugin('content-manager')?.service('uid') as UidService | undefined;
+  if (!service) throw new errors.ValidationError('slug: is required');
+  const slug = await service.generateUIDField({
+    contentTypeUID: uid,
+    field: 'slug',
+    data: { name },
+  });
+  // One letter of a name may be several of a slug: "ß" is "ss".
+  if (slug.length > SLUG_MAX) {
+    throw fieldError('name', `makes a slug of more than ${SLUG_MAX} characters`);
+  }
+  return slug;
+};
+
+const TRIES = 10;
+
+/**
+ * Makes a tag, with a free slug where none is given. Where another tag takes that slug meanwhile, it
+ * is made with another one, or `known` finds the other tag.
+ * @param known finds the tag that somebody else may have made of the same name
+ * @throws ValidationError (400) where the given slug is taken
+ */
+export const createTag = async (
+  app: App,
+  input: Readonly<Record<string, unknown>>,
+  known?: () => Promise<string | null>
+): Promise<Payload | { id: string }> => {
+  for (let attempt = 1; ; attempt += 1) {
+    const free = input.slug === undefined ? await freeSlug(app, String(input.name)) : undefined;
+    // A transaction that goes on reading what was there when it began finds the same slug free.
+    const made = free && attempt > 2 ? `${free}-${randomBytes(3).toString('hex')}` : free;
+    const data = made === undefined ? input : { ...input, slug: made };
+    try {
+      const create = () => crmRecords(app, 'tag').create(data);
+      return await (app.db.inTransaction() ? app.db.savepoint(create) : create());
+    } catch (error) {
+      if (!isSlugTaken(error) || free === undefined || attempt >= TRIES) throw error;
+      const id = (await known?.()) ?? null;
+      if (id !== null) return { id };
+    }
+  }
 };

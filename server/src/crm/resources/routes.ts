@@ -6,10 +6,9 @@ import { parseInput } from '../../http/validation';
 import { requireModule } from '../../modules';
 import { pageOf } from '../../webhooks/managing/outputs';
 import { KIND_DEFINITIONS } from '../mapping/kinds';
-import { getSource } from '../mapping/registry';
-import { type Kind, KINDS } from '../rules/types';
-import { crmRecords, tagsOfContact } from './crm-records';
-import { createTag } from './create-tag';
+import { getSource } from '../mapping/sources';
+import { type Kind, KINDS } from '../rules';
+import { createTag, crmRecords, tagsOfContact } from './crm-records';
 import { INPUTS, SHAPES } from './schemas';
 import { type App, appOf } from '../../app';
 

@@ -2,7 +2,7 @@ import { z } from '@strapi/utils';
 import { pageQuery } from '../../http/pagination';
 import { readOnly } from '../../http/validation';
 import { DOCUMENT_ID, KIND_DEFINITIONS, type KindDefinition } from '../mapping/kinds';
-import { type Kind, KINDS } from '../rules/types';
+import { type Kind, KINDS } from '../rules';
 
 /** zod schemas of what the CRM's routes take and answer; `strapi openapi generate` documents them. */
 

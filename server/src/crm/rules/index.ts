@@ -1,6 +1,78 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isRecord } from '../../runtime/text';
-import type { Change, CrmEvent, Kind, KindRules, Payload } from './types';
+import type { ChangeSource } from '../../../../shared/contracts/crm';
+import {
+  type Subject,
+  SUBJECT_TYPES,
+  type SubjectType,
+} from '../../../../shared/contracts/webhooks';
+import { isRecord, lineOf } from '../../runtime/text';
+
+/** A CRM object as REST and events carry it. */
+export type Payload = { id: string } & Record<string, unknown>;
+
+/** A tag inside `contact.tagged` and `contact.untagged`. */
+export interface TagRef {
+  id: string;
+  slug: unknown;
+  name: unknown;
+}
+
+export interface CrmEvent {
+  event: string;
+  data: unknown;
+}
+
+/** A record as it was before a write. `keys`: what was read of it; the write cannot touch the rest. */
+export interface Before {
+  payload: Readonly<Record<string, unknown>>;
+  keys: readonly string[];
+  tags: readonly TagRef[] | null;
+}
+
+export interface After {
+  payload: Payload;
+  tags: readonly TagRef[] | null;
+}
+
+/** One record before and after one business change; null: it does not exist (for receivers). */
+export interface Change {
+  before: Before | null;
+  after: After | null;
+  /** Who or what made it. */
+  origin: () => ChangeSource;
+  bookkeeping: ReadonlySet<string>;
+}
+
+export type WriteAction = 'create' | 'update' | 'delete';
+
+/** What a write is about to change. */
+export interface WriteImpact {
+  action: WriteAction;
+  /** Payload keys whose value may change; null: any. */
+  keys: ReadonlySet<string> | null;
+  /** Whether tags may come or go. */
+  tags: boolean;
+}
+
+/** Which events a kind of record sends, and when. */
+export interface KindRules {
+  /** The events that such a write may cause: nobody asked for any -> nothing is read. */
+  possible(impact: WriteImpact): string[];
+  /** The events that a change did cause, in the order in which they are sent. */
+  derive(change: Change): CrmEvent[];
+}
+
+/** The kinds of objects that the CRM knows. */
+export const KINDS = [
+  'contact',
+  'tag',
+  'company',
+  'deal',
+  'deal-stage',
+  'task',
+  'campaign',
+] as const;
+export type Kind = (typeof KINDS)[number];
 
 const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
@@ -75,7 +147,7 @@ const tagEvents = ({ before, after, origin }: Change): CrmEvent[] => {
   const now = new Map(after.tags.map((tag) => [tag.id, tag]));
   const event = (name: string) => (tag: unknown) => ({
     event: name,
-    data: { contact: after.payload, tag, source: origin },
+    data: { contact: after.payload, tag, source: origin() },
   });
   const gone = [...old.values()].filter((tag) => !now.has(tag.id));
   const come = [...now.values()].filter((tag) => !old.has(tag.id));
@@ -217,4 +289,30 @@ const EVENTS_OF_KINDS: ReadonlyMap<string, readonly string[]> = new Map(
 export const eventsOfKind = (kind: Kind | 'form'): readonly string[] =>
   EVENTS_OF_KINDS.get(kind) ?? [];
 
-export type * from './types';
+const LABEL_MAX = 200;
+const ID_MAX = 255;
+const LABEL_KEYS = ['name', 'title', 'email'] as const;
+
+const asType = (name: string): SubjectType | undefined =>
+  SUBJECT_TYPES.find((type) => type === name);
+
+/**
+ * The record that an event of the CRM is about: forms and e-mails are about their contact
+ * (docs/contract-webhooks.md#deliveries).
+ * @returns null where the data names none
+ */
+export const subjectOf = ({ event, data }: CrmEvent): Subject | null => {
+  const kind = event.split('.', 1)[0] ?? '';
+  const type = kind === 'form' || kind === 'email' ? 'contact' : asType(kind);
+  if (!type || !isRecord(data)) return null;
+  const record = isRecord(data[type]) ? data[type] : data;
+  const id = lineOf(record.id, ID_MAX);
+  if (id === '') return null;
+  const label = LABEL_KEYS.map((key) => lineOf(record[key], LABEL_MAX)).find((text) => text !== '');
+  return { type, id, label: label ?? lineOf(id, LABEL_MAX) };
+};
+
+export const withSubject = (event: CrmEvent): CrmEvent & { subject: Subject | null } => ({
+  ...event,
+  subject: subjectOf(event),
+});

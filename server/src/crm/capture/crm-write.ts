@@ -1,0 +1,447 @@
+import {
+  documentIdsOf,
+  existingOf,
+  giveDocumentId,
+  inChunks,
+  lockVersions,
+  lockWritten,
+  type Where,
+  type WriteEvent,
+  writtenRows,
+} from '../../database/written-rows';
+import { errorText, isRecord } from '../../runtime/text';
+import { getPublisher } from '../../webhooks/publish';
+import { type Changes, UnitOfWork } from '../../webhooks/unit-of-work';
+import { submitForm } from '../forms/submit';
+import type { Entry } from '../mapping/mapping';
+import { type Reading, readRows, serialize, tagsOf } from '../mapping/records';
+import type { WatchedRelation, WatchedSource, WatchPlan } from '../mapping/sources';
+import { currentOrigin } from '../origin';
+import { type Before, type CrmEvent, KIND_RULES, withSubject, type WriteImpact } from '../rules';
+import { withoutUnpublished } from './unpublished';
+import type { App } from '../../app';
+
+type Data = Record<string, unknown>;
+
+/** One record within a unit of work, as it was before the first write to it. */
+interface TrackedChange {
+  /** null: there was none. */
+  before: Before | null;
+  /** Whether its tags may have changed, so that they are read again afterwards. */
+  tags: boolean;
+  /** The row as the write left it, where it need not be read again. */
+  row: Entry | null;
+  /** Its state before could not be told (a computed field failed): no event is made up. */
+  unknown: boolean;
+}
+
+/** A record that does not exist yet. */
+const newRecord = (tags: boolean): TrackedChange => ({
+  before: null,
+  tags,
+  row: null,
+  unknown: false,
+});
+
+/** What a write with such data may change; null data: anything. */
+export const impactOf = (
+  watched: WatchedSource,
+  action: WriteImpact['action'],
+  data: Data | null
+): WriteImpact => {
+  const { tags } = watched.source;
+  if (!data || action !== 'update') {
+    return { action, keys: null, tags: tags !== null && (!data || (data[tags] ?? null) !== null) };
+  }
+  const keys = new Set<string>(watched.computedKeys);
+  for (const [name, value] of Object.entries(data)) {
+    if (value === undefined || name === 'updatedAt') continue;
+    for (const key of watched.keysByAttribute.get(name) ?? []) keys.add(key);
+  }
+  return { action, keys, tags: tags !== null && data[tags] !== undefined };
+};
+
+/** What an event of a deletion says, by kind; the others say no more than which record it was. */
+const KEYS_OF_DELETED: Readonly<Record<string, readonly string[]>> = {
+  contact: ['id', 'email'],
+  deal: ['id', 'title'],
+};
+
+/** What has to be known of a record before such a write. */
+const readingBefore = (watched: WatchedSource, impact: WriteImpact): Reading => {
+  if (impact.action !== 'delete') return { keys: impact.keys, tags: impact.tags };
+  const keys = KEYS_OF_DELETED[watched.source.kind];
+  return { keys: keys ? new Set(keys) : null, tags: false };
+};
+
+const logSkipped = (app: App, watched: WatchedSource, id: unknown, error: unknown): void => {
+  app.log.error(
+    `switchboard: no event for ${watched.source.kind} ${String(id)}: ${errorText(error)}`
+  );
+};
+
+/** A record as it is now, which is before the write. */
+const existingRecord = (
+  app: App,
+  watched: WatchedSource,
+  row: Entry,
+  reading: Reading
+): TrackedChange => {
+  try {
+    const whole = serialize(watched.source, row);
+    const keys = watched.allKeys.filter((key) => !reading.keys || reading.keys.has(key));
+    const payload = Object.fromEntries(keys.map((key) => [key, whole[key]]));
+    const tags = reading.tags ? tagsOf(watched.source, watched.tagSource, row) : null;
+    return { before: { payload, keys, tags }, tags: reading.tags, row: null, unknown: false };
+  } catch (error) {
+    logSkipped(app, watched, row.documentId, error);
+    return { before: null, tags: false, row: null, unknown: true };
+  }
+};
+
+/** What the first write found stays; a later one may add keys that the first one left alone. */
+const mergeBefore = (first: Before, later: Before): Before => {
+  const known = new Set(first.keys);
+  return {
+    payload: { ...later.payload, ...first.payload },
+    keys: [...first.keys, ...later.keys.filter((key) => !known.has(key))],
+    tags: first.tags ?? later.tags,
+  };
+};
+
+/** Whether nothing of a record has to be read that is not known already. */
+const isKnown = (change: TrackedChange, watched: WatchedSource, reading: Reading): boolean => {
+  // New in this unit of work, or never to have an event.
+  if (!change.before || change.unknown) return true;
+  const known = new Set(change.before.keys);
+  const needed = [...(reading.keys ?? watched.allKeys)];
+  return needed.every((key) => known.has(key)) && (!reading.tags || change.before.tags !== null);
+};
+
+type RowId = number | string;
+
+/** What a write says about a relation, in any of the forms that the host's entity manager takes. */
+interface RelationInput {
+  /** The links that are not named go. */
+  replaces: boolean;
+  /** Row ids that come, go or stay. */
+  ids: RowId[];
+}
+
+const idsOf = (value: unknown): RowId[] => {
+  const list = Array.isArray(value) ? value : [value];
+  return list.flatMap((one: unknown) => {
+    const id = isRecord(one) ? one.id : one;
+    return typeof id === 'number' || typeof id === 'string' ? [id] : [];
+  });
+};
+
+/** Row ids that are linked once the write is done. */
+const connectedIds = (value: unknown): RowId[] =>
+  !isRecord(value) || 'id' in value ? idsOf(value) : [...idsOf(value.set), ...idsOf(value.connect)];
+
+export const relationInput = (value: unknown): RelationInput => {
+  const ids = connectedIds(value);
+  if (!isRecord(value) || 'id' in value) return { replaces: true, ids };
+  return { replaces: value.set !== undefined, ids: [...ids, ...idsOf(value.disconnect)] };
+};
+
+/** Whether records that are linked to a written one may lose it by what it says of the relation. */
+const unlinks = ({ exclusive }: WatchedRelation, value: unknown): boolean =>
+  // An end that has room for one link gives up the one it had, even where one is only "connected".
+  relationInput(value).replaces || (exclusive && connectedIds(value).length > 0);
+
+/** A write of the site's to CRM records; `webhooks/unit-of-work.ts`. */
+export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
+  /** @param compound rows may still change after their own write: a document service call does several */
+  constructor(
+    app: App,
+    private readonly compound: boolean
+  ) {
+    super(app);
+  }
+
+  /** Whether somebody subscribed to an event that a write may cause. */
+  async isHeard(watched: WatchedSource, impact: WriteImpact): Promise<boolean> {
+    const rules = KIND_RULES[watched.source.kind];
+    if (!rules) return false;
+    if (watched.form) return impact.action === 'create';
+    const events = rules.possible(impact);
+    // A later write of the same unit of work must find out that this record is new in it.
+    if (impact.action === 'create') events.push(...rules.possible({ ...impact, action: 'update' }));
+    return events.length > 0 && this.isAnySubscribed(events, watched.events);
+  }
+
+  /** Tracks rows that are about to be created, if anybody hears of that. */
+  async trackCreated(watched: WatchedSource, rows: readonly Data[]): Promise<void> {
+    if (!(await this.isHeard(watched, impactOf(watched, 'create', null)))) return;
+    const changes = this.changesOf(watched);
+    const given: string[] = [];
+    for (const data of rows) {
+      if (typeof data.documentId === 'string') {
+        given.push(data.documentId);
+      } else {
+        const { tags } = impactOf(watched, 'create', data);
+        changes.set(giveDocumentId(this.app.strapi, watched.uid, data), newRecord(tags));
+      }
+    }
+    if (given.length > 0) await this.trackGiven(watched, given);
+  }
+
+  /** Tracks the documents that a write changes, by its own condition, if anybody hears of that. */
+  async trackMatching(
+    watched: WatchedSource,
+    action: 'update' | 'delete',
+    event: WriteEvent
+  ): Promise<void> {
+    const { app } = this;
+    const data = action === 'update' ? ((event.params.data ?? {}) as Data) : null;
+    const impact = impactOf(watched, action, data);
+    if (!(await this.isHeard(watched, impact))) return;
+    const locked = await lockWritten(app.strapi, event);
+    if (locked) {
+      const ids = [...new Set(locked.map(({ documentId }) => documentId))];
+      await this.trackDocuments(watched, ids, impact);
+      return;
+    }
+    // One row, by its id: it is locked as it is read.
+    const where = event.params.where as Where;
+    const isWhole = !watched.draftAndPublish && !watched.localized;
+    if (isWhole && this.changesOf(watched).size === 0) {
+      const reading = readingBefore(watched, impact);
+      const rows = await readRows(app, watched, where, reading, { lock: true });
+      for (const row of rows) this.remember(watched, row, reading);
+      return;
+    }
+    await this.trackWhere(watched, where, impact);
+  }
+
+  /**
+   * Tracks the records that a write changes without naming them. They are at the other end of a
+   * relation that it edits: a tag that takes contacts on, a company that is deleted. Or they are at the
+   * same end, where a record has one holder at most: the host takes it from the previous holder without
+   * a lifecycle. The written rows are locked first: whoever links a record to one that is being deleted
+   * waits, or has done so before the records are looked for.
+   */
+  async trackRelated(
+    plan: WatchPlan,
+    action: WriteImpact['action'],
+    event: WriteEvent,
+    data: Data
+  ): Promise<void> {
+    const { uid } = event.model;
+    const isDelete = action === 'delete';
+    for (const relation of plan.relationsByTarget.get(uid) ?? []) {
+      const value = relation.inverse ? data[relation.inverse] : undefined;
+      if (!isDelete && value === undefined) continue;
+      const { watched, attribute } = relation;
+      const impact = impactOf(watched, 'update', { [attribute]: [] });
+      if (!(await this.isHeard(watched, impact))) continue;
+      if (isDelete || (action === 'update' && unlinks(relation, value))) {
+        const written = (await writtenRows(this.app.strapi, event)).map(({ id }) => id);
+        await this.trackIds(watched, written, impact, attribute);
+      }
+      if (!isDelete) await this.trackIds(watched, relationInput(value).ids, impact);
+    }
+    if (isDelete) return;
+    for (const { watched, attribute } of plan.exclusiveRelations.get(uid) ?? []) {
+      const value = data[attribute];
+      const ids = value === undefined ? [] : connectedIds(value);
+      // Records that lose a link because the write gives it to another record of their own type.
+      const impact = impactOf(watched, 'update', { [attribute]: [] });
+      if (ids.length === 0 || !(await this.isHeard(watched, impact))) continue;
+      await this.trackIds(watched, ids, impact, attribute);
+    }
+  }
+
+  /** Tracks contacts whose tags are about to change. */
+  async trackTagging(contacts: WatchedSource, documentIds: readonly string[]): Promise<void> {
+    const impact = impactOf(contacts, 'update', { [contacts.source.tags ?? '']: [] });
+    if (await this.isHeard(contacts, impact)) {
+      await this.trackDocuments(contacts, documentIds, impact);
+    }
+  }
+
+  /**
+   * Tracks documents that are about to change, reading of each what is not known yet. Each is locked
+   * before it is read: of two writers that overlap, the second one compares with what the first one left.
+   */
+  async trackDocuments(
+    watched: WatchedSource,
+    documentIds: readonly string[],
+    impact: WriteImpact
+  ): Promise<void> {
+    const { app } = this;
+    const reading = readingBefore(watched, impact);
+    const changes = this.changesOf(watched);
+    const unread = [...new Set(documentIds)].filter((id) => {
+      const change = changes.get(id);
+      if (!change) return true;
+      change.row = null;
+      change.tags ||= reading.tags;
+      return !isKnown(change, watched, reading);
+    });
+    for (const ids of inChunks(unread)) {
+      const where = { documentId: { $in: ids } };
+      if (watched.draftAndPublish || watched.localized) {
+        await lockVersions(app.strapi, watched.uid, ids);
+      }
+      const page = { lock: true, orderBy: { id: 'asc' } };
+      const rows = await readRows(app, watched, where, reading, page);
+      const byId = new Map(rows.map((row) => [String(row.documentId), row]));
+      // In the order of the write, not in the order in which the database answers.
+      for (const id of ids) {
+        const row = byId.get(id);
+        if (row) this.remember(watched, row, reading);
+        else if (!changes.has(id)) changes.set(id, newRecord(reading.tags));
+      }
+    }
+  }
+
+  /** Keeps the row that a create returned, where that is all there is to know of the record. */
+  keepRow(
+    watched: WatchedSource,
+    params: { data?: Data; select?: unknown },
+    result: unknown
+  ): void {
+    const { data = {}, select } = params;
+    const change = this.changesOf(watched).get(String(data.documentId));
+    if (!change || !result || this.compound || !watched.isOneRow || select) return;
+    if (watched.relations.some((name) => (data[name] ?? null) !== null)) return;
+    const row: Entry = { ...(result as Entry) };
+    for (const name of watched.relations) delete row[name];
+    change.row = row;
+  }
+
+  protected async publishSome(
+    watched: WatchedSource,
+    changes: Changes<TrackedChange>
+  ): Promise<void> {
+    const rows = await this.rowsAfter(watched, changes);
+    const tracked = watched.draftAndPublish
+      ? await withoutUnpublished(this.app, watched, changes, rows)
+      : changes;
+    if (watched.form) {
+      await this.submitEntries(watched, tracked, rows);
+      return;
+    }
+    const subscriptions = await this.subscriptions(watched.events);
+    const events = tracked
+      .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
+      .filter(({ event }) => subscriptions.isSubscribed(event));
+    await getPublisher(this.app).publish(events.map(withSubject), subscriptions);
+  }
+
+  private async rowsAfter(
+    watched: WatchedSource,
+    changes: Changes<TrackedChange>
+  ): Promise<Map<string, Entry>> {
+    const rows = new Map<string, Entry>();
+    const unread: string[] = [];
+    for (const [id, { row }] of changes) {
+      if (row) rows.set(id, row);
+      else unread.push(id);
+    }
+    if (unread.length > 0) {
+      const reading = { keys: null, tags: changes.some(([, { tags }]) => tags) };
+      const where = { documentId: { $in: unread } };
+      for (const row of await readRows(this.app, watched, where, reading)) {
+        rows.set(String(row.documentId), row);
+      }
+    }
+    return rows;
+  }
+
+  private eventsOf(
+    watched: WatchedSource,
+    id: string,
+    { before, tags, unknown }: TrackedChange,
+    row: Entry | undefined
+  ): CrmEvent[] {
+    if (unknown) return [];
+    const { app } = this;
+    const { source, tagSource, bookkeeping } = watched;
+    try {
+      const after = row
+        ? {
+            payload: serialize(source, row),
+            tags: tags ? tagsOf(source, tagSource, row) : null,
+          }
+        : null;
+      const origin = () => currentOrigin(app);
+      return KIND_RULES[source.kind]?.derive({ before, after, origin, bookkeeping }) ?? [];
+    } catch (error) {
+      // A computed field that fails costs its event; it never costs the site its write.
+      logSkipped(app, watched, id, error);
+      return [];
+    }
+  }
+
+  private async submitEntries(
+    watched: WatchedSource,
+    changes: Changes<TrackedChange>,
+    rows: ReadonlyMap<string, Entry>
+  ): Promise<void> {
+    for (const [id, { before, unknown }] of changes) {
+      const row = rows.get(id);
+      if (before || unknown || !row || !watched.form) continue;
+      let entry;
+      try {
+        entry = serialize(watched.source, row);
+      } catch (error) {
+        logSkipped(this.app, watched, id, error);
+        continue;
+      }
+      await submitForm(this.app, watched.form, entry);
+    }
+  }
+
+  /** Tracks new documents, or a further row (a published one, another language) of one that is there. */
+  private async trackGiven(watched: WatchedSource, documentIds: readonly string[]): Promise<void> {
+    const changes = this.changesOf(watched);
+    const tags = watched.source.tags !== null;
+    const unknown = documentIds.filter((id) => !changes.has(id));
+    const existing = new Set(await existingOf(this.app.strapi, watched.uid, unknown));
+    for (const id of unknown) if (!existing.has(id)) changes.set(id, newRecord(tags));
+    const impact = { ...impactOf(watched, 'update', null), tags };
+    await this.trackDocuments(watched, documentIds, impact);
+  }
+
+  /** Tracks records by the ids of their rows, or of rows that are linked to them by an attribute. */
+  private async trackIds(
+    watched: WatchedSource,
+    ids: readonly RowId[],
+    impact: WriteImpact,
+    attribute?: string
+  ): Promise<void> {
+    for (const some of inChunks(ids)) {
+      const where = { id: { $in: some } };
+      await this.trackWhere(watched, attribute ? { [attribute]: where } : where, impact);
+    }
+  }
+
+  private async trackWhere(
+    watched: WatchedSource,
+    where: Where,
+    impact: WriteImpact
+  ): Promise<void> {
+    for await (const ids of documentIdsOf(this.app.strapi, watched.uid, { where })) {
+      await this.trackDocuments(watched, ids, impact);
+    }
+  }
+
+  private remember(watched: WatchedSource, row: Entry, reading: Reading): void {
+    const changes = this.changesOf(watched);
+    const id = String(row.documentId);
+    const change = changes.get(id);
+    const found = existingRecord(this.app, watched, row, reading);
+    if (!change) {
+      changes.set(id, found);
+      return;
+    }
+    change.row = null;
+    if (!change.before || !found.before) return;
+    change.before = mergeBefore(change.before, found.before);
+    change.tags ||= found.tags;
+  }
+}

@@ -1,0 +1,92 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { inChunks } from '../database/written-rows';
+import {
+  currentSubscriptions,
+  type PrefetchedSubscriptions,
+  prefetchSubscriptions,
+  type Subscriptions,
+} from './subscriptions';
+import type { App } from '../app';
+
+const prefetches = new AsyncLocalStorage<PrefetchedSubscriptions>();
+
+/**
+ * Runs a write; who subscribed to events that it may cause is asked beside what it does first. Within
+ * a transaction nothing is prefetched, but what was prefetched just before it is used.
+ */
+export const prefetching = <T>(app: App, events: readonly string[], work: () => T): T =>
+  app.db.inTransaction() ? work() : prefetches.run(prefetchSubscriptions(app, events), work);
+
+/** Records of one type that changed, by document id. */
+export type Changes<Change> = readonly (readonly [id: string, change: Change])[];
+
+/**
+ * One write of the site's, from where it is wrapped to where its events are handed over.
+ *
+ * While it is tracked it is a unit of work, such as a call of the document service: however many rows
+ * are written (a draft, a published row, a locale, a nested write of a lifecycle), each record is
+ * compared once, before against after, and has its events once, in the transaction of the write.
+ */
+export abstract class UnitOfWork<Type, Change> {
+  /** Whether changes are tracked here now: from the beginning of its work to the comparison. */
+  isTracking = false;
+  protected readonly changes = new Map<Type, Map<string, Change>>();
+
+  constructor(readonly app: App) {}
+
+  /** Who subscribed to these events, as of now: a webhook that this very write has made is among them. */
+  subscriptions(events: readonly string[]): Promise<Subscriptions> {
+    return currentSubscriptions(this.app, events, prefetches.getStore());
+  }
+
+  async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
+    const subscriptions = await this.subscriptions(of);
+    return events.some((event) => subscriptions.isSubscribed(event));
+  }
+
+  /** What is tracked of one type, by document id. */
+  changesOf(type: Type): Map<string, Change> {
+    const changes = this.changes.get(type) ?? new Map<string, Change>();
+    this.changes.set(type, changes);
+    return changes;
+  }
+
+  /** Compares some of the records with what they are now, and publishes what happened to them. */
+  protected abstract publishSome(type: Type, changes: Changes<Change>): Promise<void>;
+
+  /**
+   * Runs a write and then publishes what it changed; `unitOfWork` of the database. What publishing
+   * writes (the sender of a form) are writes of their own.
+   */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const tracked = async (): Promise<T> => {
+      this.isTracking = true;
+      try {
+        return await work();
+      } finally {
+        this.isTracking = false;
+      }
+    };
+    return this.app.db.unitOfWork(tracked, async () => {
+      for (const [type, changes] of this.changes) {
+        for (const some of inChunks([...changes])) await this.publishSome(type, some);
+      }
+    });
+  }
+}
+
+/** Writes of one kind of source, by asynchronous context. */
+export class UnitsOfWork<Unit extends { readonly app: App; isTracking: boolean }> {
+  private readonly storage = new AsyncLocalStorage<Unit>();
+
+  /** The write that is being tracked here, if there is one. */
+  get tracked(): Unit | undefined {
+    const unit = this.storage.getStore();
+    return unit?.isTracking ? unit : undefined;
+  }
+
+  /** Runs `work` as a write of its own. @param events that it may cause */
+  enter<T>(unit: Unit, events: readonly string[], work: (unit: Unit) => T): T {
+    return prefetching(unit.app, events, () => this.storage.run(unit, () => work(unit)));
+  }
+}
