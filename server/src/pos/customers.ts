@@ -1,5 +1,4 @@
 import type { Core } from '@strapi/strapi';
-import type { Knex } from 'knex';
 import type {
   CustomersService,
   PurchasesService,
@@ -405,13 +404,12 @@ type Row = Pick<PosEventRow, 'kind' | 'external_id' | 'occurred_at' | 'counted'>
 /** The service `pos-purchases`, which the CRM asks where the site has both. */
 export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): PurchasesService => {
   const app = appOf(strapi);
-  const schema = app.db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   return {
     async list(contact, page) {
       const db = await app.db.current();
-      const query = (db.knex as Knex)(`${named(PURCHASES_TABLE)} as p`)
-        .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'p.event_id')
+      const query = db
+        .table(`${PURCHASES_TABLE} as p`)
+        .join(`${POS_EVENTS_TABLE} as e`, 'e.id', 'p.event_id')
         .select('e.kind', 'e.external_id', 'e.occurred_at', 'e.counted')
         .where('p.contact_id', contact)
         .orderBy([

@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { MappingKind } from '../../../shared/contracts/pos-mapping';
 import { digestOf, ITEMS_TABLE } from '../stock/tables';
 import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
@@ -49,13 +48,12 @@ const CHUNK = 500;
 
 /** Mappings that hold now; one to an item that was archived does not. */
 const readMappings = async (db: Db, digests: readonly string[]): Promise<Map<string, Found>> => {
-  const schema = db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const found = new Map<string, Found>();
   const wanted = [...new Set(digests)];
   for (let start = 0; start < wanted.length; start += CHUNK) {
-    const rows = (await (db.knex as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
-      .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
+    const rows = (await db
+      .table(`${POS_MAPPINGS_TABLE} as m`)
+      .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'm.item_id')
       .select('m.id', 'm.active_digest', 'm.item_id', 'm.location_id')
       .whereIn('m.active_digest', wanted.slice(start, start + CHUNK))
       .whereNull('i.archived_at')) as Found[];
@@ -106,14 +104,13 @@ export interface FoundItems {
  * seen here, or finds the lines that were written down as the mapping's.
  */
 export const loadFoundItems = async (db: Db, items: readonly number[]): Promise<FoundItems> => {
-  const schema = db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const gone = new Set<number>();
   const makers = new Map<number, number>();
   const wanted = [...new Set(items)];
   for (let start = 0; start < wanted.length; start += CHUNK) {
-    const rows = (await (db.knex as Knex)(`${named(ITEMS_TABLE)} as i`)
-      .leftJoin(`${named(POS_MAPPINGS_TABLE)} as m`, function ofItem() {
+    const rows = (await db
+      .table(`${ITEMS_TABLE} as i`)
+      .leftJoin(`${POS_MAPPINGS_TABLE} as m`, function ofItem() {
         this.on('m.item_id', 'i.id').andOnNull('m.undone_at');
       })
       .select('i.id', 'i.archived_at', 'm.id as mapping', 'm.made_item', 'm.revived_item')

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Knex } from 'knex';
 import type {
   ChangePreview,
   DocumentLine,
@@ -32,7 +31,6 @@ import {
   LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
-  named,
 } from './tables';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
@@ -120,9 +118,10 @@ type DocumentShape<T> = (
 ) => T;
 
 const linesOf = async (db: Db, ids: readonly number[]): Promise<LineRow[]> => {
-  return (await (db.knex as Knex)(`${named(db, MOVEMENTS_TABLE)} as m`)
-    .join(`${named(db, LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
-    .join(`${named(db, ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
+  return (await db
+    .table(`${MOVEMENTS_TABLE} as m`)
+    .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
+    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
     .select('m.*', 'l.item_id', 'l.location_id', 'i.sku', 'i.name as item_name')
     .whereIn('m.document_id', [...ids])
     .orderBy('m.id')) as LineRow[];

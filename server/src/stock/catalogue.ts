@@ -19,7 +19,6 @@ import {
   ITEMS_TABLE,
   type LevelRow,
   LEVELS_TABLE,
-  named,
   RETIRED_SKUS_TABLE,
   type RetiredRow,
 } from './tables';
@@ -194,8 +193,8 @@ export const markUnnumbered = async (app: App): Promise<void> => {
   const marked = db.table(CHANGES_TABLE).select('item_id').whereNotNull('item_id');
   for (let after = 0; ;) {
     const found = (await db
-      .knex(`${named(db, ITEMS_TABLE)} as i`)
-      .leftJoin(`${named(db, CATALOGUE_TABLE)} as c`, 'c.item_id', 'i.id')
+      .table(`${ITEMS_TABLE} as i`)
+      .leftJoin(`${CATALOGUE_TABLE} as c`, 'c.item_id', 'i.id')
       .select('i.id')
       .where('i.id', '>', after)
       .whereNotIn('i.id', marked.clone())
@@ -205,7 +204,7 @@ export const markUnnumbered = async (app: App): Promise<void> => {
           .orWhere('i.updated_at', '>', db.knex.ref('c.numbered_at'))
           .orWhereExists(
             db
-              .knex(`${named(db, LEVELS_TABLE)} as l`)
+              .table(`${LEVELS_TABLE} as l`)
               .select('l.id')
               .where('l.item_id', db.knex.ref('i.id'))
               .where('l.updated_at', '>', db.knex.ref('c.numbered_at'))

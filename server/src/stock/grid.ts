@@ -12,7 +12,6 @@ import {
   type LevelRow,
   LEVELS_TABLE,
   LOCATIONS_TABLE,
-  named,
 } from './tables';
 import type { App } from '../app';
 import type { Db } from '../database/db';
@@ -51,8 +50,9 @@ const toGridRow = (item: GridItem, levels: readonly GridLevel[]): StockGridRow =
 };
 
 const levelsOf = async (db: Db, items: readonly number[]): Promise<GridLevel[]> =>
-  (await (db.knex as Knex)(`${named(db, LEVELS_TABLE)} as l`)
-    .join(`${named(db, LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
+  (await db
+    .table(`${LEVELS_TABLE} as l`)
+    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id')
     .select('l.id', 'l.item_id', 'l.location_id', 'l.quantity', 'l.count_at', 'l.low_at')
     .select('p.code as location_code', 'p.name as location_name')
     .whereIn('l.item_id', [...items])
@@ -63,7 +63,8 @@ const order = (db: Db, query: Knex.QueryBuilder, sort: string): void => {
   const direction = sort.startsWith('-') ? 'desc' : 'asc';
   const by = sort.replace('-', '');
   if (by === 'total') {
-    const totals = (db.knex as Knex)(named(db, LEVELS_TABLE))
+    const totals = db
+      .table(LEVELS_TABLE)
       .select('item_id')
       .sum({ total: 'quantity' })
       .groupBy('item_id')
@@ -84,14 +85,16 @@ export const listGrid = async (
   { search, sort, low, negative, ...request }: GridQuery
 ): Promise<Page<StockGridRow>> => {
   const db = await app.db.current();
-  const query: Knex.QueryBuilder = (db.knex as Knex)(`${named(db, ITEMS_TABLE)} as i`)
+  const query: Knex.QueryBuilder = db
+    .table(`${ITEMS_TABLE} as i`)
     .select('i.id', 'i.sku', 'i.gtin', 'i.name', 'i.low_at')
     .whereNull('i.archived_at');
   if (search) whereContains(app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
   const holding = (is: boolean, rule: (level: Knex.QueryBuilder) => Knex.QueryBuilder) => {
-    const levels = rule(
-      (db.knex as Knex)(`${named(db, LEVELS_TABLE)} as w`).select('w.item_id')
-    ).whereRaw('?? = ??', ['w.item_id', 'i.id']);
+    const levels = rule(db.table(`${LEVELS_TABLE} as w`).select('w.item_id')).whereRaw('?? = ??', [
+      'w.item_id',
+      'i.id',
+    ]);
     if (is) query.whereExists(levels);
     else query.whereNotExists(levels);
   };

@@ -20,7 +20,6 @@ import {
   LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
-  named,
 } from './tables';
 import type { App } from '../app';
 import type { Db } from '../database/db';
@@ -35,9 +34,10 @@ const COLUMNS = [
 ];
 
 const joined = (db: Db): Knex.QueryBuilder =>
-  (db.knex as Knex)(`${named(db, LEVELS_TABLE)} as l`)
-    .join(`${named(db, ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
-    .join(`${named(db, LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id');
+  db
+    .table(`${LEVELS_TABLE} as l`)
+    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
+    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id');
 
 /** Levels, their movements, and the owner's own adjustments. Unknown ids: NotFoundError (404). */
 export class LevelsService {

@@ -8,10 +8,6 @@ export const LEVELS_TABLE = 'switchboard_levels';
 export const MOVEMENTS_TABLE = 'switchboard_movements';
 export const DOCUMENTS_TABLE = 'switchboard_stock_documents';
 
-/** A table by its full name, as a join takes it. */
-export const named = ({ schema }: { schema?: string | undefined }, name: string): string =>
-  schema ? `${schema}.${name}` : name;
-
 /**
  * An archived item (`archived_at`) keeps its levels and movements, and is found by no record.
  * `product_gone`: the site has deleted the product that it is of.

@@ -234,14 +234,10 @@ type JoinedMovement = MovementRow & {
   location_name: string;
 };
 
-const named = (db: Db, name: string): string => (db.schema ? `${db.schema}.${name}` : name);
-
 const withConnection = (db: Db): Knex.QueryBuilder =>
-  (db.knex as Knex)(`${named(db, POS_EVENTS_TABLE)} as e`).leftJoin(
-    `${named(db, CONNECTIONS_TABLE)} as c`,
-    'c.id',
-    'e.connection_id'
-  );
+  db
+    .table(`${POS_EVENTS_TABLE} as e`)
+    .leftJoin(`${CONNECTIONS_TABLE} as c`, 'c.id', 'e.connection_id');
 
 /** Bodies are large: they are read only for lines that wait, one at a time. */
 const listed = async (db: Db, rows: readonly Joined[], grace: number): Promise<PosEvent[]> => {
@@ -272,10 +268,11 @@ const listed = async (db: Db, rows: readonly Joined[], grace: number): Promise<P
 };
 
 const movementsOf = async (db: Db, id: number): Promise<PlacedMovement[]> => {
-  const rows = (await (db.knex as Knex)(`${named(db, MOVEMENTS_TABLE)} as m`)
-    .join(`${named(db, LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
-    .join(`${named(db, ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
-    .join(`${named(db, LOCATIONS_TABLE)} as p`, 'p.id', 'l.location_id')
+  const rows = (await db
+    .table(`${MOVEMENTS_TABLE} as m`)
+    .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
+    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
+    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id')
     .select('m.*', 'i.sku', 'l.location_id', 'p.code as location_code', 'p.name as location_name')
     .where('m.event_id', id)
     .orderBy('m.id')) as JoinedMovement[];

@@ -291,10 +291,9 @@ const noneOfAnyKind = (): ByKind =>
 const kindsOf = async (db: Db, digests: readonly string[]): Promise<Map<string, ByKind>> => {
   const kinds = new Map(digests.map((digest) => [digest, noneOfAnyKind()]));
   if (digests.length === 0) return kinds;
-  const schema = db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const rows = (await (db.knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
-    .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'w.event_id')
+  const rows = (await db
+    .table(`${POS_WAITS_TABLE} as w`)
+    .join(`${POS_EVENTS_TABLE} as e`, 'e.id', 'w.event_id')
     .select('w.inbox_digest', 'e.kind')
     .whereIn('w.inbox_digest', digests)
     .groupBy('w.inbox_digest', 'e.kind')
@@ -354,12 +353,11 @@ const listUnknown = async (
 
 /** The mappings that hold, newest first. */
 const listMappings = async (app: App, request: PageRequest): Promise<Page<Mapping>> => {
-  const schema = app.db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const db = await app.db.current();
-  const query = (db.knex as Knex)(`${named(POS_MAPPINGS_TABLE)} as m`)
-    .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
-    .leftJoin(`${named(LOCATIONS_TABLE)} as p`, 'p.id', 'm.location_id')
+  const query = db
+    .table(`${POS_MAPPINGS_TABLE} as m`)
+    .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'm.item_id')
+    .leftJoin(`${LOCATIONS_TABLE} as p`, 'p.id', 'm.location_id')
     .select('m.*', 'i.sku', 'i.name as item_name')
     .select('p.code as location_code', 'p.name as location_name')
     .whereNotNull('m.active_digest')

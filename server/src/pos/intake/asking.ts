@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { Context } from 'koa';
 import type {
   RecordStatus,
@@ -218,11 +217,10 @@ interface MovedRow {
 }
 
 const movementsOf = async (db: Db, event: number, rules: TellingRules): Promise<TillMovement[]> => {
-  const schema = db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const rows = (await (db.knex as Knex)(`${named(MOVEMENTS_TABLE)} as m`)
-    .join(`${named(LEVELS_TABLE)} as l`, 'l.id', 'm.level_id')
-    .join(`${named(ITEMS_TABLE)} as i`, 'i.id', 'l.item_id')
+  const rows = (await db
+    .table(`${MOVEMENTS_TABLE} as m`)
+    .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
+    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
     .select('i.sku', 'l.location_id', 'm.quantity', 'm.effect', 'm.quantity_after')
     .where('m.event_id', event)
     .orderBy('m.id')) as MovedRow[];

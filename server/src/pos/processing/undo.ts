@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
 import { Ledger, undoCounts } from '../../stock/ledger';
 import type { LevelChange, Place } from '../../stock/levels';
@@ -21,13 +20,12 @@ interface UndoneLine {
 const CHUNK = 500;
 
 const undoneLines = async (tx: Tx, events: readonly number[]): Promise<UndoneLine[]> => {
-  const schema = tx.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const rows: UndoneLine[] = [];
   for (let start = 0; start < events.length; start += CHUNK) {
     rows.push(
-      ...((await (tx.knex as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
-        .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.id', 'd.mapping_id')
+      ...((await tx
+        .table(`${POS_MAPPED_LINES_TABLE} as d`)
+        .join(`${POS_MAPPINGS_TABLE} as m`, 'm.id', 'd.mapping_id')
         .select('d.id', 'd.event_id', 'd.line', 'm.kind', 'm.item_id')
         .whereIn('d.event_id', events.slice(start, start + CHUNK))
         .whereNotNull('m.undone_at')) as UndoneLine[])

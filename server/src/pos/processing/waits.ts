@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import { withTransientRetry } from '../../database/retry';
 import { debugLog, errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
@@ -109,10 +108,9 @@ const regroupedRefunds = async (
   others: readonly number[]
 ): Promise<Regrouped[]> => {
   if (others.length === 0) return [];
-  const schema = db.schema;
-  const events = schema ? `${schema}.${POS_EVENTS_TABLE}` : POS_EVENTS_TABLE;
-  const shared = (db.knex as Knex)(`${events} as own`)
-    .join(`${events} as other`, 'other.family_digest', 'own.family_digest')
+  const shared = db
+    .table(`${POS_EVENTS_TABLE} as own`)
+    .join(`${POS_EVENTS_TABLE} as other`, 'other.family_digest', 'own.family_digest')
     .where('own.connection_id', connection)
     .whereIn('other.connection_id', [...others])
     .distinct('own.family_digest');
@@ -226,19 +224,19 @@ export const renewOldWaits = async (app: App): Promise<void> => {
 
 /** What somebody made known whose wake nobody saw: items and mappings that events wait for all the same. */
 const knownAndWaitedFor = async (tx: Tx): Promise<{ items: string[]; mapped: string[] }> => {
-  const schema = tx.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   const joined = async (other: string, column: string): Promise<string[]> => {
-    const query = (tx.knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
-      .join(`${named(other)} as o`, `o.${column}`, 'w.digest')
+    const query = tx
+      .table(`${POS_WAITS_TABLE} as w`)
+      .join(`${other} as o`, `o.${column}`, 'w.digest')
       .distinct('w.digest');
     if (other === ITEMS_TABLE) query.whereNull('o.archived_at');
     return ((await query) as { digest: string }[]).map(({ digest }) => digest);
   };
   // A mapping to an archived item holds for nobody; that of a location is waited for by its connection.
-  const mappings = (await (tx.knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
-    .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.active_digest', 'w.inbox_digest')
-    .leftJoin(`${named(ITEMS_TABLE)} as i`, 'i.id', 'm.item_id')
+  const mappings = (await tx
+    .table(`${POS_WAITS_TABLE} as w`)
+    .join(`${POS_MAPPINGS_TABLE} as m`, 'm.active_digest', 'w.inbox_digest')
+    .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'm.item_id')
     .whereNull('i.archived_at')
     .distinct('w.digest')) as { digest: string }[];
   return {
@@ -252,10 +250,9 @@ const knownAndWaitedFor = async (tx: Tx): Promise<{ items: string[]; mapped: str
 
 /** Records of which a mapping still decides something that was undone. */
 const undoneAndDecided = async (tx: Tx): Promise<number[]> => {
-  const schema = tx.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
-  const rows = (await (tx.knex as Knex)(`${named(POS_MAPPED_LINES_TABLE)} as d`)
-    .join(`${named(POS_MAPPINGS_TABLE)} as m`, 'm.id', 'd.mapping_id')
+  const rows = (await tx
+    .table(`${POS_MAPPED_LINES_TABLE} as d`)
+    .join(`${POS_MAPPINGS_TABLE} as m`, 'm.id', 'd.mapping_id')
     .whereNotNull('m.undone_at')
     .distinct('d.event_id')) as { event_id: number }[];
   return rows.map(({ event_id: id }) => Number(id)).sort((a, b) => a - b);
@@ -281,11 +278,11 @@ export const wakeKnown = (app: App): Promise<void> =>
 /** Names that events wait for, and the site's own products may have since. */
 export const wakeForProducts = async (app: App): Promise<void> => {
   if (!app.options.stock) return;
-  const schema = app.db.schema;
-  const named = (name: string): string => (schema ? `${schema}.${name}` : name);
   for (let after = ''; ;) {
-    const rows = (await ((await app.db.current()).knex as Knex)(`${named(POS_WAITS_TABLE)} as w`)
-      .join(`${named(POS_EVENTS_TABLE)} as e`, 'e.id', 'w.event_id')
+    const db = await app.db.current();
+    const rows = (await db
+      .table(`${POS_WAITS_TABLE} as w`)
+      .join(`${POS_EVENTS_TABLE} as e`, 'e.id', 'w.event_id')
       .select('w.digest')
       .min({ kind: 'w.kind', value: 'w.value' })
       .whereIn('w.kind', ['sku', 'gtin'])
