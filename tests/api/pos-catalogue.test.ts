@@ -474,26 +474,4 @@ describeEach(anyDatabase(), 'the catalogue of items', (database) => {
     expect(skusOf(since.items)).toEqual(expect.arrayContaining(['AFTER-BACKUP-0']));
     expect(since.items.length).toBeLessThan(anew.items.length);
   });
-
-  it('has after the next boot what an older version changed', async () => {
-    const till = await reader(site);
-    await createItem(site, 'OLDER', 1);
-    const all = await download(till);
-    // An older version makes and changes items without saying so to the catalogue.
-    await site.evaluate(async ({ strapi }) => {
-      const { connection } = strapi.db;
-      await connection('switchboard_items')
-        .where({ sku: 'OLDER' })
-        .update({ name: 'Old hand', updated_at: Date.now() + 1000 });
-      await connection('switchboard_items').insert({
-        ...{ sku: 'OLDEST', sku_digest: 'no digest', low_at: 0 },
-        ...{ created_at: 1, updated_at: 1 },
-      });
-    });
-    expect((await page(till, { cursor: all.cursor })).items).toEqual([]);
-    await site.restart();
-    const after = await download(till, all.cursor);
-    expect(skusOf(after.items)).toEqual(['OLDER', 'OLDEST']);
-    expect(after.items.find(({ sku }) => sku === 'OLDER')?.name).toBe('Old hand');
-  });
 });

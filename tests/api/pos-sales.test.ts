@@ -221,52 +221,6 @@ describeEach(databases(), 'what was sold', (database) => {
     }
   });
 
-  it('has records of earlier versions, each once', async () => {
-    const till = await createTill(site);
-    const made = await sale(till, '2026-05-01T12:00:00Z', 250, { external_id: 'old' });
-    await till.refund('old', { occurred_at: '2026-05-01T12:00:01Z' });
-    await settled(site, made.body.event_id, 'applied');
-    await allProcessed(site);
-    const expected = [{ day: '2026-05-01', ...figures('GBP', [1, 250], [1, 250]) }];
-    const query = `from=2026-05-01&to=2026-05-01&connection=${till.id}`;
-    expect(await days(query)).toEqual(expected);
-    // As a database that these figures are new to.
-    await site.evaluate(async ({ strapi }, id) => {
-      const { connection } = strapi.db;
-      await connection('switchboard_sales_rollups').where({ connection_id: id }).delete();
-      await connection('switchboard_item_rollups').where({ connection_id: id }).delete();
-      await connection('switchboard_pos_events')
-        .where({ connection_id: id })
-        .update({ occurred_ms: null, counted: null });
-    }, till.id);
-    expect(await days(query)).toEqual([]);
-    await site.restart();
-    const { waitFor } = await import('../support/wait');
-    await waitFor(async () => (await days(query)).length > 0, 30_000, 'figures of older records');
-    await allProcessed(site);
-    await waitFor(
-      async () => (await days(query))[0]?.refunds.count === 1,
-      30_000,
-      'figures of older refunds'
-    );
-    expect(await days(query)).toEqual(expected);
-    const closing = await admin(site, 'PUT', `/connections/${till.id}`, {
-      scopes: ['closing:write'],
-    }).then(() =>
-      till.send('closing', {
-        external_id: 'of-old',
-        occurred_at: '2026-05-01T18:00:00Z',
-        from: '2026-05-01T00:00:00Z',
-        to: '2026-05-02T00:00:00Z',
-        totals: [
-          { currency: 'GBP', sales: { count: 1, total: 250 }, refunds: { count: 1, total: 250 } },
-        ],
-      })
-    );
-    expect(closing.body.state).toBe('matched');
-    expect((await eventOf(site, closing.body.event_id)).closing).toEqual({ differences: [] });
-  });
-
   it.each([
     ['to=2026-03-01', 'from'],
     ['from=2026-03-01&to=2026-02-30', 'to'],

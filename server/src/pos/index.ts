@@ -31,7 +31,7 @@ import {
   trialCountTable,
 } from './tables';
 import { itemSalesTable, salesTable } from './money/rollups';
-import { renewOldWaits, wakeForItems } from './processing/waits';
+import { wakeForItems } from './processing/waits';
 
 export const pos: Feature = {
   option: 'pos',
@@ -72,7 +72,6 @@ export const pos: Feature = {
     getRefusals(app);
     onItemsKnown(app, (names) => wakeForItems(app, names));
     gateOf(app);
-    await renewOldWaits(app);
     startProcessing(app);
   },
   stop: (app) => stopProcessing(app),

@@ -73,9 +73,8 @@ export const connectionType = internalType({
  * stocktake the `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when its owner said that
  * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
  * when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the lines that a
- * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch
- * milliseconds, null in rows of earlier versions until they were counted; `counted` is what the sales
- * figures have of a live sale or refund (money/rollups.ts), null while they have nothing; `money_left`
+ * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is what the
+ * sales figures have of a live sale or refund (money/rollups.ts), null while they have nothing; `money_left`
  * what a sale's refunds have left of its money (rules/refund-money), null where that takes another look.
  */
 export const posEventTable: PlainTable = {
@@ -138,7 +137,7 @@ export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue'
 /**
  * What lines wait for: digests of SKUs, GTINs, and of a connection's location references.
  * `inbox_digest` says which row of the mapping inbox they are in, if in any, `at` when the record was
- * received; `kind` is null in rows of versions before the inbox.
+ * received.
  */
 export const posWaitTable: PlainTable = {
   tableName: POS_WAITS_TABLE,
@@ -213,11 +212,10 @@ export const posMappingTable: PlainTable = {
 };
 
 /**
- * Which lines a mapping decided, so that it can be undone. `line` is `WHOLE_RECORD` where it decided
- * the record's location, or where it is every line of the item that the mapping made. Lines of such an
- * item stay here as its movements stay in the ledger, which do not stand for them: a trial or a record
- * without a place has none, and one that is applied beside the undoing is found, after a crash too, by
- * what was written here with it.
+ * Which lines a mapping decided, so that it can be undone; every line of an item that it made among
+ * them. `line` is `WHOLE_RECORD` where it decided the record's location. Movements do not stand for
+ * them: a trial or a record without a place has none, and one that is applied beside the undoing is
+ * found, after a crash too, by what was written here with it.
  */
 export const posMappedLineTable: PlainTable = {
   tableName: POS_MAPPED_LINES_TABLE,
@@ -252,10 +250,9 @@ export const WHOLE_RECORD = -1;
 
 /**
  * What brings an event forward: an item or a mapping that there is now, a connection's other map or group,
- * a mapping that was undone, its owner, a failed try that is to be made again, a newer version.
+ * a mapping that was undone, its owner, a failed try that is to be made again.
  */
-export type WokenBy =
-  'item' | 'mapping' | 'connection' | 'mapping_undone' | 'owner' | 'retry' | 'upgrade';
+export type WokenBy = 'item' | 'mapping' | 'connection' | 'mapping_undone' | 'owner' | 'retry';
 
 export interface PosMappingRow {
   id: number;

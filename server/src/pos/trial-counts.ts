@@ -1,5 +1,5 @@
-import { inChunks } from '../database/written-rows';
-import { type AcceptedCount, withdrawTrialMarks } from '../stock/ledger';
+import { inChunks } from '../database/matching-documents';
+import type { AcceptedCount } from '../stock/ledger';
 import { type Place, placeKey } from '../stock/levels';
 import type { Big } from '../stock/tables';
 import { POS_TRIAL_COUNTS_TABLE } from './tables';
@@ -54,7 +54,7 @@ export const saveTrialCounts = async (tx: Tx, counts: readonly AcceptedCount[]):
   }
 };
 
-/** Counts of test mode turn out to be of something else; those of versions before are in levels. */
+/** Counts of test mode turn out to be of something else. */
 export const withdrawTrialCounts = async (
   tx: Tx,
   counts: readonly AcceptedCount[]
@@ -65,5 +65,4 @@ export const withdrawTrialCounts = async (
       .where({ item_id: item, location_id: location, at })
       .delete();
   }
-  await withdrawTrialMarks(tx, counts);
 };

@@ -4,7 +4,6 @@ import { createDetached } from '../database/connection';
 import { withTransientRetry } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
-import { markChanged } from './catalogue-changes';
 import { findProductFacts, type ProductFacts } from './products';
 import {
   type Big,
@@ -182,44 +181,10 @@ const numberAll = async (app: App): Promise<void> => {
   while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
 };
 
-/**
- * Marks items that have no number, and those that were changed after theirs was given: an older
- * version changes items without marking them. Asked at boot.
- */
-export const markUnnumbered = async (app: App): Promise<void> => {
+/** Makes the row of the last number. Asked at boot. */
+export const ensureCatalogueHead = async (app: App): Promise<void> => {
   const db = await app.db.current();
   await db.table(CATALOGUE_HEAD_TABLE).insert({ id: HEAD_ID, number: 0 }).onConflict('id').ignore();
-  // Those that wait for a number already need no second mark.
-  const marked = db.table(CHANGES_TABLE).select('item_id').whereNotNull('item_id');
-  for (let after = 0; ;) {
-    const found = (await db
-      .table(`${ITEMS_TABLE} as i`)
-      .leftJoin(`${CATALOGUE_TABLE} as c`, 'c.item_id', 'i.id')
-      .select('i.id')
-      .where('i.id', '>', after)
-      .whereNotIn('i.id', marked.clone())
-      .where((stale) => {
-        stale
-          .whereNull('c.item_id')
-          .orWhere('i.updated_at', '>', db.knex.ref('c.numbered_at'))
-          .orWhereExists(
-            db
-              .table(`${LEVELS_TABLE} as l`)
-              .select('l.id')
-              .where('l.item_id', db.knex.ref('i.id'))
-              .where('l.updated_at', '>', db.knex.ref('c.numbered_at'))
-          );
-      })
-      .orderBy('i.id')
-      .limit(AT_ONCE)) as { id: number }[];
-    const last = found.at(-1);
-    if (!last) return;
-    await markChanged(
-      db,
-      found.map(({ id }) => Number(id))
-    );
-    after = Number(last.id);
-  }
 };
 
 interface CatalogueEntry extends ProductFacts {

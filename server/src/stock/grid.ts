@@ -6,13 +6,7 @@ import { isoTimeOrNull } from '../runtime/text';
 import { readPage } from '../http/pagination';
 import type { GridQuery } from './inputs';
 import { summaryOf } from './serialize';
-import {
-  type ItemRow,
-  ITEMS_TABLE,
-  type LevelRow,
-  LEVELS_TABLE,
-  LOCATIONS_TABLE,
-} from './tables';
+import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE, LOCATIONS_TABLE } from './tables';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 

@@ -4,7 +4,7 @@ import type { Feature } from '../feature';
 import { offerStockTools } from './assistant-tools';
 import { controllers } from './controllers';
 import { StocktakesService, StockTransfersService } from './by-hand';
-import { keepNumbering, markUnnumbered } from './catalogue';
+import { ensureCatalogueHead, keepNumbering } from './catalogue';
 import {
   catalogueHeadTable,
   catalogueTable,
@@ -58,7 +58,7 @@ export const stock: Feature = {
   async bootstrap(app) {
     checkProductMapping(app);
     await ensureDefaultLocation(app);
-    await markUnnumbered(app);
+    await ensureCatalogueHead(app);
     keepNumbering(app);
     watchProductWrites(app);
   },

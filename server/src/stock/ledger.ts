@@ -530,19 +530,6 @@ export const withdrawCounts = async (
   }
 };
 
-/** As `withdrawCounts`, of test mode, whose counts earlier versions kept with the levels. */
-export const withdrawTrialMarks = async (
-  tx: Tx,
-  withdrawn: readonly AcceptedCount[]
-): Promise<void> => {
-  for (const { item, location, at } of withdrawn) {
-    await tx
-      .table(LEVELS_TABLE)
-      .where({ item_id: item, location_id: location, test_count_at: at })
-      .update({ test_count_at: null });
-  }
-};
-
 /** Sets levels right that are not what the ledger has of them; they are locked. */
 export const mendLevels = async (
   tx: Tx,

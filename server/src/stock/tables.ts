@@ -49,9 +49,8 @@ export const locationTable: PlainTable = {
 };
 
 /**
- * `count_*` is the count that `quantity` starts from (applied); `accepted_count_at` the newest one
- * that was accepted, queued ones too; `test_count_at` the same among test-mode records, which
- * never make a live count stale. `low_at` is the level's own low mark; null: its item's.
+ * `count_*` is the count that `quantity` starts from (applied); `accepted_count_at` the newest live one
+ * that was accepted, queued ones too. `low_at` is the level's own low mark; null: its item's.
  */
 export const levelTable: PlainTable = {
   tableName: LEVELS_TABLE,
@@ -65,7 +64,6 @@ export const levelTable: PlainTable = {
     count_seq: { type: 'biginteger' },
     count_line: { type: 'integer' },
     accepted_count_at: { type: 'biginteger' },
-    test_count_at: { type: 'biginteger' },
     low_at: { type: 'biginteger' },
     updated_at: { type: 'biginteger' },
   },
@@ -181,7 +179,6 @@ export interface LevelRow {
   count_seq: Big | null;
   count_line: number | null;
   accepted_count_at: Big | null;
-  test_count_at: Big | null;
   low_at: Big | null;
   updated_at: Big;
 }

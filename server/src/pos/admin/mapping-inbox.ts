@@ -19,25 +19,16 @@ import { itemFromInput, skuDigest } from '../../stock/items';
 import type { ItemsService } from '../../stock/items-service';
 import { locationFromInput } from '../../stock/locations';
 import { findProducts } from '../../stock/products';
-import {
-  type Big,
-  type ItemRow,
-  ITEMS_TABLE,
-  LEVELS_TABLE,
-  LOCATIONS_TABLE,
-  MOVEMENTS_TABLE,
-} from '../../stock/tables';
+import { type Big, type ItemRow, ITEMS_TABLE, LOCATIONS_TABLE } from '../../stock/tables';
 import { getRecordStore } from '../processing/record-store';
 import { wakeTwice } from '../processing/waits';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
-  POS_MAPPED_LINES_TABLE,
   POS_MAPPINGS_TABLE,
   POS_WAITS_TABLE,
   type PosMappingRow,
-  WHOLE_RECORD,
 } from '../tables';
 import { connectionWait, mappingDigest } from '../mappings';
 import { wakeMapped } from '../processing/undo';
@@ -174,30 +165,6 @@ const destinationOf = async (
   return makeItem(tx, app, input, to.create);
 };
 
-/**
- * Every record of an item that a mapping made is one of the mapping's. Its lines are written down as they
- * are found to be of it; those that an earlier version found are known by their movements.
- */
-const claimRecords = async (tx: Tx, mapping: number, item: number): Promise<void> => {
-  const events = (await tx
-    .table(MOVEMENTS_TABLE)
-    .distinct('event_id')
-    .whereIn('level_id', tx.table(LEVELS_TABLE).select('id').where({ item_id: item }))
-    .whereNotNull('event_id')
-    .whereNotIn(
-      'event_id',
-      tx.table(POS_MAPPED_LINES_TABLE).select('event_id').where({ mapping_id: mapping })
-    )) as { event_id: number }[];
-  await tx.insert(
-    POS_MAPPED_LINES_TABLE,
-    events.map(({ event_id: event }) => ({
-      mapping_id: mapping,
-      event_id: event,
-      line: WHOLE_RECORD,
-    }))
-  );
-};
-
 /** Whether the site has a product of its own by an item's SKU: it is for sale without any mapping. */
 const isOfProduct = async (tx: Tx, app: App, item: number): Promise<boolean> => {
   const { sku } = await itemsService(app).getItem(item);
@@ -220,7 +187,6 @@ const endMapping = async (tx: Tx, app: App, row: PosMappingRow): Promise<number[
   if (row.revived_item || (made !== null && !(await isOfProduct(tx, app, made)))) {
     await itemsService(app).archiveItem(Number(row.item_id));
   }
-  if (made !== null) await claimRecords(tx, id, made);
   const records = await wakeMapped(tx, app, id);
   app.db.afterCommit(() => {
     // Once more: a record may have been applied by it meanwhile.

@@ -92,15 +92,11 @@ class NewestCounts {
   }
 }
 
-const timesOf = (
-  levels: ReadonlyMap<string, LevelRow>,
-  column: 'accepted_count_at' | 'test_count_at'
-): Map<string, number> =>
+const timesOf = (levels: ReadonlyMap<string, LevelRow>): Map<string, number> =>
   new Map(
-    [...levels].flatMap(([key, row]): [string, number][] => {
-      const time = row[column];
-      return time === null || time === undefined ? [] : [[key, Number(time)]];
-    })
+    [...levels].flatMap(([key, { accepted_count_at: time }]): [string, number][] =>
+      time === null ? [] : [[key, Number(time)]]
+    )
   );
 
 /** A line of a stocktake; `place` is null where nobody can have counted it yet: no item, no place. */
@@ -150,11 +146,8 @@ const openCountJudge = async (
   // Test mode makes no levels, and keeps none from others.
   const levels = await (lock ? lockLevels : readLevels)(tx, places.live);
   const tried = await readLevels(tx, places.test);
-  const trials = await readTrialCounts(tx, places.test);
-  const live = timesOf(new Map([...tried, ...levels]), 'accepted_count_at');
-  const test = timesOf(tried, 'test_count_at');
-  for (const [key, at] of trials) test.set(key, Math.max(at, test.get(key) ?? at));
-  const newest = new NewestCounts({ live, test });
+  const test = await readTrialCounts(tx, places.test);
+  const newest = new NewestCounts({ live: timesOf(new Map([...tried, ...levels])), test });
 
   return {
     judge({ record, mode }) {

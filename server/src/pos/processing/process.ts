@@ -18,7 +18,6 @@ import { placesOf } from './counted-places';
 import { itemWaits, loadMappings } from '../mappings';
 import { notifyUndone, storeMappedLines } from './undo';
 import { countMoney } from './count-money';
-import { keepFilling, stopFilling } from './fill-figures';
 import { graceIsOver } from '../rules/settle-refunds';
 import { stateAfter } from '../rules/states';
 import { tellOfSilentTills } from '../silence';
@@ -343,7 +342,6 @@ export const startProcessing = (app: App): void => {
     });
     announce();
     app.part(looks).value = lookForKnown(app, { products: true });
-    keepFilling(app);
     startAttaching(app);
     startComparing(app);
   });
@@ -353,11 +351,6 @@ export const startProcessing = (app: App): void => {
 /** Lets the batch under way commit. */
 export const stopProcessing = async (app: App): Promise<void> => {
   app.part(starts).value?.();
-  await Promise.all([
-    app.part(looks).value,
-    stopFilling(app),
-    stopAttaching(app),
-    stopComparing(app),
-  ]);
+  await Promise.all([app.part(looks).value, stopAttaching(app), stopComparing(app)]);
   await app.scheduler.stop(RECORDS);
 };

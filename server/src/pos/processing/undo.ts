@@ -4,8 +4,7 @@ import type { LevelChange, Place } from '../../stock/levels';
 import type { ProcessingContext } from '../processing/processing-context';
 import { getRecordStore } from '../processing/record-store';
 import { noteOf, quantityOf } from '../rules/records';
-import { POS_MAPPED_LINES_TABLE, POS_MAPPINGS_TABLE, WHOLE_RECORD } from '../tables';
-import { placesOf } from './counted-places';
+import { POS_MAPPED_LINES_TABLE, POS_MAPPINGS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
@@ -14,7 +13,6 @@ interface UndoneLine {
   event_id: number;
   line: number;
   kind: MappingKind;
-  item_id: number | null;
 }
 
 const CHUNK = 500;
@@ -26,7 +24,7 @@ const undoneLines = async (tx: Tx, events: readonly number[]): Promise<UndoneLin
       ...((await tx
         .table(`${POS_MAPPED_LINES_TABLE} as d`)
         .join(`${POS_MAPPINGS_TABLE} as m`, 'm.id', 'd.mapping_id')
-        .select('d.id', 'd.event_id', 'd.line', 'm.kind', 'm.item_id')
+        .select('d.id', 'd.event_id', 'd.line', 'm.kind')
         .whereIn('d.event_id', events.slice(start, start + CHUNK))
         .whereNotNull('m.undone_at')) as UndoneLine[])
     );
@@ -45,10 +43,9 @@ const forget = (work: ProcessingContext, undone: readonly UndoneLine[]): Posted[
   const { items, locationId, row } = work;
   const lines = new Set<number>();
   let location = locationId;
-  for (const { line, kind, item_id: item } of undone) {
+  for (const { line, kind } of undone) {
     if (kind === 'location_ref') location = null;
-    else if (Number(line) !== WHOLE_RECORD) lines.add(Number(line));
-    else items.forEach((known, at) => known !== null && known === Number(item) && lines.add(at));
+    else lines.add(Number(line));
   }
   const isPosted = row.mode === 'live' && row.kind !== 'refund' && locationId !== null;
   const posted = items.flatMap((item, line): Posted[] =>
@@ -56,8 +53,6 @@ const forget = (work: ProcessingContext, undone: readonly UndoneLine[]): Posted[
       ? [{ work, line, item, location: locationId }]
       : []
   );
-  // A stocktake that an earlier version placed says nowhere else what it was of.
-  if (isPosted && row.counted_places === null) row.counted_places = placesOf(work);
   work.items = items.map((item, line) => (lines.has(line) ? null : item));
   work.ignored = work.ignored.filter((line) => !lines.has(line));
   work.locationId = location;

@@ -212,16 +212,6 @@ export const storeWaits = async (
   await tx.insert(POS_WAITS_TABLE, rows);
 };
 
-/** Has events looked at again whose waits an older version wrote: the inbox does not know them. */
-export const renewOldWaits = async (app: App): Promise<void> => {
-  const db = await app.db.current();
-  const old = (await db.table(POS_WAITS_TABLE).distinct('event_id').whereNull('kind')) as {
-    event_id: number;
-  }[];
-  const ids = old.map(({ event_id: id }) => Number(id));
-  await getRecordStore(app).bringForward(db, ids, 'upgrade');
-};
-
 /** What somebody made known whose wake nobody saw: items and mappings that events wait for all the same. */
 const knownAndWaitedFor = async (tx: Tx): Promise<{ items: string[]; mapped: string[] }> => {
   const joined = async (other: string, column: string): Promise<string[]> => {
