@@ -337,6 +337,18 @@ export const inChunks = <T>(all: readonly T[]): T[][] => {
   return chunks;
 };
 
+/** The rows that a query finds for some values, each asked for once, in statements of bounded length. */
+export const findInChunks = async <Row, Value = number>(
+  values: Iterable<Value>,
+  find: (some: Value[]) => PromiseLike<Row[]>
+): Promise<Row[]> => {
+  const rows: Row[] = [];
+  for (const some of inChunks([...new Set(values)])) {
+    for (const row of await find(some)) rows.push(row);
+  }
+  return rows;
+};
+
 /**
  * The documents that a condition matches as it is now, in chunks: memory does not grow with a bulk write.
  * For those that are about to be written; see `readNewest`.

@@ -1,4 +1,5 @@
 import type { ClosingAnswer, ClosingComparison } from '../../../shared/contracts/pos';
+import { inChunks } from '../database/matching-documents';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import { BackgroundWork } from '../runtime/background-work';
 import { TimeSlice } from '../runtime/event-loop';
@@ -198,7 +199,6 @@ type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_a
 type Due = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'due_at'>;
 
 const AT_ONCE = 20;
-const CHUNK = 500;
 /** Comparing waits as long as it took, up to this: records are processed in between. */
 const MAX_PAUSE_MS = 1_000;
 /** One that cannot be compared is tried again after so long. */
@@ -265,13 +265,8 @@ export const markClosings = async (
     return at !== undefined && at < Number(to);
   });
   const dueAt = getRecordStore(app).now();
-  for (let start = 0; start < due.length; start += CHUNK) {
-    await closings(tx)
-      .whereIn(
-        'event_id',
-        due.slice(start, start + CHUNK).map(({ event_id: id }) => id)
-      )
-      .update({ due_at: dueAt });
+  for (const some of inChunks(due.map(({ event_id: id }) => id))) {
+    await closings(tx).whereIn('event_id', some).update({ due_at: dueAt });
   }
   return due.length > 0;
 };

@@ -5,6 +5,7 @@ import type {
   SaleCustomer,
 } from '../../../shared/contracts/customers';
 import { minorDigits } from '../../../shared/currencies';
+import { inChunks } from '../database/matching-documents';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { readPage } from '../http/pagination';
@@ -71,8 +72,6 @@ export interface PurchaseRow {
 const customersOf = (app: App): CustomersService | undefined =>
   app.strapi.service('plugin::switchboard.customers') as unknown as CustomersService | undefined;
 
-const CHUNK = 200;
-
 const namesCustomer = (work: ProcessingContext): boolean =>
   isSale(work) &&
   work.row.mode === 'live' &&
@@ -104,15 +103,10 @@ export const notePurchases = async (
     tries: 0,
     error: null,
   }));
-  for (let start = 0; start < rows.length; start += CHUNK) {
-    await tx.table(PURCHASES_TABLE).insert(rows.slice(start, start + CHUNK));
-  }
+  await tx.insert(PURCHASES_TABLE, rows);
   let woken = 0;
-  for (let start = 0; start < repriced.length; start += CHUNK) {
-    woken += await tx
-      .table(PURCHASES_TABLE)
-      .whereIn('event_id', repriced.slice(start, start + CHUNK))
-      .update({ due_at: dueAt, tries: 0 });
+  for (const some of inChunks(repriced)) {
+    woken += await purchases(tx).whereIn('event_id', some).update({ due_at: dueAt, tries: 0 });
   }
   return rows.length > 0 || woken > 0;
 };

@@ -1,4 +1,5 @@
 import type { MappingKind } from '../../../shared/contracts/pos-mapping';
+import { findInChunks } from '../database/matching-documents';
 import { digestOf, ITEMS_TABLE } from '../stock/tables';
 import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
 import { POS_MAPPINGS_TABLE, type PosMappingRow } from './tables';
@@ -44,22 +45,17 @@ export const mappingDigest = (
 
 type Found = Pick<PosMappingRow, 'id' | 'active_digest' | 'item_id' | 'location_id'>;
 
-const CHUNK = 500;
-
 /** Mappings that hold now; one to an item that was archived does not. */
 const readMappings = async (db: Db, digests: readonly string[]): Promise<Map<string, Found>> => {
-  const found = new Map<string, Found>();
-  const wanted = [...new Set(digests)];
-  for (let start = 0; start < wanted.length; start += CHUNK) {
-    const rows = (await db
+  const rows = await findInChunks<Found, string>(digests, (some) =>
+    db
       .table(`${POS_MAPPINGS_TABLE} as m`)
       .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'm.item_id')
       .select('m.id', 'm.active_digest', 'm.item_id', 'm.location_id')
-      .whereIn('m.active_digest', wanted.slice(start, start + CHUNK))
-      .whereNull('i.archived_at')) as Found[];
-    for (const row of rows) if (row.active_digest) found.set(row.active_digest, row);
-  }
-  return found;
+      .whereIn('m.active_digest', some)
+      .whereNull('i.archived_at')
+  );
+  return new Map(rows.map((row) => [row.active_digest ?? '', row]));
 };
 
 /** What was said of these names and locations; asks the database nothing where there are none. */
@@ -106,15 +102,20 @@ export interface FoundItems {
 export const loadFoundItems = async (db: Db, items: readonly number[]): Promise<FoundItems> => {
   const gone = new Set<number>();
   const makers = new Map<number, number>();
-  const wanted = [...new Set(items)];
-  for (let start = 0; start < wanted.length; start += CHUNK) {
-    const rows = (await db
+  const rows = await findInChunks<{
+    id: number;
+    archived_at: unknown;
+    mapping: number | null;
+    made_item: unknown;
+    revived_item: unknown;
+  }>(items, (some) =>
+    db
       .table(`${ITEMS_TABLE} as i`)
       .leftJoin(`${POS_MAPPINGS_TABLE} as m`, function ofItem() {
         this.on('m.item_id', 'i.id').andOnNull('m.undone_at');
       })
       .select('i.id', 'i.archived_at', 'm.id as mapping', 'm.made_item', 'm.revived_item')
-      .whereIn('i.id', wanted.slice(start, start + CHUNK))
+      .whereIn('i.id', some)
       .where((any) => {
         any
           .whereNotNull('i.archived_at')
@@ -122,17 +123,11 @@ export const loadFoundItems = async (db: Db, items: readonly number[]): Promise<
           .orWhere('m.revived_item', true);
       })
       // Of several the newest: one made it, and another brought it back when it was archived.
-      .orderBy('m.id')) as {
-      id: number;
-      archived_at: unknown;
-      mapping: number | null;
-      made_item: unknown;
-      revived_item: unknown;
-    }[];
-    for (const { id, archived_at: at, mapping, made_item: made, revived_item: back } of rows) {
-      if (at !== null) gone.add(Number(id));
-      else if (mapping !== null && (made || back)) makers.set(Number(id), Number(mapping));
-    }
+      .orderBy('m.id')
+  );
+  for (const { id, archived_at: at, mapping, made_item: made, revived_item: back } of rows) {
+    if (at !== null) gone.add(Number(id));
+    else if (mapping !== null && (made || back)) makers.set(Number(id), Number(mapping));
   }
   return {
     isGone: (item) => gone.has(item),

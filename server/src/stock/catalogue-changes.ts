@@ -1,3 +1,4 @@
+import { inChunks } from '../database/matching-documents';
 import { CHANGES_TABLE, RETIRED_SKUS_TABLE, skuDigest } from './tables';
 import type { Db } from '../database/db';
 
@@ -10,8 +11,6 @@ export const markChanged = async (db: Db, items: readonly number[]): Promise<voi
   const rows = [...new Set(items)].map((item) => ({ item_id: item }));
   await db.insert(CHANGES_TABLE, rows);
 };
-
-const CHUNK = 500;
 
 /**
  * Says that an article has another SKU from now on: whoever keeps the old one hears that it is deleted.
@@ -27,11 +26,7 @@ export const retireSku = async (db: Db, sku: string): Promise<void> => {
 
 /** Says that these SKUs are those of items now. */
 export const claimSkus = async (db: Db, skus: readonly string[]): Promise<void> => {
-  const digests = skus.map(skuDigest);
-  for (let start = 0; start < digests.length; start += CHUNK) {
-    await db
-      .table(RETIRED_SKUS_TABLE)
-      .whereIn('sku_digest', digests.slice(start, start + CHUNK))
-      .delete();
+  for (const some of inChunks(skus.map(skuDigest))) {
+    await db.table(RETIRED_SKUS_TABLE).whereIn('sku_digest', some).delete();
   }
 };

@@ -1,3 +1,4 @@
+import { findInChunks } from '../database/matching-documents';
 import type { EventMap } from '../hooks';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';
 import type { LevelChange } from './levels';
@@ -91,29 +92,21 @@ export const stockChangeEvents = async (
   if (changes.length === 0) return [];
   const heard = await getPublisher(app).subscribed(STOCK_EVENT_NAMES);
   if (heard.size === 0) return [];
-  const ids = [...new Set(changes.map(({ item }) => item))];
-  const items = new Map<number, ItemRow>();
-  for (let start = 0; start < ids.length; start += 500) {
-    const rows = (await tx
-      .table(ITEMS_TABLE)
-      .select('*')
-      .whereIn('id', ids.slice(start, start + 500))) as ItemRow[];
-    for (const row of rows) items.set(Number(row.id), row);
-  }
-  const marks = new Map<number, number>();
-  for (let start = 0; start < changes.length; start += 500) {
-    const levels = (await tx
-      .table(LEVELS_TABLE)
-      .select('id', 'low_at')
-      .whereNotNull('low_at')
-      .whereIn(
-        'id',
-        changes.slice(start, start + 500).map(({ levelId }) => levelId)
-      )) as Pick<LevelRow, 'id' | 'low_at'>[];
-    for (const { id, low_at: mark } of levels) marks.set(Number(id), Number(mark));
-  }
-  const places = (await tx.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
-  const locations = new Map(places.map((row) => [Number(row.id), row]));
+  const byId = <Row extends { id: number }>(rows: readonly Row[]) =>
+    new Map(rows.map((row) => [Number(row.id), row]));
+  const items = byId(
+    await findInChunks<ItemRow>(
+      changes.map(({ item }) => item),
+      (some) => tx.table(ITEMS_TABLE).whereIn('id', some)
+    )
+  );
+  const marked = byId(
+    await findInChunks<LevelRow>(
+      changes.map(({ levelId }) => levelId),
+      (some) => tx.table(LEVELS_TABLE).whereNotNull('low_at').whereIn('id', some)
+    )
+  );
+  const locations = byId((await tx.table(LOCATIONS_TABLE)) as LocationRow[]);
   return changes.flatMap(({ item: itemId, location: locationId, levelId, before, after }) => {
     const item = items.get(itemId);
     const location = locations.get(locationId);
@@ -124,7 +117,7 @@ export const stockChangeEvents = async (
       quantity: after,
       previous_quantity: before,
     };
-    const lowAt = marks.get(Number(levelId)) ?? Number(item.low_at ?? 0);
+    const lowAt = Number(marked.get(Number(levelId))?.low_at ?? item.low_at ?? 0);
     const events: EventToPublish[] = [];
     if (heard.has('stock.changed')) events.push({ event: 'stock.changed', data });
     if (heard.has('stock.low') && after <= lowAt && before > lowAt) {

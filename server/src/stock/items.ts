@@ -1,3 +1,4 @@
+import { findInChunks } from '../database/matching-documents';
 import { fieldError } from '../http/validation';
 import { refusal } from '../runtime/refusal';
 import { claimSkus, markChanged } from './catalogue-changes';
@@ -39,23 +40,14 @@ export interface ItemName {
 /** Finds an item's id by what a line names; the SKU is looked up first. null: not known, or archived. */
 export type ItemLookup = (name: ItemName) => number | null;
 
-const rowsByDigest = async (
+const rowsByDigest = (
   db: Db,
   column: 'sku_digest' | 'gtin_digest',
   digests: readonly string[]
-): Promise<ItemRow[]> => {
-  const rows: ItemRow[] = [];
-  for (let start = 0; start < digests.length; start += 500) {
-    rows.push(
-      ...((await db
-        .table(ITEMS_TABLE)
-        .select('*')
-        .whereIn(column, digests.slice(start, start + 500))
-        .whereNull('archived_at')) as ItemRow[])
-    );
-  }
-  return rows;
-};
+): Promise<ItemRow[]> =>
+  findInChunks<ItemRow, string>(digests, (some) =>
+    db.table(ITEMS_TABLE).select('*').whereIn(column, some).whereNull('archived_at')
+  );
 
 /**
  * An item for a product of the site's own, with what the site says it has as the opening.

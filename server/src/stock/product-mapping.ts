@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { findInChunks } from '../database/matching-documents';
 import { defaultLocation } from './locations';
 import { fitting, isCurrencyCode, lockProducts, mappingOf, wholePieces } from './products';
-import { type ItemRow, ITEMS_TABLE, LEVELS_TABLE } from './tables';
+import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables';
 import type { App } from '../app';
 import type { Tx } from '../database/db';
 
@@ -65,24 +66,11 @@ export const setProductNumbers = async (
 
 type Named = Pick<ItemRow, 'id' | 'sku'>;
 
-const CHUNK = 500;
-
-const itemsOf = async (
-  tx: Tx,
-  ids: readonly number[],
-  { lock }: { lock: boolean }
-): Promise<Named[]> => {
-  const rows: Named[] = [];
-  for (let start = 0; start < ids.length; start += CHUNK) {
-    const query = tx
-      .table(ITEMS_TABLE)
-      .select('id', 'sku')
-      .whereIn('id', ids.slice(start, start + CHUNK))
-      .orderBy('id');
-    rows.push(...((await (lock ? query.forUpdate() : query)) as Named[]));
-  }
-  return rows;
-};
+const itemsOf = (tx: Tx, ids: readonly number[], { lock }: { lock: boolean }): Promise<Named[]> =>
+  findInChunks<Named>(ids, (some) => {
+    const query = tx.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some).orderBy('id');
+    return lock ? query.forUpdate() : query;
+  });
 
 /** What items were called when the transaction began to read, and what they are called now. */
 const skusOf = (before: readonly Named[], now: readonly Named[]): string[] => [
@@ -92,17 +80,12 @@ const skusOf = (before: readonly Named[], now: readonly Named[]): string[] => [
 /** What items have, all locations together; of locked items. */
 const totalsOf = async (tx: Tx, items: readonly number[]): Promise<Map<number, number>> => {
   const totals = new Map<number, number>();
-  for (let start = 0; start < items.length; start += CHUNK) {
-    // Added up here: MySQL locks no rows that are grouped.
-    const rows = (await tx.latest(
-      tx
-        .table(LEVELS_TABLE)
-        .select('item_id', 'quantity')
-        .whereIn('item_id', items.slice(start, start + CHUNK))
-    )) as { item_id: number; quantity: number | string }[];
-    for (const { item_id: id, quantity } of rows) {
-      totals.set(Number(id), (totals.get(Number(id)) ?? 0) + Number(quantity));
-    }
+  // Added up here: MySQL locks no rows that are grouped.
+  const rows = await findInChunks<Pick<LevelRow, 'item_id' | 'quantity'>>(items, (some) =>
+    tx.latest(tx.table(LEVELS_TABLE).select('item_id', 'quantity').whereIn('item_id', some))
+  );
+  for (const { item_id: id, quantity } of rows) {
+    totals.set(Number(id), (totals.get(Number(id)) ?? 0) + Number(quantity));
   }
   return totals;
 };

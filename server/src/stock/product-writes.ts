@@ -1,4 +1,4 @@
-import { giveDocumentId, inChunks, writtenRows } from '../database/written-rows';
+import { findInChunks, giveDocumentId, inChunks } from '../database/matching-documents';
 import { inTurn } from '../database/transactions';
 import { fieldError } from '../http/validation';
 import { getPublisher } from '../webhooks/publish';
@@ -37,18 +37,11 @@ interface Written {
   rows: ReadonlyMap<number, ProductRow>;
 }
 
-const CHUNK = 500;
-
 const itemsBySku = async (tx: Tx, skus: Iterable<string>): Promise<Map<string, ItemRow>> => {
-  const digests = [...new Set(skus)].map(skuDigest);
-  const items = new Map<string, ItemRow>();
-  for (let start = 0; start < digests.length; start += CHUNK) {
-    const rows = (await tx.latest(
-      tx.table(ITEMS_TABLE).whereIn('sku_digest', digests.slice(start, start + CHUNK))
-    )) as ItemRow[];
-    for (const row of rows) items.set(row.sku, row);
-  }
-  return items;
+  const rows = await findInChunks<ItemRow, string>([...skus].map(skuDigest), (some) =>
+    tx.latest(tx.table(ITEMS_TABLE).whereIn('sku_digest', some))
+  );
+  return new Map(rows.map((row) => [row.sku, row]));
 };
 
 const updateItems = async (
@@ -56,10 +49,10 @@ const updateItems = async (
   ids: readonly number[],
   columns: Partial<ItemRow>
 ): Promise<void> => {
-  for (let start = 0; start < ids.length; start += CHUNK) {
+  for (const some of inChunks(ids)) {
     await tx
       .table(ITEMS_TABLE)
-      .whereIn('id', ids.slice(start, start + CHUNK))
+      .whereIn('id', some)
       .update({ ...columns, updated_at: Date.now() });
   }
 };
@@ -89,17 +82,12 @@ const takesGtin = (item: ItemRow, { gtin }: Product, before: Product | undefined
 const releaseGtins = async (tx: Tx, products: readonly Product[]): Promise<number[]> => {
   const owners = new Map(products.map(({ sku, gtin }) => [digestOrNull(gtin), sku]));
   owners.delete(null);
-  const released: number[] = [];
-  for (const some of inChunks([...owners.keys()])) {
-    const rows = (await tx
-      .table(ITEMS_TABLE)
-      .select('id', 'sku', 'gtin_digest')
-      .whereIn('gtin_digest', some)
-      .where({ product_gone: true })) as Pick<ItemRow, 'id' | 'sku' | 'gtin_digest'>[];
-    for (const { id, sku, gtin_digest: digest } of rows) {
-      if (owners.get(digest) !== sku) released.push(Number(id));
-    }
-  }
+  const rows = await findInChunks<ItemRow, string | null>(owners.keys(), (some) =>
+    tx.table(ITEMS_TABLE).whereIn('gtin_digest', some).where({ product_gone: true })
+  );
+  const released = rows.flatMap(({ id, sku, gtin_digest: digest }) =>
+    owners.get(digest) === sku ? [] : [Number(id)]
+  );
   await updateItems(tx, released, { gtin: null, gtin_digest: null });
   return released;
 };

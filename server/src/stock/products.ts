@@ -1,7 +1,7 @@
 import type { UID } from '@strapi/strapi';
 import type { LinkedProduct } from '../../../shared/contracts/stock';
 import { minorDigits } from '../../../shared/currencies';
-import { defaultLocale, inChunks, isLocalized } from '../database/written-rows';
+import { defaultLocale, findInChunks, inChunks, isLocalized } from '../database/matching-documents';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 
@@ -224,19 +224,17 @@ const documentsNamed = async (
   gtins: readonly string[]
 ): Promise<string[]> => {
   const { tableName } = app.strapi.db.metadata.get(mapping.contentType);
-  const documents = new Set<string>();
-  const collect = async (name: string, values: readonly string[]): Promise<void> => {
+  const find = (name: string, values: readonly string[]): Promise<{ document_id: string }[]> => {
     const { column, type } = columnOf(app, mapping, name);
-    for (const some of inChunks(heldBy(type, values))) {
-      const rows = (await db.table(tableName).distinct('document_id').whereIn(column, some)) as {
-        document_id: string;
-      }[];
-      for (const { document_id: document } of rows) documents.add(document);
-    }
+    return findInChunks(heldBy(type, values), (some) =>
+      db.table(tableName).distinct('document_id').whereIn(column, some)
+    );
   };
-  await collect(mapping.sku, [...new Set(skus)]);
-  if (mapping.gtin) await collect(mapping.gtin, [...new Set(gtins.flatMap(spellings))]);
-  return [...documents];
+  const rows = [
+    ...(await find(mapping.sku, skus)),
+    ...(mapping.gtin ? await find(mapping.gtin, gtins.flatMap(spellings)) : []),
+  ];
+  return [...new Set(rows.map(({ document_id: document }) => document))];
 };
 
 /**
@@ -356,8 +354,6 @@ const byWeight = async (
   return [...entries].sort((a, b) => weightOf(b) - weightOf(a) || Number(a.id) - Number(b.id));
 };
 
-const CHUNK = 500;
-
 /** Names and prices of the site's own products, by SKU; empty where the site maps neither. */
 export const findProductFacts = async (
   app: App,
@@ -385,9 +381,9 @@ export const findProductFacts = async (
     };
   };
   const held = possibleSkus(app, skus);
-  for (let start = 0; start < held.length; start += CHUNK) {
+  for (const some of inChunks(held)) {
     const entries = (await app.strapi.db.query(uid).findMany({
-      where: { [skuField]: { $in: held.slice(start, start + CHUNK) } },
+      where: { [skuField]: { $in: some } },
     })) as ProductEntry[];
     for (const entry of await byWeight(app, uid, entries)) {
       const sku = String(entry[skuField]);

@@ -1,4 +1,4 @@
-import { inChunks } from '../database/written-rows';
+import { findInChunks } from '../database/matching-documents';
 import { gtinDigest, type ItemLookup, type ItemName, lookUpItems, skuDigest } from './items';
 import { findProducts, isSameGtin, type Product } from './products';
 import { type ItemRow, ITEMS_TABLE } from './tables';
@@ -39,15 +39,9 @@ export const lookUpTrialItems = async (
     [...new Set(unknown.flatMap(({ gtin }) => gtin ?? []))]
   );
   const digests = found.map(({ sku }) => skuDigest(sku));
-  const rows: Pick<ItemRow, 'id' | 'sku_digest' | 'archived_at'>[] = [];
-  for (const some of inChunks(digests)) {
-    rows.push(
-      ...(await db
-        .table(ITEMS_TABLE)
-        .select('id', 'sku_digest', 'archived_at')
-        .whereIn('sku_digest', some))
-    );
-  }
+  const rows = await findInChunks<ItemRow, string>(digests, (some) =>
+    db.table(ITEMS_TABLE).whereIn('sku_digest', some)
+  );
   const items = new Map(rows.map((row) => [row.sku_digest, row]));
   const ids = new Map<string, number>();
   for (const product of found) {

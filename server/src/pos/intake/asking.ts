@@ -4,6 +4,7 @@ import type {
   TillMovement,
   Validated,
 } from '../../../../shared/contracts/till-answers';
+import { findInChunks } from '../../database/matching-documents';
 import { withTransientRetry } from '../../database/retry';
 import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
@@ -82,20 +83,12 @@ const toldMovement = (
   ...(withQuantity && { quantity_after: quantityAfter }),
 });
 
-const CHUNK = 500;
-
 /** SKUs of items, by id. */
 const skusOf = async (db: Db, items: readonly number[]): Promise<Map<number, string>> => {
-  const ids = [...new Set(items)];
-  const skus = new Map<number, string>();
-  for (let start = 0; start < ids.length; start += CHUNK) {
-    const rows = (await db
-      .table(ITEMS_TABLE)
-      .select('id', 'sku')
-      .whereIn('id', ids.slice(start, start + CHUNK))) as { id: number; sku: string }[];
-    for (const { id, sku } of rows) skus.set(Number(id), sku);
-  }
-  return skus;
+  const rows = await findInChunks<{ id: number; sku: string }>(items, (some) =>
+    db.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some)
+  );
+  return new Map(rows.map(({ id, sku }) => [Number(id), sku]));
 };
 
 /** Lines of the ledger as tills are told them, in their order. */

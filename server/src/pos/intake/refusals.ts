@@ -59,7 +59,6 @@ const EVERY_MS = 1_000;
  */
 const UNSIGNED_A_MINUTE = 120;
 const MINUTE_MS = 60_000;
-const INSERT_CHUNK = 100;
 
 const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
 
@@ -168,10 +167,7 @@ const create = (app: App): Refusals => {
     try {
       const known = await stillThere([...taken.keys()]);
       const rows = [...taken].flatMap(([id, list]) => (known.has(id) ? list : []));
-      for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
-        const db = await app.db.current();
-        await db.table(POS_REFUSALS_TABLE).insert(rows.slice(start, start + INSERT_CHUNK));
-      }
+      await (await app.db.current()).insert(POS_REFUSALS_TABLE, rows);
       for (const id of known) await prune(id);
     } catch (error) {
       app.log.warn(`switchboard: refusals of tills were not kept: ${errorText(error)}`);

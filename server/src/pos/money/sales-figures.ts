@@ -7,6 +7,7 @@ import type {
   ShopDay,
 } from '../../../../shared/contracts/pos';
 import { minorSum } from '../../../../shared/minor-sums';
+import { findInChunks } from '../../database/matching-documents';
 import { csvLine, noFormula } from '../../runtime/text';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { dayInZone, daysOfZone, type ZonedDay } from '../rules/days';
@@ -126,8 +127,6 @@ const figuresOf = ({ currency, sales, refunds }: Sums, withPieces = false): Sale
   ...(withPieces && { pieces: { sold: sales.pieces, returned: refunds.pieces } }),
 });
 
-const CHUNK = 500;
-
 type NamedRow = { id: number; name: string | null; sku?: string };
 
 /** What connections (deleted ones too) or items are called, by their ids. */
@@ -136,16 +135,14 @@ const namesOf = async (
   group: 'connection' | 'item',
   ids: readonly number[]
 ): Promise<Map<number, NamedRow>> => {
-  const found = new Map<number, NamedRow>();
   const isItem = group === 'item';
-  for (let start = 0; start < ids.length; start += CHUNK) {
-    const rows = (await db
+  const rows = await findInChunks<NamedRow>(ids, (some) =>
+    db
       .table(isItem ? ITEMS_TABLE : CONNECTIONS_TABLE)
       .select('id', 'name', ...(isItem ? ['sku'] : []))
-      .whereIn('id', ids.slice(start, start + CHUNK))) as NamedRow[];
-    for (const row of rows) found.set(Number(row.id), row);
-  }
-  return found;
+      .whereIn('id', some)
+  );
+  return new Map(rows.map((row) => [Number(row.id), row]));
 };
 
 /** Today in the shop, and the time zone by which its days begin. */
