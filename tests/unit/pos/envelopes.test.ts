@@ -6,8 +6,8 @@ import {
   readValidation,
   statusSteps,
 } from '../../../server/src/pos/rules/envelopes';
-import { elementsOf, jsonCheckSteps, membersOf } from '../../../server/src/pos/rules/strict-json';
-import { inOneGo } from '../../../server/src/runtime/event-loop';
+import { outlineSteps } from '../../../server/src/pos/rules/strict-json';
+import { inOneGo } from '../../../server/src/runtime/steps';
 import { batchSchema } from '../../../server/src/pos/rules/schemas';
 
 /** JSON with as much white space as JSON may have. */
@@ -30,14 +30,19 @@ const text = fc.oneof(
 const bytes = (body: string): Buffer => Buffer.from(body, 'utf8');
 
 describe('parts of a JSON text', () => {
+  const partsOf = (one: string, most: number) =>
+    inOneGo(outlineSteps(one, [most]))?.parts.map(({ key, text }) => ({ key, text }));
+
   it('are the texts that it was put together from', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string(), text)), fc.nat(), (pairs, most) => {
         const members = pairs.map(([key, value]) => `${JSON.stringify(key)}: ${value}`);
         const object = ` {\n${members.join(' , ')} } `;
-        expect(membersOf(object)).toEqual(pairs.map(([key, value]) => ({ key, value })));
+        expect(partsOf(object, Infinity)).toEqual(pairs.map(([key, text]) => ({ key, text })));
         const values = pairs.map(([, value]) => value);
-        expect(elementsOf(` [${values.join(' ,\t')} ]`, most)).toEqual(values.slice(0, most));
+        expect(partsOf(` [${values.join(' ,\t')} ]`, most)).toEqual(
+          values.slice(0, most).map((text) => ({ key: '', text }))
+        );
       })
     );
   });
@@ -65,7 +70,7 @@ const isJson = (one: string): boolean => {
 };
 
 describe('the check of a text', () => {
-  const check = (one: string): boolean => inOneGo(jsonCheckSteps(one));
+  const check = (one: string): boolean => inOneGo(outlineSteps(one, [])) !== null;
 
   it('says what JSON.parse says', () => {
     const piece = fc.constantFrom(
@@ -83,7 +88,7 @@ describe('the check of a text', () => {
 
   it('stops on its way, and again and again', () => {
     const many = `{"records":[${'1,'.repeat(100_000)}1]}`;
-    const steps = jsonCheckSteps(many);
+    const steps = outlineSteps(many, []);
     let stops = 0;
     while (!steps.next().done) stops += 1;
     expect(stops).toBeGreaterThan(20);

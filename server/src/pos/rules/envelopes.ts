@@ -1,15 +1,13 @@
 import { inOneGo, type Steps } from '../../runtime/event-loop';
 import {
-  type BodyIssue,
-  elementsOf,
   formatPath,
-  jsonCheckSteps,
+  type JsonPart,
   type JsonValue,
-  type Member,
-  membersOf,
+  outlineSteps,
+  type Read,
   readText,
+  refuse,
   repeatedKey,
-  shapeOf,
   strictJsonSteps,
 } from './strict-json';
 import { REQUIRED_FIELDS } from './schemas';
@@ -21,13 +19,6 @@ export interface Enclosed {
   /** The bytes of its `body` exactly as they were sent. */
   body: Buffer;
 }
-
-type Read<T> = { ok: true; value: T } | { ok: false; issue: BodyIssue };
-
-const refuse = (field: string, rule: string): { ok: false; issue: BodyIssue } => ({
-  ok: false,
-  issue: { field, message: `${field} ${rule}` },
-});
 
 /** The fields by which a body says which route it was signed for. A catalogue request needs none. */
 const TELLING: Readonly<Record<string, readonly string[]>> = {
@@ -44,7 +35,7 @@ const TELLING: Readonly<Record<string, readonly string[]>> = {
 const refuseOtherRoute = (
   route: AskingKind,
   keys: readonly string[]
-): { ok: false; issue: BodyIssue } | null => {
+): ReturnType<typeof refuse> | null => {
   const has = new Set(keys);
   for (const [other, fields] of Object.entries(TELLING)) {
     if (other === route || !fields.every((field) => has.has(field))) continue;
@@ -64,18 +55,19 @@ const KNOWN: Readonly<Record<AskingKind | 'record', number>> = {
 };
 const mostMembers = (of: AskingKind | 'record'): number => KNOWN[of] + LIMITS.otherMembers;
 
-const tooMany = (field: string, of: AskingKind | 'record'): { ok: false; issue: BodyIssue } =>
+const tooMany = (field: string, of: AskingKind | 'record') =>
   refuse(field, `must have at most ${mostMembers(of)} members`);
 
 /** The members of a body whose parts are read one by one; none of them twice. */
-function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<Read<Member[]>> {
+function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<Read<JsonPart[]>> {
   const read = readText(bytes);
   if (!read.ok) return read;
-  const { text } = read;
-  if (!(yield* jsonCheckSteps(text))) return refuse('body', 'must be valid JSON');
-  if (shapeOf(text) !== 'object') return refuse('body', 'must be a JSON object');
-  const members = membersOf(text, mostMembers(route) + 1);
-  yield;
+  // One more each than there may be: the members, the records among them, and the members of those.
+  const most = [mostMembers(route) + 1, LIMITS.batch + 1, mostMembers('record') + 1];
+  const body = yield* outlineSteps(read.value, most);
+  if (!body) return refuse('body', 'must be valid JSON');
+  if (!body.text.startsWith('{')) return refuse('body', 'must be a JSON object');
+  const { parts: members } = body;
   if (members.length > mostMembers(route)) return tooMany('body', route);
   const repeated = repeatedKey(members);
   if (repeated !== undefined) return refuse(formatPath([repeated]), 'must not appear twice');
@@ -86,27 +78,26 @@ function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<R
   return other ?? { ok: true, value: members };
 }
 
-const valueOf = (members: readonly Member[], wanted: string): string | undefined =>
-  members.find(({ key }) => key === wanted)?.value;
+const memberOf = (members: readonly JsonPart[], wanted: string): JsonPart | undefined =>
+  members.find(({ key }) => key === wanted);
 
 const isKind = (value: unknown): value is RecordKind =>
   (RECORD_KINDS as readonly unknown[]).includes(value);
 
 /** @param path  where the members stand: '' for the body itself, else with a dot at its end */
-const enclosedOf = (members: readonly Member[], path: string): Read<Enclosed> => {
-  const kind = valueOf(members, 'kind');
-  const body = valueOf(members, 'body');
-  if (kind === undefined) return refuse(`${path}kind`, 'is required');
-  const known: unknown = shapeOf(kind) === 'other' ? JSON.parse(kind) : null;
+const enclosedOf = (members: readonly JsonPart[], path: string): Read<Enclosed> => {
+  const kind = memberOf(members, 'kind');
+  const body = memberOf(members, 'body');
+  if (!kind) return refuse(`${path}kind`, 'is required');
+  const known: unknown = /^[{[]/.test(kind.text) ? null : JSON.parse(kind.text);
   if (!isKind(known)) return refuse(`${path}kind`, `must be one of: ${RECORD_KINDS.join(', ')}`);
-  if (body === undefined) return refuse(`${path}body`, 'is required');
-  return { ok: true, value: { kind: known, body: Buffer.from(body, 'utf8') } };
+  if (!body) return refuse(`${path}body`, 'is required');
+  return { ok: true, value: { kind: known, body: Buffer.from(body.text, 'utf8') } };
 };
 
-const entryOf = (text: string, index: number): Read<Enclosed> => {
+const entryOf = ({ text, parts: members }: JsonPart, index: number): Read<Enclosed> => {
   const path = `records[${index}]`;
-  if (shapeOf(text) !== 'object') return refuse(path, 'must be a JSON object');
-  const members = membersOf(text, mostMembers('record') + 1);
+  if (!text.startsWith('{')) return refuse(path, 'must be a JSON object');
   if (members.length > mostMembers('record')) return tooMany(path, 'record');
   const repeated = repeatedKey(members);
   if (repeated !== undefined) {
@@ -116,10 +107,10 @@ const entryOf = (text: string, index: number): Read<Enclosed> => {
 };
 
 /** Unknown fields beside the records are accepted, as long as no key stands twice in them. */
-function* findRepeated(members: readonly Member[]): Steps<{ ok: false; issue: BodyIssue } | null> {
-  for (const { key, value } of members) {
+function* findRepeated(members: readonly JsonPart[]): Steps<ReturnType<typeof refuse> | null> {
+  for (const { key, text } of members) {
     if (key === 'records') continue;
-    const bytes = Buffer.from(value, 'utf8');
+    const bytes = Buffer.from(text, 'utf8');
     const read = yield* strictJsonSteps(bytes, LIMITS.depth - 1, nodesWithin(LIMITS.bodyBytes));
     if (!read.ok) return refuse(formatPath([key]), 'must be JSON without a key that stands twice');
   }
@@ -130,20 +121,18 @@ function* findRepeated(members: readonly Member[]): Steps<{ ok: false; issue: Bo
 export function* batchSteps(bytes: Uint8Array): Steps<Read<Read<Enclosed>[]>> {
   const envelope = yield* envelopeSteps('batch', bytes);
   if (!envelope.ok) return envelope;
-  const records = valueOf(envelope.value, 'records');
-  if (records === undefined) return refuse('records', 'is required');
-  if (shapeOf(records) !== 'list') return refuse('records', 'must be a list');
-  const texts = elementsOf(records, LIMITS.batch + 1);
-  yield;
-  if (texts.length === 0) return refuse('records', 'must not be empty');
-  if (texts.length > LIMITS.batch) {
+  const records = memberOf(envelope.value, 'records');
+  if (!records) return refuse('records', 'is required');
+  if (!records.text.startsWith('[')) return refuse('records', 'must be a list');
+  if (records.parts.length === 0) return refuse('records', 'must not be empty');
+  if (records.parts.length > LIMITS.batch) {
     return refuse('records', `must have at most ${LIMITS.batch} entries`);
   }
   const repeated = yield* findRepeated(envelope.value);
   if (repeated) return repeated;
   const entries: Read<Enclosed>[] = [];
-  for (const [index, text] of texts.entries()) {
-    entries.push(entryOf(text, index));
+  for (const [index, part] of records.parts.entries()) {
+    entries.push(entryOf(part, index));
     yield;
   }
   return { ok: true, value: entries };

@@ -35,7 +35,7 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
-/** Stops the reading; never leaves `parseStrictJson`. */
+/** Stops the reading; never leaves this file. */
 class JsonFault extends Error {
   constructor(
     readonly path: JsonPath,
@@ -50,21 +50,12 @@ const SHORT_INTEGER = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
 const NUMBER = /-?(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?/y;
 /** A string's characters up to its end, an escape, or what must not stand there. */
 const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
-const HEX4 = /^[0-9a-fA-F]{4}$/;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
-const { isInteger, parseInt } = Number;
-const { fromCharCode } = String;
-const { defineProperty, hasOwn } = Object;
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '"': '"',
-  '\\': '\\',
-  '/': '/',
-  b: '\b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
+/** Where a match that begins here ends; -1: there is none. */
+const endOfMatch = (pattern: RegExp, text: string, at: number): number => {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : -1;
 };
 
 /**
@@ -81,158 +72,179 @@ const isWholeLiteral = (whole: string, fraction: string, exponent: number): bool
 /** Steps to a number that a record's rules ask about; what its sender adds may lie deeper. */
 const ROUNDED_STEPS = 4;
 
-/** How large a document may be. */
-interface JsonLimits {
+/** A value where it stands in a text. */
+export interface JsonPart {
+  /** In an object, as it is meant; '' elsewhere. */
+  key: string;
+  /** As it was written. */
+  text: string;
+  /** What it contains; see `outlineSteps`. */
+  parts: JsonPart[];
+}
+
+interface ScanRules {
   /** Nested objects and arrays, the document itself being the first. */
   depth: number;
   /** Values of all kinds. */
   nodes: number;
+  /** For each level, how many parts of a value are outlined; with an outline a key may appear twice. */
+  outline?: readonly number[];
+}
+
+interface Open {
+  closing: '}' | ']';
+  /** Those that it has so far. */
+  keys: Set<string> | null;
+  start: number;
+  part: JsonPart | null;
 }
 
 /**
- * A reader of its own, because `JSON.parse` takes the last of two equal keys, rounds numbers
- * silently, has no limit of depth and cannot stop on its way. It does not recurse.
+ * Looks a text through before `JSON.parse` reads it, which takes the last of two equal keys, rounds
+ * numbers silently, has no limit of depth and cannot stop on its way. It does not recurse.
  */
-class JsonReader {
+class JsonScanner {
   /** Fields whose number is whole only because it was rounded. */
   readonly roundedToInteger = new Set<string>();
+  hasMinusZero = false;
+  outline: JsonPart | null = null;
   private at = 0;
   private nodes = 0;
   private readonly path: (string | number)[] = [];
-  /** What is open around the next value; null: a list without its first value. */
-  private readonly open: (JsonObject | JsonValue[] | null)[] = [];
-  private document: JsonValue = null;
+  /** What is open around the next value. */
+  private readonly open: Open[] = [];
 
   constructor(
     private readonly text: string,
-    private readonly limits: JsonLimits
+    private readonly rules: ScanRules
   ) {}
 
-  /** The document, once `readOn` has said that it is read. */
-  get value(): JsonValue {
-    return this.document;
-  }
-
   /**
-   * Reads so many values more.
-   * @returns whether the document is read to its end
+   * Looks at so many values more.
+   * @returns whether that was the end of the text
    * @throws JsonFault
    */
-  readOn(most: number): boolean {
+  scan(most: number): boolean {
     for (let count = 0; count < most; count += 1) {
-      const value = this.readStart();
       // Of what was opened, the first value comes next.
-      if (value !== undefined && this.finish(value)) return true;
+      if (this.start() && this.finish()) return true;
     }
     return false;
   }
 
-  /** A value, where it is complete. */
-  private readStart(): JsonValue | undefined {
+  /** @returns whether the value that begins here has ended, too */
+  private start(): boolean {
     this.nodes += 1;
-    if (this.nodes > this.limits.nodes) {
-      throw new JsonFault([], `must not have more than ${this.limits.nodes} values`);
+    if (this.nodes > this.rules.nodes) {
+      throw new JsonFault([], `must not have more than ${this.rules.nodes} values`);
     }
     this.skipSpace();
-    switch (this.text[this.at]) {
+    const start = this.at;
+    const part = this.rules.outline ? this.partOf(this.rules.outline) : null;
+    switch (this.text[start]) {
       case '{':
-        this.enter();
-        if (this.takes('}')) return {};
-        this.open.push({});
-        this.readKey();
-        return undefined;
+        if (this.enter('}', part)) return false;
+        break;
       case '[':
-        this.enter();
-        if (this.takes(']')) return [];
-        // Begun with its first value: pushing into an empty list reserves room for many.
-        this.open.push(null);
-        this.path.push(0);
-        return undefined;
+        if (this.enter(']', part)) return false;
+        break;
       case '"':
-        return this.readString();
+        this.skipString();
+        break;
       case 't':
-        return this.readWord('true', true);
+        this.skipWord('true');
+        break;
       case 'f':
-        return this.readWord('false', false);
+        this.skipWord('false');
+        break;
       case 'n':
-        return this.readWord('null', null);
+        this.skipWord('null');
+        break;
       default:
-        return this.readNumber();
+        this.skipNumber();
     }
+    if (part) part.text = this.text.slice(start, this.at);
+    return true;
   }
 
   /**
-   * Puts a value where it belongs, and closes what ends with it.
+   * Steps over what follows a value, and closes what ends with it.
    * @returns whether it was the last one
    */
-  private finish(complete: JsonValue): boolean {
-    let value = complete;
-    while (this.open.length > 0) {
+  private finish(): boolean {
+    for (let around = this.open.at(-1); around; around = this.open.at(-1)) {
       const step = this.path.pop();
-      const around = this.open.at(-1);
-      if (typeof step === 'string') {
-        const object = around as JsonObject;
-        this.assign(object, step, value);
-        if (this.takes(',')) {
-          this.readKey();
-          return false;
-        }
-        if (!this.takes('}')) this.fail('a comma or closing brace is missing');
-        value = object;
-      } else {
-        const list = (around as JsonValue[] | null) ?? [value];
-        if (around !== null) list.push(value);
-        if (this.takes(',')) {
-          this.open[this.open.length - 1] = list;
-          this.path.push(list.length);
-          return false;
-        }
-        if (!this.takes(']')) this.fail('a comma or closing bracket is missing');
-        value = list;
+      if (this.takes(',')) {
+        if (around.closing === '}') this.readKey();
+        else this.path.push((step as number) + 1);
+        return false;
       }
+      if (!this.takes(around.closing)) {
+        const bracket = around.closing === '}' ? 'brace' : 'bracket';
+        this.fail(`a comma or closing ${bracket} is missing`);
+      }
+      if (around.part) around.part.text = this.text.slice(around.start, this.at);
       this.open.pop();
     }
     this.skipSpace();
     if (this.at < this.text.length) this.fail('nothing may follow the JSON value');
-    this.document = value;
     return true;
+  }
+
+  /** @returns whether it contains anything */
+  private enter(closing: Open['closing'], part: JsonPart | null): boolean {
+    const { depth, outline } = this.rules;
+    if (this.open.length >= depth) {
+      throw new JsonFault([], `must not be nested more than ${depth} levels deep`);
+    }
+    const start = this.at;
+    this.at++;
+    if (this.takes(closing)) return false;
+    const keys = closing === '}' && !outline ? new Set<string>() : null;
+    this.open.push({ closing, keys, start, part });
+    if (closing === '}') this.readKey();
+    else this.path.push(0);
+    return true;
+  }
+
+  private partOf(outline: readonly number[]): JsonPart | null {
+    const step = this.path.at(-1);
+    const part = { key: typeof step === 'string' ? step : '', text: '', parts: [] };
+    if (this.open.length === 0) return (this.outline = part);
+    const around = this.open.at(-1)?.part;
+    if (!around || around.parts.length >= (outline[this.open.length - 1] ?? 0)) return null;
+    around.parts.push(part);
+    return part;
   }
 
   private readKey(): void {
     this.skipSpace();
-    if (this.text[this.at] !== '"') this.fail('a key in double quotes is missing');
-    const key = this.readString();
+    const start = this.at;
+    if (this.text[start] !== '"') this.fail('a key in double quotes is missing');
+    this.skipString();
+    const written = this.text.slice(start, this.at);
+    const key = written.includes('\\') ? (JSON.parse(written) as string) : written.slice(1, -1);
     this.path.push(key);
-    if (hasOwn(this.open.at(-1) as JsonObject, key)) {
-      throw new JsonFault([...this.path], 'must not appear twice');
-    }
+    const keys = this.open.at(-1)?.keys;
+    if (keys?.has(key)) throw new JsonFault([...this.path], 'must not appear twice');
+    keys?.add(key);
     if (!this.takes(':')) this.fail('a colon is missing');
   }
 
-  private assign(object: JsonObject, key: string, value: JsonValue): void {
-    if (key === '__proto__') {
-      // A plain assignment would set the object's prototype.
-      defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
-    } else {
-      object[key] = value;
-    }
-  }
-
-  private readString(): string {
-    let decoded = '';
+  private skipString(): void {
     this.at++;
     for (;;) {
-      PLAIN_CHARACTERS.lastIndex = this.at;
-      PLAIN_CHARACTERS.test(this.text);
-      decoded += this.text.slice(this.at, PLAIN_CHARACTERS.lastIndex);
-      this.at = PLAIN_CHARACTERS.lastIndex;
+      this.at = endOfMatch(PLAIN_CHARACTERS, this.text, this.at);
       switch (this.text[this.at]) {
         case '"':
           this.at++;
-          return decoded;
-        case '\\':
-          decoded += this.readEscape();
+          return;
+        case '\\': {
+          const end = endOfMatch(ESCAPE, this.text, this.at);
+          if (end < 0) this.fail('an escape in a string is not valid');
+          this.at = end;
           break;
+        }
         case undefined:
           return this.fail('a string is not closed');
         default:
@@ -241,58 +253,37 @@ class JsonReader {
     }
   }
 
-  private readEscape(): string {
-    const letter = this.text[this.at + 1] ?? '';
-    if (letter === 'u') {
-      const hex = this.text.slice(this.at + 2, this.at + 6);
-      if (!HEX4.test(hex)) this.fail('an escape in a string is not valid');
-      this.at += 6;
-      return fromCharCode(parseInt(hex, 16));
+  private skipNumber(): void {
+    const start = this.at;
+    this.at = endOfMatch(SHORT_INTEGER, this.text, start);
+    if (this.at < 0) {
+      this.at = start;
+      this.skipLongNumber();
     }
-    const decoded = hasOwn(ESCAPES, letter) ? ESCAPES[letter] : undefined;
-    if (decoded === undefined) this.fail('an escape in a string is not valid');
-    this.at += 2;
-    return decoded;
+    const isNegative = this.text.charCodeAt(start) === 0x2d;
+    if (isNegative && Number(this.text.slice(start, this.at)) === 0) this.hasMinusZero = true;
   }
 
-  private readNumber(): number {
-    SHORT_INTEGER.lastIndex = this.at;
-    if (SHORT_INTEGER.test(this.text)) {
-      const short = +this.text.slice(this.at, SHORT_INTEGER.lastIndex);
-      this.at = SHORT_INTEGER.lastIndex;
-      return short === 0 ? 0 : short;
-    }
+  private skipLongNumber(): void {
     NUMBER.lastIndex = this.at;
     const match = NUMBER.exec(this.text);
     if (!match)
       this.fail(this.at < this.text.length ? 'a value is not valid' : 'it ends too early');
     this.at = NUMBER.lastIndex;
-    const value = +match[0];
-    const [, whole = '', fraction = '', exponent = '0'] = match;
+    const [literal, whole = '', fraction = '', exponent] = match;
     if (
       this.path.length <= ROUNDED_STEPS &&
-      (fraction !== '' || match[3] !== undefined) &&
-      isInteger(value) &&
-      !isWholeLiteral(whole, fraction, +exponent)
+      (fraction !== '' || exponent !== undefined) &&
+      Number.isInteger(Number(literal)) &&
+      !isWholeLiteral(whole, fraction, Number(exponent ?? 0))
     ) {
       this.roundedToInteger.add(formatPath(this.path));
     }
-    return value === 0 ? 0 : value;
   }
 
-  private readWord<T>(word: string, value: T): T {
+  private skipWord(word: string): void {
     if (!this.text.startsWith(word, this.at)) this.fail('a value is not valid');
     this.at += word.length;
-    return value;
-  }
-
-  /** Steps over an opening brace or bracket. */
-  private enter(): void {
-    const { depth } = this.limits;
-    if (this.open.length >= depth) {
-      throw new JsonFault([], `must not be nested more than ${depth} levels deep`);
-    }
-    this.at++;
   }
 
   /** Steps over `character` if it comes next. */
@@ -324,6 +315,19 @@ export interface BodyIssue {
   message: string;
 }
 
+/** What was read of a body, or what is wrong with it. */
+export type Read<T> = { ok: true; value: T } | Refused;
+
+interface Refused {
+  ok: false;
+  issue: BodyIssue;
+}
+
+export const refuse = (field: string, rule: string): Refused => ({
+  ok: false,
+  issue: { field, message: `${field} ${rule}` },
+});
+
 type StrictJson =
   | {
       ok: true;
@@ -335,29 +339,24 @@ type StrictJson =
        */
       roundedToInteger: ReadonlySet<string>;
     }
-  | { ok: false; issue: BodyIssue };
-
-const refuse = (field: string, rule: string): { ok: false; issue: BodyIssue } => ({
-  ok: false,
-  issue: { field, message: `${field} ${rule}` },
-});
+  | Refused;
 
 const hasByteOrderMark = (bytes: Uint8Array): boolean =>
   bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 
 /** A body's raw bytes as text: strict UTF-8 without a byte order mark, not empty. */
-export const readText = (
-  bytes: Uint8Array
-): { ok: true; text: string } | { ok: false; issue: BodyIssue } => {
+export const readText = (bytes: Uint8Array): Read<string> => {
   if (bytes.length === 0) return refuse('body', 'must not be empty: send a JSON object');
   if (hasByteOrderMark(bytes)) return refuse('body', 'must not begin with a byte order mark');
   if (!isUtf8(bytes)) return refuse('body', 'must be valid UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
-  return { ok: true, text };
+  return { ok: true, value: text };
 };
 
 /** Values between two places at which the reading may stop: some tenths of a millisecond. */
 const VALUES_A_STEP = 500;
+
+const plainZeros = (_key: string, value: JsonValue): JsonValue => (value === 0 ? 0 : value);
 
 /** `parseStrictJson`, step by step. */
 export function* strictJsonSteps(
@@ -367,10 +366,13 @@ export function* strictJsonSteps(
 ): Steps<StrictJson> {
   const read = readText(bytes);
   if (!read.ok) return read;
+  const { value: text } = read;
   try {
-    const reader = new JsonReader(read.text, { depth, nodes });
-    while (!reader.readOn(VALUES_A_STEP)) yield;
-    return { ok: true, value: reader.value, roundedToInteger: reader.roundedToInteger };
+    const scanner = new JsonScanner(text, { depth, nodes });
+    while (!scanner.scan(VALUES_A_STEP)) yield;
+    const { roundedToInteger, hasMinusZero } = scanner;
+    const value = JSON.parse(text, hasMinusZero ? plainZeros : undefined) as JsonValue;
+    return { ok: true, value, roundedToInteger };
   } catch (error) {
     if (error instanceof JsonFault) return refuse(formatPath(error.path), error.rule);
     throw error;
@@ -387,191 +389,24 @@ export const parseStrictJson = (bytes: Uint8Array, maxDepth: number): StrictJson
   inOneGo(strictJsonSteps(bytes, maxDepth, Infinity));
 
 /**
- * Finds where values stand in a JSON text, so that a part of it can be kept exactly as it was sent.
- * Every other function takes text that `jsonCheckSteps` accepts, and the place at which a value begins. None
- * recurses: how deeply a part is nested is judged when the part is read.
+ * Finds where the values of a JSON text stand, so that a part of it can be kept exactly as it was
+ * sent. How deeply a part is nested, and what its keys are, is judged when the part is read.
+ * @param most  how many parts of a value are outlined, on each level; those of further levels are not
+ * @returns null where the text is no JSON
  */
-
-const OPENING_BRACE = 0x7b;
-const CLOSING_BRACE = 0x7d;
-const OPENING_BRACKET = 0x5b;
-const CLOSING_BRACKET = 0x5d;
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-
-const isSpace = (code: number): boolean =>
-  code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
-
-const skipSpace = (text: string, at: number): number => {
-  let next = at;
-  while (isSpace(text.charCodeAt(next))) next += 1;
-  return next;
-};
-
-/** A string's characters up to its end, an escape, or what must not stand there. */
-const CHARACTERS_OF_STRING = /[^"\\\u0000-\u001f]*/y;
-const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
-const NUMBER_OR_WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
-
-/** Where a match that begins here ends; -1: there is none. */
-const endOfMatch = (pattern: RegExp, text: string, at: number): number => {
-  pattern.lastIndex = at;
-  return pattern.test(text) ? pattern.lastIndex : -1;
-};
-
-/** Where a string, a number or a word ends; -1: there is none. */
-const endOfChecked = (text: string, at: number): number => {
-  if (text.charCodeAt(at) !== QUOTE) return endOfMatch(NUMBER_OR_WORD, text, at);
-  for (let next = at + 1; ;) {
-    next = endOfMatch(CHARACTERS_OF_STRING, text, next);
-    if (text.charCodeAt(next) === QUOTE) return next + 1;
-    next = endOfMatch(ESCAPE, text, next);
-    if (next < 0) return -1;
-  }
-};
-
-/** Where the value of the key begins that stands here; -1: there is no key, or nothing after it. */
-const startOfMember = (text: string, at: number): number => {
-  if (text.charCodeAt(at) !== QUOTE) return -1;
-  const end = endOfChecked(text, at);
-  if (end < 0) return -1;
-  const colon = skipSpace(text, end);
-  return text[colon] === ':' ? skipSpace(text, colon + 1) : -1;
-};
-
-/** Values between two places at which the check may stop. */
-const VALUES_A_CHECK = 2000;
-
-/** Whether a text is JSON (RFC 8259), however deep; nothing of it is kept. */
-export function* jsonCheckSteps(text: string): Steps<boolean> {
-  /** The characters that will close what is open. */
-  const open: number[] = [];
-  let at = skipSpace(text, 0);
-  for (let values = 1; ; values += 1) {
-    if (values % VALUES_A_CHECK === 0) yield;
-    const code = text.charCodeAt(at);
-    if (code === OPENING_BRACE || code === OPENING_BRACKET) {
-      const closing = code === OPENING_BRACE ? CLOSING_BRACE : CLOSING_BRACKET;
-      at = skipSpace(text, at + 1);
-      if (text.charCodeAt(at) !== closing) {
-        open.push(closing);
-        if (closing === CLOSING_BRACE) at = startOfMember(text, at);
-        if (at < 0) return false;
-        continue;
-      }
-      at += 1;
-    } else {
-      at = endOfChecked(text, at);
-      if (at < 0) return false;
-    }
-    // A value has ended, and with it whatever it was the last of.
-    for (;;) {
-      at = skipSpace(text, at);
-      const closing = open.at(-1);
-      if (closing === undefined) return at === text.length;
-      const next = text.charCodeAt(at);
-      at += 1;
-      if (next === COMMA) {
-        at = skipSpace(text, at);
-        if (closing === CLOSING_BRACE) at = startOfMember(text, at);
-        if (at < 0) return false;
-        break;
-      }
-      if (next !== closing) return false;
-      open.pop();
-    }
+export function* outlineSteps(text: string, most: readonly number[]): Steps<JsonPart | null> {
+  try {
+    const scanner = new JsonScanner(text, { depth: Infinity, nodes: Infinity, outline: most });
+    while (!scanner.scan(VALUES_A_STEP)) yield;
+    return scanner.outline;
+  } catch (error) {
+    if (error instanceof JsonFault) return null;
+    throw error;
   }
 }
-
-const endOfString = (text: string, at: number): number => {
-  for (let from = at + 1; ;) {
-    const quote = text.indexOf('"', from);
-    let before = quote - 1;
-    while (text[before] === '\\') before -= 1;
-    if ((quote - 1 - before) % 2 === 0) return quote + 1;
-    from = quote + 1;
-  }
-};
-
-const endOfScalar = (text: string, at: number): number => {
-  let end = at;
-  for (; end < text.length; end += 1) {
-    const code = text.charCodeAt(end);
-    if (code === COMMA || code === CLOSING_BRACE || code === CLOSING_BRACKET || isSpace(code))
-      break;
-  }
-  return end;
-};
-
-const endOfNested = (text: string, at: number): number => {
-  let depth = 0;
-  for (let next = at; next < text.length; next += 1) {
-    const code = text.charCodeAt(next);
-    if (code === QUOTE) next = endOfString(text, next) - 1;
-    else if (code === OPENING_BRACE || code === OPENING_BRACKET) depth += 1;
-    else if (code === CLOSING_BRACE || code === CLOSING_BRACKET) {
-      depth -= 1;
-      if (depth === 0) return next + 1;
-    }
-  }
-  return text.length;
-};
-
-const endOfValue = (text: string, at: number): number => {
-  const code = text.charCodeAt(at);
-  if (code === QUOTE) return endOfString(text, at);
-  return code === OPENING_BRACE || code === OPENING_BRACKET
-    ? endOfNested(text, at)
-    : endOfScalar(text, at);
-};
-
-/** A member of an object: its key as it is meant, and its value as it was written. */
-export interface Member {
-  key: string;
-  value: string;
-}
-
-/** What kind of value a text begins with; `other` is anything but an object or a list. */
-export const shapeOf = (value: string): 'object' | 'list' | 'other' => {
-  const code = value.charCodeAt(skipSpace(value, 0));
-  if (code === OPENING_BRACE) return 'object';
-  return code === OPENING_BRACKET ? 'list' : 'other';
-};
-
-/** The first members of an object in their order, at most so many, those with the same key too. */
-export const membersOf = (object: string, most = Infinity): Member[] => {
-  const members: Member[] = [];
-  let at = skipSpace(object, skipSpace(object, 0) + 1);
-  while (members.length < most && object.charCodeAt(at) === QUOTE) {
-    const keyEnd = endOfString(object, at);
-    // A colon stands between key and value.
-    const start = skipSpace(object, skipSpace(object, keyEnd) + 1);
-    const end = endOfValue(object, start);
-    members.push({
-      key: JSON.parse(object.slice(at, keyEnd)) as string,
-      value: object.slice(start, end),
-    });
-    at = skipSpace(object, end);
-    if (object.charCodeAt(at) === COMMA) at = skipSpace(object, at + 1);
-  }
-  return members;
-};
-
-/** The first values of a list as they were written, at most so many. */
-export const elementsOf = (list: string, most: number): string[] => {
-  const elements: string[] = [];
-  let at = skipSpace(list, skipSpace(list, 0) + 1);
-  while (elements.length < most && at < list.length && list.charCodeAt(at) !== CLOSING_BRACKET) {
-    const end = endOfValue(list, at);
-    elements.push(list.slice(at, end));
-    at = skipSpace(list, end);
-    if (list.charCodeAt(at) === COMMA) at = skipSpace(list, at + 1);
-  }
-  return elements;
-};
 
 /** The first key that an object has twice. */
-export const repeatedKey = (members: readonly Member[]): string | undefined => {
+export const repeatedKey = (members: readonly JsonPart[]): string | undefined => {
   const seen = new Set<string>();
   for (const { key } of members) {
     if (seen.has(key)) return key;
