@@ -19,7 +19,7 @@ import { getRecordStore } from './processing/record-store';
 import { type ClosedRecord, compareClosing } from './rules/closing-comparison';
 import type { ClosingRecord } from './rules/records';
 import { type ConnectionMode, LIMITS } from './rules/states';
-import { readClosing } from './rules/validate';
+import { readRecord } from './rules/validate';
 import {
   type ConnectionRow,
   POS_CLOSINGS_TABLE,
@@ -175,7 +175,7 @@ export const compareAgain = async (
     .where({ id })
     .first()) as Pick<PosEventRow, 'state' | 'body' | 'received_at'> | undefined;
   if (!event) return null;
-  const reading = readClosing(Buffer.from(event.body, 'utf8'), {
+  const reading = readRecord('closing', Buffer.from(event.body, 'utf8'), {
     receivedAtMs: Number(event.received_at),
   });
   if (!reading.ok) return null;

@@ -8,7 +8,7 @@ import { getRecordStore } from '../../../server/src/pos/processing/record-store'
 import type { RecordLine } from '../../../server/src/pos/rules/records';
 import { priceOnTop, priceRefunds } from '../../../server/src/pos/rules/refund-money';
 import type { RecordKind } from '../../../server/src/pos/rules/states';
-import { readClosing, readRecord } from '../../../server/src/pos/rules/validate';
+import { readRecord } from '../../../server/src/pos/rules/validate';
 import type { ConnectionRow } from '../../../server/src/pos/tables';
 import { skuDigest } from '../../../server/src/stock/items';
 import { ensureDefaultLocation } from '../../../server/src/stock/locations';
@@ -169,7 +169,7 @@ describe('the figures of a site', () => {
         external_ids: ids,
       })
     );
-    const reading = readClosing(body, { receivedAtMs: Date.now() });
+    const reading = readRecord('closing', body, { receivedAtMs: Date.now() });
     if (!reading.ok) throw new Error(reading.issue.message);
     return answerClosing(site.app, submissionOf(connection, reading.record, body, Date.now()));
   };

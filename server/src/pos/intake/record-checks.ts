@@ -1,14 +1,6 @@
-import type { ClosingRecord, PosRecord } from '../rules/records';
-import { inTurns } from '../../runtime/event-loop';
-import {
-  type EventKind,
-  LIMITS,
-  nodesWithin,
-  type RecordKind,
-  type Scope,
-  SCOPE_OF_KIND,
-} from '../rules/states';
-import { closingSteps, recordSteps } from '../rules/validate';
+import { inTurns } from '../../runtime/steps';
+import { type EventKind, LIMITS, nodesWithin, type Scope, SCOPE_OF_KIND } from '../rules/states';
+import { type RecordOf, recordSteps } from '../rules/validate';
 import type { ConnectionRow } from '../tables';
 import { Refusal, schemaInvalid } from './answers';
 
@@ -37,21 +29,12 @@ export const requireScope = (connection: ConnectionRow, needed: EventKind | Scop
 const nodesOf = (body: Buffer): number => nodesWithin(Math.max(body.length, LIMITS.bodyBytes));
 
 /** Reads in turns with other requests: whoever sends the largest body there is keeps nobody out. */
-export const requireRecord = async (
-  kind: RecordKind,
+export const requireRecord = async <K extends EventKind>(
+  kind: K,
   body: Buffer,
   receivedAtMs: number
-): Promise<PosRecord> => {
+): Promise<RecordOf<K>> => {
   const reading = await inTurns(recordSteps(kind, body, { receivedAtMs }, nodesOf(body)));
   if (!reading.ok) throw schemaInvalid(kind, reading.issue);
-  return reading.record;
-};
-
-export const requireClosing = async (
-  body: Buffer,
-  receivedAtMs: number
-): Promise<ClosingRecord> => {
-  const reading = await inTurns(closingSteps(body, { receivedAtMs }, nodesOf(body)));
-  if (!reading.ok) throw schemaInvalid('closing', reading.issue);
   return reading.record;
 };

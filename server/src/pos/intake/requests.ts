@@ -59,13 +59,7 @@ import {
 } from './authentication';
 import { answerClosing } from './closing';
 import { rawBodyOf } from './raw-body';
-import {
-  requireClosing,
-  requireRecord,
-  requireScope,
-  requireSize,
-  tooLarge,
-} from './record-checks';
+import { requireRecord, requireScope, requireSize, tooLarge } from './record-checks';
 import {
   createRefusedRequests,
   type Sender,
@@ -325,7 +319,7 @@ export class Checks {
       const { connection, body } = await this.requireSigned(request);
       await this.charge(ctx, connection);
       requireScope(connection, 'closing');
-      const record = await requireClosing(body, request.atMs);
+      const record = await requireRecord('closing', body, request.atMs);
       request.sender = { proof: 'signature', connection, body, record };
       // 200 duplicate, 202
       const { status, body: answered } = await answerClosing(

@@ -535,7 +535,7 @@ interface WireRefund extends WireBody {
   restock?: boolean;
   line_items?: WireLine[];
 }
-export interface WireCount {
+interface WireCount {
   sku: string;
   quantity: number;
   reason?: string;
@@ -545,7 +545,7 @@ interface WireInventory extends WireBody {
   counts: WireCount[];
 }
 
-export interface WireClosing extends WireBody {
+interface WireClosing extends WireBody {
   from: string;
   to: string;
   totals: {
@@ -554,6 +554,13 @@ export interface WireClosing extends WireBody {
     refunds: { count: number; total: number };
   }[];
   external_ids?: string[];
+}
+
+export interface WireBodies {
+  sale: WireSale;
+  refund: WireRefund;
+  inventory: WireInventory;
+  closing: WireClosing;
 }
 
 const ajv = new Ajv2020({ strict: true, allErrors: false, verbose: true });

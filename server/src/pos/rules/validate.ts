@@ -2,24 +2,24 @@ import type { ErrorObject } from 'ajv';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import { inOneGo, type Steps } from '../../runtime/event-loop';
 import { effectiveTime, OCCURRED_AT_PATTERN, parseOccurredAt } from '../../stock/rules/occurred-at';
-import type { ClosingRecord, CountLine, PosRecord, RecordLine } from './records';
+import type { ClosingRecord, PosRecord, RecordLine } from './records';
 import {
   CURRENCY_CODES,
   excludedKinds,
   REQUIRED_FIELDS,
   tellingFields,
   VALIDATORS,
+  type WireBodies,
   type WireBody,
-  type WireClosing,
-  type WireCount,
   type WireLine,
 } from './schemas';
-import { type EventKind, LIMITS, type RecordKind } from './states';
+import { type EventKind, LIMITS } from './states';
 import {
   type BodyIssue,
   formatPath,
   type JsonPath,
   type JsonValue,
+  refuse,
   strictJsonSteps,
 } from './strict-json';
 
@@ -145,59 +145,44 @@ interface ReceiptContext {
   receivedAtMs: number;
 }
 
-type Reading<R = PosRecord> = { ok: true; record: R } | { ok: false; issue: BodyIssue };
+type Refused = ReturnType<typeof refuse>;
+type Reading<R> = { ok: true; record: R } | Refused;
 
-type RecordOf<K extends RecordKind> = Extract<PosRecord, { kind: K }>;
+/** The record that a kind's body is read as. */
+export type RecordOf<K extends EventKind> = Extract<PosRecord | ClosingRecord, { kind: K }>;
 
-const refuse = (field: string, rule: string): { ok: false; issue: BodyIssue } => ({
-  ok: false,
-  issue: { field, message: `${field} ${rule}` },
-});
-
-const INTEGER_FIELD =
-  /^(?:total|line_items\[\d+\]\.(?:quantity|unit_price)|counts\[\d+\]\.quantity|totals\[\d+\]\.(?:sales|refunds)\.(?:count|total))$/;
-
-/** The first field that is whole only because a double rounded it; the schema cannot see that. */
-const findRounded = (fields: ReadonlySet<string>): string | undefined => {
-  for (const field of fields) if (INTEGER_FIELD.test(field)) return field;
-  return undefined;
-};
+type Base = Pick<
+  PosRecord,
+  'externalId' | 'occurredAt' | 'occurredAtMs' | 'effectiveMs' | 'clockAhead' | 'locationRef'
+>;
 
 /** A field's name and its text. */
 type NamedText = readonly [field: string, text: string | undefined];
 
-/**
- * The strings that are stored as text of their own. By kind, not by looking what the body has: a
- * sale may carry a `counts` of its sender's that no schema has looked at.
- */
-const bodyTexts = (body: WireBody): NamedText[] => [
-  ['external_id', body.external_id],
-  ['location_ref', body.location_ref],
-];
+/** What a kind is read by; by its own rules, because a sale may carry a `counts` of its sender's. */
+interface KindRules<K extends EventKind> {
+  validate: ValidateFunction<WireBodies[K]>;
+  /** Beside those of all kinds, the strings that are stored as text of their own. */
+  texts(body: WireBodies[K]): NamedText[];
+  /** What no schema says, and what the record has beside the base. */
+  read(
+    body: WireBodies[K],
+    base: Base,
+    receivedAtMs: number
+  ): Omit<RecordOf<K>, keyof Base | 'kind'> | Refused;
+}
 
-const lineTexts = (lines: WireLine[] = []): NamedText[] =>
-  lines.flatMap((line, index): NamedText[] => [
-    [`line_items[${index}].sku`, line.sku],
-    [`line_items[${index}].gtin`, line.gtin],
-  ]);
-
-const countTexts = (counts: readonly WireCount[]): NamedText[] =>
-  counts.flatMap((count, index): NamedText[] => [
-    [`counts[${index}].sku`, count.sku],
-    [`counts[${index}].reason`, count.reason],
-  ]);
+const INTEGER_FIELD =
+  /^(?:total|line_items\[\d+\]\.(?:quantity|unit_price)|counts\[\d+\]\.quantity|totals\[\d+\]\.(?:sales|refunds)\.(?:count|total))$/;
 
 /** Half of a surrogate pair is a JSON escape that is no character: it has no UTF-8 to store. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-const findRepeatedSku = (counts: readonly WireCount[]): string | undefined => {
-  const seen = new Set<string>();
-  for (const [index, { sku }] of counts.entries()) {
-    if (seen.has(sku)) return `counts[${index}].sku`;
-    seen.add(sku);
-  }
-  return undefined;
-};
+const lineTexts = (lines: WireLine[] = []): NamedText[] =>
+  lines.flatMap(({ sku, gtin }, index): NamedText[] => [
+    [`line_items[${index}].sku`, sku],
+    [`line_items[${index}].gtin`, gtin],
+  ]);
 
 const lineOf = (line: WireLine): RecordLine => ({
   sku: line.sku ?? null,
@@ -206,47 +191,11 @@ const lineOf = (line: WireLine): RecordLine => ({
   unitPrice: line.unit_price ?? null,
 });
 
-const countOf = (count: WireCount): CountLine => ({
-  sku: count.sku,
-  quantity: count.quantity,
-  reason: count.reason ?? null,
-});
-
-type Base = Pick<
-  PosRecord,
-  'externalId' | 'occurredAt' | 'occurredAtMs' | 'effectiveMs' | 'clockAhead' | 'locationRef'
->;
-
-/** What all kinds have in common past the schema. */
-const readBase = (
-  body: WireBody,
-  texts: NamedText[],
-  receivedAtMs: number
-): { ok: true; base: Base } | { ok: false; issue: BodyIssue } => {
-  for (const [field, text] of [...bodyTexts(body), ...texts]) {
-    if (text !== undefined && LONE_SURROGATE.test(text)) {
-      return refuse(field, 'must be valid Unicode (it contains half of a surrogate pair)');
-    }
-  }
-  const time = parseOccurredAt(body.occurred_at);
-  if (!time.ok) return refuse('occurred_at', time.rule);
-  const base: Base = {
-    externalId: body.external_id,
-    occurredAt: body.occurred_at,
-    occurredAtMs: time.epochMs,
-    ...effectiveTime(time.epochMs, receivedAtMs),
-    locationRef: body.location_ref ?? null,
-  };
-  return { ok: true, base };
+/** The first of some values that is there twice; -1: none is. */
+const firstRepeated = (values: readonly string[]): number => {
+  const seen = new Set<string>();
+  return values.findIndex((value) => seen.size === seen.add(value).size);
 };
-
-const invalid = (
-  kind: EventKind,
-  { errors }: ValidateFunction
-): { ok: false; issue: BodyIssue } => ({
-  ok: false,
-  issue: describeSchemaErrors(kind, errors ?? []),
-});
 
 const KNOWN_CURRENCIES: ReadonlySet<unknown> = new Set(CURRENCY_CODES);
 
@@ -254,84 +203,143 @@ const KNOWN_CURRENCIES: ReadonlySet<unknown> = new Set(CURRENCY_CODES);
  * What a refund says of its money; a value that does not fit is left out, because no version of this
  * contract has refused one.
  */
-const moneyOf = ({
-  currency,
-  total,
-}: {
-  currency?: unknown;
-  total?: unknown;
-}): { currency: string | null; total: number | null } => ({
+const moneyOf = ({ currency, total }: { currency?: unknown; total?: unknown }) => ({
   currency: KNOWN_CURRENCIES.has(currency) ? (currency as string) : null,
   total: Number.isSafeInteger(total) && (total as number) >= 0 ? (total as number) : null,
 });
 
-const READERS: {
-  [K in RecordKind]: (value: JsonValue, receivedAtMs: number) => Reading<RecordOf<K>>;
-} = {
-  sale: (value, receivedAtMs) => {
-    const validate = VALIDATORS.sale;
-    if (!validate(value)) return invalid('sale', validate);
-    const read = readBase(value, lineTexts(value.line_items), receivedAtMs);
-    if (!read.ok) return read;
-    const { currency, total, line_items: lines, customer = null, meta = null } = value;
-    return {
-      ok: true,
-      record: {
-        kind: 'sale',
-        ...read.base,
-        currency,
-        total,
-        lines: lines.map(lineOf),
-        customer,
-        meta,
-      },
-    };
-  },
-  refund: (value, receivedAtMs) => {
-    const validate = VALIDATORS.refund;
-    if (!validate(value)) return invalid('refund', validate);
-    const texts: NamedText[] = [
-      ['sale_external_id', value.sale_external_id],
-      ['reason', value.reason],
-      ...lineTexts(value.line_items),
-    ];
-    const read = readBase(value, texts, receivedAtMs);
-    if (!read.ok) return read;
-    return {
-      ok: true,
-      record: {
-        kind: 'refund',
-        ...read.base,
-        saleExternalId: value.sale_external_id,
-        reason: value.reason ?? null,
-        restock: value.restock ?? true,
-        ...moneyOf(value),
-        lines: value.line_items?.map(lineOf) ?? null,
-      },
-    };
-  },
-  inventory: (value, receivedAtMs) => {
-    const validate = VALIDATORS.inventory;
-    if (!validate(value)) return invalid('inventory', validate);
-    const read = readBase(value, countTexts(value.counts), receivedAtMs);
-    if (!read.ok) return read;
-    const { mode, counts } = value;
+const saleRules: KindRules<'sale'> = {
+  validate: VALIDATORS.sale,
+  texts: ({ line_items: lines }) => lineTexts(lines),
+  read: ({ currency, total, line_items: lines, customer = null, meta = null }) => ({
+    currency,
+    total,
+    lines: lines.map(lineOf),
+    customer,
+    meta,
+  }),
+};
+
+const refundRules: KindRules<'refund'> = {
+  validate: VALIDATORS.refund,
+  texts: (body) => [
+    ['sale_external_id', body.sale_external_id],
+    ['reason', body.reason],
+    ...lineTexts(body.line_items),
+  ],
+  read: (body) => ({
+    saleExternalId: body.sale_external_id,
+    reason: body.reason ?? null,
+    restock: body.restock ?? true,
+    ...moneyOf(body),
+    lines: body.line_items?.map(lineOf) ?? null,
+  }),
+};
+
+const inventoryRules: KindRules<'inventory'> = {
+  validate: VALIDATORS.inventory,
+  texts: ({ counts }) =>
+    counts.flatMap(({ sku, reason }, index): NamedText[] => [
+      [`counts[${index}].sku`, sku],
+      [`counts[${index}].reason`, reason],
+    ]),
+  read({ mode, counts }, { occurredAtMs }, receivedAtMs) {
     if (mode === 'absolute') {
-      const repeated = findRepeatedSku(counts);
-      if (repeated) return refuse(repeated, 'must not name an item twice in an absolute count');
-      if (read.base.occurredAtMs > receivedAtMs + LIMITS.countAheadMs) {
+      const repeated = firstRepeated(counts.map(({ sku }) => sku));
+      if (repeated >= 0) {
+        const rule = 'must not name an item twice in an absolute count';
+        return refuse(`counts[${repeated}].sku`, rule);
+      }
+      if (occurredAtMs > receivedAtMs + LIMITS.countAheadMs) {
         return refuse('occurred_at', 'must not be more than 5 minutes ahead for an absolute count');
       }
     }
+    const lines = counts.map(({ sku, quantity, reason = null }) => ({ sku, quantity, reason }));
+    return { mode, counts: lines };
+  },
+};
+
+const closingRules: KindRules<'closing'> = {
+  validate: VALIDATORS.closing,
+  texts: ({ external_ids: ids = [] }) =>
+    ids.map((id, index): NamedText => [`external_ids[${index}]`, id]),
+  read(body) {
+    const from = parseOccurredAt(body.from);
+    if (!from.ok) return refuse('from', from.rule);
+    const to = parseOccurredAt(body.to);
+    if (!to.ok) return refuse('to', to.rule);
+    if (to.epochMs <= from.epochMs) return refuse('to', 'must be later than from');
+    if (to.epochMs - from.epochMs > LIMITS.closingMs) {
+      return refuse('to', 'must be at most 31 days and an hour later than from');
+    }
+    const repeated = firstRepeated(body.totals.map(({ currency }) => currency));
+    if (repeated >= 0)
+      return refuse(`totals[${repeated}].currency`, 'must not name a currency twice');
+    const { totals, external_ids: ids } = body;
     return {
-      ok: true,
-      record: { kind: 'inventory', ...read.base, mode, counts: counts.map(countOf) },
+      fromMs: from.epochMs,
+      toMs: to.epochMs,
+      totals: totals.map(({ currency, sales, refunds }) => ({
+        currency,
+        sales: { count: sales.count, total: sales.total },
+        refunds: { count: refunds.count, total: refunds.total },
+      })),
+      externalIds: ids === undefined ? null : [...new Set(ids)],
     };
   },
 };
 
+const RULES: { readonly [K in EventKind]: KindRules<K> } = {
+  sale: saleRules,
+  refund: refundRules,
+  inventory: inventoryRules,
+  closing: closingRules,
+};
+
+/** What all kinds have in common past the schema. */
+const readBase = (
+  body: WireBody,
+  texts: readonly NamedText[],
+  receivedAtMs: number
+): { ok: true; base: Base } | Refused => {
+  const { external_id: externalId, occurred_at: occurredAt, location_ref: locationRef } = body;
+  for (const [field, text] of [
+    ['external_id', externalId],
+    ['location_ref', locationRef],
+    ...texts,
+  ] as const) {
+    if (text !== undefined && LONE_SURROGATE.test(text)) {
+      return refuse(field, 'must be valid Unicode (it contains half of a surrogate pair)');
+    }
+  }
+  const time = parseOccurredAt(occurredAt);
+  if (!time.ok) return refuse('occurred_at', time.rule);
+  const { epochMs: occurredAtMs } = time;
+  const effective = effectiveTime(occurredAtMs, receivedAtMs);
+  const place = locationRef ?? null;
+  return {
+    ok: true,
+    base: { externalId, occurredAt, occurredAtMs, ...effective, locationRef: place },
+  };
+};
+
+const readKind = <K extends EventKind>(
+  kind: K,
+  value: JsonValue,
+  receivedAtMs: number
+): Reading<RecordOf<K>> => {
+  const { validate, texts, read }: KindRules<K> = RULES[kind];
+  if (!validate(value))
+    return { ok: false, issue: describeSchemaErrors(kind, validate.errors ?? []) };
+  const common = readBase(value, texts(value), receivedAtMs);
+  if (!common.ok) return common;
+  const own = read(value, common.base, receivedAtMs);
+  if ('ok' in own) return own;
+  return { ok: true, record: { kind, ...common.base, ...own } as unknown as RecordOf<K> };
+};
+
 /** `readRecord`, step by step. @param nodes  values that it may have */
-export function* recordSteps<K extends RecordKind>(
+export function* recordSteps<K extends EventKind>(
   kind: K,
   body: Uint8Array,
   { receivedAtMs }: ReceiptContext,
@@ -339,9 +347,12 @@ export function* recordSteps<K extends RecordKind>(
 ): Steps<Reading<RecordOf<K>>> {
   const json = yield* strictJsonSteps(body, LIMITS.depth, nodes);
   if (!json.ok) return json;
-  const reading = READERS[kind](json.value, receivedAtMs);
-  const rounded = reading.ok ? findRounded(json.roundedToInteger) : undefined;
-  return rounded ? refuse(rounded, 'must be a whole number, not a fraction') : reading;
+  const reading = readKind(kind, json.value, receivedAtMs);
+  // One that is whole only because a double rounded it; the schema cannot see that.
+  const rounded = [...json.roundedToInteger].find((field) => INTEGER_FIELD.test(field));
+  return reading.ok && rounded
+    ? refuse(rounded, 'must be a whole number, not a fraction')
+    : reading;
 }
 
 /**
@@ -350,7 +361,7 @@ export function* recordSteps<K extends RecordKind>(
  * most 5 minutes ahead). A refusal is a 400 `schema_invalid` whose `message` names field and rule.
  * Never throws. docs/contract-pos.md#answers.
  */
-export const readRecord = <K extends RecordKind>(
+export const readRecord = <K extends EventKind>(
   kind: K,
   body: Uint8Array,
   receipt: ReceiptContext
@@ -368,63 +379,3 @@ export const checkLocationRef = (record: PosRecord, mappedLocations: number): Bo
   return refuse('location_ref', 'is required, because this connection maps several locations')
     .issue;
 };
-
-const closingTexts = ({ external_ids: ids = [] }: WireClosing): NamedText[] =>
-  ids.map((id, index): NamedText => [`external_ids[${index}]`, id]);
-
-const findRepeatedCurrency = ({ totals }: WireClosing): string | undefined => {
-  const at = totals.findIndex(
-    ({ currency }, index) => totals.findIndex((one) => one.currency === currency) !== index
-  );
-  return at < 0 ? undefined : `totals[${at}].currency`;
-};
-
-const closingOf = (value: JsonValue, receivedAtMs: number): Reading<ClosingRecord> => {
-  const validate = VALIDATORS.closing;
-  if (!validate(value)) return invalid('closing', validate);
-  const read = readBase(value, closingTexts(value), receivedAtMs);
-  if (!read.ok) return read;
-  const from = parseOccurredAt(value.from);
-  if (!from.ok) return refuse('from', from.rule);
-  const to = parseOccurredAt(value.to);
-  if (!to.ok) return refuse('to', to.rule);
-  if (to.epochMs <= from.epochMs) return refuse('to', 'must be later than from');
-  if (to.epochMs - from.epochMs > LIMITS.closingMs) {
-    return refuse('to', 'must be at most 31 days and an hour later than from');
-  }
-  const repeated = findRepeatedCurrency(value);
-  if (repeated) return refuse(repeated, 'must not name a currency twice');
-  const { totals, external_ids: ids } = value;
-  return {
-    ok: true,
-    record: {
-      kind: 'closing',
-      ...read.base,
-      fromMs: from.epochMs,
-      toMs: to.epochMs,
-      totals: totals.map(({ currency, sales, refunds }) => ({
-        currency,
-        sales: { count: sales.count, total: sales.total },
-        refunds: { count: refunds.count, total: refunds.total },
-      })),
-      externalIds: ids === undefined ? null : [...new Set(ids)],
-    },
-  };
-};
-
-/** `readClosing`, step by step. @param nodes  values that it may have */
-export function* closingSteps(
-  body: Uint8Array,
-  { receivedAtMs }: ReceiptContext,
-  nodes: number
-): Steps<Reading<ClosingRecord>> {
-  const json = yield* strictJsonSteps(body, LIMITS.depth, nodes);
-  if (!json.ok) return json;
-  const reading = closingOf(json.value, receivedAtMs);
-  const rounded = reading.ok ? findRounded(json.roundedToInteger) : undefined;
-  return rounded ? refuse(rounded, 'must be a whole number, not a fraction') : reading;
-}
-
-/** Reads a body as a closing, as `readRecord` reads the kinds that are queued. Never throws. */
-export const readClosing = (body: Uint8Array, receipt: ReceiptContext): Reading<ClosingRecord> =>
-  inOneGo(closingSteps(body, receipt, Infinity));
