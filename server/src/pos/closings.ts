@@ -8,12 +8,10 @@ import { type EventToPublish, getPublisher } from '../webhooks/publish';
 import { connectionsOf, groupsOf } from './connections';
 import {
   type Connections,
-  loadMembers,
-  type MoneyRow,
-  priceMembers,
-  rowsOfGroups,
+  priceAccepted,
+  readMembers,
   type Touched,
-} from './processing/count-money';
+} from './processing/refund-group';
 import { readCounted } from './money/rollups';
 import { getRecordStore } from './processing/record-store';
 import { type ClosedRecord, compareClosing } from './rules/closing-comparison';
@@ -63,27 +61,12 @@ const saleMoney = async (
       money.set(Number(id), readCounted(counted, base));
     }
   }
-  for (const { row, record } of await loadMembers(tx, uncounted)) {
+  for (const { row, record } of await readMembers(tx, uncounted)) {
     if (record.kind === 'sale') {
       money.set(Number(row.id), { currency: record.currency, amount: BigInt(record.total) });
     }
   }
   return money;
-};
-
-/** What refunds cost by all that was accepted, whether it was processed or not. */
-const refundMoney = async (
-  tx: Tx,
-  refunds: readonly RangeRow[],
-  mode: ConnectionMode,
-  connections: Connections
-): Promise<Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>> => {
-  const digests = [...new Set(refunds.flatMap(({ family_digest: digest }) => digest ?? []))];
-  const rows: MoneyRow[] = await rowsOfGroups(tx, digests, connections, (query) =>
-    query.where({ mode }).orderBy('id')
-  );
-  const ids = rows.map(({ id }) => Number(id));
-  return priceMembers(await loadMembers(tx, ids), connections).refunds;
 };
 
 /**
@@ -123,9 +106,9 @@ export const compareWithRecords = async (
       tx,
       rows.filter(({ kind }) => kind === 'sale')
     )),
-    ...(await refundMoney(
+    ...(await priceAccepted(
       tx,
-      rows.filter(({ kind }) => kind === 'refund'),
+      rows.flatMap(({ kind, family_digest: digest }) => (kind === 'refund' && digest) || []),
       mode,
       connections
     )),

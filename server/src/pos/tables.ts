@@ -69,13 +69,13 @@ export const connectionType = internalType({
  * `items` is JSON: for each line the item it was found to be, or null. `location_id` is where the
  * record's goods are (for a refund: where it names); `only_location_id` the connection's only one.
  * `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
- * what (stock/rules/sale-left): null until it was worked out. `counted_places` is JSON: for each line of a
+ * what (stock/rules/allocation): null until it was worked out. `counted_places` is JSON: for each line of a
  * stocktake the `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when its owner said that
  * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
  * when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the lines that a
  * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is what the
  * sales figures have of a live sale or refund (money/rollups.ts), null while they have nothing; `money_left`
- * what a sale's refunds have left of its money (rules/refund-money), null where that takes another look.
+ * what a sale's refunds have left of its money (rules/refunds), null where that takes another look.
  */
 export const posEventTable: PlainTable = {
   tableName: POS_EVENTS_TABLE,
@@ -315,7 +315,7 @@ export interface PosEventRow {
   settled_flags: string;
   payload_mismatch: boolean | number;
   occurred_at: string;
-  occurred_ms: Big | null;
+  occurred_ms: Big;
   effective_at: Big;
   received_at: Big;
   processed_at: Big | null;

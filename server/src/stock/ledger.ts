@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { inChunks } from '../database/written-rows';
+import { findInChunks, inChunks } from '../database/matching-documents';
 import { markChanged } from './catalogue-changes';
 import {
   type LevelChange,
@@ -10,6 +10,7 @@ import {
   readLevels,
 } from './levels';
 import { lockMappedItems, writeThrough } from './product-mapping';
+import type { Posting } from './rules/allocation';
 import {
   applyCount,
   applyMovement,
@@ -22,7 +23,7 @@ import {
   STANDING_REASONS,
   type Step,
 } from './rules/fold';
-import { type LevelRow, LEVELS_TABLE, type MovementRow, MOVEMENTS_TABLE } from './tables';
+import { type Big, type LevelRow, LEVELS_TABLE, type MovementRow, MOVEMENTS_TABLE } from './tables';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 
@@ -352,6 +353,27 @@ export class Ledger {
     }
   }
 }
+
+/** The quantities of records that are in the ledger, by record, item and location. */
+export const postedOf = async (db: Db, events: readonly number[]): Promise<Posting[]> => {
+  const rows = await findInChunks<Record<'event_id' | 'item_id' | 'location_id' | 'quantity', Big>>(
+    events,
+    (some) =>
+      db
+        .table(`${MOVEMENTS_TABLE} as m`)
+        .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
+        .select('m.event_id', 'l.item_id', 'l.location_id')
+        .sum({ quantity: 'm.quantity' })
+        .whereIn('m.event_id', some)
+        .groupBy('m.event_id', 'l.item_id', 'l.location_id')
+  );
+  return rows.map((row) => ({
+    refund: Number(row.event_id),
+    item: Number(row.item_id),
+    location: Number(row.location_id),
+    quantity: Number(row.quantity),
+  }));
+};
 
 /** What a new level starts from. */
 export interface LevelOpening extends Place {

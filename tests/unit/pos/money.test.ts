@@ -6,7 +6,7 @@ import { joined } from '../../../server/src/pos/money/rollups';
 import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
 import type { RecordLine } from '../../../server/src/pos/rules/records';
-import { priceOnTop, priceRefunds } from '../../../server/src/pos/rules/refund-money';
+import { priceOnTop, priceRefunds } from '../../../server/src/pos/rules/refunds';
 import type { RecordKind } from '../../../server/src/pos/rules/states';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import type { ConnectionRow } from '../../../server/src/pos/tables';

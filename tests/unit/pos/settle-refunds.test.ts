@@ -6,7 +6,7 @@ import {
   settleRefunds,
   stateOfLines,
   stateOfRefund,
-} from '../../../server/src/pos/rules/settle-refunds';
+} from '../../../server/src/pos/rules/refunds';
 
 const sale = (id: number, connection: number, quantity = 3): GroupSale => ({
   id,
@@ -26,7 +26,7 @@ const refund = (fields: Partial<GroupRefund> = {}): GroupRefund => ({
   ...fields,
 });
 const settleOne = (sales: GroupSale[], fields: Partial<GroupRefund> = {}) => {
-  const [outcome] = settleRefunds(sales, [refund(fields)]);
+  const [outcome] = settleRefunds(sales, [refund(fields)]).outcomes;
   if (!outcome) throw new Error('no outcome');
   return outcome;
 };
@@ -52,7 +52,7 @@ describe('which sale a refund belongs to', () => {
     const [first, second] = settleRefunds(
       [sale(1, 2)],
       [refund({ id: 51, externalId: 'r2', lines }), refund({ id: 50, connection: 2, lines })]
-    );
+    ).outcomes;
     expect(second).toMatchObject({ id: 50, overRefund: true, shares: [{ allocated: 3 }] });
     expect(first).toMatchObject({ id: 51, overRefund: true, shares: [{ allocated: 0 }] });
     expect(first && settledFlags(first)).toEqual(['over_refund']);

@@ -7,7 +7,7 @@ import {
   settleRefunds,
   stateOfLines,
   stateOfRefund,
-} from '../../../server/src/pos/rules/settle-refunds';
+} from '../../../server/src/pos/rules/refunds';
 import { compareClosing } from '../../../server/src/pos/rules/closing-comparison';
 import { type EventState, stateAfter } from '../../../server/src/pos/rules/states';
 import { readDocument } from '../docs/support/markdown';
@@ -121,7 +121,7 @@ const settled = (
   there: ReadonlySet<number>,
   look: number
 ): { outcome: RefundOutcome; state: EventState }[] => {
-  const outcomes = settleRefunds(
+  const { outcomes } = settleRefunds(
     sales.filter(({ id }) => there.has(id)),
     refunds
       .filter(({ id }) => there.has(id))

@@ -23,7 +23,7 @@ const refund = (id: number, fields: Partial<RefundToShare> = {}): RefundToShare 
 });
 
 const given = (sale: SoldLine[], refunds: RefundToShare[]) =>
-  allocateRefunds(sale, refunds).map(({ id, shares, overRefund }) => ({
+  allocateRefunds(sale, refunds).shared.map(({ id, shares, overRefund }) => ({
     id,
     got: shares.map(({ item, allocated }) => [item, allocated]),
     overRefund,
@@ -44,7 +44,7 @@ describe('allocateRefunds', () => {
   it('breaks a tie by external id, letter case counting, then by connection', () => {
     const at = (id: number, externalId: string, connection = 1) =>
       refund(id, { effectiveMs: 5, externalId, connection });
-    const ids = allocateRefunds([], [at(1, 'b'), at(2, 'a', 2), at(3, 'B'), at(4, 'a', 1)]);
+    const ids = allocateRefunds([], [at(1, 'b'), at(2, 'a', 2), at(3, 'B'), at(4, 'a', 1)]).shared;
     expect(ids.map(({ id }) => id)).toEqual([3, 4, 2, 1]);
   });
 
@@ -93,13 +93,13 @@ describe('allocateRefunds', () => {
   });
 
   it('gives nothing of an item the sale does not have', () => {
-    const [first] = allocateRefunds([sold(7, 1)], [refund(1, { lines: [back(9, 1)] })]);
+    const [first] = allocateRefunds([sold(7, 1)], [refund(1, { lines: [back(9, 1)] })]).shared;
     expect(first).toMatchObject({ overRefund: true, shares: [{ location: null, allocated: 0 }] });
   });
 
   it('puts goods where the refund says, else where the sale was', () => {
     const shares = (destination: RefundToShare['destination']) =>
-      allocateRefunds([sold(7, 1)], [refund(1, { destination })])[0]?.shares[0]?.location;
+      allocateRefunds([sold(7, 1)], [refund(1, { destination })]).shared[0]?.shares[0]?.location;
     expect(shares('of_sale')).toBe(HERE);
     expect(shares(THERE)).toBe(THERE);
     expect(shares('unknown')).toBeNull();
@@ -115,12 +115,12 @@ describe('allocateRefunds', () => {
       .map((all) => all.map(([effectiveMs, own], id) => refund(id, { effectiveMs, lines: own })));
     fc.assert(
       fc.property(sale, refunds, fc.infiniteStream(fc.nat()), (soldLines, all, stream) => {
-        const result = allocateRefunds(soldLines, all);
+        const result = allocateRefunds(soldLines, all).shared;
         const shuffled = all
           .map((one) => [stream.next().value as number, one] as const)
           .sort(([a], [b]) => a - b)
           .map(([, one]) => one);
-        expect(allocateRefunds(soldLines, shuffled)).toEqual(result);
+        expect(allocateRefunds(soldLines, shuffled).shared).toEqual(result);
         for (const one of [1, 2, 3]) {
           const total = soldLines.reduce((sum, l) => sum + (l.item === one ? l.quantity : 0), 0);
           const shares = result.flatMap((r) => r.shares).filter((share) => share.item === one);

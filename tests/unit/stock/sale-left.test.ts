@@ -1,16 +1,14 @@
 import fc from 'fast-check';
 import {
   allocateRefunds,
+  readLeft,
   type RefundShares,
   type RefundToShare,
-  type SoldLine,
-} from '../../../server/src/stock/rules/allocation';
-import {
-  leftOfSale,
-  readLeft,
   shareOnTop,
+  type SoldLine,
+  wholeSale,
   writeLeft,
-} from '../../../server/src/stock/rules/sale-left';
+} from '../../../server/src/stock/rules/allocation';
 
 const ITEMS = 4;
 
@@ -69,11 +67,11 @@ describe('one refund more', () => {
         fc.array(soldLine, { maxLength: 5 }) as fc.Arbitrary<SoldLine[]>,
         fc.array(refund, { maxLength: 10 }).map(withIds),
         (sale, refunds) => {
-          let left = leftOfSale(sale, []);
+          let left = wholeSale(sale);
           let known = new Map<number, RefundShares>();
           refunds.forEach((one, index) => {
             const present = refunds.slice(0, index + 1);
-            const whole = byId(allocateRefunds(sale, present));
+            const whole = byId(allocateRefunds(sale, present).shared);
             const stored = readLeft(writeLeft(left, 3));
             expect(stored).toEqual({ left, unknownLines: 3 });
             const result = shareOnTop(stored.left, [one]);
@@ -85,12 +83,9 @@ describe('one refund more', () => {
               makingWay += 1;
               // Only those that got something can lose it; the others stay as they were.
               const some = present.filter(({ id }) => id === one.id || tookAny(known.get(id)!));
-              const shared = allocateRefunds(sale, some);
-              known = new Map([...known, ...byId(shared)]);
-              left = leftOfSale(
-                sale,
-                shared.map((each) => ({ refund: refunds[each.id]!, shares: each.shares }))
-              );
+              const again = allocateRefunds(sale, some);
+              known = new Map([...known, ...byId(again.shared)]);
+              left = again.left;
             }
             expect(new Map([...known].sort())).toEqual(new Map([...whole].sort()));
           });
@@ -108,8 +103,10 @@ describe('one refund more', () => {
         fc.array(soldLine, { maxLength: 5 }) as fc.Arbitrary<SoldLine[]>,
         fc.array(refund, { maxLength: 8 }).map(withIds),
         (sale, refunds) => {
-          const result = shareOnTop(leftOfSale(sale, []), refunds);
-          expect(result && byId(result.shared)).toEqual(byId(allocateRefunds(sale, refunds)));
+          const result = shareOnTop(wholeSale(sale), refunds);
+          expect(result && byId(result.shared)).toEqual(
+            byId(allocateRefunds(sale, refunds).shared)
+          );
         }
       )
     );

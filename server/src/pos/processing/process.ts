@@ -17,8 +17,7 @@ import { claimedLine, failedLine, isNews, settledLine, unappliedLine } from '../
 import { placesOf } from './counted-places';
 import { itemWaits, loadMappings } from '../mappings';
 import { notifyUndone, storeMappedLines } from './undo';
-import { countMoney } from './count-money';
-import { graceIsOver } from '../rules/settle-refunds';
+import { graceIsOver } from '../rules/refunds';
 import { stateAfter } from '../rules/states';
 import { tellOfSilentTills } from '../silence';
 import { POS_EVENTS_TABLE, type PosEventRow } from '../tables';
@@ -35,7 +34,7 @@ import {
   type RescheduledRecord,
   RESERVE_MS,
 } from './record-store';
-import type { Times } from './refunds';
+import { countMoney, type Times } from './refund-group';
 import { storeWaits, wakeForProducts, wakeKnown, wakeWaiting } from './waits';
 import { workOut } from './work-out';
 import type { App, Slot } from '../../app';
@@ -169,8 +168,9 @@ export const applyBatch = async (
         claimed.map(({ id }) => id)
       )
       .orderBy('id')) as PosEventRow[];
-    const { batch, relatives, changes } = await workOut(tx, app, rows, connections, times);
-    const { touched, repriced } = await countMoney(tx, app, batch, connections);
+    const { batch, groups, changes } = await workOut(tx, app, rows, connections, times);
+    const { touched, repriced } = await countMoney(tx, app, groups);
+    const relatives = groups.flatMap((group) => group.settledRelatives);
     await settle(tx, app, claimed, rows, batch, times);
     const settledRelatives = await updateRelatives(tx, app, relatives, times);
     const changed = [...batch, ...settledRelatives].filter(

@@ -4,10 +4,12 @@ import { defaultLocation } from '../../stock/locations';
 import { lookUpTrialItems, type TrialItems } from '../../stock/trial-items';
 import { Ledger, type LedgerLine } from '../../stock/ledger';
 import { type LevelChange, mergeChanges, type Place } from '../../stock/levels';
-import { stateOfLines } from '../rules/settle-refunds';
+import { stateOfLines } from '../rules/refunds';
 import { lineNames, noteOf, quantityOf } from '../rules/records';
 import type { ConnectionRow, PosEventRow } from '../tables';
 import {
+  itemWaitsOf,
+  locationWaitOf,
   openContext,
   placedLines,
   type ProcessingContext,
@@ -16,14 +18,12 @@ import {
   waitingLines,
 } from './processing-context';
 import {
-  itemWaitsOf,
-  loadRelatives,
-  locationWaitOf,
-  planRefundGroups,
+  loadRefundGroups,
   type RefundDifference,
-  settleRefundGroups,
+  type RefundGroup,
+  settleGoods,
   type Times,
-} from './refunds';
+} from './refund-group';
 import { withdrawMisplaced } from './counted-places';
 import { loadFoundItems, loadMappings, type Mappings } from '../mappings';
 import { takeBack } from './undo';
@@ -148,10 +148,10 @@ const settleLines = (work: ProcessingContext): void => {
   ];
 };
 
-/** What the records of a batch came to, and the relatives that came out otherwise with them. */
+/** What the records of a batch came to, and the refund groups that were settled with them. */
 export interface WorkedOut {
   batch: ProcessingContext[];
-  relatives: ProcessingContext[];
+  groups: RefundGroup[];
   /** Levels that are other ones than before. */
   changes: LevelChange[];
 }
@@ -197,13 +197,13 @@ export const workOut = async (
   );
   for (const work of batch) resolveContext(work, lookupOf(work), mappings, found);
   if (!preview) await withdrawMisplaced(tx, app, batch);
-  const groups = await planRefundGroups(tx, batch, connections, times);
-  const relatives = await loadRelatives(tx, groups, connections);
+  const groups = await loadRefundGroups(tx, batch, connections, { times, withMoney: !preview });
+  const relatives = groups.flatMap((group) => group.settledRelatives);
   const products = new Map([
     ...tried.products,
     ...(await tryAgain(tx, app, relatives.filter(isTrial))),
   ]);
-  const differences = await settleRefundGroups(tx, groups, relatives, times, { preview });
+  const differences = await settleGoods(tx, groups, { preview });
   const { id: defaultPlace } = products.size > 0 ? await defaultLocation(tx) : { id: 0 };
   // A product's quantity is what its item would have there, once it is made.
   const openingOf = ({ item, location }: Place): number =>
@@ -219,5 +219,5 @@ export const workOut = async (
   }
   for (const work of [...batch, ...relatives].filter(isTrial)) nameProducts(work, products);
   batch.forEach(settleLines);
-  return { batch, relatives, changes: mergeChanges(changes) };
+  return { batch, groups, changes: mergeChanges(changes) };
 };

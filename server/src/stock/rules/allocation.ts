@@ -78,69 +78,121 @@ export const compareRefunds = (a: RefundKey, b: RefundKey): number =>
   compareText(a.externalId, b.externalId) ||
   a.connection - b.connection;
 
-interface Sold {
-  left: number;
+/**
+ * What a sale still has of an item after its refunds were shared out, so that one more need not share
+ * all of them out again: the thousandth refund of a sale costs what the tenth did.
+ *
+ * Requests for an item are served in order, each with what is left at its place. So one more changes
+ * nobody else's share if there is enough left for it, wherever it sorts; and if it sorts after the
+ * last one that got any, it gets what is left. Otherwise (`null`) those that got something have to
+ * make way: they are shared out again, and there are at most as many as the sale has pieces.
+ */
+export interface LeftOfItem {
+  item: ItemId;
   location: LocationId;
+  left: number;
+  /** The last refund that got any of it; null: none did. */
+  last: RefundKey | null;
 }
 
-/** What was sold, by item. A sale happens in one place, so an item's first line tells where. */
-const sumSold = (lines: readonly SoldLine[]): Map<ItemId, Sold> => {
-  const sold = new Map<ItemId, Sold>();
+export type SaleLeft = readonly LeftOfItem[];
+
+/** What a sale has before any refund. It happens in one place, so an item's first line tells where. */
+export const wholeSale = (lines: readonly SoldLine[]): LeftOfItem[] => {
+  const items = new Map<ItemId, LeftOfItem>();
   for (const { item, location, quantity } of lines) {
-    const known = sold.get(item);
+    const known = items.get(item);
     if (known) known.left += quantity;
-    else sold.set(item, { left: quantity, location });
+    else items.set(item, { item, location, left: quantity, last: null });
   }
-  return sold;
+  return [...items.values()];
 };
 
-const placeOf = (destination: Destination, sold: Sold | undefined): LocationId | null => {
+const isLast = (refund: RefundKey, { last }: LeftOfItem): boolean =>
+  last === null || compareRefunds(refund, last) >= 0;
+
+const placeOf = (destination: Destination, source: LeftOfItem | undefined): LocationId | null => {
   if (destination === 'unknown') return null;
-  return destination === 'of_sale' ? (sold?.location ?? null) : destination;
+  return destination === 'of_sale' ? (source?.location ?? null) : destination;
+};
+
+type Items = Map<ItemId, LeftOfItem>;
+
+const take = (source: LeftOfItem, refund: RefundKey, quantity: number): void => {
+  if (quantity === 0) return;
+  source.left -= quantity;
+  const { effectiveMs, externalId, connection } = refund;
+  if (isLast(refund, source)) source.last = { effectiveMs, externalId, connection };
 };
 
 const shareLines = (
+  refund: RefundToShare,
   lines: readonly RefundedLine[],
-  destination: Destination,
-  sold: Map<ItemId, Sold>
-): Share[] =>
-  lines.map(({ line, item, quantity }) => {
-    const source = sold.get(item);
-    const allocated = Math.min(quantity, source?.left ?? 0);
-    if (source) source.left -= allocated;
-    return { line, item, location: placeOf(destination, source), requested: quantity, allocated };
-  });
-
-const shareRest = (destination: Destination, sold: Map<ItemId, Sold>): Share[] => {
+  items: Items
+): Share[] | null => {
   const shares: Share[] = [];
-  for (const [item, source] of sold) {
-    if (source.left === 0) continue;
-    const { left } = source;
-    source.left = 0;
-    const location = placeOf(destination, source);
+  for (const { line, item, quantity } of lines) {
+    const source = items.get(item);
+    if (source && quantity > source.left && !isLast(refund, source)) return null;
+    const allocated = Math.min(quantity, source?.left ?? 0);
+    if (source) take(source, refund, allocated);
+    const location = placeOf(refund.destination, source);
+    shares.push({ line, item, location, requested: quantity, allocated });
+  }
+  return shares;
+};
+
+const shareRest = (refund: RefundToShare, items: Items): Share[] | null => {
+  const shares: Share[] = [];
+  for (const source of items.values()) {
+    if (!isLast(refund, source)) return null;
+    const { item, left } = source;
+    if (left === 0) continue;
+    const location = placeOf(refund.destination, source);
+    take(source, refund, left);
     shares.push({ line: null, item, location, requested: left, allocated: left });
   }
   return shares;
 };
 
+/** What refunds came to, in the order of sharing, and what the sale has left. */
+interface Shared {
+  shared: RefundShares[];
+  left: LeftOfItem[];
+}
+
 /**
- * Shares what a sale sold among its refunds, which may be given in any order and come back in the
- * order of sharing. Give all refunds of the sale that count, and only those: refunds of a test
- * connection must not take from a live sale.
+ * Shares out refunds that are new to the sale, where no other refund's share changes.
+ * @returns null where others have to make way
+ */
+export const shareOnTop = (left: SaleLeft, refunds: readonly RefundToShare[]): Shared | null => {
+  const items: Items = new Map(left.map((one) => [one.item, { ...one }]));
+  const shared: RefundShares[] = [];
+  for (const refund of [...refunds].sort(compareRefunds)) {
+    const { id, lines } = refund;
+    const shares = lines === null ? shareRest(refund, items) : shareLines(refund, lines, items);
+    if (shares === null) return null;
+    const overRefund =
+      lines === null
+        ? shares.length === 0 && items.size > 0
+        : shares.some(({ allocated, requested }) => allocated < requested);
+    shared.push({ id, shares, overRefund });
+  }
+  return { shared, left: [...items.values()] };
+};
+
+/**
+ * Shares what a sale sold among its refunds, which may be given in any order. Give all refunds of the
+ * sale that count, and only those: refunds of a test connection must not take from a live sale.
  */
 export const allocateRefunds = (
   sale: readonly SoldLine[],
   refunds: readonly RefundToShare[]
-): RefundShares[] => {
-  const sold = sumSold(sale);
-  return [...refunds].sort(compareRefunds).map(({ id, lines, destination }) => {
-    if (lines === null) {
-      const shares = shareRest(destination, sold);
-      return { id, shares, overRefund: shares.length === 0 && sold.size > 0 };
-    }
-    const shares = shareLines(lines, destination, sold);
-    return { id, shares, overRefund: shares.some((share) => share.allocated < share.requested) };
-  });
+): Shared => {
+  const result = shareOnTop(wholeSale(sale), refunds);
+  // In their order, each is the last so far.
+  if (!result) throw new Error('A refund of the whole has nobody to make way.');
+  return result;
 };
 
 /** What a refund puts back of one item in one location, all its lines together. */
@@ -210,4 +262,47 @@ const reasonOf = (
   if (!restock(target.refund)) return 'no_restock';
   if (known) return 'reallocated';
   return target.quantity === 0 ? 'over_refund' : null;
+};
+
+/** As text, for the sale's row; refunds that are the last of many items are written once. */
+export const writeLeft = (left: SaleLeft, unknownLines: number): string => {
+  const keys = new Map<string, number>();
+  const indexOf = (last: RefundKey | null): number => {
+    if (!last) return -1;
+    const text = JSON.stringify([last.effectiveMs, last.externalId, last.connection]);
+    const known = keys.get(text) ?? keys.size;
+    keys.set(text, known);
+    return known;
+  };
+  const items = left.map(({ item, location, left: rest, last }) => [
+    item,
+    location,
+    rest,
+    indexOf(last),
+  ]);
+  return JSON.stringify({
+    items,
+    unknownLines,
+    keys: [...keys.keys()].map((key) => JSON.parse(key)),
+  });
+};
+
+export const readLeft = (text: string): { left: LeftOfItem[]; unknownLines: number } => {
+  const { items, unknownLines, keys } = JSON.parse(text) as {
+    items: [ItemId, LocationId, number, number][];
+    unknownLines: number;
+    keys: [number, string, number][];
+  };
+  const lasts = keys.map(([effectiveMs, externalId, connection]) => ({
+    effectiveMs,
+    externalId,
+    connection,
+  }));
+  const left = items.map(([item, location, rest, last]) => ({
+    item,
+    location,
+    left: rest,
+    last: lasts[last] ?? null,
+  }));
+  return { left, unknownLines };
 };

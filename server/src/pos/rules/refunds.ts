@@ -1,0 +1,410 @@
+import {
+  allocateRefunds,
+  compareRefunds,
+  type LeftOfItem,
+  type LocationId,
+  type RefundedLine,
+  type RefundToShare,
+  type Share,
+  type SoldLine,
+} from '../../stock/rules/allocation';
+import type { RecordLine } from './records';
+import type { ConnectionMode, EventFlag, EventState } from './states';
+
+/**
+ * Which sale a refund belongs to and what it puts back (docs/tills.md#refund), for a *group*:
+ * all accepted sales with one `external_id`, and all accepted refunds that name it, on connections
+ * that may know of each other (one connection, or the connections of one group), of one mode.
+ *
+ * The outcome follows from the group alone. Settling the whole group again whenever one of it
+ * arrives, is mapped, or outlives its grace period is therefore all it takes to be independent of
+ * the order of arrival. The ledger then appends the `differences` (stock/rules/postings).
+ */
+
+export interface GroupSale {
+  /** Its event id. */
+  id: number;
+  connection: number;
+  /** Its lines whose item and location are known. */
+  lines: readonly SoldLine[];
+}
+
+/**
+ * Where a refund says its goods went: a location by `location_ref` (resolved), one it names that is
+ * not mapped yet, or nothing.
+ */
+export type NamedLocation = LocationId | 'unknown' | 'none';
+
+export interface GroupRefund {
+  /** Its event id. */
+  id: number;
+  connection: number;
+  effectiveMs: number;
+  externalId: string;
+  /** Its lines whose item is known; null if it was sent without lines. */
+  lines: readonly RefundedLine[] | null;
+  namedLocation: NamedLocation;
+  /** The connection's only location, for a refund that has to stand alone; null if it has several. */
+  onlyLocation: LocationId | null;
+  /** `graceIsOver` at the time of settling. */
+  graceOver: boolean;
+  /** Its owner said not to wait for its sale. */
+  accepted: boolean;
+}
+
+export type RefundOutcome = { id: number; shares: Share[] } & (
+  | { status: 'allocated'; sale: number; overRefund: boolean }
+  /** Two sales fit: waits for its owner. */
+  | { status: 'ambiguous'; sales: number[] }
+  /** No sale yet. `saleNeverSeen`: for longer than the grace period, and it has no lines. */
+  | { status: 'held'; saleNeverSeen: boolean }
+  /** No sale in time, or its owner did not wait: applied by itself, at a location that may be unknown yet (`null` in shares). */
+  | { status: 'standalone'; saleNeverSeen: true }
+);
+
+/** True once a refund has waited for its sale long enough (docs/contract-pos.md#limits). */
+export const graceIsOver = (receivedAtMs: number, nowMs: number, graceMs: number): boolean =>
+  nowMs - receivedAtMs >= graceMs;
+
+type SaleMatch<S = GroupSale> =
+  { match: 'one'; sale: S } | { match: 'several'; sales: number[] } | { match: 'none' };
+
+/** The sale on the refund's own connection, else the only one in the group. */
+export const matchSale = <S extends Pick<GroupSale, 'id' | 'connection'>>(
+  connection: number,
+  sales: readonly S[]
+): SaleMatch<S> => {
+  const own = sales.find((sale) => sale.connection === connection);
+  if (own) return { match: 'one', sale: own };
+  const [first, second] = sales;
+  if (!first) return { match: 'none' };
+  if (!second) return { match: 'one', sale: first };
+  return { match: 'several', sales: sales.map(({ id }) => id).sort((a, b) => a - b) };
+};
+
+const standAlone = (refund: GroupRefund): RefundOutcome => {
+  const { id, lines, namedLocation, onlyLocation, graceOver, accepted } = refund;
+  if (!graceOver && !accepted) return { id, status: 'held', saleNeverSeen: false, shares: [] };
+  if (lines === null) {
+    // Nobody knows what came back; accepted, it moves nothing until its sale says.
+    return { id, status: accepted ? 'standalone' : 'held', saleNeverSeen: true, shares: [] };
+  }
+  const location = typeof namedLocation === 'number' ? namedLocation : null;
+  const shares = lines.map(({ line, item, quantity }) => ({
+    line,
+    item,
+    location: namedLocation === 'none' ? onlyLocation : location,
+    requested: quantity,
+    allocated: quantity,
+  }));
+  return { id, status: 'standalone', saleNeverSeen: true, shares };
+};
+
+/** A refund as the sharing out takes it. */
+export const refundToShare = ({ namedLocation, ...refund }: GroupRefund): RefundToShare => ({
+  ...refund,
+  destination: namedLocation === 'none' ? 'of_sale' : namedLocation,
+});
+
+/** What a group came to in goods. */
+export interface SettledGoods {
+  /** One a refund, in the order given. */
+  outcomes: RefundOutcome[];
+  /** By the ids of the sales. */
+  left: Map<number, LeftOfItem[]>;
+}
+
+/** Settles a group, in whatever order it is given. */
+export const settleRefunds = (
+  sales: readonly GroupSale[],
+  refunds: readonly GroupRefund[]
+): SettledGoods => {
+  const outcomes = new Map<number, RefundOutcome>();
+  const bySale = new Map<GroupSale, GroupRefund[]>(sales.map((sale) => [sale, []]));
+  for (const refund of refunds) {
+    const found = matchSale(refund.connection, sales);
+    if (found.match === 'one') bySale.get(found.sale)?.push(refund);
+    else if (found.match === 'several') {
+      const { id } = refund;
+      outcomes.set(id, { id, status: 'ambiguous', sales: found.sales, shares: [] });
+    } else {
+      outcomes.set(refund.id, standAlone(refund));
+    }
+  }
+  const left = new Map<number, LeftOfItem[]>();
+  for (const [sale, members] of bySale) {
+    const result = allocateRefunds(sale.lines, members.map(refundToShare));
+    left.set(sale.id, result.left);
+    for (const { id, shares, overRefund } of result.shared) {
+      outcomes.set(id, { id, status: 'allocated', sale: sale.id, overRefund, shares });
+    }
+  }
+  return { outcomes: refunds.flatMap(({ id }) => outcomes.get(id) ?? []), left };
+};
+
+/**
+ * The state of an event once its lines were looked at (docs/tills.md#what-becomes-of-a-record).
+ *
+ * @param placed  lines that are in the ledger, those with effect 0 too
+ * @param waiting  lines that wait for an item or a location
+ */
+export const stateOfLines = (
+  mode: ConnectionMode,
+  placed: number,
+  waiting: number
+): Extract<EventState, 'applied' | 'partially_applied' | 'needs_mapping' | 'simulated'> => {
+  if (mode === 'test') return 'simulated';
+  if (waiting === 0) return 'applied';
+  return placed === 0 ? 'needs_mapping' : 'partially_applied';
+};
+
+/**
+ * The state of a refund once its group was settled.
+ *
+ * @param unknownLines  lines whose item is not known; for a refund without lines, those of its sale.
+ *   Shares without a location are counted here, not by the caller.
+ */
+export const stateOfRefund = (
+  mode: ConnectionMode,
+  outcome: RefundOutcome,
+  unknownLines: number
+): EventState => {
+  switch (outcome.status) {
+    case 'held':
+      return 'held';
+    case 'ambiguous':
+      return mode === 'test' ? 'simulated' : 'needs_mapping';
+    case 'allocated':
+    case 'standalone': {
+      const homeless = outcome.shares.filter(({ location }) => location === null).length;
+      const placed = outcome.shares.length - homeless;
+      return stateOfLines(mode, placed, homeless + unknownLines);
+    }
+  }
+};
+
+/** The flags that follow from the settling; they replace all `SETTLED_FLAGS` set before. */
+export const settledFlags = (outcome: RefundOutcome): EventFlag[] => {
+  switch (outcome.status) {
+    case 'allocated':
+      return outcome.overRefund ? ['over_refund'] : [];
+    case 'held':
+    case 'standalone':
+      return outcome.saleNeverSeen ? ['sale_never_seen'] : [];
+    case 'ambiguous':
+      return [];
+  }
+};
+
+/**
+ * What refunds cost (docs/tills.md#what-a-refund-costs), for a group as above: the
+ * result follows from the sales and refunds alone, never from the order in which they came, nor
+ * from which items are known. All money is in minor units.
+ */
+
+export interface SoldMoney {
+  id: number;
+  connection: number;
+  currency: string;
+  total: number;
+  lines: readonly RecordLine[];
+}
+
+export interface RefundToPrice {
+  id: number;
+  connection: number;
+  effectiveMs: number;
+  externalId: string;
+  /** As sent; null where it names none. */
+  currency: string | null;
+  total: number | null;
+  /** null: all that the sale still has. */
+  lines: readonly RecordLine[] | null;
+}
+
+/** Pieces that came back. */
+export interface ReturnedPieces {
+  /** Indexes in the lines of the sale and of the refund; null: not of a line there. */
+  saleLine: number | null;
+  refundLine: number | null;
+  quantity: number;
+  unitPrice: number | null;
+}
+
+export interface PricedRefund {
+  id: number;
+  /** null: neither the refund names one nor is its sale known. */
+  currency: string | null;
+  amount: bigint;
+  /** The sale that it was found to be of. */
+  sale: number | null;
+  pieces: ReturnedPieces[];
+}
+
+const times = (quantity: number, price: number | null): bigint =>
+  BigInt(quantity) * BigInt(price ?? 0);
+
+const isSame = (sold: RecordLine, returned: RecordLine): boolean =>
+  (returned.sku !== null && returned.sku === sold.sku) ||
+  (returned.gtin !== null && returned.gtin === sold.gtin);
+
+/** Half of a unit is rounded up. */
+const share = (total: bigint, part: bigint, whole: bigint): bigint =>
+  (2n * total * part + whole) / (2n * whole);
+
+const positive = (amount: bigint): bigint => (amount < 0n ? 0n : amount);
+const payable = (amount: bigint): bigint =>
+  amount > BigInt(Number.MAX_SAFE_INTEGER) ? 0n : positive(amount);
+const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+
+/**
+ * A refund whose sale is not known costs what it says, or what its lines say: nothing, where these come
+ * to more than a `total` can be.
+ */
+const priceAlone = (refund: RefundToPrice): PricedRefund => {
+  const lines = refund.lines ?? [];
+  const known = lines.every(({ unitPrice }) => unitPrice !== null);
+  const ofLines = known
+    ? lines.reduce((sum, { quantity, unitPrice }) => sum + times(quantity, unitPrice), 0n)
+    : 0n;
+  return {
+    id: refund.id,
+    currency: refund.currency,
+    amount: refund.total === null ? payable(ofLines) : BigInt(refund.total),
+    sale: null,
+    pieces: lines.map(({ quantity, unitPrice }, refundLine) => ({
+      saleLine: null,
+      refundLine,
+      quantity,
+      unitPrice,
+    })),
+  };
+};
+
+/**
+ * What the refunds of a sale have left of it, as long as none of them made way for another: then the
+ * next one costs what it would in any order, and nobody else has to be looked at.
+ */
+export interface MoneyLeft {
+  /** Pieces, by the lines of the sale. */
+  left: number[];
+  rest: bigint;
+}
+
+/** A sale, and what the refunds before the next one have left of it. */
+class SaleMoney {
+  private readonly left: number[];
+  private readonly priced: boolean;
+  private readonly whole: bigint;
+  private rest: bigint;
+  /** No refund so far was cut, took the rest, or could have been shared out otherwise. */
+  private isPlain = true;
+
+  constructor(
+    private readonly sale: SoldMoney,
+    before?: MoneyLeft
+  ) {
+    const { lines } = sale;
+    const all = lines.map(({ quantity }) => quantity);
+    this.left = before ? [...before.left] : all;
+    const value = lines.reduce((sum, one) => sum + times(one.quantity, one.unitPrice), 0n);
+    this.priced = lines.every(({ unitPrice }) => unitPrice !== null) && value > 0n;
+    this.whole = this.priced ? value : BigInt(all.reduce((sum, one) => sum + one, 0));
+    this.rest = before ? before.rest : positive(BigInt(sale.total));
+  }
+
+  private take(saleLine: number, wanted: number, by: RecordLine | null): ReturnedPieces[] {
+    const quantity = Math.min(this.left[saleLine] ?? 0, wanted);
+    if (quantity === 0) return [];
+    this.left[saleLine] = (this.left[saleLine] ?? 0) - quantity;
+    const unitPrice = by?.unitPrice ?? this.sale.lines[saleLine]?.unitPrice ?? null;
+    return [{ saleLine, refundLine: null, quantity, unitPrice }];
+  }
+
+  private takeLine(line: RecordLine, refundLine: number): ReturnedPieces[] {
+    let wanted = line.quantity;
+    const matching = this.sale.lines.flatMap((sold, index) => (isSame(sold, line) ? [index] : []));
+    const [only, second] = matching;
+    if (second !== undefined || (only !== undefined && (this.left[only] ?? 0) < wanted)) {
+      this.isPlain = false;
+    }
+    return this.sale.lines.flatMap((sold, saleLine) => {
+      if (wanted === 0 || !isSame(sold, line)) return [];
+      const taken = this.take(saleLine, wanted, line);
+      for (const { quantity } of taken) wanted -= quantity;
+      return taken.map((one) => ({ ...one, refundLine }));
+    });
+  }
+
+  private valueOf(pieces: readonly ReturnedPieces[]): bigint {
+    return pieces.reduce((sum, { saleLine, quantity }) => {
+      const price = this.priced ? (this.sale.lines[saleLine ?? -1]?.unitPrice ?? null) : 1;
+      return sum + times(quantity, price);
+    }, 0n);
+  }
+
+  private cost({ lines }: RefundToPrice, pieces: readonly ReturnedPieces[]): bigint {
+    if (lines === null) return this.rest;
+    if (pieces.length === 0) return 0n;
+    // The last refund takes what rounding and the refunds before it have left.
+    if (this.left.every((one) => one === 0)) return this.rest;
+    const part = share(positive(BigInt(this.sale.total)), this.valueOf(pieces), this.whole);
+    return smaller(positive(part), this.rest);
+  }
+
+  price(refund: RefundToPrice): PricedRefund {
+    const pieces =
+      refund.lines === null
+        ? this.left.flatMap((left, saleLine) => this.take(saleLine, left, null))
+        : refund.lines.flatMap((line, index) => this.takeLine(line, index));
+    const amount = refund.total === null ? this.cost(refund, pieces) : BigInt(refund.total);
+    const isLast = this.left.every((one) => one === 0);
+    if (refund.lines === null || isLast || amount >= this.rest) this.isPlain = false;
+    this.rest = positive(this.rest - amount);
+    return { id: refund.id, currency: this.sale.currency, amount, sale: this.sale.id, pieces };
+  }
+
+  /** null: who comes next may change what others cost. */
+  moneyLeft(): MoneyLeft | null {
+    return this.isPlain ? { left: [...this.left], rest: this.rest } : null;
+  }
+}
+
+/**
+ * Prices refunds of a sale that come on top of others, in whatever order they stand among those.
+ * @returns null where the others have to be looked at too
+ */
+export const priceOnTop = (
+  sale: SoldMoney,
+  before: MoneyLeft,
+  refunds: readonly RefundToPrice[]
+): { priced: PricedRefund[]; left: MoneyLeft } | null => {
+  const money = new SaleMoney(sale, before);
+  const priced = [...refunds].sort(compareRefunds).map((refund) => money.price(refund));
+  const left = money.moneyLeft();
+  return left && { priced, left };
+};
+
+export interface PricedGroup {
+  /** By the ids of the refunds. */
+  refunds: Map<number, PricedRefund>;
+  /** By the ids of the sales. */
+  left: Map<number, MoneyLeft | null>;
+}
+
+/** Prices the refunds of a group, in whatever order it is given. */
+export const priceRefunds = (
+  sales: readonly SoldMoney[],
+  refunds: readonly RefundToPrice[]
+): PricedGroup => {
+  const money = new Map(sales.map((sale) => [sale.id, new SaleMoney(sale)]));
+  const priced = new Map(
+    [...refunds].sort(compareRefunds).map((refund): [number, PricedRefund] => {
+      const found = matchSale(refund.connection, sales);
+      const sale = found.match === 'one' ? money.get(found.sale.id) : undefined;
+      return [refund.id, sale ? sale.price(refund) : priceAlone(refund)];
+    })
+  );
+  const left = new Map([...money].map(([id, sale]) => [id, sale.moneyLeft()]));
+  return { refunds: priced, left };
+};
