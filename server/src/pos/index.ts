@@ -28,7 +28,6 @@ import {
   posMappingTable,
   posWaitTable,
   recordQueueTable,
-  trialCountTable,
 } from './tables';
 import { itemSalesTable, salesTable } from './money/rollups';
 import { wakeForItems } from './processing/waits';
@@ -44,7 +43,6 @@ export const pos: Feature = {
     posMappedLineTable,
     posRefusalTable,
     posClosingTable,
-    trialCountTable,
     salesTable,
     itemSalesTable,
     purchasesTable,

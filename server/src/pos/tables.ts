@@ -14,7 +14,6 @@ export const POS_WAITS_TABLE = 'switchboard_pos_waits';
 export const POS_MAPPINGS_TABLE = 'switchboard_pos_mappings';
 export const POS_MAPPED_LINES_TABLE = 'switchboard_pos_mapped_lines';
 export const POS_CLOSINGS_TABLE = 'switchboard_pos_closings';
-export const POS_TRIAL_COUNTS_TABLE = 'switchboard_pos_trial_counts';
 
 /**
  * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the
@@ -229,21 +228,6 @@ export const posMappedLineTable: PlainTable = {
     { name: 'sb_mapped_mapping', columns: ['mapping_id'] },
     { name: 'sb_mapped_event', columns: ['event_id'] },
   ],
-};
-
-/**
- * The newest count of an item at a location that test mode accepted: it makes older ones stale in test
- * mode alone, so it is in no level.
- */
-export const trialCountTable: PlainTable = {
-  tableName: POS_TRIAL_COUNTS_TABLE,
-  attributes: {
-    id: { type: 'increments' },
-    item_id: { type: 'integer' },
-    location_id: { type: 'integer' },
-    at: { type: 'biginteger' },
-  },
-  indexes: [{ name: 'sb_trial_count_place', columns: ['item_id', 'location_id'], type: 'unique' }],
 };
 
 export const WHOLE_RECORD = -1;

@@ -1,7 +1,7 @@
 import { findInChunks } from '../database/matching-documents';
 import type { EventMap } from '../hooks';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';
-import type { LevelChange } from './levels';
+import type { LevelChange } from './ledger';
 import {
   type ItemRow,
   ITEMS_TABLE,

@@ -16,6 +16,7 @@ import {
   locationTable,
   movementTable,
   retiredSkusTable,
+  trialCountTable,
 } from './tables';
 import { ItemsService } from './items-service';
 import { LevelsService } from './levels-service';
@@ -33,6 +34,7 @@ export const stock: Feature = {
     locationTable,
     levelTable,
     movementTable,
+    trialCountTable,
     documentTable,
     changesTable,
     catalogueTable,

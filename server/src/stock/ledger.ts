@@ -1,14 +1,7 @@
 import type { Knex } from 'knex';
+import type { PlacedMovement } from '../../../shared/contracts/stock';
 import { findInChunks, inChunks } from '../database/matching-documents';
 import { markChanged } from './catalogue-changes';
-import {
-  type LevelChange,
-  lockLevels,
-  mergeChanges,
-  type Place,
-  placeKey,
-  readLevels,
-} from './levels';
 import { lockMappedItems, writeThrough } from './product-mapping';
 import type { Posting } from './rules/allocation';
 import {
@@ -23,9 +16,123 @@ import {
   STANDING_REASONS,
   type Step,
 } from './rules/fold';
-import { type Big, type LevelRow, LEVELS_TABLE, type MovementRow, MOVEMENTS_TABLE } from './tables';
+import { summaryOf, toMovement } from './serialize';
+import {
+  type Big,
+  ITEMS_TABLE,
+  type LevelRow,
+  LEVELS_TABLE,
+  LOCATIONS_TABLE,
+  type MovementRow,
+  MOVEMENTS_TABLE,
+} from './tables';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
+
+/** Where an item is kept. */
+export interface Place {
+  item: number;
+  location: number;
+}
+
+export const placeKey = ({ item, location }: Place): string => `${item}@${location}`;
+
+const byPlace = (a: Place, b: Place): number => a.item - b.item || a.location - b.location;
+
+const distinct = (places: readonly Place[]): Place[] =>
+  [...new Map(places.map((place) => [placeKey(place), place])).values()].sort(byPlace);
+
+const select = async (db: Db, places: readonly Place[], lock: boolean): Promise<LevelRow[]> => {
+  const rows: LevelRow[] = [];
+  for (const some of inChunks(places)) {
+    const query = db
+      .table(LEVELS_TABLE)
+      .select('*')
+      .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
+      .whereIn('location_id', [...new Set(some.map(({ location }) => location))])
+      .orderBy(['item_id', 'location_id']);
+    rows.push(...((await (lock ? query.forUpdate() : query)) as LevelRow[]));
+  }
+  return rows;
+};
+
+const byKey = (rows: readonly LevelRow[]): Map<string, LevelRow> =>
+  new Map(
+    rows.map((row) => [
+      placeKey({ item: Number(row.item_id), location: Number(row.location_id) }),
+      row,
+    ])
+  );
+
+/** The levels of these places as they are; places without a level are absent. Locks nothing. */
+export const readLevels = async (
+  db: Db,
+  places: readonly Place[]
+): Promise<Map<string, LevelRow>> => byKey(await select(db, distinct(places), false));
+
+/** What a new level starts from. */
+export interface LevelOpening extends Place {
+  opening: number;
+}
+
+/** Makes levels with what they start from; one that is there already stays as it is. */
+export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Promise<void> => {
+  const updatedAt = Date.now();
+  // SQLite takes five hundred rows of one statement.
+  for (const some of inChunks(openings)) {
+    await tx
+      .table(LEVELS_TABLE)
+      .insert(
+        some.map(({ item, location, opening }) => ({
+          item_id: item,
+          location_id: location,
+          opening,
+          quantity: opening,
+          updated_at: updatedAt,
+        }))
+      )
+      .onConflict(['item_id', 'location_id'])
+      .ignore();
+  }
+};
+
+/**
+ * Makes the levels that are missing, locks all of these places until the transaction ends, and
+ * returns them by `placeKey`. Always in the order of item and location, so that two transactions
+ * never wait for each other in a circle.
+ */
+export const lockLevels = async (
+  tx: Tx,
+  places: readonly Place[]
+): Promise<Map<string, LevelRow>> => {
+  const wanted = distinct(places);
+  if (wanted.length === 0) return new Map();
+  const locked = byKey(await select(tx, wanted, true));
+  const missing = wanted.filter((place) => !locked.has(placeKey(place)));
+  if (missing.length === 0) return locked;
+  await openLevels(
+    tx,
+    missing.map((place) => ({ ...place, opening: 0 }))
+  );
+  return byKey(await select(tx, wanted, true));
+};
+
+/** A level whose quantity is another one than before the transaction. */
+export interface LevelChange extends Place {
+  levelId: number;
+  before: number;
+  after: number;
+}
+
+/** One change a level, in the order in which the levels first changed; none where it is as before. */
+export const mergeChanges = (changes: readonly LevelChange[]): LevelChange[] => {
+  const merged = new Map<number, LevelChange>();
+  for (const change of changes) {
+    const { before } = merged.get(change.levelId) ?? change;
+    merged.set(change.levelId, { ...change, before });
+  }
+  return [...merged.values()].filter(({ before, after }) => before !== after);
+};
 
 type Named = Pick<LevelRow, 'id' | 'opening'>;
 
@@ -156,8 +263,8 @@ const sumPending = (level: Held, time: number): number =>
   );
 
 /**
- * This file is the only writer of levels, of their openings and of the marks of counts
- * (docs/tills.md#the-rule-of-stock); `levels.ts` locks them for it. Entries are worked out in memory
+ * This file is the only writer of levels and movements (docs/tills.md#the-rule-of-stock); `counts.ts`
+ * marks for it which counts were accepted. Entries are worked out in memory
  * while the levels are locked, and written together by `flush`.
  * @param simulate  works everything out and writes nothing: for test-mode records. It neither locks
  *   levels nor makes them.
@@ -375,45 +482,6 @@ export const postedOf = async (db: Db, events: readonly number[]): Promise<Posti
   }));
 };
 
-/** What a new level starts from. */
-export interface LevelOpening extends Place {
-  opening: number;
-}
-
-/** Makes levels with what they start from; one that is there already stays as it is. */
-export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Promise<void> => {
-  const updatedAt = Date.now();
-  // SQLite takes five hundred rows of one statement.
-  for (const some of inChunks(openings)) {
-    await tx
-      .table(LEVELS_TABLE)
-      .insert(
-        some.map(({ item, location, opening }) => ({
-          item_id: item,
-          location_id: location,
-          opening,
-          quantity: opening,
-          updated_at: updatedAt,
-        }))
-      )
-      .onConflict(['item_id', 'location_id'])
-      .ignore();
-  }
-};
-
-/**
- * Writes down that counts were accepted, which older ones are stale by (rules/staleness).
- * @param counts  levels that are locked, with the time of the newest count of each
- */
-export const acceptCounts = async (
-  tx: Tx,
-  counts: readonly { levelId: number; at: number }[]
-): Promise<void> => {
-  for (const { levelId, at } of counts) {
-    await tx.table(LEVELS_TABLE).where({ id: levelId }).update({ accepted_count_at: at });
-  }
-};
-
 /** Sets levels that are locked to what their movements come to. */
 const writeFolded = async (
   tx: Tx,
@@ -510,48 +578,6 @@ export const undoCounts = async (
   return mergeChanges(changes);
 };
 
-/** A count of an item at a location, at its effective time. */
-export interface AcceptedCount extends Place {
-  at: number;
-}
-
-/**
- * Counts that were accepted turn out to be of something else: they make nothing stale any more. Where a
- * newer one was accepted, what is older stays stale.
- * @param accepted  asked for once the levels are locked: other counts that were accepted, and are not in
- *   the ledger yet
- */
-export const withdrawCounts = async (
-  tx: Tx,
-  app: App,
-  withdrawn: readonly AcceptedCount[],
-  accepted: () => Promise<readonly AcceptedCount[]>
-): Promise<void> => {
-  if (withdrawn.length === 0) return;
-  // Whoever moves them later in this transaction asks for their products.
-  await lockMappedItems(
-    tx,
-    app,
-    withdrawn.map(({ item }) => item)
-  );
-  const levels = await lockLevels(tx, withdrawn);
-  const others = await accepted();
-  const isOf = (key: string) => (one: AcceptedCount) => placeKey(one) === key;
-  for (const [key, level] of levels) {
-    const mark = numberOrNull(level.accepted_count_at ?? null);
-    if (mark === null || !withdrawn.filter(isOf(key)).some(({ at }) => at === mark)) continue;
-    const { lastCount } = await foldInDatabase(tx, level);
-    const times = [
-      ...(lastCount ? [lastCount.time] : []),
-      ...others.filter(isOf(key)).map(({ at }) => at),
-    ];
-    await tx
-      .table(LEVELS_TABLE)
-      .where({ id: level.id })
-      .update({ accepted_count_at: times.length === 0 ? null : Math.max(...times) });
-  }
-};
-
 /** Sets levels right that are not what the ledger has of them; they are locked. */
 export const mendLevels = async (
   tx: Tx,
@@ -563,4 +589,22 @@ export const mendLevels = async (
     changes.push(...(await writeFolded(tx, level, should)));
   }
   await follow(tx, app, changes);
+};
+
+/** Sets a level's own low mark; null: it goes by its item's. */
+export const setLowMark = async (tx: Tx, id: number, lowAt: number | null): Promise<void> => {
+  await tx.table(LEVELS_TABLE).where({ id }).update({ low_at: lowAt });
+};
+
+/** What a record did to the shelves, in the order in which it was written. */
+export const movementsOfEvent = async (db: Db, event: number): Promise<PlacedMovement[]> => {
+  const rows = (await db
+    .table(`${MOVEMENTS_TABLE} as m`)
+    .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
+    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
+    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id')
+    .select('m.*', 'i.sku', 'l.location_id', 'p.code as location_code', 'p.name as location_name')
+    .where('m.event_id', event)
+    .orderBy('m.id')) as (MovementRow & Parameters<typeof summaryOf>[0] & { sku: string })[];
+  return rows.map((row) => ({ ...toMovement(row), sku: row.sku, location: summaryOf(row) }));
 };

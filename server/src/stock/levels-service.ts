@@ -9,7 +9,7 @@ import type { Adjust, LevelMovementsQuery, LevelsQuery, UpdateLevel } from './in
 import { movementsOfTerm } from './explanation';
 import { skuDigest } from './items';
 import { getPublisher } from '../webhooks/publish';
-import { Ledger } from './ledger';
+import { Ledger, setLowMark } from './ledger';
 import { stockChangeEvents } from './events';
 import { locationDigest, locationFromInput } from './locations';
 import { type JoinedLevel, toLevel, toMovement } from './serialize';
@@ -95,7 +95,7 @@ export class LevelsService {
   update(id: number, { low_at: lowAt }: UpdateLevel): Promise<Level> {
     return this.app.db.transaction(async (tx) => {
       await this.one({ 'l.id': id });
-      await tx.table(LEVELS_TABLE).where({ id }).update({ low_at: lowAt });
+      await setLowMark(tx, id, lowAt);
       return this.one({ 'l.id': id });
     });
   }

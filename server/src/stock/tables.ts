@@ -73,6 +73,23 @@ export const levelTable: PlainTable = {
   ],
 };
 
+export const TRIAL_COUNTS_TABLE = 'switchboard_pos_trial_counts';
+
+/**
+ * The newest count of an item at a location that test mode accepted: it makes older ones stale in test
+ * mode alone, so it is in no level.
+ */
+export const trialCountTable: PlainTable = {
+  tableName: TRIAL_COUNTS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    item_id: { type: 'integer' },
+    location_id: { type: 'integer' },
+    at: { type: 'biginteger' },
+  },
+  indexes: [{ name: 'sb_trial_count_place', columns: ['item_id', 'location_id'], type: 'unique' }],
+};
+
 /**
  * Append-only. `at` is the effective time, `seq` and `line` order counts of the very same time.
  * `document_id` is the transfer or stocktake it belongs to, `made_by` who made it by hand. `undone`

@@ -10,7 +10,7 @@ const writesIn = (source: string): string[] =>
   );
 
 describe('levels', () => {
-  it('are written by the ledger and what locks for it alone, but for their low marks', () => {
+  it('are written by the ledger alone, and by what marks for it which counts were accepted', () => {
     const writers = filesBelow(path.join(ROOT, 'server/src')).flatMap((file) =>
       writesIn(fs.readFileSync(file, 'utf8')).map((written) => ({
         file: path.relative(path.join(ROOT, 'server/src'), file),
@@ -18,12 +18,8 @@ describe('levels', () => {
       }))
     );
     const files = new Set(writers.map(({ file }) => file));
-    expect([...files].sort()).toEqual([
-      'stock/ledger.ts',
-      'stock/levels-service.ts',
-      'stock/levels.ts',
-    ]);
-    const others = writers.filter(({ file }) => file === 'stock/levels-service.ts');
-    expect(others.map(({ written }) => written)).toEqual(['{ low_at: lowAt })']);
+    expect([...files].sort()).toEqual(['stock/counts.ts', 'stock/ledger.ts']);
+    const marks = writers.filter(({ file }) => file === 'stock/counts.ts');
+    expect(marks.every(({ written }) => written.startsWith('{ accepted_count_at:'))).toBe(true);
   });
 });

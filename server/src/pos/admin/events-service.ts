@@ -10,23 +10,15 @@ import {
   RECORDS_SEARCHED,
   type RelatedRecord,
 } from '../../../../shared/contracts/pos';
-import type { PlacedMovement } from '../../../../shared/contracts/stock';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { minorDigits } from '../../../../shared/currencies';
 import { firstOrNotFound } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
 import { debugLog, isoTime } from '../../runtime/text';
 import { TimeSlice } from '../../runtime/event-loop';
-import { summaryOf, toMovement } from '../../stock/serialize';
-import {
-  type ItemRow,
-  ITEMS_TABLE,
-  LEVELS_TABLE,
-  type LocationRow,
-  LOCATIONS_TABLE,
-  type MovementRow,
-  MOVEMENTS_TABLE,
-} from '../../stock/tables';
+import { isoTime } from '../../runtime/text';
+import { movementsOfEvent } from '../../stock/ledger';
+import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
 import { compareClosingAgain } from '../closings';
 import {
   customerErrors,
@@ -227,12 +219,6 @@ const LIST_COLUMNS = Object.keys(posEventTable.attributes).filter(
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 type Joined = PosEventRow & { connection_name: string };
-type JoinedMovement = MovementRow & {
-  sku: string;
-  location_id: number;
-  location_code: string;
-  location_name: string;
-};
 
 const withConnection = (db: Db): Knex.QueryBuilder =>
   db
@@ -265,18 +251,6 @@ const listed = async (db: Db, rows: readonly Joined[], grace: number): Promise<P
     await nextTurn();
   }
   return events;
-};
-
-const movementsOf = async (db: Db, id: number): Promise<PlacedMovement[]> => {
-  const rows = (await db
-    .table(`${MOVEMENTS_TABLE} as m`)
-    .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
-    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
-    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id')
-    .select('m.*', 'i.sku', 'l.location_id', 'p.code as location_code', 'p.name as location_name')
-    .where('m.event_id', id)
-    .orderBy('m.id')) as JoinedMovement[];
-  return rows.map((row) => ({ ...toMovement(row), sku: row.sku, location: summaryOf(row) }));
 };
 
 const simulatedOf = async (db: Db, row: PosEventRow): Promise<PosEventDetail['simulated']> => {
@@ -366,7 +340,7 @@ export class PosEventsService {
     return {
       ...toPosEvent(row, this.graceMs(), closing?.summary, unattached.get(id)),
       body: row.body,
-      movements: await movementsOf(db, id),
+      movements: await movementsOfEvent(db, id),
       simulated: await simulatedOf(db, row),
       closing: closing?.comparison ?? null,
       ...(await relationsOf(db, row)),

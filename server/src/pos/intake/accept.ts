@@ -4,12 +4,11 @@ import type { InsertedRow } from '../../database/dialects';
 import { inSpan, measures } from '../../observability/measures';
 import { debugEach } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
-import { digestOf, type LevelRow } from '../../stock/tables';
-import { type ItemName, lookUpItems } from '../../stock/items';
-import { acceptCounts, type AcceptedCount } from '../../stock/ledger';
-import { lockLevels, type Place, placeKey, readLevels } from '../../stock/levels';
+import { digestOf } from '../../stock/tables';
+import { type CountJudge, openCountJudge } from '../../stock/counts';
+import { lookUpItems } from '../../stock/items';
+import type { Place } from '../../stock/ledger';
 import { defaultLocation } from '../../stock/locations';
-import { judgeCounts } from '../../stock/rules/fold';
 import { type CountedPlaces, writePlaces } from '../processing/counted-places';
 import { loadMappings, type Mappings, type NamedLocation } from '../mappings';
 import { getRecordStore } from '../processing/record-store';
@@ -30,7 +29,6 @@ import {
   POS_EVENTS_TABLE,
   type PosEventRow,
 } from '../tables';
-import { readTrialCounts, saveTrialCounts } from '../trial-counts';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
@@ -53,52 +51,6 @@ interface Stocktake {
 
 type StaleLine = Pick<CountLine, 'sku' | 'quantity'>;
 
-interface CountVerdict {
-  /** False: every line is stale. */
-  accepted: boolean;
-  stale: StaleLine[];
-  places: CountedPlaces;
-}
-
-interface CountJudge {
-  /** Judges a stocktake of the batch; one that is accepted makes older ones after it stale. */
-  judge(stocktake: Stocktake): CountVerdict;
-  /** Writes down the newest accepted times, which later batches are judged by. */
-  save(): Promise<void>;
-}
-
-/** The times of the newest accepted counts, by `placeKey`. */
-class NewestCounts {
-  readonly changed: Record<ConnectionMode, Map<string, AcceptedCount>> = {
-    live: new Map(),
-    test: new Map(),
-  };
-
-  constructor(private readonly times: Record<ConnectionMode, Map<string, number>>) {}
-
-  /** A test count is judged against live ones too, and makes none of them stale. */
-  at(key: string, mode: ConnectionMode): number | null {
-    const live = this.times.live.get(key) ?? null;
-    if (mode === 'live') return live;
-    const test = this.times.test.get(key) ?? null;
-    return live === null || test === null ? (live ?? test) : Math.max(live, test);
-  }
-
-  accept(place: Place, mode: ConnectionMode, time: number): void {
-    const key = placeKey(place);
-    if ((this.times[mode].get(key) ?? Number.NEGATIVE_INFINITY) >= time) return;
-    this.times[mode].set(key, time);
-    this.changed[mode].set(key, { ...place, at: time });
-  }
-}
-
-const timesOf = (levels: ReadonlyMap<string, LevelRow>): Map<string, number> =>
-  new Map(
-    [...levels].flatMap(([key, { accepted_count_at: time }]): [string, number][] =>
-      time === null ? [] : [[key, Number(time)]]
-    )
-  );
-
 /** A line of a stocktake; `place` is null where nobody can have counted it yet: no item, no place. */
 type PlacedLine = StaleLine & { place: Place | null };
 
@@ -112,70 +64,51 @@ const mappedLocation = (stocktake: Stocktake, mappings: Mappings): number | null
   return named ? (mappings.ofLocation(named.connection, named.ref)?.location ?? null) : null;
 };
 
-/**
- * Locks the levels of what a batch counts, so that its stocktakes can be judged one after the other
- * (docs/contract-pos.md#order) and no other node accepts a newer one meanwhile. Without stocktakes
- * it asks the database nothing.
- * @param lock  false where nothing is going to be accepted: then a stocktake may be judged, not saved
- */
-const openCountJudge = async (
+/** What the lines of stocktakes count, as far as that is known. */
+const placeLines = async (
   tx: Tx,
   app: App,
-  stocktakes: readonly Stocktake[],
-  { lock = true }: { lock?: boolean } = {}
-): Promise<CountJudge> => {
+  stocktakes: readonly Stocktake[]
+): Promise<Map<CountRecord, PlacedLine[]>> => {
   const names = stocktakes.flatMap(({ record }) => lineNames(record));
   const lookup = names.length === 0 ? () => null : await lookUpItems(tx, app, names, null);
   const unknown = names.filter((name) => lookup(name) === null);
   const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
-  const itemOf = (name: ItemName) => lookup(name) ?? mappings.ofLine(name)?.item ?? null;
-  const places: Record<ConnectionMode, Place[]> = { live: [], test: [] };
-  const linesOf = new Map<CountRecord, PlacedLine[]>();
-  for (const stocktake of stocktakes) {
-    const { record, mode } = stocktake;
-    const location = stocktake.locationId ?? mappedLocation(stocktake, mappings);
-    const lines = record.counts.map(({ sku, quantity }): PlacedLine => {
-      const item = itemOf({ sku, gtin: null });
-      if (item === null || location === null) return { sku, quantity, place: null };
-      const place = { item, location };
-      places[mode].push(place);
-      return { sku, quantity, place };
-    });
-    linesOf.set(record, lines);
-  }
-  // Test mode makes no levels, and keeps none from others.
-  const levels = await (lock ? lockLevels : readLevels)(tx, places.live);
-  const tried = await readLevels(tx, places.test);
-  const test = await readTrialCounts(tx, places.test);
-  const newest = new NewestCounts({ live: timesOf(new Map([...tried, ...levels])), test });
-
-  return {
-    judge({ record, mode }) {
-      const time = record.effectiveMs;
-      const lines = linesOf.get(record) ?? [];
-      const verdict = judgeCounts(
-        time,
-        lines.map(({ place, ...line }) => ({
-          line,
-          newestAcceptedTime: place === null ? null : newest.at(placeKey(place), mode),
-        }))
-      );
-      const stale = verdict.verdict === 'fresh' ? [] : verdict.stale.map(({ line }) => line);
-      const placed = lines.map(({ place }) => place);
-      if (verdict.verdict === 'stale') return { accepted: false, stale, places: placed };
-      for (const place of placed) if (place !== null) newest.accept(place, mode, time);
-      return { accepted: true, stale, places: placed };
-    },
-
-    async save() {
-      const accepted = [...newest.changed.live].flatMap(([key, { at }]) => {
-        const level = levels.get(key);
-        return level ? [{ levelId: Number(level.id), at }] : [];
+  return new Map(
+    stocktakes.map((stocktake): [CountRecord, PlacedLine[]] => {
+      const location = stocktake.locationId ?? mappedLocation(stocktake, mappings);
+      const lines = stocktake.record.counts.map(({ sku, quantity }): PlacedLine => {
+        const name = { sku, gtin: null };
+        const item = lookup(name) ?? mappings.ofLine(name)?.item ?? null;
+        const place = item === null || location === null ? null : { item, location };
+        return { sku, quantity, place };
       });
-      await acceptCounts(tx, accepted);
-      await saveTrialCounts(tx, [...newest.changed.test.values()]);
-    },
-  };
+      return [stocktake.record, lines];
+    })
+  );
+};
+
+/** The stocktakes of a batch, and who says which of their lines are stale. */
+interface Judging {
+  lines: ReadonlyMap<PosRecord, readonly PlacedLine[]>;
+  judge: CountJudge;
+}
+
+/** @param lock  false where nothing is going to be accepted */
+const openJudging = async (
+  tx: Tx,
+  app: App,
+  candidates: readonly Candidate[],
+  { lock }: { lock: boolean }
+): Promise<Judging> => {
+  const stocktakes = candidates.flatMap((candidate) => stocktakeOf(candidate) ?? []);
+  const lines = await placeLines(tx, app, stocktakes);
+  const placesOf = (mode: ConnectionMode) =>
+    stocktakes
+      .filter((one) => one.mode === mode)
+      .flatMap(({ record }) => (lines.get(record) ?? []).flatMap(({ place }) => place ?? []));
+  const places = { live: placesOf('live'), test: placesOf('test') };
+  return { lines, judge: await openCountJudge(tx, places, { lock }) };
 };
 
 /** A signed, valid record that asks to be accepted. */
@@ -352,14 +285,17 @@ const stocktakeOf = ({ submission, locationId }: Candidate): Stocktake | null =>
   return { record, connection: Number(connection.id), locationId, mode: connection.mode };
 };
 
-const judgeOne = (candidate: Candidate, judge: CountJudge): Passed | Acceptance => {
+const judgeOne = (candidate: Candidate, { lines, judge }: Judging): Passed | Acceptance => {
   const { submission, mapped } = candidate;
-  const issue = checkLocationRef(submission.record, mapped.length);
+  const { record, connection } = submission;
+  const issue = checkLocationRef(record, mapped.length);
   if (issue) return { outcome: 'invalid', issue };
-  const stocktake = stocktakeOf(candidate);
-  if (!stocktake) return { candidate, stale: [] };
-  const { accepted, stale, places } = judge.judge(stocktake);
-  return accepted ? { candidate, stale, places } : { outcome: 'stale', stale };
+  const counted = lines.get(record);
+  if (!counted) return { candidate, stale: [] };
+  const verdict = judge.judge(record.effectiveMs, connection.mode, counted);
+  const stale = verdict.stale.map(({ sku, quantity }) => ({ sku, quantity }));
+  if (!verdict.accepted) return { outcome: 'stale', stale };
+  return { candidate, stale, places: counted.map(({ place }) => place) };
 };
 
 interface Judged {
@@ -369,7 +305,7 @@ interface Judged {
 }
 
 /** In the order of arrival: a count may make the next one stale. */
-const judgeAll = (candidates: readonly Candidate[], judge: CountJudge): Judged => {
+const judgeAll = (candidates: readonly Candidate[], judging: Judging): Judged => {
   const judged: Judged = { passed: new Map(), refused: new Map() };
   for (const candidate of candidates) {
     const { submission } = candidate;
@@ -377,7 +313,7 @@ const judgeAll = (candidates: readonly Candidate[], judge: CountJudge): Judged =
     // The first of two equal ids in a batch is the record, the second its duplicate; but an id that
     // was refused is not taken.
     if (judged.passed.has(key)) continue;
-    const verdict = judgeOne(candidate, judge);
+    const verdict = judgeOne(candidate, judging);
     if ('outcome' in verdict) judged.refused.set(submission, verdict);
     else judged.passed.set(key, verdict);
   }
@@ -422,9 +358,7 @@ export const judgeAlone = async (
   if (known.size > 0) return answerOf(submission, { passed: new Map(), refused: new Map() }, known);
   const [candidate] = await locateAll(tx, [submission]);
   if (!candidate) throw new Error('A record was not located.');
-  const stocktakes = [stocktakeOf(candidate)].filter((one) => one !== null);
-  const judge = await openCountJudge(tx, app, stocktakes, { lock: false });
-  return judgeOne(candidate, judge);
+  return judgeOne(candidate, await openJudging(tx, app, [candidate], { lock: false }));
 };
 
 /** Has the log show events whose id came again with another body; those that bear it already stay. */
@@ -452,11 +386,9 @@ export const acceptBatch = (app: App, submissions: readonly Submission[]): Promi
     const known = await findStored(tx, submissions);
     const fresh = submissions.filter((one) => !known.has(keyOf(one)));
     const candidates = await locateAll(tx, fresh);
-
-    const stocktakes = candidates.flatMap((candidate) => stocktakeOf(candidate) ?? []);
-    const judge = await openCountJudge(tx, app, stocktakes);
-    const judged = judgeAll(candidates, judge);
-    await judge.save();
+    const judging = await openJudging(tx, app, candidates, { lock: true });
+    const judged = judgeAll(candidates, judging);
+    await judging.judge.save();
 
     const accepted = [...judged.passed.values()];
     let stored = known;

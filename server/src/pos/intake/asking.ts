@@ -8,8 +8,8 @@ import { findInChunks } from '../../database/matching-documents';
 import { withTransientRetry } from '../../database/retry';
 import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
-import type { LedgerLine } from '../../stock/ledger';
-import { ITEMS_TABLE, LEVELS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
+import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
+import { ITEMS_TABLE } from '../../stock/tables';
 import { connectionsOf, groupsOf } from '../connections';
 import { type ProcessingContext, unknownNames } from '../processing/processing-context';
 import { getRecordStore } from '../processing/record-store';
@@ -201,33 +201,10 @@ const COLUMNS = [
 
 type Found = Pick<PosEventRow, (typeof COLUMNS)[number]>;
 
-interface MovedRow {
-  sku: string;
-  location_id: number;
-  quantity: number | string;
-  effect: number | string;
-  quantity_after: number | string;
-}
-
 const movementsOf = async (db: Db, event: number, rules: TellingRules): Promise<TillMovement[]> => {
-  const rows = (await db
-    .table(`${MOVEMENTS_TABLE} as m`)
-    .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
-    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
-    .select('i.sku', 'l.location_id', 'm.quantity', 'm.effect', 'm.quantity_after')
-    .where('m.event_id', event)
-    .orderBy('m.id')) as MovedRow[];
-  return rows.map((row) =>
-    toldMovement(
-      row.sku,
-      {
-        location: Number(row.location_id),
-        quantity: Number(row.quantity),
-        effect: Number(row.effect),
-        quantityAfter: Number(row.quantity_after),
-      },
-      rules
-    )
+  const rows = await movementsOfEvent(db, event);
+  return rows.map(({ sku, location, quantity, effect, quantity_after: quantityAfter }) =>
+    toldMovement(sku, { location: location.id, quantity, effect, quantityAfter }, rules)
   );
 };
 

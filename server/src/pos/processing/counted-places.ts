@@ -1,6 +1,5 @@
-import { type AcceptedCount, withdrawCounts } from '../../stock/ledger';
-import type { Place } from '../../stock/levels';
-import { withdrawTrialCounts } from '../trial-counts';
+import { type AcceptedCount, withdrawCounts, withdrawTrialCounts } from '../../stock/counts';
+import type { Place } from '../../stock/ledger';
 import type { ProcessingContext } from '../processing/processing-context';
 import { type PosEventRow, POS_EVENTS_TABLE } from '../tables';
 import type { App } from '../../app';

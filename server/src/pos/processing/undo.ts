@@ -1,6 +1,6 @@
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
 import { Ledger, undoCounts } from '../../stock/ledger';
-import type { LevelChange, Place } from '../../stock/levels';
+import type { LevelChange, Place } from '../../stock/ledger';
 import type { ProcessingContext } from '../processing/processing-context';
 import { getRecordStore } from '../processing/record-store';
 import { noteOf, quantityOf } from '../rules/records';

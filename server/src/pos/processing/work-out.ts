@@ -3,7 +3,7 @@ import { type ItemLookup, lookUpItems } from '../../stock/items';
 import { defaultLocation } from '../../stock/locations';
 import { lookUpTrialItems, type TrialItems } from '../../stock/trial-items';
 import { Ledger, type LedgerLine } from '../../stock/ledger';
-import { type LevelChange, mergeChanges, type Place } from '../../stock/levels';
+import { type LevelChange, mergeChanges, type Place } from '../../stock/ledger';
 import { stateOfLines } from '../rules/refunds';
 import { lineNames, noteOf, quantityOf } from '../rules/records';
 import type { ConnectionRow, PosEventRow } from '../tables';

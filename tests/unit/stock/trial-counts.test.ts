@@ -1,8 +1,8 @@
 import type { Core } from '@strapi/strapi';
 import { knex } from 'knex';
 import { Database, type Tx } from '../../../server/src/database/db';
-import { readTrialCounts, saveTrialCounts } from '../../../server/src/pos/trial-counts';
-import { POS_TRIAL_COUNTS_TABLE } from '../../../server/src/pos/tables';
+import { readTrialCounts, saveTrialCounts } from '../../../server/src/stock/counts';
+import { TRIAL_COUNTS_TABLE } from '../../../server/src/stock/tables';
 
 it('an older count of test mode that commits later leaves the newer one', async () => {
   const connection = knex({
@@ -11,7 +11,7 @@ it('an older count of test mode that commits later leaves the newer one', async 
     useNullAsDefault: true,
   });
   try {
-    await connection.schema.createTable(POS_TRIAL_COUNTS_TABLE, (t) => {
+    await connection.schema.createTable(TRIAL_COUNTS_TABLE, (t) => {
       t.increments('id');
       t.integer('item_id');
       t.integer('location_id');

@@ -1,0 +1,200 @@
+import { inChunks } from '../database/matching-documents';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
+import { foldInDatabase, lockLevels, type Place, placeKey, readLevels } from './ledger';
+import { lockMappedItems } from './product-mapping';
+import { judgeCounts } from './rules/fold';
+import { type Big, type LevelRow, LEVELS_TABLE, TRIAL_COUNTS_TABLE } from './tables';
+
+/** Which counts were accepted, so that older ones are stale; docs/contract-pos.md#order. */
+
+/** A count of an item at a location, at its effective time. */
+export interface AcceptedCount extends Place {
+  at: number;
+}
+
+/** Test mode makes no levels: its counts are kept apart, and make none stale that is live. */
+type Mode = 'live' | 'test';
+
+interface TrialCountRow {
+  item_id: number;
+  location_id: number;
+  at: Big;
+}
+
+const placeOf = ({ item_id: item, location_id: location }: TrialCountRow): Place => ({
+  item: Number(item),
+  location: Number(location),
+});
+
+/** The times of the newest counts of test mode, by `placeKey`. */
+export const readTrialCounts = async (
+  db: Db,
+  places: readonly Place[]
+): Promise<Map<string, number>> => {
+  const times = new Map<string, number>();
+  for (const some of inChunks(places)) {
+    const rows = (await db
+      .table(TRIAL_COUNTS_TABLE)
+      .select('item_id', 'location_id', 'at')
+      .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
+      .whereIn('location_id', [
+        ...new Set(some.map(({ location }) => location)),
+      ])) as TrialCountRow[];
+    for (const row of rows) times.set(placeKey(placeOf(row)), Number(row.at));
+  }
+  return times;
+};
+
+/** Writes down counts that test mode accepted; a newer one of the same place stays. */
+export const saveTrialCounts = async (tx: Tx, counts: readonly AcceptedCount[]): Promise<void> => {
+  // SQLite takes five hundred rows of one statement.
+  for (const some of inChunks(counts)) {
+    await tx
+      .table(TRIAL_COUNTS_TABLE)
+      .insert(some.map(({ item, location, at }) => ({ item_id: item, location_id: location, at })))
+      .onConflict(['item_id', 'location_id'])
+      .ignore();
+    for (const { item, location, at } of some) {
+      await tx
+        .table(TRIAL_COUNTS_TABLE)
+        .where({ item_id: item, location_id: location })
+        .where('at', '<', at)
+        .update({ at });
+    }
+  }
+};
+
+const timesOf = (levels: ReadonlyMap<string, LevelRow>): Map<string, number> =>
+  new Map(
+    [...levels].flatMap(([key, { accepted_count_at: time }]): [string, number][] =>
+      time === null ? [] : [[key, Number(time)]]
+    )
+  );
+
+/** Judges counts one after the other, before they are accepted; see `openCountJudge`. */
+export class CountJudge {
+  private readonly changed: Record<Mode, Map<string, AcceptedCount>> = {
+    live: new Map(),
+    test: new Map(),
+  };
+
+  constructor(
+    private readonly tx: Tx,
+    private readonly levels: ReadonlyMap<string, LevelRow>,
+    private readonly newest: Record<Mode, Map<string, number>>
+  ) {}
+
+  /**
+   * Judges a count by the newest that were accepted of what its lines count; where it is accepted, it
+   * makes older ones after it stale.
+   * @param lines  `place` is null where nobody can have counted it yet: no item, no place
+   */
+  judge<Line extends { place: Place | null }>(
+    time: number,
+    mode: Mode,
+    lines: readonly Line[]
+  ): { accepted: boolean; stale: Line[] } {
+    const verdict = judgeCounts(
+      time,
+      lines.map((line) => ({
+        line,
+        newestAcceptedTime: line.place && this.newestAt(placeKey(line.place), mode),
+      }))
+    );
+    if (verdict.verdict !== 'stale') {
+      for (const { place } of lines) if (place) this.accept(place, mode, time);
+    }
+    const stale = verdict.verdict === 'fresh' ? [] : verdict.stale.map(({ line }) => line);
+    return { accepted: verdict.verdict !== 'stale', stale };
+  }
+
+  /** Writes down the newest accepted times, which later counts are judged by. */
+  async save(): Promise<void> {
+    const { live, test } = this.changed;
+    for (const [key, { at }] of live) {
+      const id = this.levels.get(key)?.id;
+      if (id === undefined) continue;
+      await this.tx.table(LEVELS_TABLE).where({ id }).update({ accepted_count_at: at });
+    }
+    await saveTrialCounts(this.tx, [...test.values()]);
+  }
+
+  /** A test count is judged against live ones too, and makes none of them stale. */
+  private newestAt(key: string, mode: Mode): number | null {
+    const times = [this.newest.live.get(key), mode === 'test' ? this.newest.test.get(key) : null];
+    const known = times.filter((time) => typeof time === 'number');
+    return known.length === 0 ? null : Math.max(...known);
+  }
+
+  private accept(place: Place, mode: Mode, at: number): void {
+    const key = placeKey(place);
+    if ((this.newest[mode].get(key) ?? Number.NEGATIVE_INFINITY) >= at) return;
+    this.newest[mode].set(key, at);
+    this.changed[mode].set(key, { ...place, at });
+  }
+}
+
+/**
+ * Locks the levels of what is counted, so that counts can be judged one after the other and no other
+ * node accepts a newer one meanwhile. Without places it asks the database nothing.
+ * @param lock  false where nothing is going to be accepted: then counts may be judged, not saved
+ */
+export const openCountJudge = async (
+  tx: Tx,
+  places: Readonly<Record<Mode, readonly Place[]>>,
+  { lock = true }: { lock?: boolean } = {}
+): Promise<CountJudge> => {
+  const levels = await (lock ? lockLevels : readLevels)(tx, places.live);
+  const tried = await readLevels(tx, places.test);
+  const test = await readTrialCounts(tx, places.test);
+  return new CountJudge(tx, levels, { live: timesOf(new Map([...tried, ...levels])), test });
+};
+
+/**
+ * Counts that were accepted turn out to be of something else: they make nothing stale any more. Where a
+ * newer one was accepted, what is older stays stale.
+ * @param accepted  asked for once the levels are locked: other counts that were accepted, and are not in
+ *   the ledger yet
+ */
+export const withdrawCounts = async (
+  tx: Tx,
+  app: App,
+  withdrawn: readonly AcceptedCount[],
+  accepted: () => Promise<readonly AcceptedCount[]>
+): Promise<void> => {
+  if (withdrawn.length === 0) return;
+  // Whoever moves them later in this transaction asks for their products.
+  await lockMappedItems(
+    tx,
+    app,
+    withdrawn.map(({ item }) => item)
+  );
+  const levels = await lockLevels(tx, withdrawn);
+  const others = await accepted();
+  const isOf = (key: string) => (one: AcceptedCount) => placeKey(one) === key;
+  for (const [key, level] of levels) {
+    const mark = level.accepted_count_at;
+    if (mark === null || !withdrawn.filter(isOf(key)).some(({ at }) => at === Number(mark)))
+      continue;
+    const { lastCount } = await foldInDatabase(tx, level);
+    const times = [
+      ...(lastCount ? [lastCount.time] : []),
+      ...others.filter(isOf(key)).map(({ at }) => at),
+    ];
+    await tx
+      .table(LEVELS_TABLE)
+      .where({ id: level.id })
+      .update({ accepted_count_at: times.length === 0 ? null : Math.max(...times) });
+  }
+};
+
+/** As `withdrawCounts`, of test mode. */
+export const withdrawTrialCounts = async (
+  tx: Tx,
+  counts: readonly AcceptedCount[]
+): Promise<void> => {
+  for (const { item, location, at } of counts) {
+    await tx.table(TRIAL_COUNTS_TABLE).where({ item_id: item, location_id: location, at }).delete();
+  }
+};
