@@ -12,7 +12,7 @@ import {
   readMembers,
   type Touched,
 } from './processing/refund-group';
-import { readCounted } from './money/rollups';
+import { readCounted } from './money/sales-figures';
 import { getRecordStore } from './processing/record-store';
 import { type ClosedRecord, compareClosing } from './rules/closing-comparison';
 import type { ClosingRecord } from './rules/records';

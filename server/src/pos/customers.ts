@@ -12,7 +12,7 @@ import { readPage } from '../http/pagination';
 import { nextTurn } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import type { Big } from '../stock/tables';
-import { readCounted } from './money/rollups';
+import { readCounted } from './money/sales-figures';
 import { isSale, type ProcessingContext } from './processing/processing-context';
 import { getRecordStore } from './processing/record-store';
 import { readRecord } from './rules/validate';

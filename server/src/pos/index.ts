@@ -6,7 +6,7 @@ import { moveIntoQueue } from '../queue/moving';
 import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';
 import { ConnectionsService } from './admin/connections-service';
-import { controllers } from './admin/controllers';
+import { controllers, routes } from './admin/routes';
 import { gateOf } from './intake/requests';
 import { MappingInboxService } from './admin/mapping-inbox';
 import { PosEventsService } from './admin/events-service';
@@ -17,7 +17,6 @@ import { startProcessing, stopProcessing } from './processing/process';
 import { getRecordStore } from './processing/record-store';
 import { createRawBodyMiddleware } from './intake/raw-body';
 import { getRefusals, posRefusalTable } from './intake/refusals';
-import { routes } from './admin/routes';
 import {
   CONNECTION,
   CONNECTIONS_TABLE,
@@ -29,7 +28,7 @@ import {
   posWaitTable,
   recordQueueTable,
 } from './tables';
-import { itemSalesTable, salesTable } from './money/rollups';
+import { itemSalesTable, salesTable } from './money/sales-figures';
 import { wakeForItems } from './processing/waits';
 
 export const pos: Feature = {

@@ -3,7 +3,7 @@ import type { LocationSummary } from '../../../shared/contracts/stock';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
 import type { LedgerLine } from '../stock/ledger';
 import type { ItemRow, LocationRow } from '../stock/tables';
-import { readCounted } from './money/rollups';
+import { readCounted } from './money/sales-figures';
 import { lineNames } from './rules/records';
 import type { EventState } from './rules/states';
 import { readRecord } from './rules/validate';

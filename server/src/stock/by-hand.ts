@@ -14,10 +14,9 @@ import { fieldError } from '../http/validation';
 import { isoTime } from '../runtime/text';
 import { refusal } from '../runtime/refusal';
 import { getPublisher } from '../webhooks/publish';
-import { stockChangeEvents } from './events';
+import { type AskedCounting, Ledger, type LedgerLine, stockChangeEvents } from './ledger';
 import type { Adjust, StocktakeInput, TransferInput } from './inputs';
 import { itemFromInput } from './items';
-import { type AskedCounting, Ledger, type LedgerLine } from './ledger';
 import { locationFromInput } from './locations';
 import {
   type Big,

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
+import type { App } from '../app';
 import { createDetached } from '../database/connection';
+import type { Db, Tx } from '../database/db';
+import { findInChunks, inChunks } from '../database/matching-documents';
 import { withTransientRetry } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
@@ -20,9 +23,8 @@ import {
   LEVELS_TABLE,
   RETIRED_SKUS_TABLE,
   type RetiredRow,
+  skuDigest,
 } from './tables';
-import type { App } from '../app';
-import type { Db, Tx } from '../database/db';
 
 /**
  * An epoch begins where a process gives its first number. A database that a backup took the place of
@@ -87,7 +89,6 @@ const wasGiven = async (app: App, number: number, token: string): Promise<boolea
 
 /** Changes that are numbered in one transaction. */
 const AT_ONCE = 1000;
-const INSERT_CHUNK = 100;
 
 interface Numbered {
   /** The last number that was given. */
@@ -145,10 +146,10 @@ const giveNumbers = async (app: App): Promise<Numbered> => {
       number: before + index + 1,
       numbered_at: numberedAt,
     }));
-    for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
+    for (const some of inChunks(rows)) {
       await tx
         .table(CATALOGUE_TABLE)
-        .insert(rows.slice(start, start + INSERT_CHUNK))
+        .insert(some)
         .onConflict('item_id')
         .merge(['number', 'numbered_at']);
     }
@@ -212,19 +213,6 @@ export interface CatalogueAsked {
   locations: readonly number[];
 }
 
-const CHUNK = 500;
-
-const inChunks = async <Row>(
-  ids: readonly number[],
-  read: (some: readonly number[]) => PromiseLike<Row[]>
-): Promise<Row[]> => {
-  const rows: Row[] = [];
-  for (let start = 0; start < ids.length; start += CHUNK) {
-    rows.push(...(await read(ids.slice(start, start + CHUNK))));
-  }
-  return rows;
-};
-
 type Level = Pick<LevelRow, 'item_id' | 'location_id' | 'quantity'>;
 
 const quantitiesOf = async (
@@ -232,11 +220,11 @@ const quantitiesOf = async (
   items: readonly number[],
   locations: readonly number[]
 ): Promise<Map<number, Map<number, number>>> => {
-  const levels = await inChunks<Level>(items, (some) =>
+  const levels = await findInChunks<Level>(items, (some) =>
     db
       .table(LEVELS_TABLE)
       .select('item_id', 'location_id', 'quantity')
-      .whereIn('item_id', [...some])
+      .whereIn('item_id', some)
       .whereIn('location_id', [...locations])
   );
   const quantities = new Map<number, Map<number, number>>();
@@ -290,11 +278,8 @@ export const readCatalogue = async (
   const page = changes.slice(0, limit);
   // Read after the numbers: an item is never older than what its number stands for.
   const ids = page.flatMap((change) => ('sku' in change ? [] : [Number(change.item_id)]));
-  const rows = await inChunks<ItemRow>(ids, (some) =>
-    db
-      .table(ITEMS_TABLE)
-      .select('*')
-      .whereIn('id', [...some])
+  const rows = await findInChunks<ItemRow>(ids, (some) =>
+    db.table(ITEMS_TABLE).select('*').whereIn('id', some)
   );
   const items = new Map(rows.map((row) => [Number(row.id), row]));
   const quantities = await quantitiesOf(db, ids, locations);
@@ -344,4 +329,33 @@ export const keepNumbering = (app: App): void => {
       options: { rule: '30 * * * * *' },
     },
   });
+};
+
+/**
+ * Says that items are not what the catalogue last said of them, in the transaction that changes them:
+ * without its commit nobody hears of it, and with it somebody always does
+ * (docs/decisions/0021-catalogue-numbers-are-given-after-the-commit.md).
+ */
+export const markChanged = async (db: Db, items: readonly number[]): Promise<void> => {
+  const rows = [...new Set(items)].map((item) => ({ item_id: item }));
+  await db.insert(CHANGES_TABLE, rows);
+};
+
+/**
+ * Says that an article has another SKU from now on: whoever keeps the old one hears that it is deleted.
+ * In the transaction that renames the item, which is marked as changed beside it.
+ */
+export const retireSku = async (db: Db, sku: string): Promise<void> => {
+  await db
+    .table(RETIRED_SKUS_TABLE)
+    .insert({ sku, sku_digest: skuDigest(sku), number: null })
+    .onConflict('sku_digest')
+    .merge(['number']);
+};
+
+/** Says that these SKUs are those of items now. */
+export const claimSkus = async (db: Db, skus: readonly string[]): Promise<void> => {
+  for (const some of inChunks(skus.map(skuDigest))) {
+    await db.table(RETIRED_SKUS_TABLE).whereIn('sku_digest', some).delete();
+  }
 };

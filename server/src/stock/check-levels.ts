@@ -5,7 +5,7 @@ import { giveWay } from '../imports/rows';
 import type { ImportWatch } from '../public';
 import { errorText } from '../runtime/text';
 import { foldInDatabase, mendLevels } from './ledger';
-import { lockMappedItems } from './product-mapping';
+import { lockMappedItems } from './products';
 import type { LevelState } from './rules/fold';
 import {
   type ItemRow,

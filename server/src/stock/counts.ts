@@ -2,7 +2,7 @@ import { inChunks } from '../database/matching-documents';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 import { foldInDatabase, lockLevels, type Place, placeKey, readLevels } from './ledger';
-import { lockMappedItems } from './product-mapping';
+import { lockMappedItems } from './products';
 import { judgeCounts } from './rules/fold';
 import { type Big, type LevelRow, LEVELS_TABLE, TRIAL_COUNTS_TABLE } from './tables';
 

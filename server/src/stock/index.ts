@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { appOf, serviceOf } from '../app';
 import type { Feature } from '../feature';
 import { offerStockTools } from './assistant-tools';
-import { controllers } from './controllers';
+import { controllers, routes } from './routes';
 import { StocktakesService, StockTransfersService } from './by-hand';
 import { ensureCatalogueHead, keepNumbering } from './catalogue';
 import {
@@ -21,11 +21,10 @@ import {
 import { ItemsService } from './items-service';
 import { LevelsService } from './levels-service';
 import { ensureDefaultLocation } from './locations';
-import { checkProductMapping } from './product-mapping';
+import { checkProductMapping } from './products';
 import { watchProductWrites } from './product-writes';
 import { type RebuildOptions, rebuildLevels } from './check-levels';
-import { routes } from './routes';
-import { declareStockEvents } from './events';
+import { declareStockEvents } from './ledger';
 
 export const stock: Feature = {
   option: 'pos',

@@ -1,8 +1,20 @@
 import type { Knex } from 'knex';
-import type { PlacedMovement } from '../../../shared/contracts/stock';
+import type {
+  Item,
+  Level,
+  Location,
+  LocationSummary,
+  Movement,
+  PlacedMovement,
+} from '../../../shared/contracts/stock';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
 import { findInChunks, inChunks } from '../database/matching-documents';
-import { markChanged } from './catalogue-changes';
-import { lockMappedItems, writeThrough } from './product-mapping';
+import type { EventMap } from '../hooks';
+import { isoTime, isoTimeOrNull } from '../runtime/text';
+import { type EventToPublish, getPublisher } from '../webhooks/publish';
+import { markChanged } from './catalogue';
+import { lockMappedItems, writeThrough } from './products';
 import type { Posting } from './rules/allocation';
 import {
   applyCount,
@@ -16,18 +28,17 @@ import {
   STANDING_REASONS,
   type Step,
 } from './rules/fold';
-import { summaryOf, toMovement } from './serialize';
 import {
   type Big,
+  type ItemRow,
   ITEMS_TABLE,
   type LevelRow,
   LEVELS_TABLE,
+  type LocationRow,
   LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
 } from './tables';
-import type { App } from '../app';
-import type { Db, Tx } from '../database/db';
 
 /** Where an item is kept. */
 export interface Place {
@@ -608,3 +619,181 @@ export const movementsOfEvent = async (db: Db, event: number): Promise<PlacedMov
     .orderBy('m.id')) as (MovementRow & Parameters<typeof summaryOf>[0] & { sku: string })[];
   return rows.map((row) => ({ ...toMovement(row), sku: row.sku, location: summaryOf(row) }));
 };
+
+const GROUP = 'Point of sale';
+
+const levelSchema = {
+  type: 'object',
+  required: ['item', 'location', 'quantity', 'previous_quantity'],
+  properties: {
+    item: {
+      type: 'object',
+      properties: {
+        id: { type: 'integer' },
+        sku: { type: 'string' },
+        gtin: { type: ['string', 'null'] },
+        name: { type: ['string', 'null'] },
+      },
+    },
+    location: {
+      type: 'object',
+      properties: {
+        id: { type: 'integer' },
+        code: { type: 'string' },
+        name: { type: 'string' },
+      },
+    },
+    quantity: { type: 'integer' },
+    previous_quantity: { type: 'integer' },
+    low_at: { type: 'integer' },
+  },
+};
+
+const example = {
+  item: { id: 7, sku: 'MUG-BLUE', gtin: '4006381333931', name: 'Blue mug' },
+  location: { id: 1, code: 'main', name: 'Main store' },
+  quantity: 12,
+  previous_quantity: 14,
+};
+
+const STOCK_EVENTS: EventMap = {
+  'stock.changed': {
+    label: 'Stock changed',
+    group: GROUP,
+    description:
+      'A level is another one than before. Movements that are applied together are one event.',
+    schema: levelSchema,
+    example,
+  },
+  'stock.low': {
+    label: 'Stock is low',
+    group: GROUP,
+    description: 'A level fell to the item’s threshold (0 where none is set) or below it.',
+    schema: levelSchema,
+    example: { ...example, quantity: 0, previous_quantity: 2, low_at: 0 },
+  },
+};
+
+const STOCK_EVENT_NAMES = Object.keys(STOCK_EVENTS);
+
+/** Declares events in the catalogue, as any other plugin would. */
+export const declareEvents = (app: App, declared: EventMap): void => {
+  app.hooks.get('service_crm_webhook_events').register(function declarePointOfSale(map) {
+    return { ...map, ...declared };
+  });
+};
+
+export const declareStockEvents = (app: App): void => {
+  declareEvents(app, STOCK_EVENTS);
+};
+
+/**
+ * What a transaction did to the shelves, as the events that somebody hears; they are published with
+ * everything else the transaction has to tell.
+ */
+export const stockChangeEvents = async (
+  tx: Tx,
+  app: App,
+  changes: readonly LevelChange[]
+): Promise<EventToPublish[]> => {
+  if (changes.length === 0) return [];
+  const heard = await getPublisher(app).subscribed(STOCK_EVENT_NAMES);
+  if (heard.size === 0) return [];
+  const byId = <Row extends { id: number }>(rows: readonly Row[]) =>
+    new Map(rows.map((row) => [Number(row.id), row]));
+  const items = byId(
+    await findInChunks<ItemRow>(
+      changes.map(({ item }) => item),
+      (some) => tx.table(ITEMS_TABLE).whereIn('id', some)
+    )
+  );
+  const marked = byId(
+    await findInChunks<LevelRow>(
+      changes.map(({ levelId }) => levelId),
+      (some) => tx.table(LEVELS_TABLE).whereNotNull('low_at').whereIn('id', some)
+    )
+  );
+  const locations = byId((await tx.table(LOCATIONS_TABLE)) as LocationRow[]);
+  return changes.flatMap(({ item: itemId, location: locationId, levelId, before, after }) => {
+    const item = items.get(itemId);
+    const location = locations.get(locationId);
+    if (!item || !location) return [];
+    const data = {
+      item: { id: Number(item.id), sku: item.sku, gtin: item.gtin, name: item.name },
+      location: { id: Number(location.id), code: location.code, name: location.name },
+      quantity: after,
+      previous_quantity: before,
+    };
+    const lowAt = Number(marked.get(Number(levelId))?.low_at ?? item.low_at ?? 0);
+    const events: EventToPublish[] = [];
+    if (heard.has('stock.changed')) events.push({ event: 'stock.changed', data });
+    if (heard.has('stock.low') && after <= lowAt && before > lowAt) {
+      events.push({ event: 'stock.low', data: { ...data, low_at: lowAt } });
+    }
+    return events;
+  });
+};
+
+export const toLocation = (row: LocationRow): Location => ({
+  id: Number(row.id),
+  name: row.name,
+  code: row.code,
+  is_default: Boolean(row.is_default),
+  created_at: isoTime(Number(row.created_at)),
+  updated_at: isoTime(Number(row.updated_at)),
+});
+
+export const toItem = (row: ItemRow): Item => ({
+  id: Number(row.id),
+  sku: row.sku,
+  gtin: row.gtin,
+  name: row.name,
+  low_at: Number(row.low_at ?? 0),
+  archived_at: isoTimeOrNull(row.archived_at ?? null),
+  created_at: isoTime(Number(row.created_at)),
+  updated_at: isoTime(Number(row.updated_at)),
+});
+
+/** A level joined with its item and location. */
+export type JoinedLevel = LevelRow &
+  Pick<ItemRow, 'sku' | 'gtin' | 'name'> & { location_code: string; location_name: string };
+
+export const summaryOf = (row: {
+  location_id: number;
+  location_code: string;
+  location_name: string;
+}): LocationSummary => ({
+  id: Number(row.location_id),
+  code: row.location_code,
+  name: row.location_name,
+});
+
+export const toLevel = (row: JoinedLevel): Level => ({
+  id: Number(row.id),
+  item_id: Number(row.item_id),
+  sku: row.sku,
+  gtin: row.gtin,
+  name: row.name,
+  location: summaryOf(row),
+  quantity: Number(row.quantity),
+  opening: Number(row.opening),
+  low_at: row.low_at === null ? null : Number(row.low_at),
+  last_counted_at: isoTimeOrNull(row.count_at),
+});
+
+export const toMovement = (row: MovementRow): Movement => ({
+  id: Number(row.id),
+  level_id: Number(row.level_id),
+  type: row.type,
+  effective_at: isoTime(Number(row.at)),
+  quantity: Number(row.quantity),
+  effect: Number(row.effect),
+  reason: row.reason,
+  quantity_after: Number(row.quantity_after),
+  note: row.note,
+  event_id: row.event_id === null ? null : Number(row.event_id),
+  document_id: row.document_id === null ? null : Number(row.document_id),
+  made_by: row.made_by,
+  undone: Boolean(row.undone),
+  created_at: isoTime(Number(row.created_at)),
+});

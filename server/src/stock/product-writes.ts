@@ -2,22 +2,24 @@ import { findInChunks, giveDocumentId, inChunks } from '../database/matching-doc
 import { inTurn } from '../database/transactions';
 import { fieldError } from '../http/validation';
 import { getPublisher } from '../webhooks/publish';
-import { claimSkus, markChanged, retireSku } from './catalogue-changes';
+import { claimSkus, markChanged, retireSku } from './catalogue';
 import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
 import { gtinDigest, type ItemName, notifyItemsKnown } from './items';
-import { Ledger } from './ledger';
+import { Ledger, stockChangeEvents } from './ledger';
 import { defaultLocation } from './locations';
-import { isOwnWrite, lockMappedItems, setProductNumbers, writeThrough } from './product-mapping';
 import {
   findProducts,
   fullGtin,
+  isOwnWrite,
+  lockMappedItems,
   mappingOf,
   type Product,
   type ProductRow,
   productsOf,
   readProductRows,
+  setProductNumbers,
+  writeThrough,
 } from './products';
-import { stockChangeEvents } from './events';
 import type { App } from '../app';
 import type { Tx } from '../database/db';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
 import { compareDueClosings } from '../../../server/src/pos/closings';
 import { answerClosing } from '../../../server/src/pos/intake/closing';
-import { joined } from '../../../server/src/pos/money/rollups';
+import { joined } from '../../../server/src/pos/money/sales-figures';
 import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
 import type { RecordLine } from '../../../server/src/pos/rules/records';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import { LevelsService } from '../../../server/src/stock/levels-service';
+import { explainLevel, LevelsService } from '../../../server/src/stock/levels-service';
 import { StocktakesService, StockTransfersService } from '../../../server/src/stock/by-hand';
 import { appOf } from '../../../server/src/app';
-import { explainLevel } from '../../../server/src/stock/explanation';
 import { skuDigest } from '../../../server/src/stock/items';
 import { locationDigest } from '../../../server/src/stock/locations';
 import { rebuildLevels } from '../../../server/src/stock/check-levels';

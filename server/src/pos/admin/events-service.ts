@@ -29,7 +29,7 @@ import {
   wakeAttaching,
 } from '../customers';
 import { externalDigest } from '../intake/accept';
-import { readCounted } from '../money/rollups';
+import { readCounted } from '../money/sales-figures';
 import { getRecordStore } from '../processing/record-store';
 import { wokenLine } from '../processing/waits';
 import { recordMatcher } from '../rules/record-match';

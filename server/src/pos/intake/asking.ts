@@ -31,8 +31,7 @@ import {
   type Passed,
   type Submission,
 } from './accept';
-import { answer, answerOfAcceptance } from './answers';
-import { hasScope } from './record-checks';
+import { answer, answerOfAcceptance, hasScope } from './answers';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 

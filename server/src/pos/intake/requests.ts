@@ -42,7 +42,11 @@ import {
   isMissingTable,
   notReady,
   Refusal,
+  requireRecord,
+  requireScope,
+  requireSize,
   schemaInvalid,
+  tooLarge,
 } from './answers';
 import { answerStatus, previewOf } from './asking';
 import {
@@ -59,7 +63,6 @@ import {
 } from './authentication';
 import { answerClosing } from './closing';
 import { rawBodyOf } from './raw-body';
-import { requireRecord, requireScope, requireSize, tooLarge } from './record-checks';
 import {
   createRefusedRequests,
   type Sender,

@@ -1,5 +1,5 @@
 import type { EventMap } from '../../hooks';
-import { declareEvents } from '../../stock/events';
+import { declareEvents } from '../../stock/ledger';
 import { type EventToPublish, getPublisher } from '../../webhooks/publish';
 import { RECORD_SCHEMAS } from '../rules/schemas';
 import { RECORD_KINDS, type RecordKind } from '../rules/states';

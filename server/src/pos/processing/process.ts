@@ -1,26 +1,27 @@
+import type { App, Slot } from '../../app';
+import type { Db, Tx } from '../../database/db';
+import type { Lease } from '../../database/lease-types';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import { inParts } from '../../database/connection';
 import { inSpan, measures } from '../../observability/measures';
-import { debugEach, debugLog, errorText } from '../../runtime/text';
-import { nextTurn } from '../../runtime/event-loop';
 import { whenLoaded } from '../../runtime/background-work';
+import { debugEach, debugLog } from '../../runtime/debug-log';
+import { nextTurn } from '../../runtime/event-loop';
+import { errorText, isoTime } from '../../runtime/text';
 import { createBatchWorker } from '../../scheduling/batch-worker';
 import type { GroupHandler } from '../../scheduling/types';
-import { stockChangeEvents } from '../../stock/events';
-import { type ItemName, lookUpItems } from '../../stock/items';
-import { lookUpTrialItems } from '../../stock/trial-items';
+import { type ItemName, lookUpItems, lookUpTrialItems } from '../../stock/items';
+import { stockChangeEvents } from '../../stock/ledger';
 import { getPublisher } from '../../webhooks/publish';
 import { markClosings, startComparing, stopComparing, wakeComparing } from '../closings';
 import { connectionsOf, groupsOf } from '../connections';
 import { notePurchases, startAttaching, stopAttaching, wakeAttaching } from '../customers';
-import { claimedLine, failedLine, isNews, settledLine, unappliedLine } from '../debug-lines';
-import { placesOf } from './counted-places';
 import { itemWaits, loadMappings } from '../mappings';
-import { notifyUndone, storeMappedLines } from './undo';
 import { graceIsOver } from '../rules/refunds';
-import { stateAfter } from '../rules/states';
+import { isWaiting, stateAfter } from '../rules/states';
 import { tellOfSilentTills } from '../silence';
 import { POS_EVENTS_TABLE, type PosEventRow } from '../tables';
+import { placesOf } from './counted-places';
 import { recordEvents } from './events';
 import { type ProcessingContext, unknownNames } from './processing-context';
 import {
@@ -35,10 +36,9 @@ import {
   RESERVE_MS,
 } from './record-store';
 import { countMoney, type Times } from './refund-group';
+import { notifyUndone, storeMappedLines } from './undo';
 import { storeWaits, wakeForProducts, wakeKnown, wakeWaiting } from './waits';
 import { workOut } from './work-out';
-import type { App, Slot } from '../../app';
-import type { Db, Tx } from '../../database/db';
 
 const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => ({
   state: stateAfter(work.row.state, work.state),
@@ -169,7 +169,7 @@ export const applyBatch = async (
       )
       .orderBy('id')) as PosEventRow[];
     const { batch, groups, changes } = await workOut(tx, app, rows, connections, times);
-    const { touched, repriced } = await countMoney(tx, app, groups);
+    const { touched, repriced } = await countMoney(tx, groups);
     const relatives = groups.flatMap((group) => group.settledRelatives);
     await settle(tx, app, claimed, rows, batch, times);
     const settledRelatives = await updateRelatives(tx, app, relatives, times);
@@ -354,3 +354,28 @@ export const stopProcessing = async (app: App): Promise<void> => {
   await Promise.all([app.part(looks).value, stopAttaching(app), stopComparing(app)]);
   await app.scheduler.stop(RECORDS);
 };
+
+export const claimedLine = ({ id, leaseUntil }: Lease): string =>
+  `POS event ${id} claimed, lease until ${isoTime(leaseUntil)}`;
+
+/** Why an event that was claimed is not applied now. */
+export const unappliedLine = (id: number, why: 'no time left' | 'lease lost'): string =>
+  `POS event ${id} not applied: ${why}`;
+
+/** A relative of an event is spoken of only where it came out otherwise than before. */
+export const isNews = ({ mine, row, state }: ProcessingContext): boolean =>
+  mine || stateAfter(row.state, state) !== row.state;
+
+/** @param dueAt when it is looked at again by itself, epoch milliseconds; null: never */
+export const settledLine = (
+  { id, row, state }: ProcessingContext,
+  dueAt: number | null
+): string => {
+  const after = stateAfter(row.state, state);
+  const again = dueAt === null ? '' : `, due again at ${isoTime(dueAt)}`;
+  return `POS event ${id} ${isWaiting(after) ? 'waits:' : 'is'} ${after}${again}`;
+};
+
+/** @param dueAt when it is tried again; null: its owner has to have it processed */
+export const failedLine = (id: number, tries: number, dueAt: number | null): string =>
+  `POS event ${id} failed on try ${tries}, ${dueAt === null ? 'the last' : `due again at ${isoTime(dueAt)}`}`;

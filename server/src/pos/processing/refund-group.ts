@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import type { App } from '../../app';
 import { findInChunks } from '../../database/matching-documents';
 import type { Tx } from '../../database/db';
 import { nextTurn } from '../../runtime/event-loop';
@@ -19,7 +18,7 @@ import {
   readCounted,
   SumChanges,
   writeCounted,
-} from '../money/rollups';
+} from '../money/sales-figures';
 import type { RefundRecord, SaleRecord } from '../rules/records';
 import {
   graceIsOver,
@@ -318,8 +317,8 @@ class Counting {
     if (text !== (row.money_left ?? null)) await this.update(id, { money_left: text });
   }
 
-  save(app: App): Promise<void> {
-    return this.changes.save(app, this.tx);
+  save(): Promise<void> {
+    return this.changes.save(this.tx);
   }
 }
 
@@ -676,12 +675,11 @@ export const settleGoods = async (
  */
 export const countMoney = async (
   tx: Tx,
-  app: App,
   groups: readonly RefundGroup[]
 ): Promise<{ touched: Touched[]; repriced: number[] }> => {
   const counting = new Counting(tx);
   for (const group of groups) await group.countMoney(counting);
-  await counting.save(app);
+  await counting.save();
   return {
     touched: groups.flatMap(({ touched }) => touched),
     repriced: [...counting.repriced],

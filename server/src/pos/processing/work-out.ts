@@ -1,9 +1,13 @@
 import { TimeSlice } from '../../runtime/event-loop';
-import { type ItemLookup, lookUpItems } from '../../stock/items';
+import { type ItemLookup, lookUpItems, lookUpTrialItems, type TrialItems } from '../../stock/items';
 import { defaultLocation } from '../../stock/locations';
-import { lookUpTrialItems, type TrialItems } from '../../stock/trial-items';
-import { Ledger, type LedgerLine } from '../../stock/ledger';
-import { type LevelChange, mergeChanges, type Place } from '../../stock/ledger';
+import {
+  Ledger,
+  type LedgerLine,
+  type LevelChange,
+  mergeChanges,
+  type Place,
+} from '../../stock/ledger';
 import { stateOfLines } from '../rules/refunds';
 import { lineNames, noteOf, quantityOf } from '../rules/records';
 import type { ConnectionRow, PosEventRow } from '../tables';

@@ -4,7 +4,7 @@ import { sampleEvents } from '../../../../server/src/entries/catalogue';
 import type { App } from '../../../../server/src/app';
 import { type EventMap, Hooks } from '../../../../server/src/hooks';
 import { declarePosEvents } from '../../../../server/src/pos/processing/events';
-import { declareStockEvents } from '../../../../server/src/stock/events';
+import { declareStockEvents } from '../../../../server/src/stock/ledger';
 import { declaredEvents } from '../../../../server/src/webhooks/catalogue';
 
 /** Every event the plugin declares, by name, through the hook that a site collects them with. */

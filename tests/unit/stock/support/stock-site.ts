@@ -30,7 +30,7 @@ import {
 import { skuDigest } from '../../../../server/src/stock/items';
 import { locationDigest } from '../../../../server/src/stock/locations';
 import { appOf } from '../../../../server/src/app';
-import { explainLevel } from '../../../../server/src/stock/explanation';
+import { explainLevel } from '../../../../server/src/stock/levels-service';
 import { rebuildLevels } from '../../../../server/src/stock/check-levels';
 import { type SmallSite, startSmallSite } from '../../../support/small-site';
 import {
