@@ -9,6 +9,7 @@ import { inChunks } from '../database/matching-documents';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { readPage } from '../http/pagination';
+import { BackgroundWork } from '../runtime/background-work';
 import { nextTurn } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import type { Big } from '../stock/tables';
@@ -120,22 +121,6 @@ const purchases = (db: Db) => db.table(PURCHASES_TABLE);
 type DueRow = Pick<PurchaseRow, 'event_id' | 'due_at' | 'tries'>;
 type SaleRow = Pick<PosEventRow, 'id' | 'connection_id' | 'family_digest' | 'body' | 'received_at'>;
 
-const readSale = async (app: App, id: number): Promise<SaleRow | undefined> =>
-  (await (
-    await app.db.current()
-  )
-    .table(POS_EVENTS_TABLE)
-    .select('id', 'connection_id', 'family_digest', 'body', 'received_at')
-    .where({ id })
-    .first()) as SaleRow | undefined;
-
-const readConnection = async (
-  app: App,
-  { connection_id: id }: SaleRow
-): Promise<ConnectionRow | undefined> =>
-  (await (await app.db.current()).table(CONNECTIONS_TABLE).where({ id }).first()) as
-    ConnectionRow | undefined;
-
 const customerOf = ({ body, received_at: at }: SaleRow): SaleCustomer | null => {
   const reading = readRecord('sale', Buffer.from(body, 'utf8'), { receivedAtMs: Number(at) });
   if (!reading.ok || reading.record.customer === null) return null;
@@ -240,9 +225,15 @@ const sumOf = async (tx: Tx, contact: string, currency: string): Promise<bigint>
 };
 
 const attachOne = async (app: App, eventId: number): Promise<void> => {
-  const sale = await readSale(app, eventId);
+  const db = await app.db.current();
+  const sale: SaleRow | undefined = await db
+    .table(POS_EVENTS_TABLE)
+    .select('id', 'connection_id', 'family_digest', 'body', 'received_at')
+    .where({ id: eventId })
+    .first();
   // Not in the transaction: whoever processes records holds it, and may wait for the purchase.
-  const connection = sale && (await readConnection(app, sale));
+  const connection: ConnectionRow | undefined =
+    sale && (await db.table(CONNECTIONS_TABLE).where({ id: sale.connection_id }).first());
   await app.db.transaction(async (tx) => {
     // First of all: MySQL goes on reading what was there when the transaction first read.
     const row = (await purchases(tx).where({ event_id: eventId }).forUpdate().first()) as
@@ -309,65 +300,40 @@ const attachSafely = async (app: App, row: DueRow): Promise<void> => {
   }
 };
 
-interface Attaching {
-  stopped: boolean;
-  again: boolean;
-  running: Promise<void> | null;
-  logFault: (what: string, error: unknown) => void;
-}
-
-const attachings = (): Slot<Attaching> => ({});
-
-const attachAll = async (app: App, attaching: Attaching): Promise<void> => {
-  do {
-    attaching.again = false;
+const attachDue = async (app: App, isStopped: () => boolean): Promise<void> => {
+  for (;;) {
     const due = (await purchases(await app.db.current())
       .select('event_id', 'due_at', 'tries')
       .where('due_at', '<=', getRecordStore(app).now())
       .orderBy('due_at')
       .limit(AT_ONCE)) as DueRow[];
+    if (due.length === 0) return;
     for (const row of due) {
-      if (attaching.stopped) return;
+      if (isStopped()) return;
       await attachSafely(app, row);
       await nextTurn();
     }
-    if (due.length > 0) attaching.again = true;
-  } while (attaching.again && !attaching.stopped);
+  }
 };
+
+const attachings = (): Slot<BackgroundWork> => ({});
 
 /** Looks for customers of sales now; for the moment after a commit, and by the clock. Never throws. */
-export const wakeAttaching = (app: App): void => {
-  const attaching = app.part(attachings).value;
-  if (!attaching || attaching.stopped || !customersOf(app)) return;
-  attaching.again = true;
-  if (attaching.running) return;
-  attaching.running = getRecordStore(app)
-    .detached(() => attachAll(app, attaching))
-    .catch((error: unknown) => {
-      attaching.logFault('switchboard: customers of sales were not attached', error);
-    })
-    .finally(() => {
-      attaching.running = null;
-    });
-};
+export const wakeAttaching = (app: App): void => app.part(attachings).value?.wake();
 
 export const startAttaching = (app: App): void => {
-  app.part(attachings).value = {
-    stopped: false,
-    again: false,
-    running: null,
-    logFault: createFaultLog(app.log),
-  };
+  if (!customersOf(app)) return;
+  const logFault = createFaultLog(app.log);
+  app.part(attachings).value = new BackgroundWork({
+    detached: (passes) => getRecordStore(app).detached(passes),
+    pass: (isStopped) => attachDue(app, isStopped),
+    failed: (error) => logFault('switchboard: customers of sales were not attached', error),
+  });
   wakeAttaching(app);
 };
 
 /** Lets the one under way commit. */
-export const stopAttaching = async (app: App): Promise<void> => {
-  const attaching = app.part(attachings).value;
-  if (!attaching) return;
-  attaching.stopped = true;
-  await attaching.running;
-};
+export const stopAttaching = async (app: App): Promise<void> => app.part(attachings).value?.stop();
 
 /** Has the customer of a sale looked for now that could not be attached. Call it in a transaction. */
 export const retryAttaching = async (tx: Tx, app: App, eventId: number): Promise<void> => {

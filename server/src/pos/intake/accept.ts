@@ -1,6 +1,5 @@
 import type { Detached } from '../../database/connection';
 import { isDuplicate, isInfrastructureFault, withTransientRetry } from '../../database/retry';
-import type { InsertedRow } from '../../database/dialects';
 import { inSpan, measures } from '../../observability/measures';
 import { debugEach } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
@@ -186,41 +185,57 @@ export interface Passed {
   places?: CountedPlaces;
 }
 
-/** The row of a new event. */
-export const newRow = ({ candidate, stale, places }: Passed): InsertedRow => {
+/** The row of a new event, whatever its kind. */
+export const rowOf = ({
+  connection,
+  record,
+  idDigest,
+  saleDigest,
+  body,
+  bodyDigest,
+  receivedAtMs,
+}: Submission<PosRecord | ClosingRecord>) => ({
+  connection_id: Number(connection.id),
+  kind: record.kind,
+  external_id: record.externalId,
+  external_digest: idDigest,
+  family_digest: saleDigest,
+  state: 'pending' as EventState,
+  mode: connection.mode,
+  flags: JSON.stringify(record.clockAhead ? ['clock_ahead'] : []),
+  settled_flags: '[]',
+  payload_mismatch: false,
+  occurred_at: record.occurredAt,
+  occurred_ms: record.occurredAtMs,
+  effective_at: record.effectiveMs,
+  received_at: receivedAtMs,
+  processed_at: null as number | null,
+  location_ref: record.locationRef,
+  location_id: null as number | null,
+  only_location_id: null as number | null,
+  items: null,
+  stale: '[]',
+  simulated: null,
+  counted: null,
+  counted_places: null as string | null,
+  body,
+  body_digest: bodyDigest,
+  tries: 0,
+  error: null,
+});
+
+/** The row of a record that is to be applied. */
+export const newRow = ({ candidate, stale, places }: Passed): ReturnType<typeof rowOf> => {
   const { submission, locationId, onlyLocationId, refIgnored } = candidate;
-  const { record, connection, receivedAtMs } = submission;
-  const flags: EventFlag[] = [];
-  if (record.clockAhead) flags.push('clock_ahead');
+  const flags: EventFlag[] = submission.record.clockAhead ? ['clock_ahead'] : [];
   if (refIgnored) flags.push('location_ignored');
   return {
-    connection_id: connection.id,
-    kind: record.kind,
-    external_id: record.externalId,
-    external_digest: submission.idDigest,
-    family_digest: submission.saleDigest,
-    state: 'pending',
-    mode: connection.mode,
+    ...rowOf(submission),
     flags: JSON.stringify(flags),
-    settled_flags: '[]',
-    payload_mismatch: false,
-    occurred_at: record.occurredAt,
-    occurred_ms: record.occurredAtMs,
-    effective_at: record.effectiveMs,
-    received_at: receivedAtMs,
-    processed_at: null,
-    location_ref: record.locationRef,
     location_id: locationId,
     only_location_id: onlyLocationId,
-    items: null,
     stale: JSON.stringify(stale),
-    simulated: null,
-    counted: null,
     counted_places: places ? writePlaces(places) : null,
-    body: submission.body,
-    body_digest: submission.bodyDigest,
-    tries: 0,
-    error: null,
   };
 };
 

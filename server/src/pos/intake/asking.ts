@@ -104,18 +104,16 @@ const toldMovements = async (
 };
 
 /** The row that the record would be, though it is never inserted. */
-const rowOf = (passed: Passed): PosEventRow => {
-  // A new row's columns are typed as what a database takes; these are all of an event's others.
-  return {
-    took: null,
-    refunded: null,
-    ignored: null,
-    accepted_at: null,
-    by_hand: null,
-    ...newRow(passed),
-    id: PREVIEW_ID,
-  } as unknown as PosEventRow;
-};
+const previewRow = (passed: Passed): PosEventRow => ({
+  took: null,
+  refunded: null,
+  money_left: null,
+  ignored: null,
+  accepted_at: null,
+  by_hand: null,
+  ...newRow(passed),
+  id: PREVIEW_ID,
+});
 
 type Unknown = Validated['unknown'][number];
 
@@ -138,7 +136,7 @@ const previewOfNew = async (
   { connection }: Submission,
   passed: Passed
 ): Promise<Validated> => {
-  const row = rowOf(passed);
+  const row = previewRow(passed);
   const work = await previewRecord(tx, app, row);
   const movements = await toldMovements(tx, work.moved, {
     mapped: mappedLocations(connection),

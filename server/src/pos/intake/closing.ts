@@ -19,7 +19,7 @@ import {
   POS_EVENTS_TABLE,
 } from '../tables';
 import { answerOfAcceptance } from './answers';
-import type { Submission } from './accept';
+import { rowOf, type Submission } from './accept';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
@@ -79,41 +79,10 @@ const insertEvent = async (
   submission: ClosingSubmission,
   { state }: ComparedClosing
 ): Promise<number> => {
-  const { connection, record, body, bodyDigest, idDigest, receivedAtMs } = submission;
-  const row: Omit<PosEventRow, 'id'> = {
-    connection_id: Number(connection.id),
-    kind: 'closing',
-    external_id: record.externalId,
-    external_digest: idDigest,
-    family_digest: null,
+  const row = {
+    ...rowOf(submission),
     state,
-    mode: connection.mode,
-    flags: JSON.stringify(record.clockAhead ? ['clock_ahead'] : []),
-    settled_flags: '[]',
-    payload_mismatch: false,
-    occurred_at: record.occurredAt,
-    occurred_ms: record.occurredAtMs,
-    effective_at: record.effectiveMs,
-    received_at: receivedAtMs,
-    processed_at: receivedAtMs,
-    location_ref: record.locationRef,
-    location_id: null,
-    only_location_id: null,
-    items: null,
-    ignored: null,
-    stale: '[]',
-    simulated: null,
-    took: null,
-    refunded: null,
-    counted: null,
-    money_left: null,
-    body,
-    body_digest: bodyDigest,
-    tries: 0,
-    error: null,
-    accepted_at: null,
-    by_hand: null,
-    counted_places: null,
+    processed_at: submission.receivedAtMs,
   };
   await tx.table(POS_EVENTS_TABLE).insert(row);
   const stored = await findStored(tx, submission);
