@@ -12,7 +12,7 @@ import { readPage } from '../http/pagination';
 import { BackgroundWork } from '../runtime/background-work';
 import { nextTurn } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
-import type { Big } from '../stock/tables';
+import type { RowOf } from '../stock/tables';
 import { readCounted } from './money/sales-figures';
 import { isSale, type ProcessingContext } from './processing/processing-context';
 import { getRecordStore } from './processing/record-store';
@@ -36,7 +36,7 @@ export const PURCHASES_TABLE = 'switchboard_pos_purchases';
  * (epoch milliseconds); null: nothing has changed since. `tries` is how often in a row it could not be
  * attached, and `error` why.
  */
-export const purchasesTable: PlainTable = {
+export const purchasesTable = {
   tableName: PURCHASES_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -55,19 +55,12 @@ export const purchasesTable: PlainTable = {
     { name: 'sb_purchase_contact', columns: ['contact_id', 'event_id'] },
     { name: 'sb_purchase_due', columns: ['due_at'] },
   ],
-};
+} satisfies PlainTable;
 
-export interface PurchaseRow {
-  id: number;
-  event_id: number;
-  sale_id: number;
-  contact_id: string | null;
-  currency: string | null;
-  applied: string | null;
-  due_at: Big | null;
-  tries: number | null;
-  error: string | null;
-}
+export type PurchaseRow = RowOf<
+  typeof purchasesTable,
+  'contact_id' | 'currency' | 'applied' | 'due_at' | 'tries' | 'error'
+>;
 
 /** A site without the CRM has no such service. */
 const customersOf = (app: App): CustomersService | undefined =>

@@ -3,7 +3,7 @@ import type { MappingKind } from '../../../shared/contracts/pos-mapping';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { queueTable } from '../queue/queue';
-import type { Big } from '../stock/tables';
+import type { Big, RowOf } from '../stock/tables';
 import type { ConnectionMode, EventKind, EventState } from './rules/states';
 
 export const CONNECTION = 'plugin::switchboard.pos-connection';
@@ -76,7 +76,7 @@ export const connectionType = internalType({
  * sales figures have of a live sale or refund (money/rollups.ts), null while they have nothing; `money_left`
  * what a sale's refunds have left of its money (rules/refunds), null where that takes another look.
  */
-export const posEventTable: PlainTable = {
+export const posEventTable = {
   tableName: POS_EVENTS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -122,7 +122,7 @@ export const posEventTable: PlainTable = {
     { name: 'sb_event_log', columns: ['connection_id', 'id'] },
     { name: 'sb_event_occurred', columns: ['connection_id', 'occurred_ms'] },
   ],
-};
+} satisfies PlainTable;
 
 /**
  * The records that are not done. `woken_by` says what one was brought forward for and was not worked
@@ -163,7 +163,7 @@ export const posWaitTable: PlainTable = {
  * and, as JSON, how it compared with the records when it was last looked at. `due_at` says that records
  * of its range were processed since (epoch milliseconds, when it is to be compared again).
  */
-export const posClosingTable: PlainTable = {
+export const posClosingTable = {
   tableName: POS_CLOSINGS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -180,7 +180,7 @@ export const posClosingTable: PlainTable = {
     { name: 'sb_closing_range', columns: ['connection_id', 'to_at'] },
     { name: 'sb_closing_event', columns: ['event_id'], type: 'unique' },
   ],
-};
+} satisfies PlainTable;
 
 /**
  * What the owner said of values that tills send and the site does not know. `active_digest` is that of
@@ -188,7 +188,7 @@ export const posClosingTable: PlainTable = {
  * ignores the lines. `made_item` is set where the item was made by it, `revived_item` where it was archived
  * and is back because of it.
  */
-export const posMappingTable: PlainTable = {
+export const posMappingTable = {
   tableName: POS_MAPPINGS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -208,7 +208,7 @@ export const posMappingTable: PlainTable = {
     { name: 'sb_mapping_value', columns: ['active_digest'], type: 'unique' },
     { name: 'sb_mapping_item', columns: ['item_id'] },
   ],
-};
+} satisfies PlainTable;
 
 /**
  * Which lines a mapping decided, so that it can be undone; every line of an item that it made among
@@ -238,20 +238,17 @@ export const WHOLE_RECORD = -1;
  */
 export type WokenBy = 'item' | 'mapping' | 'connection' | 'mapping_undone' | 'owner' | 'retry';
 
-export interface PosMappingRow {
-  id: number;
-  kind: MappingKind;
-  value: string;
-  active_digest: string | null;
-  connection_id: number | null;
-  item_id: number | null;
-  location_id: number | null;
-  made_item: boolean | number | null;
-  revived_item: boolean | number | null;
-  made_by: string | null;
-  created_at: Big;
-  undone_at: Big | null;
-}
+export type PosMappingRow = RowOf<
+  typeof posMappingTable,
+  | 'active_digest'
+  | 'connection_id'
+  | 'item_id'
+  | 'location_id'
+  | 'made_item'
+  | 'revived_item'
+  | 'made_by'
+  | 'undone_at'
+> & { kind: MappingKind };
 
 export interface ConnectionRow {
   id: number;
@@ -286,53 +283,27 @@ export interface ConnectionRow {
   updated_at: Big;
 }
 
-export interface PosEventRow {
-  id: number;
-  connection_id: number;
-  kind: EventKind;
-  external_id: string;
-  external_digest: string;
-  family_digest: string | null;
-  state: EventState;
-  mode: ConnectionMode;
-  flags: string;
-  settled_flags: string;
-  payload_mismatch: boolean | number;
-  occurred_at: string;
-  occurred_ms: Big;
-  effective_at: Big;
-  received_at: Big;
-  processed_at: Big | null;
-  location_ref: string | null;
-  location_id: number | null;
-  only_location_id: number | null;
-  items: string | null;
-  ignored: string | null;
-  stale: string;
-  simulated: string | null;
-  took: Big | null;
-  refunded: string | null;
-  counted: string | null;
-  money_left: string | null;
-  body: string;
-  body_digest: string;
-  tries: number;
-  error: string | null;
-  accepted_at: Big | null;
-  by_hand: string | null;
-  counted_places: string | null;
-}
+export type PosEventRow = RowOf<
+  typeof posEventTable,
+  | 'family_digest'
+  | 'processed_at'
+  | 'location_ref'
+  | 'location_id'
+  | 'only_location_id'
+  | 'items'
+  | 'ignored'
+  | 'simulated'
+  | 'took'
+  | 'refunded'
+  | 'counted'
+  | 'money_left'
+  | 'error'
+  | 'accepted_at'
+  | 'by_hand'
+  | 'counted_places'
+> & { kind: EventKind; state: EventState; mode: ConnectionMode };
 
-export interface PosClosingRow {
-  id: number;
-  event_id: number;
-  connection_id: number;
-  mode: ConnectionMode;
-  from_at: Big;
-  to_at: Big;
-  result: string;
-  due_at: Big | null;
-}
+export type PosClosingRow = RowOf<typeof posClosingTable, 'due_at'> & { mode: ConnectionMode };
 
 /** One entry of a connection's `locations`. */
 export interface MappedLocation {

@@ -8,12 +8,34 @@ export const LEVELS_TABLE = 'switchboard_levels';
 export const MOVEMENTS_TABLE = 'switchboard_movements';
 export const DOCUMENTS_TABLE = 'switchboard_stock_documents';
 
+/** PostgreSQL and MySQL hand `biginteger` columns out as text. */
+export type Big = number | string;
+
+interface Held {
+  increments: number;
+  key: number;
+  integer: number;
+  biginteger: Big;
+  boolean: boolean | number;
+  string: string;
+  text: string;
+}
+
+/** A row of a table, as databases hand it out. */
+export type RowOf<
+  Table extends { attributes: Record<string, { type: keyof Held }> },
+  Nullable extends keyof Table['attributes'] = never,
+> = {
+  [Name in keyof Table['attributes']]:
+    Held[Table['attributes'][Name]['type']] | (Name extends Nullable ? null : never);
+};
+
 /**
  * An archived item (`archived_at`) keeps its levels and movements, and is found by no record.
  * `product_gone`: the site has deleted the product that it is of.
  * Columns named `*_digest` hold `digestOf(…)`: equal only if byte-equal, whatever the collation.
  */
-export const itemTable: PlainTable = {
+export const itemTable = {
   tableName: ITEMS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -32,9 +54,9 @@ export const itemTable: PlainTable = {
     { name: 'sb_item_sku', columns: ['sku_digest'], type: 'unique' },
     { name: 'sb_item_gtin', columns: ['gtin_digest'] },
   ],
-};
+} satisfies PlainTable;
 
-export const locationTable: PlainTable = {
+export const locationTable = {
   tableName: LOCATIONS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -46,13 +68,13 @@ export const locationTable: PlainTable = {
     updated_at: { type: 'biginteger' },
   },
   indexes: [{ name: 'sb_location_code', columns: ['code_digest'], type: 'unique' }],
-};
+} satisfies PlainTable;
 
 /**
  * `count_*` is the count that `quantity` starts from (applied); `accepted_count_at` the newest live one
  * that was accepted, queued ones too. `low_at` is the level's own low mark; null: its item's.
  */
-export const levelTable: PlainTable = {
+export const levelTable = {
   tableName: LEVELS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -71,7 +93,7 @@ export const levelTable: PlainTable = {
     { name: 'sb_level_place', columns: ['item_id', 'location_id'], type: 'unique' },
     { name: 'sb_level_location', columns: ['location_id'] },
   ],
-};
+} satisfies PlainTable;
 
 export const TRIAL_COUNTS_TABLE = 'switchboard_pos_trial_counts';
 
@@ -95,7 +117,7 @@ export const trialCountTable: PlainTable = {
  * `document_id` is the transfer or stocktake it belongs to, `made_by` who made it by hand. `undone`
  * is set where a count's line was taken back: no level starts from it any more.
  */
-export const movementTable: PlainTable = {
+export const movementTable = {
   tableName: MOVEMENTS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -122,13 +144,13 @@ export const movementTable: PlainTable = {
     { name: 'sb_movement_event', columns: ['event_id'] },
     { name: 'sb_movement_document', columns: ['document_id'] },
   ],
-};
+} satisfies PlainTable;
 
 /**
  * Transfers and stocktakes that were made by hand; their lines are movements. `location_id` is where a
  * transfer takes from, or what was counted; `external_digest` makes an external id unique.
  */
-export const documentTable: PlainTable = {
+export const documentTable = {
   tableName: DOCUMENTS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -145,79 +167,29 @@ export const documentTable: PlainTable = {
     { name: 'sb_document_external', columns: ['external_digest'], type: 'unique' },
     { name: 'sb_document_kind', columns: ['kind', 'id'] },
   ],
-};
+} satisfies PlainTable;
 
-export interface DocumentRow {
-  id: number;
-  kind: 'transfer' | 'stocktake';
-  external_id: string | null;
-  external_digest: string;
-  at: Big;
-  location_id: number;
-  to_location_id: number | null;
-  made_by: string | null;
-  created_at: Big;
-}
+export type DocumentRow = RowOf<
+  typeof documentTable,
+  'external_id' | 'to_location_id' | 'made_by'
+> & { kind: 'transfer' | 'stocktake' };
 
-/** PostgreSQL and MySQL hand `biginteger` columns out as text. */
-export type Big = number | string;
+export type ItemRow = RowOf<
+  typeof itemTable,
+  'gtin' | 'gtin_digest' | 'name' | 'archived_at' | 'product_gone'
+>;
 
-export interface ItemRow {
-  id: number;
-  sku: string;
-  sku_digest: string;
-  gtin: string | null;
-  gtin_digest: string | null;
-  name: string | null;
-  low_at: Big;
-  archived_at: Big | null;
-  product_gone: boolean | number | null;
-  created_at: Big;
-  updated_at: Big;
-}
+export type LocationRow = RowOf<typeof locationTable>;
 
-export interface LocationRow {
-  id: number;
-  name: string;
-  code: string;
-  code_digest: string;
-  is_default: boolean | number;
-  created_at: Big;
-  updated_at: Big;
-}
+export type LevelRow = RowOf<
+  typeof levelTable,
+  'count_at' | 'count_seq' | 'count_line' | 'accepted_count_at' | 'low_at'
+>;
 
-export interface LevelRow {
-  id: number;
-  item_id: number;
-  location_id: number;
-  opening: Big;
-  quantity: Big;
-  count_at: Big | null;
-  count_seq: Big | null;
-  count_line: number | null;
-  accepted_count_at: Big | null;
-  low_at: Big | null;
-  updated_at: Big;
-}
-
-export interface MovementRow {
-  id: number;
-  level_id: number;
-  type: MovementType;
-  at: Big;
-  seq: Big | null;
-  line: number | null;
-  quantity: Big;
-  effect: Big;
-  quantity_after: Big;
-  reason: string | null;
-  note: string | null;
-  event_id: number | null;
-  document_id: number | null;
-  made_by: string | null;
-  undone: boolean | number | null;
-  created_at: Big;
-}
+export type MovementRow = RowOf<
+  typeof movementTable,
+  'seq' | 'line' | 'reason' | 'note' | 'event_id' | 'document_id' | 'made_by' | 'undone'
+> & { type: MovementType };
 
 /**
  * What texts that must be compared byte for byte are found by: a MySQL collation takes `A1` and
@@ -238,16 +210,16 @@ export const EPOCHS_TABLE = 'switchboard_catalogue_epochs';
  * Items that a transaction changed and that were not given a number since. Whoever changes an item
  * only adds here; whoever gives numbers takes away what it has seen, row by row.
  */
-export const changesTable: PlainTable = {
+export const changesTable = {
   tableName: CHANGES_TABLE,
   attributes: {
     id: { type: 'increments' },
     item_id: { type: 'integer' },
   },
-};
+} satisfies PlainTable;
 
 /** The number of each item's latest change, and when it was given; epoch milliseconds. */
-export const catalogueTable: PlainTable = {
+export const catalogueTable = {
   tableName: CATALOGUE_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -259,7 +231,7 @@ export const catalogueTable: PlainTable = {
     { name: 'sb_catalogue_item', columns: ['item_id'], type: 'unique' },
     { name: 'sb_catalogue_number', columns: ['number'] },
   ],
-};
+} satisfies PlainTable;
 
 /** One row: the last number that was given. Whoever gives numbers locks it until the commit. */
 export const catalogueHeadTable: PlainTable = {
@@ -274,7 +246,7 @@ export const catalogueHeadTable: PlainTable = {
  * SKUs that items had and no item has now: the old article of one that was renamed. `number` is that of
  * the catalogue; null: it waits for one.
  */
-export const retiredSkusTable: PlainTable = {
+export const retiredSkusTable = {
   tableName: RETIRED_SKUS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -286,7 +258,7 @@ export const retiredSkusTable: PlainTable = {
     { name: 'sb_retired_sku', columns: ['sku_digest'], type: 'unique' },
     { name: 'sb_retired_number', columns: ['number'] },
   ],
-};
+} satisfies PlainTable;
 
 /** A row for each process that gave numbers; `number` is the last that was given before it. */
 export const epochsTable: PlainTable = {
@@ -300,18 +272,8 @@ export const epochsTable: PlainTable = {
 
 export const HEAD_ID = 1;
 
-export interface ChangeRow {
-  id: number;
-  item_id: number;
-}
+export type ChangeRow = RowOf<typeof changesTable>;
 
-export interface CatalogueRow {
-  item_id: number;
-  number: Big;
-}
+export type CatalogueRow = RowOf<typeof catalogueTable>;
 
-export interface RetiredRow {
-  id: number;
-  sku: string;
-  number: Big | null;
-}
+export type RetiredRow = RowOf<typeof retiredSkusTable, 'number'>;

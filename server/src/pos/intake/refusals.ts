@@ -10,7 +10,7 @@ import type { PlainTable } from '../../database/tables/plain-tables';
 import { type PageRequest, readPage } from '../../http/pagination';
 import { clientAddress } from '../../net/client-address';
 import { errorText, isoTime } from '../../runtime/text';
-import type { Big } from '../../stock/tables';
+import type { RowOf } from '../../stock/tables';
 import type { ClosingRecord, PosRecord } from '../rules/records';
 import { type AskingKind, EVENT_KINDS, type EventKind } from '../rules/states';
 import { type ConnectionRow, CONNECTIONS_TABLE } from '../tables';
@@ -27,7 +27,7 @@ import type { App } from '../../app';
 export const POS_REFUSALS_TABLE = 'switchboard_pos_refusals';
 
 /** The latest requests of each connection's key that were refused; at most `REFUSALS_KEPT` each. */
-export const posRefusalTable: PlainTable = {
+export const posRefusalTable = {
   tableName: POS_REFUSALS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -39,17 +39,11 @@ export const posRefusalTable: PlainTable = {
     external_id: { type: 'text' },
   },
   indexes: [{ name: 'sb_refusal_latest', columns: ['connection_id', 'at'] }],
-};
+} satisfies PlainTable;
 
-interface PosRefusalRow {
-  id: number;
-  connection_id: number;
-  at: Big;
+type PosRefusalRow = RowOf<typeof posRefusalTable, 'external_id'> & {
   kind: EventKind | AskingKind | 'ping';
-  code: string;
-  message: string;
-  external_id: string | null;
-}
+};
 
 /** What is written of refusals is written together, and no sooner than this after the last time. */
 const EVERY_MS = 1_000;
