@@ -11,10 +11,9 @@ import { gateOf } from './intake/requests';
 import { MappingInboxService } from './admin/mapping-inbox';
 import { PosEventsService } from './admin/events-service';
 import { declarePosEvents } from './processing/events';
-import { recordMetrics } from './processing/metrics';
+import { getRecordStore, recordMetrics } from './processing/record-store';
 import { createPurchasesService, purchasesTable } from './customers';
 import { startProcessing, stopProcessing } from './processing/process';
-import { getRecordStore } from './processing/record-store';
 import { createRawBodyMiddleware } from './intake/raw-body';
 import { getRefusals, posRefusalTable } from './intake/refusals';
 import {

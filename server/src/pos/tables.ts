@@ -314,3 +314,12 @@ export interface MappedLocation {
 
 export const mappedLocations = (row: Pick<ConnectionRow, 'locations'>): MappedLocation[] =>
   JSON.parse(row.locations || '[]') as MappedLocation[];
+
+/** What is remarked on an event, at its acceptance and since. */
+export const flagsOf = (
+  row: Pick<PosEventRow, 'flags' | 'settled_flags' | 'payload_mismatch'>
+): string[] => [
+  ...(JSON.parse(row.flags || '[]') as string[]),
+  ...(JSON.parse(row.settled_flags || '[]') as string[]),
+  ...(row.payload_mismatch ? ['payload_mismatch'] : []),
+];

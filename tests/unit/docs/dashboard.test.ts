@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { recordMetrics } from '../../../server/src/pos/processing/metrics';
+import { recordMetrics } from '../../../server/src/pos/processing/record-store';
 import { webhookMetrics } from '../../../server/src/webhooks/figures/health';
 import { ROOT } from '../../support/paths';
 import { readDocument } from './support/markdown';

@@ -21,7 +21,7 @@ import { locationFromInput } from '../../stock/locations';
 import { findProducts } from '../../stock/products';
 import { type Big, type ItemRow, ITEMS_TABLE, LOCATIONS_TABLE } from '../../stock/tables';
 import { getRecordStore } from '../processing/record-store';
-import { wakeTwice } from '../processing/waits';
+import { wakeMapped, wakeTwice } from '../processing/waits';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
@@ -31,7 +31,6 @@ import {
   type PosMappingRow,
 } from '../tables';
 import { connectionWait, mappingDigest } from '../mappings';
-import { wakeMapped } from '../processing/undo';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 

@@ -8,7 +8,7 @@ import { type CountJudge, openCountJudge } from '../../stock/counts';
 import { lookUpItems } from '../../stock/items';
 import type { Place } from '../../stock/ledger';
 import { defaultLocation } from '../../stock/locations';
-import { type CountedPlaces, writePlaces } from '../processing/counted-places';
+import { type CountedPlaces, writePlaces } from '../processing/processing-context';
 import { loadMappings, type Mappings, type NamedLocation } from '../mappings';
 import { getRecordStore } from '../processing/record-store';
 import {

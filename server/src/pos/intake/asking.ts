@@ -15,9 +15,9 @@ import { type ProcessingContext, unknownNames } from '../processing/processing-c
 import { getRecordStore } from '../processing/record-store';
 import { workOut } from '../processing/work-out';
 import { type EventFlag, stateAfter } from '../rules/states';
-import { flagsOf } from '../serialize';
 import {
   type ConnectionRow,
+  flagsOf,
   type MappedLocation,
   mappedLocations,
   POS_EVENTS_TABLE,

@@ -21,9 +21,8 @@ import { graceIsOver } from '../rules/refunds';
 import { isWaiting, stateAfter } from '../rules/states';
 import { tellOfSilentTills } from '../silence';
 import { POS_EVENTS_TABLE, type PosEventRow } from '../tables';
-import { placesOf } from './counted-places';
+import { placesOf, type ProcessingContext, unknownNames } from './processing-context';
 import { recordEvents } from './events';
-import { type ProcessingContext, unknownNames } from './processing-context';
 import {
   getRecordStore,
   LEASE_MS,
@@ -36,9 +35,8 @@ import {
   RESERVE_MS,
 } from './record-store';
 import { countMoney, type Times } from './refund-group';
-import { notifyUndone, storeMappedLines } from './undo';
-import { storeWaits, wakeForProducts, wakeKnown, wakeWaiting } from './waits';
-import { workOut } from './work-out';
+import { notifyUndone, storeWaits, wakeForProducts, wakeKnown, wakeWaiting } from './waits';
+import { storeMappedLines, workOut } from './work-out';
 
 const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => ({
   state: stateAfter(work.row.state, work.state),

@@ -1,5 +1,16 @@
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
+import { type AcceptedCount, withdrawCounts, withdrawTrialCounts } from '../../stock/counts';
 import { gtinDigest, type ItemLookup } from '../../stock/items';
-import type { NamedLocation } from '../rules/refunds';
+import type { LedgerLine, Place } from '../../stock/ledger';
+import {
+  connectionWait,
+  type FoundItems,
+  type MappedLine,
+  mappingDigest,
+  type Mappings,
+  type Wait,
+} from '../mappings';
 import {
   type LineName,
   lineNames,
@@ -8,18 +19,16 @@ import {
   type RefundRecord,
   type SaleRecord,
 } from '../rules/records';
+import type { NamedLocation } from '../rules/refunds';
 import type { EventFlag, EventState } from '../rules/states';
 import { readRecord } from '../rules/validate';
-import { type ConnectionRow, mappedLocations, type PosEventRow, WHOLE_RECORD } from '../tables';
 import {
-  connectionWait,
-  type FoundItems,
-  mappingDigest,
-  type MappedLine,
-  type Mappings,
-  type Wait,
-} from '../mappings';
-import type { LedgerLine } from '../../stock/ledger';
+  type ConnectionRow,
+  mappedLocations,
+  POS_EVENTS_TABLE,
+  type PosEventRow,
+  WHOLE_RECORD,
+} from '../tables';
 
 /** An event while it is worked on. */
 export interface ProcessingContext {
@@ -212,3 +221,84 @@ export const locationWaitOf = ({ record, connection, items, ignored }: Processin
 /** What a refund waits for whose sale, or whose location, its connection or its group may still have. */
 export const saleWaitOf = ({ connection }: ProcessingContext): Wait =>
   other(connectionWait(Number(connection.id)));
+
+/** For each line of a stocktake what it counts; null where nobody can say yet. */
+export type CountedPlaces = readonly (Place | null)[];
+
+type Stored = ([item: number, location: number] | null)[];
+
+/** As an event's `counted_places`; null where no line counts anything yet. */
+export const writePlaces = (places: CountedPlaces): string | null =>
+  places.every((place) => place === null)
+    ? null
+    : JSON.stringify(places.map((place) => place && [place.item, place.location]));
+
+const readPlaces = (text: string | null): CountedPlaces =>
+  (JSON.parse(text ?? '[]') as Stored).map((place) =>
+    place === null ? null : { item: place[0], location: place[1] }
+  );
+
+export const isStocktake = ({ record }: ProcessingContext): boolean =>
+  record.kind === 'inventory' && record.mode === 'absolute';
+
+/** What a stocktake's lines are of now; null for all other records. */
+export const placesOf = (work: ProcessingContext): string | null => {
+  if (!isStocktake(work)) return null;
+  const { items, locationId } = work;
+  return writePlaces(
+    items.map((item) =>
+      item === null || locationId === null ? null : { item, location: locationId }
+    )
+  );
+};
+
+const QUEUED = ['pending', 'failed'] as const;
+
+/** Live counts that were accepted and are not in the ledger yet. */
+const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<AcceptedCount[]> => {
+  const query = tx
+    .table(POS_EVENTS_TABLE)
+    .select('id', 'effective_at', 'counted_places')
+    .whereIn('state', QUEUED)
+    .where({ kind: 'inventory', mode: 'live' })
+    .whereNotNull('counted_places');
+  // One that was accepted while the levels were waited for, too.
+  const rows = (await tx.latest(query)) as Pick<
+    PosEventRow,
+    'id' | 'effective_at' | 'counted_places'
+  >[];
+  const own = new Set(except);
+  return rows
+    .filter(({ id }) => !own.has(Number(id)))
+    .flatMap(({ effective_at: at, counted_places: text }) =>
+      readPlaces(text).flatMap((place) => (place ? [{ ...place, at: Number(at) }] : []))
+    );
+};
+
+/** Lines that are of something else than they were accepted or placed as, with what that was. */
+const withdrawnBy = (work: ProcessingContext): AcceptedCount[] => {
+  const { items, locationId, row } = work;
+  return readPlaces(row.counted_places).flatMap((before, line) => {
+    if (before === null) return [];
+    const isSame = items[line] === before.item && locationId === before.location;
+    return isSame ? [] : [{ ...before, at: Number(row.effective_at) }];
+  });
+};
+
+/**
+ * Stocktakes of the batch whose lines were accepted by a mapping that holds no more: they make no other
+ * count stale. For the time after the lines were resolved, and before they are put into the ledger.
+ */
+export const withdrawMisplaced = async (
+  tx: Tx,
+  app: App,
+  batch: readonly ProcessingContext[]
+): Promise<void> => {
+  const counts = batch.filter(isStocktake);
+  if (counts.length === 0) return;
+  const of = (mode: PosEventRow['mode']) =>
+    counts.filter(({ row }) => row.mode === mode).flatMap(withdrawnBy);
+  const ids = batch.map(({ id }) => id);
+  await withdrawCounts(tx, app, of('live'), () => queuedCounts(tx, ids));
+  await withdrawTrialCounts(tx, of('test'));
+};

@@ -1,3 +1,4 @@
+import { findInChunks } from '../../database/matching-documents';
 import { withTransientRetry } from '../../database/retry';
 import { debugLog, errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
@@ -30,14 +31,10 @@ export const wakeWaiting = async (
   digests: readonly string[],
   by: WokenBy
 ): Promise<void> => {
-  const waiting = new Set<number>();
-  for (let start = 0; start < digests.length; start += CHUNK) {
-    const waits = (await db
-      .table(POS_WAITS_TABLE)
-      .distinct('event_id')
-      .whereIn('digest', digests.slice(start, start + CHUNK))) as { event_id: number }[];
-    for (const { event_id: id } of waits) waiting.add(Number(id));
-  }
+  const waits = await findInChunks<{ event_id: number }, string>(digests, (some) =>
+    db.table(POS_WAITS_TABLE).distinct('event_id').whereIn('digest', some)
+  );
+  const waiting = new Set(waits.map(({ event_id: id }) => Number(id)));
   // In one order everywhere: two that wake the same records do not wait for each other in a circle.
   const ids = [...waiting].sort((a, b) => a - b);
   const store = getRecordStore(app);
@@ -93,10 +90,7 @@ export const wakeConnection = async (db: Db, app: App, id: number): Promise<void
   );
 };
 
-type Regrouped = Pick<
-  PosEventRow,
-  'id' | 'connection_id' | 'mode' | 'occurred_ms' | 'effective_at'
->;
+type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_ms'>;
 
 /**
  * Refunds whose sale may be another one now that a connection left or joined a group: of the ids of
@@ -117,16 +111,14 @@ const regroupedRefunds = async (
   const digests = ((await shared) as { family_digest: string }[]).map(
     ({ family_digest: digest }) => digest
   );
-  const refunds: Regrouped[] = [];
-  for (let start = 0; start < digests.length; start += CHUNK) {
-    const rows = (await db
+  const refunds = await findInChunks<Regrouped, string>(digests, (some) =>
+    db
       .table(POS_EVENTS_TABLE)
-      .select('id', 'connection_id', 'mode', 'occurred_ms', 'effective_at')
-      .whereIn('family_digest', digests.slice(start, start + CHUNK))
+      .select('id', 'connection_id', 'mode', 'occurred_ms')
+      .whereIn('family_digest', some)
       .whereIn('connection_id', [connection, ...others])
-      .where({ kind: 'refund' })) as Regrouped[];
-    refunds.push(...rows);
-  }
+      .where({ kind: 'refund' })
+  );
   return refunds.sort((a, b) => Number(a.id) - Number(b.id));
 };
 
@@ -165,10 +157,10 @@ export const regroup = async (
     refunds.map(({ id }) => Number(id)),
     'connection'
   );
-  const touched = refunds.map(({ connection_id: on, mode, occurred_ms: ms, effective_at: at }) => ({
+  const touched = refunds.map(({ connection_id: on, mode, occurred_ms: at }) => ({
     connection: Number(on),
     mode,
-    at: Number(ms ?? at),
+    at: Number(at),
   }));
   const isCompared = await markClosings(db, app, touched);
   if (refunds.length === 0) return;
@@ -297,4 +289,41 @@ export const wakeForProducts = async (app: App): Promise<void> => {
       })
     );
   }
+};
+
+/** The records that a mapping decided something of. */
+const recordsOfMapping = async (db: Db, mapping: number): Promise<number[]> => {
+  const rows = (await db
+    .table(POS_MAPPED_LINES_TABLE)
+    .distinct('event_id')
+    .where({ mapping_id: mapping })
+    .orderBy('event_id')) as { event_id: number }[];
+  return rows.map(({ event_id: id }) => Number(id));
+};
+
+/** Has the records of a mapping that was undone worked on again, after their commit. */
+export const wakeMapped = async (db: Db, app: App, mapping: number): Promise<number[]> => {
+  const store = getRecordStore(app);
+  const ids = await recordsOfMapping(db, mapping);
+  await store.bringForward(db, ids, 'mapping_undone');
+  app.db.afterCommit(store.announce);
+  return ids;
+};
+
+/**
+ * A mapping that was undone while a record was being applied by it did not know of that record, and
+ * the record saw it hold. Whoever commits last sees the other: here, or in the undoing.
+ */
+export const notifyUndone = async (
+  app: App,
+  batch: readonly ProcessingContext[]
+): Promise<void> => {
+  const used = batch.flatMap(({ mapped }) => mapped.map(({ mapping }) => mapping));
+  if (used.length === 0) return;
+  await app.db.transaction(async (tx) => {
+    const undone = await findInChunks<{ id: number }>(used, (some) =>
+      tx.table(POS_MAPPINGS_TABLE).select('id').whereIn('id', some).whereNotNull('undone_at')
+    );
+    for (const { id } of undone) await wakeMapped(tx, app, Number(id));
+  });
 };

@@ -7,11 +7,20 @@ import {
   type LevelChange,
   mergeChanges,
   type Place,
+  undoCounts,
 } from '../../stock/ledger';
 import { stateOfLines } from '../rules/refunds';
 import { lineNames, noteOf, quantityOf } from '../rules/records';
-import type { ConnectionRow, PosEventRow } from '../tables';
+import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
+import { findInChunks, inChunks } from '../../database/matching-documents';
 import {
+  type ConnectionRow,
+  POS_MAPPED_LINES_TABLE,
+  POS_MAPPINGS_TABLE,
+  type PosEventRow,
+} from '../tables';
+import {
+  isStocktake,
   itemWaitsOf,
   locationWaitOf,
   openContext,
@@ -20,6 +29,7 @@ import {
   resolveContext,
   unknownNames,
   waitingLines,
+  withdrawMisplaced,
 } from './processing-context';
 import {
   loadRefundGroups,
@@ -28,13 +38,121 @@ import {
   settleGoods,
   type Times,
 } from './refund-group';
-import { withdrawMisplaced } from './counted-places';
 import { loadFoundItems, loadMappings, type Mappings } from '../mappings';
-import { takeBack } from './undo';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
-const placesOf = (
+interface UndoneLine {
+  id: number;
+  event_id: number;
+  line: number;
+  kind: MappingKind;
+}
+
+const undoneLines = (tx: Tx, events: readonly number[]): Promise<UndoneLine[]> =>
+  findInChunks<UndoneLine>(events, (some) =>
+    tx
+      .table(`${POS_MAPPED_LINES_TABLE} as d`)
+      .join(`${POS_MAPPINGS_TABLE} as m`, 'm.id', 'd.mapping_id')
+      .select('d.id', 'd.event_id', 'd.line', 'm.kind')
+      .whereIn('d.event_id', some)
+      .whereNotNull('m.undone_at')
+  );
+
+/** A line of a record that is in the ledger and has to come out of it. */
+interface Posted extends Place {
+  work: ProcessingContext;
+  line: number;
+}
+
+/** Forgets what an undone mapping decided of a record. @returns its lines that are in the ledger */
+const forget = (work: ProcessingContext, undone: readonly UndoneLine[]): Posted[] => {
+  const { items, locationId, row } = work;
+  const lines = new Set<number>();
+  let location = locationId;
+  for (const { line, kind } of undone) {
+    if (kind === 'location_ref') location = null;
+    else lines.add(Number(line));
+  }
+  const isPosted = row.mode === 'live' && row.kind !== 'refund' && locationId !== null;
+  const posted = items.flatMap((item, line): Posted[] =>
+    isPosted && item !== null && (location === null || lines.has(line))
+      ? [{ work, line, item, location: locationId }]
+      : []
+  );
+  work.items = items.map((item, line) => (lines.has(line) ? null : item));
+  work.ignored = work.ignored.filter((line) => !lines.has(line));
+  work.locationId = location;
+  return posted;
+};
+
+/** Moves back what sales and adjustments moved, at their own time: the fold is as if they had not. */
+const moveBack = async (tx: Tx, app: App, posted: readonly Posted[]): Promise<LevelChange[]> => {
+  const ledger = new Ledger(app, tx);
+  await ledger.lock(posted);
+  for (const { work, line, item, location } of posted) {
+    const { record, row } = work;
+    const quantity = quantityOf(record, line);
+    const moved = ledger.move({
+      item,
+      location,
+      at: Number(row.effective_at),
+      eventId: work.id,
+      note: noteOf(record, line),
+      type: record.kind === 'sale' ? 'sale' : 'adjustment',
+      reason: 'mapping_undone',
+      quantity: record.kind === 'sale' ? quantity : -quantity,
+    });
+    work.moved.push(moved);
+  }
+  return ledger.flush();
+};
+
+/**
+ * Takes back what mappings decided that were undone since: lines wait again, and what they did to the
+ * shelves is reversed. Refunds are shared out anew by whoever settles them.
+ * @returns what changed on the shelves
+ */
+const takeBack = async (
+  tx: Tx,
+  app: App,
+  batch: readonly ProcessingContext[]
+): Promise<LevelChange[]> => {
+  const again = new Map(
+    batch.filter(({ row }) => row.processed_at !== null).map((work) => [work.id, work])
+  );
+  if (again.size === 0) return [];
+  const undone = await undoneLines(tx, [...again.keys()]);
+  if (undone.length === 0) return [];
+  const posted = [...again.values()].flatMap((work) => {
+    const own = undone.filter(({ event_id: id }) => Number(id) === work.id);
+    return own.length === 0 ? [] : forget(work, own);
+  });
+  for (const some of inChunks(undone.map(({ id }) => id))) {
+    await tx.table(POS_MAPPED_LINES_TABLE).whereIn('id', some).delete();
+  }
+  const counted = posted.filter(({ work }) => isStocktake(work));
+  const moved = posted.filter(({ work }) => !isStocktake(work));
+  return [
+    ...(moved.length > 0 ? await moveBack(tx, app, moved) : []),
+    ...(await undoCounts(
+      tx,
+      app,
+      counted.map(({ work, line, item, location }) => ({ event: work.id, line, item, location }))
+    )),
+  ];
+};
+
+/** Writes down which lines mappings decided now. */
+export const storeMappedLines = (tx: Tx, batch: readonly ProcessingContext[]): Promise<void> =>
+  tx.insert(
+    POS_MAPPED_LINES_TABLE,
+    batch.flatMap(({ id, mapped }) =>
+      mapped.map(({ mapping, line }) => ({ mapping_id: mapping, event_id: id, line }))
+    )
+  );
+
+const placesToLock = (
   works: readonly ProcessingContext[],
   differences: readonly RefundDifference[]
 ): Place[] => [
@@ -69,7 +187,7 @@ const write = async (
   works: readonly ProcessingContext[],
   differences: readonly RefundDifference[]
 ): Promise<LevelChange[]> => {
-  await ledger.lock(placesOf(works, differences));
+  await ledger.lock(placesToLock(works, differences));
   const slice = new TimeSlice();
   for (const work of works) {
     if (work.toPlace.length === 0) continue;
