@@ -73,7 +73,7 @@ export const connectionType = internalType({
  * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
  * when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the lines that a
  * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is what the
- * sales figures have of a live sale or refund (money/rollups.ts), null while they have nothing; `money_left`
+ * sales figures have of a live sale or refund (money/sales-figures.ts), null while they have nothing; `money_left`
  * what a sale's refunds have left of its money (rules/refunds), null where that takes another look.
  */
 export const posEventTable = {

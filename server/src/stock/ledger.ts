@@ -229,7 +229,7 @@ export interface LedgerLine extends Place {
   note: string | null;
   documentId?: number;
   madeBy?: string | null;
-  /** Of an item that there is not, in test mode (trial-items.ts). */
+  /** Of an item that there is not, in test mode (items.ts). */
   sku?: string;
 }
 

@@ -36,7 +36,7 @@ export interface ProcessingContext {
   row: PosEventRow;
   connection: ConnectionRow;
   record: PosRecord;
-  /** It is leased by this batch; else it is a relative of one that is (refunds.ts). */
+  /** It is leased by this batch; else it is a relative of one that is (refund-group.ts). */
   mine: boolean;
   /** For each line the item it was found to be. */
   items: (number | null)[];
@@ -56,7 +56,7 @@ export interface ProcessingContext {
   took: number | null;
   /** What it waits for. */
   waits: Wait[];
-  /** What the sales figures have of it, as it is stored (money/rollups.ts). */
+  /** What the sales figures have of it, as it is stored (money/sales-figures.ts). */
   counted: string | null;
 }
 
