@@ -1,5 +1,5 @@
 import type { ClosingAnswer, ClosingComparison } from '../../../shared/contracts/pos';
-import { inChunks } from '../database/matching-documents';
+import { inChunks } from '../database/written-rows';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import { BackgroundWork } from '../runtime/background-work';
 import { TimeSlice } from '../runtime/event-loop';

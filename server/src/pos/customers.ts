@@ -5,7 +5,7 @@ import type {
   SaleCustomer,
 } from '../../../shared/contracts/customers';
 import { minorDigits } from '../../../shared/currencies';
-import { inChunks } from '../database/matching-documents';
+import { inChunks } from '../database/written-rows';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { readPage } from '../http/pagination';

@@ -1,5 +1,5 @@
 import type { MappingKind } from '../../../shared/contracts/pos-mapping';
-import { findInChunks } from '../database/matching-documents';
+import { findInChunks } from '../database/written-rows';
 import { digestOf, ITEMS_TABLE } from '../stock/tables';
 import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
 import { POS_MAPPINGS_TABLE, type PosMappingRow } from './tables';

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { App } from '../app';
 import { createDetached } from '../database/connection';
 import type { Db, Tx } from '../database/db';
-import { findInChunks, inChunks } from '../database/matching-documents';
+import { findInChunks, inChunks } from '../database/written-rows';
 import { withTransientRetry } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';

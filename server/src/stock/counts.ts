@@ -1,4 +1,4 @@
-import { inChunks } from '../database/matching-documents';
+import { inChunks } from '../database/written-rows';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 import { foldInDatabase, lockLevels, type Place, placeKey, readLevels } from './ledger';

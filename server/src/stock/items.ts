@@ -1,6 +1,6 @@
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
-import { findInChunks } from '../database/matching-documents';
+import { findInChunks } from '../database/written-rows';
 import { fieldError } from '../http/validation';
 import { refusal } from '../runtime/refusal';
 import { claimSkus, markChanged } from './catalogue';

@@ -9,7 +9,7 @@ import type {
 } from '../../../shared/contracts/stock';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
-import { findInChunks, inChunks } from '../database/matching-documents';
+import { findInChunks, inChunks } from '../database/written-rows';
 import type { EventMap } from '../hooks';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';

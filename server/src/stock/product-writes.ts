@@ -1,4 +1,4 @@
-import { findInChunks, giveDocumentId, inChunks } from '../database/matching-documents';
+import { findInChunks, giveDocumentId, inChunks, writtenRows } from '../database/written-rows';
 import { inTurn } from '../database/transactions';
 import { fieldError } from '../http/validation';
 import { getPublisher } from '../webhooks/publish';

@@ -4,7 +4,7 @@ import type { LinkedProduct } from '../../../shared/contracts/stock';
 import { minorDigits } from '../../../shared/currencies';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
-import { defaultLocale, findInChunks, inChunks, isLocalized } from '../database/matching-documents';
+import { defaultLocale, findInChunks, inChunks, isLocalized } from '../database/written-rows';
 import { defaultLocation } from './locations';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables';
 

@@ -7,7 +7,7 @@ import {
   statusSteps,
 } from '../../../server/src/pos/rules/envelopes';
 import { outlineSteps } from '../../../server/src/pos/rules/strict-json';
-import { inOneGo } from '../../../server/src/runtime/steps';
+import { inOneGo } from '../../../server/src/runtime/event-loop';
 import { batchSchema } from '../../../server/src/pos/rules/schemas';
 
 /** JSON with as much white space as JSON may have. */

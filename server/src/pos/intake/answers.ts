@@ -1,6 +1,6 @@
 import type { Context } from 'koa';
 import type { Accepted } from '../../../../shared/contracts/till-answers';
-import { inTurns } from '../../runtime/steps';
+import { inTurns } from '../../runtime/event-loop';
 import {
   ERROR_STATUS,
   type ErrorCode,

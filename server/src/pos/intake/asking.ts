@@ -4,7 +4,7 @@ import type {
   TillMovement,
   Validated,
 } from '../../../../shared/contracts/till-answers';
-import { findInChunks } from '../../database/matching-documents';
+import { findInChunks } from '../../database/written-rows';
 import { withTransientRetry } from '../../database/retry';
 import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';

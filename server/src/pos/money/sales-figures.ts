@@ -9,7 +9,7 @@ import type {
 import { minorSum } from '../../../../shared/minor-sums';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
-import { findInChunks } from '../../database/matching-documents';
+import { findInChunks } from '../../database/written-rows';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { csvLine, noFormula } from '../../runtime/text';
 import { ITEMS_TABLE } from '../../stock/tables';

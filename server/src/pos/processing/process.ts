@@ -5,9 +5,8 @@ import { isInfrastructureFault, withTransientRetry } from '../../database/retry'
 import { inParts } from '../../database/connection';
 import { inSpan, measures } from '../../observability/measures';
 import { whenLoaded } from '../../runtime/background-work';
-import { debugEach, debugLog } from '../../runtime/debug-log';
+import { debugEach, debugLog, errorText, isoTime } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
-import { errorText, isoTime } from '../../runtime/text';
 import { createBatchWorker } from '../../scheduling/batch-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { type ItemName, lookUpItems, lookUpTrialItems } from '../../stock/items';

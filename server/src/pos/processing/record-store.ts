@@ -5,7 +5,7 @@ import type { Db, Tx } from '../../database/db';
 import type { ClaimTable, InsertedRow } from '../../database/dialects';
 import type { Lease } from '../../database/lease-types';
 import { sparseColumn } from '../../database/tables/plain-tables';
-import type { Metric, MetricSource, Sample } from '../../observability/metric-sources';
+import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import type { OldQueue } from '../../queue/moving';
 import { type NextPlace, Queue } from '../../queue/queue';
 import type { WorkStore } from '../../scheduling/types';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { findInChunks } from '../../database/matching-documents';
+import { findInChunks } from '../../database/written-rows';
 import type { Tx } from '../../database/db';
 import { nextTurn } from '../../runtime/event-loop';
 import { postedOf } from '../../stock/ledger';

@@ -1,4 +1,4 @@
-import { findInChunks } from '../../database/matching-documents';
+import { findInChunks } from '../../database/written-rows';
 import { withTransientRetry } from '../../database/retry';
 import { debugLog, errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';

@@ -12,7 +12,7 @@ import {
 import { stateOfLines } from '../rules/refunds';
 import { lineNames, noteOf, quantityOf } from '../rules/records';
 import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
-import { findInChunks, inChunks } from '../../database/matching-documents';
+import { findInChunks, inChunks } from '../../database/written-rows';
 import {
   type ConnectionRow,
   POS_MAPPED_LINES_TABLE,
