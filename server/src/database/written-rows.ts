@@ -50,39 +50,8 @@ export const idNamed = (where: unknown): number | string | null => {
   return isOne ? (id as number | string) : null;
 };
 
-const columnsOf = (strapi: Core.Strapi, uid: string): string[] => {
-  const { attributes } = strapi.db.metadata.get(uid);
-  return ['id', 'documentId', 'publishedAt'].filter((name) => name in attributes);
-};
-
-const queryOf = (strapi: Core.Strapi, uid: string, condition: Condition): Query =>
-  strapi.db
-    .queryBuilder(uid)
-    .init({ ...condition, select: columnsOf(strapi, uid) } as never) as unknown as Query;
-
-const idsIn = (strapi: Core.Strapi, ids: readonly number[]): Where => ({
-  id: { $in: ids.length > MANY ? (strapi.db.connection as Knex).raw(ids.join(',')) : ids },
-});
-
-const inOrder = (strapi: Core.Strapi, uid: string, condition: Condition): Query =>
-  strapi.db.queryBuilder(uid).init({
-    ...condition,
-    select: columnsOf(strapi, uid),
-    orderBy: { id: 'asc' },
-  } as never) as unknown as Query;
-
 /** SQLite has one writer at a time: whoever would write on what somebody else changed meanwhile fails. */
 const locksRows = (strapi: Core.Strapi): boolean => strapi.db.dialect.client !== 'sqlite';
-
-/** Locks rows in the order of their ids, so that two writers of the same rows wait, and never for each other. */
-const lockIds = async (
-  strapi: Core.Strapi,
-  uid: string,
-  ids: readonly number[]
-): Promise<WrittenRow[]> =>
-  (await inOrder(strapi, uid, { where: idsIn(strapi, ids) })
-    .forUpdate()
-    .execute()) as WrittenRow[];
 
 /** A condition on other tables cannot be locked by: the rows are, and then it is asked again. */
 const isPlain = (query: Query): boolean => {
@@ -90,72 +59,87 @@ const isPlain = (query: Query): boolean => {
   return query.state.joins.length === 0;
 };
 
-const lockMany = async (
-  strapi: Core.Strapi,
-  uid: string,
-  condition: Condition
-): Promise<WrittenRow[]> => {
-  const query = inOrder(strapi, uid, condition);
-  if (isPlain(query)) return (await query.forUpdate().execute()) as WrittenRow[];
-  const found = (await query.execute()) as WrittenRow[];
-  if (found.length === 0 || !locksRows(strapi)) return found;
-  const locked = await lockIds(
-    strapi,
-    uid,
-    found.map(({ id }) => id)
-  );
-  const pin = idsIn(
-    strapi,
-    locked.map(({ id }) => id)
-  );
-  const again = { ...condition, where: and(condition.where, pin) };
-  return (await readNewest(strapi, () => inOrder(strapi, uid, again).execute())) as WrittenRow[];
-};
+const idsOf = (rows: readonly WrittenRow[]): number[] => rows.map(({ id }) => id);
 
-/** The row that the host takes: the first that it finds. */
-const lockFirst = async (
-  strapi: Core.Strapi,
-  uid: string,
-  condition: Condition
-): Promise<WrittenRow[]> => {
-  const first = async (lock: boolean): Promise<WrittenRow | null> => {
-    const query = queryOf(strapi, uid, condition).first();
-    if (lock) query.forUpdate();
-    return (await readNewest(strapi, () => query.execute())) as WrittenRow | null;
-  };
-  const isAtOnce = !locksRows(strapi) || isPlain(queryOf(strapi, uid, condition));
-  for (let attempt = 0; attempt < TRIES; attempt += 1) {
-    const found = await first(isAtOnce);
-    if (found && isAtOnce) return [found];
-    if (!found) {
-      // PostgreSQL finds none where the one that it waited for matches no more.
-      if (!isAtOnce || !(await first(false))) return [];
-      continue;
-    }
-    await lockIds(strapi, uid, [found.id]);
-    const where = and(condition.where, { id: found.id });
-    const [still] = (await readNewest(strapi, () =>
-      queryOf(strapi, uid, { ...condition, where }).execute()
-    )) as WrittenRow[];
-    // Somebody has changed it meanwhile: another one may be the first now.
-    if (still) return [still];
+const rowsOf = (query: Query): Promise<WrittenRow[]> => query.execute() as Promise<WrittenRow[]>;
+
+/** The rows of a content type. */
+class Rows {
+  constructor(
+    private readonly strapi: Core.Strapi,
+    private readonly uid: string
+  ) {}
+
+  matching(condition: Condition, more?: object): Query {
+    const { attributes } = this.strapi.db.metadata.get(this.uid);
+    const select = ['id', 'documentId', 'publishedAt'].filter((name) => name in attributes);
+    return this.strapi.db
+      .queryBuilder(this.uid)
+      .init({ ...condition, select, ...more } as never) as unknown as Query;
   }
-  return [];
-};
+
+  /** By their ids, so that two writers of the same rows wait, and never for each other. */
+  inOrder(condition: Condition): Query {
+    return this.matching(condition, { orderBy: { id: 'asc' } });
+  }
+
+  pin(ids: readonly number[]): Where {
+    const { connection } = this.strapi.db;
+    return { id: { $in: ids.length > MANY ? (connection as Knex).raw(ids.join(',')) : ids } };
+  }
+
+  lockIds(ids: readonly number[]): Promise<WrittenRow[]> {
+    return rowsOf(this.inOrder({ where: this.pin(ids) }).forUpdate());
+  }
+
+  async lockMany(condition: Condition): Promise<WrittenRow[]> {
+    const query = this.inOrder(condition);
+    if (isPlain(query)) return rowsOf(query.forUpdate());
+    const found = await rowsOf(query);
+    if (found.length === 0 || !locksRows(this.strapi)) return found;
+    const locked = await this.lockIds(idsOf(found));
+    const again = { ...condition, where: and(condition.where, this.pin(idsOf(locked))) };
+    return readNewest(this.strapi, () => rowsOf(this.inOrder(again)));
+  }
+
+  /** The row that the host takes: the first that it finds. */
+  async lockFirst(condition: Condition): Promise<WrittenRow[]> {
+    const first = (lock: boolean): Promise<WrittenRow | null> => {
+      const query = this.matching(condition).first();
+      if (lock) query.forUpdate();
+      return readNewest(this.strapi, () => query.execute() as Promise<WrittenRow | null>);
+    };
+    const isAtOnce = !locksRows(this.strapi) || isPlain(this.matching(condition));
+    for (let attempt = 0; attempt < TRIES; attempt += 1) {
+      const found = await first(isAtOnce);
+      if (found && isAtOnce) return [found];
+      if (!found) {
+        // PostgreSQL finds none where the one that it waited for matches no more.
+        if (!isAtOnce || !(await first(false))) return [];
+        continue;
+      }
+      await this.lockIds([found.id]);
+      const where = and(condition.where, { id: found.id });
+      const [still] = await readNewest(this.strapi, () =>
+        rowsOf(this.matching({ ...condition, where }))
+      );
+      // Somebody has changed it meanwhile: another one may be the first now.
+      if (still) return [still];
+    }
+    return [];
+  }
+}
 
 const lockAndPin = async (strapi: Core.Strapi, event: WriteEvent): Promise<WrittenRow[]> => {
   const { model, params } = event;
+  const all = new Rows(strapi, model.uid);
   const condition = conditionOf(event);
   const isEmpty = Object.keys((params.where ?? {}) as object).length === 0;
   // The host refuses that.
   if (isOfOne(event) && isEmpty) return [];
-  const lock = isOfOne(event) ? lockFirst : lockMany;
-  const rows = await lock(strapi, model.uid, condition);
-  const pin = idsIn(
-    strapi,
-    rows.map(({ id }) => id)
-  );
-  if (isOfOne(event) || isPlain(queryOf(strapi, model.uid, condition))) {
+  const rows = await (isOfOne(event) ? all.lockFirst(condition) : all.lockMany(condition));
+  const pin = all.pin(idsOf(rows));
+  if (isOfOne(event) || isPlain(all.matching(condition))) {
     params.where = and(params.where, pin);
   } else {
     // Beside a condition on other tables the host would take their ids for the row's own.
@@ -195,7 +179,7 @@ export const writtenRows = async (
   event: WriteEvent
 ): Promise<readonly WrittenRow[]> =>
   (await lockWritten(strapi, event)) ??
-  lockIds(strapi, event.model.uid, [idNamed(event.params.where) as number]);
+  new Rows(strapi, event.model.uid).lockIds([idNamed(event.params.where) as number]);
 
 /**
  * Locks every row of documents: drafts, published ones, all languages. PostgreSQL locks none that was
@@ -209,12 +193,11 @@ export const lockVersions = async (
   if (!locksRows(strapi)) return;
   const isBlind = strapi.db.dialect.client === 'postgres';
   for (const ids of inChunks(documentIds)) {
-    const versions = () => inOrder(strapi, uid, { where: { documentId: { $in: ids } } });
+    const versions = () => new Rows(strapi, uid).inOrder({ where: { documentId: { $in: ids } } });
     for (let attempt = 0; attempt < TRIES; attempt += 1) {
-      const locked = (await versions().forUpdate().execute()) as WrittenRow[];
+      const known = new Set(idsOf(await rowsOf(versions().forUpdate())));
       if (!isBlind) break;
-      const known = new Set(locked.map(({ id }) => id));
-      const there = (await versions().execute()) as WrittenRow[];
+      const there = await rowsOf(versions());
       if (there.every(({ id }) => known.has(id))) break;
     }
   }
@@ -228,10 +211,8 @@ export const existingOf = async (
 ): Promise<string[]> => {
   const found = new Set<string>();
   for (const ids of inChunks(documentIds)) {
-    const rows = (await queryOf(strapi, uid, {
-      where: { documentId: { $in: ids } },
-    }).execute()) as WrittenRow[];
-    for (const { documentId } of rows) found.add(documentId);
+    const rows = new Rows(strapi, uid).matching({ where: { documentId: { $in: ids } } });
+    for (const { documentId } of await rowsOf(rows)) found.add(documentId);
   }
   return [...found];
 };

@@ -14,54 +14,11 @@ import {
   DEFAULT_USER_AGENT,
   IDLE_MS,
   type Informational,
-  InvalidAnswerError,
+  invalidAnswer,
   type JudgedRequest,
   type OpenTransport,
   type Sending,
 } from './transport';
-
-interface AgentPair {
-  http: HttpAgent;
-  https: HttpsAgent;
-}
-
-/** Connections made under one policy. */
-/** Agents of our own, so that no other code's sockets are used and every connect asks `lookup`. */
-class Agents {
-  /** Kept alive between requests. */
-  readonly pooled: AgentPair;
-  /** A new connection for each request. */
-  readonly fresh: AgentPair;
-
-  constructor(lookup: LookupFunction, maxSockets: number) {
-    const createPair = (keepAlive: boolean): AgentPair => {
-      const options = {
-        keepAlive,
-        maxSockets,
-        maxFreeSockets: maxSockets,
-        timeout: IDLE_MS,
-        autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
-        lookup,
-      };
-      return { http: new HttpAgent(options), https: new HttpsAgent(options) };
-    };
-    this.pooled = createPair(true);
-    this.fresh = createPair(false);
-  }
-
-  destroy(): void {
-    for (const { http, https } of [this.pooled, this.fresh]) {
-      http.destroy();
-      https.destroy();
-    }
-  }
-}
-
-/** An instance for each kind of connection: an option that a request need not say costs it nothing. */
-interface Instances {
-  pooled: Got;
-  fresh: Got;
-}
 
 type Callback = (response: IncomingMessage) => void;
 
@@ -121,7 +78,7 @@ const follow = (stream: Request, listener: AnswerListener): Sending => {
   // 101: the socket has left the request, nobody else would close it.
   stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
     socket.destroy();
-    fail(new InvalidAnswerError());
+    fail(invalidAnswer());
   });
   stream.on('error', fail);
   return {
@@ -132,26 +89,37 @@ const follow = (stream: Request, listener: AnswerListener): Sending => {
   };
 };
 
-/** The client `got`, over agents of our own. */
-export const openGot: OpenTransport = async ({ lookups, maxSocketsPerHost }) => {
+/** The client `got`, over agents of our own: no other code's sockets are used, and every connect asks `lookup`. */
+export const openGot: OpenTransport = async ({ lookups, maxSocketsPerHost: maxSockets }) => {
   const got = await loadGot();
-  const guarded = new Agents(lookups.guarded, maxSocketsPerHost);
-  const open = new Agents(lookups.open, maxSocketsPerHost);
-  const instances = ({ pooled, fresh }: Agents): Instances => ({
-    pooled: got.extend({ agent: pooled }),
-    fresh: got.extend({ agent: fresh }),
+  const agents: HttpAgent[] = [];
+  const over = (lookup: LookupFunction, keepAlive: boolean): Got => {
+    const options = {
+      keepAlive,
+      maxSockets,
+      maxFreeSockets: maxSockets,
+      timeout: IDLE_MS,
+      autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+      lookup,
+    };
+    const agent = { http: new HttpAgent(options), https: new HttpsAgent(options) };
+    agents.push(agent.http, agent.https);
+    return got.extend({ agent });
+  };
+  // An instance for each kind of connection: an option that a request need not say costs it nothing.
+  const instances = (lookup: LookupFunction) => ({
+    pooled: over(lookup, true),
+    fresh: over(lookup, false),
   });
-  const guardedGot = instances(guarded);
-  const unguardedGot = instances(open);
+  const guarded = instances(lookups.guarded);
+  const open = instances(lookups.open);
   return {
     send({ url, headers, body, localAllowed, fresh }: JudgedRequest, listener) {
-      const { pooled, fresh: anew } = localAllowed ? unguardedGot : guardedGot;
-      const instance = fresh ? anew : pooled;
+      const instance = (localAllowed ? open : guarded)[fresh ? 'fresh' : 'pooled'];
       return follow(instance(url.href, { headers, body }) as unknown as Request, listener);
     },
     close() {
-      guarded.destroy();
-      open.destroy();
+      for (const agent of agents) agent.destroy();
     },
   };
 };

@@ -3,7 +3,13 @@ import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
 import { type AddressJudgement, type CidrList, isLocalName, judgeAddress, urlOf } from './address';
-import { createHostResolver, type ResolvedAddress, type ResolveHost } from './resolver';
+import {
+  createHostResolver,
+  type ResolvedAddress,
+  type ResolveHost,
+  unresolvable,
+} from './resolver';
+import { CodedError } from './transport';
 
 /** What the guard thinks of a URL; `reason` is a sentence that is safe to show the owner. */
 type GuardVerdict =
@@ -41,20 +47,10 @@ export interface AddressGuardOptions {
   resolve?: ResolveHost;
 }
 
-/** The error a lookup gives for a refused address. */
-class BlockedAddressError extends Error {
-  readonly code = 'ERR_BLOCKED_ADDRESS';
-  constructor() {
-    super(BLOCKED_NAME);
-    this.name = 'BlockedAddressError';
-  }
-}
-
 const HOW_TO_ALLOW = 'The option webhooks.allowPrivateNetworks can allow them.';
 // Neither text tells the address found: a resolver inside a network knows names that the person
 // who typed the URL may not.
 const BLOCKED_NAME = `The host name leads to an address of this server or of a private network, which is refused. ${HOW_TO_ALLOW}`;
-const UNRESOLVABLE = 'The host name could not be resolved.';
 
 /**
  * The one guard for saving, testing and delivering (docs/contract-webhooks.md#private-addresses). A name is refused when any of its addresses is: the connection might
@@ -109,14 +105,14 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
         ? { verdict: 'allowed' }
         : { verdict: 'refused', reason: BLOCKED_NAME, code: 'url_private' };
     } catch {
-      return { verdict: 'unresolvable', reason: UNRESOLVABLE };
+      return { verdict: 'unresolvable', reason: unresolvable().message };
     }
   };
 
   const open = createLookup(resolve);
   const guarded = createLookup(async (host) => {
     const addresses = await resolve(host);
-    if (!areAllPublic(addresses)) throw new BlockedAddressError();
+    if (!areAllPublic(addresses)) throw new CodedError('ERR_BLOCKED_ADDRESS', BLOCKED_NAME);
     return addresses;
   });
 
@@ -159,7 +155,7 @@ function createLookup(resolve: ResolveHost): LookupFunction {
           options.family === 'IPv4' ? 4 : options.family === 'IPv6' ? 6 : options.family;
         const usable = family ? addresses.filter((found) => found.family === family) : addresses;
         const [first] = usable;
-        if (!first) callback(noSuchFamily(), '');
+        if (!first) callback(unresolvable(), '');
         else if (options.all) callback(null, usable);
         else callback(null, first.address, first.family);
       },
@@ -167,9 +163,6 @@ function createLookup(resolve: ResolveHost): LookupFunction {
     );
   };
 }
-
-const noSuchFamily = (): NodeJS.ErrnoException =>
-  Object.assign(new Error(UNRESOLVABLE), { code: 'ERR_NAME_NOT_RESOLVED' });
 
 /** `unknown`: the host's default, and the system does not say whether anybody chose it. */
 export type GivenNodeEnv = { given: string | null } | 'unknown';

@@ -2,21 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { isIP } from 'node:net';
 import dns from 'node:dns';
-
-/** A file's text, read again when the file has changed; `''` where there is none. */
-const watchFile = (file: string): (() => { text: string; version: number }) => {
-  let known = { text: '', version: -1 };
-  return () => {
-    try {
-      // Synchronous on purpose: a lookup must not wait for a thread that another name's DNS holds.
-      const version = statSync(file).mtimeMs;
-      if (version !== known.version) known = { text: readFileSync(file, 'utf8'), version };
-    } catch {
-      known = { text: '', version: -1 };
-    }
-    return known;
-  };
-};
+import { CodedError } from './transport';
 
 /** Names of a hosts file, in lower case, with their addresses in the file's order. */
 export const parseHosts = (text: string): ReadonlyMap<string, string[]> => {
@@ -55,27 +41,28 @@ interface NameFiles {
   version(): number;
 }
 
-const cached = <T>(
-  read: () => { text: string; version: number },
-  parse: (text: string) => T
-): (() => T) => {
-  let version: number | undefined;
-  let value: T;
-  return () => {
-    const now = read();
-    if (version !== now.version) {
-      value = parse(now.text);
-      version = now.version;
+/** What a file says, read again when it has changed; what an empty one says where there is none. */
+const watchFile = <T>(file: string, parse: (text: string) => T) => {
+  const empty = { value: parse(''), version: -1 };
+  let known = empty;
+  return (): { value: T; version: number } => {
+    try {
+      // Synchronous on purpose: a lookup must not wait for a thread that another name's DNS holds.
+      const version = statSync(file).mtimeMs;
+      if (version !== known.version) known = { value: parse(readFileSync(file, 'utf8')), version };
+    } catch {
+      known = empty;
     }
-    return value;
+    return known;
   };
 };
 
 const systemNameFiles = (): NameFiles => {
-  const resolvConf = watchFile('/etc/resolv.conf');
+  const hosts = watchFile(HOSTS, parseHosts);
+  const resolvConf = watchFile('/etc/resolv.conf', parseSearch);
   return {
-    hosts: cached(watchFile(HOSTS), parseHosts),
-    search: cached(resolvConf, parseSearch),
+    hosts: () => hosts().value,
+    search: () => resolvConf().value,
     version: () => resolvConf().version,
   };
 };
@@ -210,48 +197,45 @@ export const createSystemResolver = (options: SystemResolverOptions = {}): Resol
 };
 
 /** The name has no address now. */
-class UnresolvableError extends Error {
-  readonly code = 'ERR_NAME_NOT_RESOLVED';
-  constructor() {
-    super('The host name could not be resolved.');
-    this.name = 'UnresolvableError';
-  }
-}
+export const unresolvable = (): CodedError =>
+  new CodedError('ERR_NAME_NOT_RESOLVED', 'The host name could not be resolved.');
 
 /**
  * Wraps a resolver so that an answer is bounded in time and simultaneous questions for one name
  * share a lookup: however many deliveries go to a name whose DNS hangs, it is asked about once.
  * Nothing is cached beyond the lookup.
  *
- * @throws UnresolvableError for no answer in time, an error or an empty answer
+ * @throws `unresolvable` for no answer in time, an error or an empty answer
  */
-export function createHostResolver(options: {
+export function createHostResolver({
+  timeoutMs,
+  resolve = createSystemResolver(),
+}: {
   timeoutMs: number;
   resolve?: ResolveHost;
 }): ResolveHost {
-  const { timeoutMs, resolve = createSystemResolver() } = options;
   const underWay = new Map<string, Promise<ResolvedAddress[]>>();
 
   const resolveShared = (host: string): Promise<ResolvedAddress[]> => {
-    const running = underWay.get(host);
-    if (running) return running;
-    const started = Promise.resolve()
-      .then(() => resolve(host))
-      .finally(() => underWay.delete(host));
+    const started =
+      underWay.get(host) ??
+      Promise.resolve()
+        .then(() => resolve(host))
+        .finally(() => underWay.delete(host));
     underWay.set(host, started);
     return started;
   };
 
-  return (host) =>
-    new Promise((done, fail) => {
-      const timer = setTimeout(() => fail(new UnresolvableError()), timeoutMs);
+  return async (host) => {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<ResolvedAddress[]>((done) => {
+      timer = setTimeout(() => done([]), timeoutMs);
       // A name that hangs must not hold up the site's stop.
       timer.unref();
-      resolveShared(host)
-        .then(
-          (addresses) => (addresses.length > 0 ? done(addresses) : fail(new UnresolvableError())),
-          () => fail(new UnresolvableError())
-        )
-        .finally(() => clearTimeout(timer));
     });
+    const addresses = await Promise.race([resolveShared(host).catch(() => []), late]);
+    clearTimeout(timer);
+    if (addresses.length === 0) throw unresolvable();
+    return addresses;
+  };
 }

@@ -38,7 +38,6 @@ interface AnswerHead {
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** An answer that is being read. */
 /** Collects an answer up to the cap, so that memory does not follow what the receiver sends. */
 export class AnswerReader {
   private readonly chunks: Buffer[] = [];
@@ -146,23 +145,24 @@ export const ADDRESS_ATTEMPT_MS = 1000;
 /** Sent where nobody says otherwise. */
 export const DEFAULT_USER_AGENT = 'Switchboard';
 
-/** The receiver sent what HTTP does not allow, or more of it than is read. */
-export class InvalidAnswerError extends Error {
-  readonly code = 'ERR_INVALID_ANSWER';
-  constructor() {
-    super('The answer is not valid HTTP.');
-    this.name = 'InvalidAnswerError';
+/** An error whose code the HTTP client makes a cause of failure of. */
+export class CodedError extends Error {
+  constructor(
+    readonly code: string,
+    message: string
+  ) {
+    super(message);
+    this.name = 'CodedError';
   }
 }
 
+/** The receiver sent what HTTP does not allow, or more of it than is read. */
+export const invalidAnswer = (): CodedError =>
+  new CodedError('ERR_INVALID_ANSWER', 'The answer is not valid HTTP.');
+
 /** The connection ended before the answer did. */
-export class ClosedEarlyError extends Error {
-  readonly code = 'ERR_CLOSED_EARLY';
-  constructor() {
-    super('The connection was closed before the answer was complete.');
-    this.name = 'ClosedEarlyError';
-  }
-}
+export const closedEarly = (): CodedError =>
+  new CodedError('ERR_CLOSED_EARLY', 'The connection was closed before the answer was complete.');
 
 /**
  * Why an attempt brought no complete answer. Answers that are failures by their status have the

@@ -6,10 +6,10 @@ import { loadOptional } from '../runtime/optional-package';
 import {
   ADDRESS_ATTEMPT_MS,
   type AnswerListener,
-  ClosedEarlyError,
+  closedEarly,
   DEFAULT_USER_AGENT,
   IDLE_MS,
-  InvalidAnswerError,
+  invalidAnswer,
   type JudgedRequest,
   type OpenTransport,
   type Sending,
@@ -155,7 +155,7 @@ class Connections {
         // Before the package's own listener, which parses what is there.
         socket.on('readable', () => {
           if (socket.bytesRead - connection.readBefore > MAX_READ_BYTES) {
-            socket.destroy(new InvalidAnswerError());
+            socket.destroy(invalidAnswer());
           }
         });
       }),
@@ -218,12 +218,12 @@ const inOurTerms = (error: Error, { socket }: Connection): Error => {
   const ended = socket?.readableEnded === true;
   switch ((error as { code?: unknown }).code) {
     case 'UND_ERR_SOCKET':
-      return /^bad /.test(error.message) ? new InvalidAnswerError() : new ClosedEarlyError();
+      return /^bad /.test(error.message) ? invalidAnswer() : closedEarly();
     case 'UND_ERR_HEADERS_OVERFLOW':
-      return new InvalidAnswerError();
+      return invalidAnswer();
     case 'HPE_INVALID_EOF_STATE':
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
-      return ended ? new ClosedEarlyError() : new InvalidAnswerError();
+      return ended ? closedEarly() : invalidAnswer();
     default:
       return error;
   }
