@@ -3,7 +3,7 @@ import { errors, type z } from '@strapi/utils';
 import type { Context, Next } from 'koa';
 import { errorText, framesOf } from '../runtime/text';
 import type { RouteConfig } from '../feature';
-import { fieldErrors, LARGEST_ID } from './validation';
+import { fieldErrors, issue, issueErrors, LARGEST_ID, MAX_DEPTH, MAX_NAMED } from './validation';
 
 /** Errors that are answers: the host tells the client what they say, and logs nothing. */
 const isAnswer = (error: unknown): boolean =>
@@ -26,10 +26,6 @@ const boundErrors = async (_ctx: Context, next: Next): Promise<void> => {
     throw Object.assign(bounded, { status: (error as { status?: unknown } | null)?.status });
   }
 };
-
-/** MariaDB refuses JSON that is nested deeper than 32, and a value may lie in a field of its own. */
-export const MAX_DEPTH = 28;
-const MAX_NAMED = 20;
 
 interface InputIssue {
   path: string[];
@@ -87,15 +83,6 @@ export const findInputIssues = (input: unknown): InputIssue[] => {
   return issues;
 };
 
-const refuse = (issues: readonly InputIssue[]): void => {
-  if (issues.length === 0) return;
-  const message = issues
-    .map(({ path, message: rule }) => `${path.length > 0 ? path.join('.') : 'body'}: ${rule}`)
-    .join('; ');
-  const details = issues.map((issue) => ({ ...issue, name: 'ValidationError' }));
-  throw new errors.ValidationError(message, { errors: details });
-};
-
 /** Whether a path's part could be the id of anything: text a database takes, a number of 32 bits. */
 export const isPossibleId = (text: string): boolean =>
   textIssue(text) === null && !(/^\d+$/.test(text) && Number(text) > LARGEST_ID);
@@ -109,7 +96,8 @@ export const isPossibleId = (text: string): boolean =>
 const guardInput = async (ctx: Context, next: Next): Promise<void> => {
   const ids = Object.values((ctx.params ?? {}) as Record<string, string>);
   if (!ids.every((id) => isPossibleId(String(id)))) throw new errors.NotFoundError('Not found');
-  refuse([...findInputIssues(ctx.query), ...findInputIssues(ctx.request.body)]);
+  const found = [...findInputIssues(ctx.query), ...findInputIssues(ctx.request.body)];
+  if (found.length > 0) throw issueErrors(found.map(({ path, message }) => issue(path, message)));
   await next();
 };
 

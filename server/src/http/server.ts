@@ -4,24 +4,30 @@ import type { App } from '../app';
 import type { Server, ServerResponse } from 'node:http';
 import type { Core } from '@strapi/strapi';
 
-const firstWord = (path: string): string => path.split('/')[1] ?? '';
-
-/** What the addresses of an API begin with that only features which are not there would serve. */
-const absentBelow = (
-  folder: string,
-  api: keyof FeatureRoutes,
-  present: readonly Feature[],
-  absent: readonly Feature[]
-): string[] => {
-  const words = (features: readonly Feature[]): Set<string> =>
-    new Set(
-      features.flatMap(({ routes }) => routes?.[api] ?? []).map(({ path }) => firstWord(path))
-    );
-  const served = words(present);
-  const gone = [...words(absent)].filter((word) => !served.has(word));
-  if (gone.length > 0 && served.size === 0) return [`${folder}/`];
-  return gone.map((word) => `${folder}/${word}`);
+/** What the addresses of the plugin's routes begin with, in lower case. */
+const foldersOf = ({ strapi }: App): [api: keyof FeatureRoutes, folder: string][] => {
+  const prefix = strapi.config.get<string>('api.rest.prefix', '/api');
+  const api = prefix.replace(/\/+$/, '').toLowerCase();
+  return [
+    ['crm', `${api}/fw-crm/v1`],
+    ['pos', `${api}/service-pos/v1`],
+    ['admin', '/switchboard'],
+  ];
 };
+
+/** Answers in the host's format of errors. */
+const refuse = (ctx: Context, status: number, name: string, message: string): void => {
+  ctx.status = status;
+  ctx.body = { data: null, error: { status, name, message, details: {} } };
+};
+
+/** The first words of the paths that features serve. */
+const wordsOf = (api: keyof FeatureRoutes, features: readonly Feature[]): Set<string> =>
+  new Set(
+    features
+      .flatMap(({ routes }) => routes?.[api] ?? [])
+      .map(({ path }) => path.split('/')[1] ?? '')
+  );
 
 const isBelow = (path: string, beginning: string): boolean =>
   path.startsWith(beginning) &&
@@ -33,24 +39,20 @@ const isBelow = (path: string, beginning: string): boolean =>
  * there: it is told 404.
  */
 export const answerAbsent = (app: App, present: readonly Feature[], absent: readonly Feature[]) => {
-  const api = app.strapi.config
-    .get<string>('api.rest.prefix', '/api')
-    .replace(/\/+$/, '')
-    .toLowerCase();
-  const beginnings = [
-    ...absentBelow(`${api}/fw-crm/v1`, 'crm', present, absent),
-    ...absentBelow(`${api}/service-pos/v1`, 'pos', present, absent),
-    ...absentBelow('/switchboard', 'admin', present, absent),
-  ];
+  /** Of addresses that only features which are not there would serve. */
+  const beginnings = foldersOf(app).flatMap(([api, folder]) => {
+    const served = wordsOf(api, present);
+    const gone = [...wordsOf(api, absent)].filter((word) => !served.has(word));
+    if (gone.length > 0 && served.size === 0) return [`${folder}/`];
+    return gone.map((word) => `${folder}/${word}`);
+  });
   return async (ctx: Context, next: Next): Promise<void> => {
     await next();
     if (ctx.status !== 405) return;
     const path = ctx.path.toLowerCase();
     if (!beginnings.some((beginning) => isBelow(path, beginning))) return;
     ctx.remove('Allow');
-    const error = { status: 404, name: 'NotFoundError', message: 'Not Found', details: {} };
-    ctx.body = { data: null, error };
-    ctx.status = 404;
+    refuse(ctx, 404, 'NotFoundError', 'Not Found');
   };
 };
 
@@ -62,18 +64,12 @@ const MESSAGE = 'Send JSON: these routes take no multipart form.';
  * that read a body themselves have hidden its type from the host by then.
  */
 export const refuseForms = (app: App) => {
-  const api = app.strapi.config
-    .get<string>('api.rest.prefix', '/api')
-    .replace(/\/+$/, '')
-    .toLowerCase();
-  const folders = [`${api}/fw-crm/v1/`, `${api}/service-pos/v1/`, '/switchboard/'];
+  const folders = foldersOf(app).map(([, folder]) => `${folder}/`);
   return async (ctx: Context, next: Next): Promise<void> => {
     const isForm = /^\s*multipart\//i.test(ctx.req.headers['content-type'] ?? '');
     const path = isForm ? ctx.path.toLowerCase() : '';
     if (!isForm || !folders.some((folder) => path.startsWith(folder))) return next();
-    const error = { status: 415, name: 'UnsupportedMediaTypeError', message: MESSAGE, details: {} };
-    ctx.status = 415;
-    ctx.body = { data: null, error };
+    refuse(ctx, 415, 'UnsupportedMediaTypeError', MESSAGE);
   };
 };
 

@@ -106,7 +106,7 @@ interface FieldIssue extends Partial<CodedRefusal> {
   name: 'ValidationError';
 }
 
-const issue = (path: string[], message: string, code?: CodedRefusal): FieldIssue => ({
+export const issue = (path: string[], message: string, code?: CodedRefusal): FieldIssue => ({
   path,
   message,
   name: 'ValidationError',
@@ -114,7 +114,7 @@ const issue = (path: string[], message: string, code?: CodedRefusal): FieldIssue
 });
 
 /** Nobody reads more of them, and to write them all can take a minute. */
-const MAX_NAMED = 20;
+export const MAX_NAMED = 20;
 
 const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
   issues
@@ -131,7 +131,8 @@ const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
 /** A missing field and a wrong one have the same code of zod; what was given tells them apart. */
 const PARSING = { reportInput: true, error: plainWords } as const;
 
-const refused = (issues: readonly FieldIssue[]): errors.ValidationError => {
+/** A 400 that names what is wrong with each field. */
+export const issueErrors = (issues: readonly FieldIssue[]): errors.ValidationError => {
   const message = issues
     .map(({ path, message: rule }) => `${path.length > 0 ? path.join('.') : 'body'}: ${rule}`)
     .join('; ');
@@ -140,8 +141,8 @@ const refused = (issues: readonly FieldIssue[]): errors.ValidationError => {
 
 /** Whatever is longer is a file, and is imported as one; a schema takes minutes to refuse it. */
 const MAX_ENTRIES = 5000;
-/** The guard of input lets nothing through that is deeper. */
-const MAX_DEPTH = 28;
+/** MariaDB refuses JSON that is nested deeper than 32, and a value may lie in a field of its own. */
+export const MAX_DEPTH = 28;
 
 /** Where a list stands that is too long to be judged. */
 const longListIn = (input: unknown, path: readonly string[] = []): readonly string[] | null => {
@@ -156,7 +157,7 @@ const longListIn = (input: unknown, path: readonly string[] = []): readonly stri
 
 const requireShortLists = (input: unknown): void => {
   const path = longListIn(input);
-  if (path) throw refused([issue([...path], `must have at most ${MAX_ENTRIES} entries`)]);
+  if (path) throw issueErrors([issue([...path], `must have at most ${MAX_ENTRIES} entries`)]);
 };
 
 /**
@@ -168,7 +169,7 @@ export const parseInput = <S extends z.ZodType>(schema: S, input: unknown): z.in
   requireShortLists(input);
   const result = schema.safeParse(input ?? {}, PARSING);
   if (result.success) return result.data;
-  throw refused(issuesOf(result.error));
+  throw issueErrors(issuesOf(result.error));
 };
 
 /** What no schema can say of a field, because it takes the database or the network to know. */
@@ -202,7 +203,7 @@ export const parseWithRules = async <S extends z.ZodObject>(
     if (wrong) issues.push(issue([key], wrong.message, wrong));
   }
   if (result.success && issues.length === 0) return result.data;
-  throw refused(issues);
+  throw issueErrors(issues);
 };
 
 /** What is wrong with a field; coded where a screen may have to say it. */
@@ -210,7 +211,7 @@ export type FieldProblem = { path: string; message: string } & Partial<CodedRefu
 
 /** A 400 that names several fields. */
 export const fieldErrors = (found: readonly FieldProblem[]): errors.ValidationError =>
-  refused(
+  issueErrors(
     found.map(({ path, message, code, values }) =>
       issue(path.split('.'), message, code && { code, values })
     )

@@ -164,41 +164,30 @@ interface HttpClientOptions {
   transport?: OpenTransport;
 }
 
-/** What an attempt needs from the client around it. */
-interface Sender {
-  transport: Transport;
-  guard: AddressGuard;
-}
-
 /**
  * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded addresses, one deadline, no redirect followed, nothing inflated, an answer
  * read to 20,000 bytes, whatever library posts.
  */
 export class HttpClient {
-  private readonly timeoutMs: number;
-  private readonly sender: Promise<Sender>;
+  private readonly transport: Promise<Transport>;
   private readonly running = new Set<Attempt>();
   private closed = false;
 
-  constructor(options: HttpClientOptions) {
-    const { guard, timeoutMs, maxSocketsPerHost = 64, transport: open = openGot } = options;
-    this.timeoutMs = timeoutMs;
+  constructor(private readonly options: HttpClientOptions) {
+    const { guard, maxSocketsPerHost = 64, transport: open = openGot } = options;
     // At once: compiling a client's modules would hold the event loop in the middle of the first attempts.
-    this.sender = open({ lookups: guard.lookups, maxSocketsPerHost }).then((transport) => ({
-      transport,
-      guard,
-    }));
+    this.transport = open({ lookups: guard.lookups, maxSocketsPerHost });
     // Whoever posts hears of it.
-    this.sender.catch(() => {});
+    this.transport.catch(() => {});
   }
 
   /** One attempt. Never rejects: whatever goes wrong is an outcome. */
   async post(request: HttpPost): Promise<AttemptOutcome> {
-    const attempt = new Attempt(this.timeoutMs);
+    const attempt = new Attempt(this.options.guard, this.options.timeoutMs);
     if (this.closed) attempt.fail('aborted');
     this.running.add(attempt);
     try {
-      return await attempt.run(this.sender, request);
+      return await attempt.run(this.transport, request);
     } finally {
       this.running.delete(attempt);
     }
@@ -208,8 +197,8 @@ export class HttpClient {
   close(): void {
     this.closed = true;
     for (const attempt of this.running) attempt.fail('aborted');
-    this.sender.then(
-      ({ transport }) => transport.close(),
+    this.transport.then(
+      (transport) => transport.close(),
       () => {}
     );
   }
@@ -226,13 +215,16 @@ class Attempt {
   private answer: AnswerReader | undefined;
   private readonly isTooMuch = createInformationalLimit();
 
-  constructor(timeoutMs: number) {
+  constructor(
+    private readonly guard: AddressGuard,
+    timeoutMs: number
+  ) {
     this.outcome = new Promise((resolve) => (this.resolve = resolve));
     this.deadline = setTimeout(() => this.fail('timeout'), timeoutMs);
   }
 
-  run(sender: Promise<Sender>, request: HttpPost): Promise<AttemptOutcome> {
-    this.start(sender, request).catch((error: unknown) => this.failWith(error));
+  run(transport: Promise<Transport>, request: HttpPost): Promise<AttemptOutcome> {
+    this.start(transport, request).catch((error: unknown) => this.failWith(error));
     return this.outcome;
   }
 
@@ -251,15 +243,15 @@ class Attempt {
     this.fail(cause, message);
   }
 
-  private async start(sender: Promise<Sender>, request: HttpPost): Promise<void> {
+  private async start(opening: Promise<Transport>, request: HttpPost): Promise<void> {
     const { url, body } = request;
     const prepared = prepareHeaders(request.headers);
     if (!prepared.ok) return this.fail('invalid_request', prepared.message);
     if (typeof body !== 'string' && !Buffer.isBuffer(body)) {
       return this.fail('invalid_request', 'The request body is neither text nor bytes.');
     }
-    const { transport, guard } = await sender;
-    const inspection = await guard.inspectUrl(url);
+    const transport = await opening;
+    const inspection = await this.guard.inspectUrl(url);
     if (inspection.verdict !== 'allowed') {
       // A refused literal and a refused name read the same in the log.
       return inspection.verdict === 'refused'
