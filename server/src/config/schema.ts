@@ -195,7 +195,6 @@ export const optionsSchema = z.strictObject({
 });
 
 export type Options = z.infer<typeof optionsSchema>;
-export type OptionsInput = z.input<typeof optionsSchema>;
 
 const allowedValues = (issue: { values?: unknown; keys?: unknown }): string => {
   if (Array.isArray(issue.values)) return ` Allowed: ${issue.values.join(', ')}.`;

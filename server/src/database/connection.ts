@@ -35,7 +35,7 @@ export interface Statement {
 }
 
 /** Where connections come from: the pool, or in a transaction its own. */
-export interface Pool {
+interface Pool {
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
 }

@@ -19,7 +19,7 @@ interface Transaction {
 }
 
 /** The transaction is rolled back, though whoever is at work in it may have caught the reason. */
-export class LostTransactionError extends Error {
+class LostTransactionError extends Error {
   /** Of the error that did it, where there was one. */
   readonly code: string | undefined;
 

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { readNewest } from './transactions';
 
 /** A row that a write is about to change, locked. */
-export interface WrittenRow {
+interface WrittenRow {
   id: number;
   documentId: string;
   publishedAt?: unknown;

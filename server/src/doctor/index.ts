@@ -251,7 +251,7 @@ const posEvents: Check = async (app) => {
 };
 
 /** What `switchboard doctor` asks for (docs/operations.md#is-everything-in-order). */
-export interface Doctor {
+interface Doctor {
   /** What is known without the database. */
   examineSite(): Promise<NamedResult[]>;
   /** The rest, once the database is connected; nothing has to be bootstrapped. */

@@ -140,7 +140,7 @@ export const askRedis = (
  * Asks a Redis which of these queues somebody paused, or wrote something else into.
  * @param settings a URL or connection options
  */
-export const askForQueues = (
+const askForQueues = (
   settings: unknown,
   prefix: string,
   queues: readonly string[],

@@ -7,9 +7,9 @@ import type { EventToSend, HookTypes } from './types';
 export type * from './types';
 
 /** A handler of any of the plugin's hooks; each hook's own types are in `types.ts`. */
-export type HookHandler<In = never, Out = unknown> = (value: In) => Out | Promise<Out>;
+type HookHandler<In = never, Out = unknown> = (value: In) => Out | Promise<Out>;
 
-export interface IsolatedHook<In, Out> {
+interface IsolatedHook<In, Out> {
   getHandlers(): HookHandler<In, Out>[];
   register(handler: HookHandler<In, Out>): IsolatedHook<In, Out>;
   delete(handler: HookHandler<In, Out>): IsolatedHook<In, Out>;

@@ -21,7 +21,7 @@ export const foreignOutput = z
 export const foreignText = (text: string): { foreign_text: string } => ({ foreign_text: text });
 
 /** A tool that assistants may use over the host's MCP server; docs/monitoring.md#assistants. */
-export interface AssistantTool<Input extends z.ZodObject, Output extends z.ZodObject> {
+interface AssistantTool<Input extends z.ZodObject, Output extends z.ZodObject> {
   name: `switchboard_${string}`;
   title: string;
   description: string;

@@ -3,8 +3,8 @@ import type { Knex } from 'knex';
 import type { Pagination } from '../../../shared/contracts/webhooks';
 
 import type { Db } from '../database/db';
-export const PER_PAGE_DEFAULT = 50;
-export const PER_PAGE_MAX = 100;
+const PER_PAGE_DEFAULT = 50;
+const PER_PAGE_MAX = 100;
 /** Counting stops here, so that a page of a log with a million rows costs what a page costs. */
 export const COUNT_LIMIT = 10_000;
 

@@ -185,7 +185,7 @@ export const FAILURE_CAUSES = [
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
 /** What `classify` calls a failed attempt. */
-export type AttemptCause = FailureCause | 'redirect' | `http_${number}`;
+type AttemptCause = FailureCause | 'redirect' | `http_${number}`;
 
 /** What a receiver answered, fit for a database: no NUL, bounded. */
 export interface Answer {
@@ -211,7 +211,7 @@ export type AttemptOutcome =
     } & Partial<Answer>);
 
 /** Whether an attempt delivered, and if not, why. */
-export type Classification =
+type Classification =
   { ok: true; cause: null; message: null } | { ok: false; cause: AttemptCause; message: string };
 
 const FAILURE_MESSAGES: Record<FailureCause, string> = {

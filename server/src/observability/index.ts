@@ -1,5 +1,5 @@
 import { metrics } from '@opentelemetry/api';
-import type { Metric as PrometheusMetric } from 'prom-client';
+import type { Metric as PrometheusMetric, Registry } from 'prom-client';
 import { z } from '@strapi/utils';
 import { adminPolicies } from '../access/admin-actions';
 import type { Feature } from '../feature';
@@ -10,6 +10,7 @@ import { type App, appOf } from '../app';
 /** `switchboard_deliveries_waiting` is `switchboard.deliveries_waiting` there. */
 const nameOf = (name: string): string => name.replace('_', '.');
 
+/** Has what waits, and for how long, asked for whenever a site's OpenTelemetry SDK exports; else never. */
 const observe = (app: App, source: MetricSource): void => {
   const meter = metrics.getMeter(INSTRUMENTATION);
   const gauges = source.metrics
@@ -28,22 +29,11 @@ const observe = (app: App, source: MetricSource): void => {
   );
 };
 
-/** Has what waits, and for how long, asked for whenever a site's OpenTelemetry SDK exports; else never. */
-const observeGauges = (app: App): void => {
-  for (const source of metricSources(app)) observe(app, source);
-};
-
-/** Metrics in the text format of Prometheus, with its content type. */
-interface Exposition {
-  type: string;
-  text: string;
-}
-
 /** Everything is read when it is asked for, so nothing is kept between two answers. */
-const expose = async (app: App): Promise<Exposition> => {
+const readAll = async (app: App): Promise<Registry> => {
   // Sites that are never asked do not load it.
-  const { Registry } = await import('prom-client');
-  const registry = new Registry();
+  const { Registry: Metrics } = await import('prom-client');
+  const registry = new Metrics();
   for (const { metrics, read } of metricSources(app)) {
     const samples = await read(app);
     for (const metric of metrics) {
@@ -57,20 +47,17 @@ const expose = async (app: App): Promise<Exposition> => {
       registry.registerMetric(given as unknown as PrometheusMetric);
     }
   }
-  return { type: registry.contentType, text: await registry.metrics() };
+  return registry;
 };
 
-const controller: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async find(ctx) {
-      const { type, text } = await expose(app);
-      ctx.body = text;
-      ctx.set('Content-Type', type);
-      ctx.set('Cache-Control', 'no-store');
-    },
-  };
-};
+const controller: ControllerFactory = ({ strapi }) => ({
+  async find(ctx) {
+    const registry = await readAll(appOf(strapi));
+    ctx.body = await registry.metrics();
+    ctx.set('Content-Type', registry.contentType);
+    ctx.set('Cache-Control', 'no-store');
+  },
+});
 
 const route = { method: 'GET', path: '/metrics', handler: 'metrics.find' } as const;
 
@@ -82,6 +69,6 @@ export const observability: Feature = {
     admin: [{ ...route, config: { policies: adminPolicies('metrics.read') } }],
   },
   bootstrap(app) {
-    observeGauges(app);
+    for (const source of metricSources(app)) observe(app, source);
   },
 };

@@ -195,7 +195,7 @@ export const dropStatement = (error: unknown): void => {
 };
 
 /** Writes one line of the level `debug`. */
-export type DebugLog = (line: string) => void;
+type DebugLog = (line: string) => void;
 
 /**
  * What writes a line of the level `debug`, or null where the host's log leaves that level out:
