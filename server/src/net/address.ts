@@ -12,8 +12,10 @@ export type AddressJudgement = { ok: true } | { ok: false; reason: string };
 
 const OK: AddressJudgement = { ok: true };
 const refuse = (reason: string): AddressJudgement => ({ ok: false, reason });
-const ranges = (table: Record<string, string>): { cidr: Cidr; reason: string }[] =>
-  Object.entries(table).map(([cidr, reason]) => ({ cidr: ipaddr.parseCIDR(cidr), reason }));
+const ranges = (table: Record<string, string[]>): Record<string, Cidr[]> =>
+  Object.fromEntries(
+    Object.entries(table).map(([reason, list]) => [reason, list.map((it) => ipaddr.parseCIDR(it))])
+  );
 
 /**
  * IPv4 that is not globally reachable unicast, after IANA's IPv4 special-purpose registry. Whole
@@ -21,22 +23,18 @@ const ranges = (table: Record<string, string>): { cidr: Cidr; reason: string }[]
  * gateway. 168.63.129.16 is public by its number, but inside Azure it is the host's own service.
  */
 const REFUSED_IPV4 = ranges({
-  '0.0.0.0/8': 'this network',
-  '10.0.0.0/8': 'private network',
-  '100.64.0.0/10': 'shared address space',
-  '127.0.0.0/8': 'loopback',
-  '168.63.129.16/32': 'cloud metadata',
-  '169.254.0.0/16': 'link-local',
-  '172.16.0.0/12': 'private network',
-  '192.0.0.0/24': 'protocol assignments',
-  '192.0.2.0/24': 'documentation',
-  '192.88.99.0/24': '6to4 relay',
-  '192.168.0.0/16': 'private network',
-  '198.18.0.0/15': 'benchmarking',
-  '198.51.100.0/24': 'documentation',
-  '203.0.113.0/24': 'documentation',
-  '224.0.0.0/4': 'multicast',
-  '240.0.0.0/4': 'reserved',
+  'this network': ['0.0.0.0/8'],
+  'private network': ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16'],
+  'shared address space': ['100.64.0.0/10'],
+  loopback: ['127.0.0.0/8'],
+  'cloud metadata': ['168.63.129.16/32'],
+  'link-local': ['169.254.0.0/16'],
+  'protocol assignments': ['192.0.0.0/24'],
+  documentation: ['192.0.2.0/24', '198.51.100.0/24', '203.0.113.0/24'],
+  '6to4 relay': ['192.88.99.0/24'],
+  benchmarking: ['198.18.0.0/15'],
+  multicast: ['224.0.0.0/4'],
+  reserved: ['240.0.0.0/4'],
 });
 
 /**
@@ -45,23 +43,21 @@ const REFUSED_IPV4 = ranges({
  * is anycast infrastructure and identifiers such as ORCHID, never a web server.
  */
 const REFUSED_IPV6 = ranges({
-  '::/128': 'unspecified',
-  '::1/128': 'loopback',
-  '::/96': 'IPv4-compatible',
-  '::ffff:0:0:0/96': 'IPv4-translated',
-  '64:ff9b:1::/48': 'local NAT64',
-  '100::/64': 'discard-only',
-  '100:0:0:1::/64': 'dummy prefix',
-  '2001:10::/28': 'ORCHID',
-  '2001:20::/28': 'ORCHID',
-  '2001::/23': 'protocol assignments',
-  '2001:db8::/32': 'documentation',
-  '3fff::/20': 'documentation',
-  '5f00::/16': 'segment routing',
-  'fc00::/7': 'private network',
-  'fe80::/10': 'link-local',
-  'fec0::/10': 'site-local',
-  'ff00::/8': 'multicast',
+  unspecified: ['::/128'],
+  loopback: ['::1/128'],
+  'IPv4-compatible': ['::/96'],
+  'IPv4-translated': ['::ffff:0:0:0/96'],
+  'local NAT64': ['64:ff9b:1::/48'],
+  'discard-only': ['100::/64'],
+  'dummy prefix': ['100:0:0:1::/64'],
+  ORCHID: ['2001:10::/28', '2001:20::/28'],
+  'protocol assignments': ['2001::/23'],
+  documentation: ['2001:db8::/32', '3fff::/20'],
+  'segment routing': ['5f00::/16'],
+  'private network': ['fc00::/7'],
+  'link-local': ['fe80::/10'],
+  'site-local': ['fec0::/10'],
+  multicast: ['ff00::/8'],
 });
 
 const GLOBAL_UNICAST_IPV6 = ipaddr.parseCIDR('2000::/3');
@@ -115,16 +111,16 @@ function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
 function judge(address: Address, allowed: CidrList): AddressJudgement {
   if (allowed.some((cidr) => within(address, cidr))) return OK;
   if (address.kind() === 'ipv4') {
-    const hit = REFUSED_IPV4.find(({ cidr }) => within(address, cidr));
-    return hit ? refuse(hit.reason) : OK;
+    const reason = ipaddr.subnetMatch(address, REFUSED_IPV4, '');
+    return reason ? refuse(reason) : OK;
   }
   const inner = embeddedIPv4(address as ipaddr.IPv6);
   if (inner.length > 0) {
     return inner.map((ipv4) => judge(ipv4, allowed)).find(({ ok }) => !ok) ?? OK;
   }
-  const hit = REFUSED_IPV6.find(({ cidr }) => within(address, cidr));
-  if (hit) return refuse(hit.reason);
-  return within(address, GLOBAL_UNICAST_IPV6) ? OK : refuse('reserved');
+  const isUnicast = within(address, GLOBAL_UNICAST_IPV6);
+  const reason = ipaddr.subnetMatch(address, REFUSED_IPV6, isUnicast ? '' : 'reserved');
+  return reason ? refuse(reason) : OK;
 }
 
 /**
