@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { errors } from '@strapi/utils';
 import { errorText } from '../runtime/text';
@@ -26,11 +27,6 @@ const isTransient = (error: unknown): boolean => {
 const hidesAnother = (error: unknown): boolean =>
   (error as { code?: unknown } | null)?.code === '25P02';
 
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
 /**
  * Runs a whole transaction again when the database chose it as the victim of a deadlock. Never wrap
  * a part of a transaction: the rest of it is gone after such an error.
@@ -41,7 +37,7 @@ export const withTransientRetry = async <T>(work: () => Promise<T>, tries = 10):
       return await work();
     } catch (error) {
       if (attempt >= tries || !(isTransient(error) || hidesAnother(error))) throw error;
-      await pause(Math.min(5 * 2 ** attempt, 500) * (0.5 + Math.random()));
+      await sleep(Math.min(5 * 2 ** attempt, 500) * (0.5 + Math.random()));
     }
   }
 };

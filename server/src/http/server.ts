@@ -1,8 +1,9 @@
+import type { Server, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Core } from '@strapi/strapi';
 import type { Context, Next } from 'koa';
 import type { Feature, FeatureRoutes } from '../feature';
 import type { App } from '../app';
-import type { Server, ServerResponse } from 'node:http';
-import type { Core } from '@strapi/strapi';
 
 /** What the addresses of the plugin's routes begin with, in lower case. */
 const foldersOf = ({ strapi }: App): [api: keyof FeatureRoutes, folder: string][] => {
@@ -109,9 +110,7 @@ export const closeServer = async (strapi: Core.Strapi): Promise<void> => {
   server.close();
   const deadline = Date.now() + DRAIN_MS;
   while (responses.size > 0 && Date.now() < deadline) {
-    await new Promise((resolve) => {
-      setTimeout(resolve, 10);
-    });
+    await sleep(10);
   }
   server.closeIdleConnections();
 };

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { isIP } from 'node:net';
 import dns from 'node:dns';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from './transport';
 
 /** Names of a hosts file, in lower case, with their addresses in the file's order. */
@@ -96,9 +97,7 @@ interface SystemResolverOptions {
 const asAddress = (address: string): ResolvedAddress => ({ address, family: isIP(address) });
 
 const delay = (milliseconds: number): Promise<void> =>
-  new Promise((done) => {
-    setTimeout(done, milliseconds).unref();
-  });
+  sleep(milliseconds, undefined, { ref: false });
 
 /** The addresses of both families, IPv4 first unless the site's Node was told otherwise. */
 const askBoth = async (resolver: dns.promises.Resolver, name: string) => {

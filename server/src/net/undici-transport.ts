@@ -195,20 +195,14 @@ const SINGLE = new Set(
 
 /** Names and values by turns, as the package hands them out, in the shape that Node gives them. */
 const readHeaders = (raw: readonly Buffer[]): Record<string, string> => {
-  const headers: Record<string, string> = {};
+  // Without a prototype: the name `__proto__` is one like any other.
+  const headers = Object.create(null) as Record<string, string>;
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = String(raw[at]?.toString('latin1')).toLowerCase();
     const value = String(raw[at + 1]?.toString('latin1'));
-    const before = Object.hasOwn(headers, name) ? headers[name] : undefined;
-    if (before === undefined) {
-      // Not an assignment: the name `__proto__` would be one to the prototype.
-      Object.defineProperty(headers, name, {
-        value,
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
-    } else if (!SINGLE.has(name)) headers[name] = `${before}, ${value}`;
+    const before = headers[name];
+    if (before === undefined) headers[name] = value;
+    else if (!SINGLE.has(name)) headers[name] = `${before}, ${value}`;
   }
   return headers;
 };
