@@ -54,7 +54,13 @@ export default tseslint.config(
   },
   {
     files: ['server/src/**'],
-    rules: { 'no-restricted-syntax': ['error', WEAK_MAP_OF_STRAPI, CLIENT_BY_NAME] },
+    rules: {
+      'no-restricted-syntax': ['error', WEAK_MAP_OF_STRAPI, CLIENT_BY_NAME],
+      'no-restricted-properties': [
+        'error',
+        { object: 'URL', property: 'canParse', message: 'Node 20 may refuse ü: use urlOf.' },
+      ],
+    },
   },
   {
     files: ['server/src/database/**'],
