@@ -15,7 +15,7 @@ import type { RouteConfig } from '../feature';
 import { forbidStoring, jsonBody } from '../http/guarded-route';
 import { idFromPath, labelText, parseInput } from '../http/validation';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
-import { adminPolicies } from './admin-actions';
+import { adminRoute } from './admin-actions';
 import { ADMIN_SESSION_STRATEGY, requireAdminUser, strategyOf } from './current-admin-user';
 import { type App, appOf } from '../app';
 import type { Db } from '../database/db';
@@ -188,10 +188,8 @@ export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi
   const app = appOf(strapi);
   return {
     async find(ctx: Context) {
-      const body: ApplicationPasswordList = {
-        data: await getApplicationPasswords(app).list(requireAdminUser(ctx).id),
-      };
-      ctx.body = body;
+      const data = await getApplicationPasswords(app).list(requireAdminUser(ctx).id);
+      ctx.body = { data } satisfies ApplicationPasswordList;
     },
 
     async create(ctx: Context) {
@@ -203,41 +201,33 @@ export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi
         );
       }
       const { name } = parseInput(inputSchema, ctx.request.body);
-      const body: CreatedApplicationPassword = {
-        data: await getApplicationPasswords(app).create(user.id, name),
-      };
+      const data = await getApplicationPasswords(app).create(user.id, name);
       forbidStoring(ctx);
       ctx.status = 201;
-      ctx.body = body;
+      ctx.body = { data } satisfies CreatedApplicationPassword;
     },
 
     async delete(ctx: Context) {
       const id = idFromPath(ctx.params.id, 'Application password');
       const revoked = await getApplicationPasswords(app).revoke(requireAdminUser(ctx).id, id);
       if (!revoked) throw new errors.NotFoundError('Application password not found');
-      const body: RevokedApplicationPassword = { data: revoked };
-      ctx.body = body;
+      ctx.body = { data: revoked } satisfies RevokedApplicationPassword;
     },
   };
 };
 
-const config = { policies: adminPolicies('application-passwords.manage') };
+const ACTION = 'application-passwords.manage';
 
 export const applicationPasswordRoutes: RouteConfig[] = [
-  { method: 'GET', path: '/application-passwords', handler: 'application-passwords.find', config },
-  {
-    method: 'POST',
-    path: '/application-passwords',
-    handler: 'application-passwords.create',
-    request: jsonBody(inputSchema),
-    config,
-  },
-  {
-    method: 'DELETE',
-    path: '/application-passwords/:id',
-    handler: 'application-passwords.delete',
-    config,
-  },
+  adminRoute('GET', '/application-passwords', 'application-passwords.find', ACTION),
+  adminRoute(
+    'POST',
+    '/application-passwords',
+    'application-passwords.create',
+    ACTION,
+    jsonBody(inputSchema)
+  ),
+  adminRoute('DELETE', '/application-passwords/:id', 'application-passwords.delete', ACTION),
 ];
 
 /** Forgets the application passwords of admin users that are deleted, in the same transaction. */

@@ -1,48 +1,40 @@
-import { errors } from '@strapi/utils';
 import { Readable } from 'node:stream';
+import { errors } from '@strapi/utils';
+import type { ImportJob } from '../../../shared/contracts/imports';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
-import type { Feature } from '../feature';
+import type { Feature, RouteConfig } from '../feature';
 import type { ControllerFactory } from '../http/guarded-route';
 import { idFromPath } from '../http/validation';
 import { csvLine, noFormula } from '../runtime/text';
-import {
-  headingsOf,
-  type ImportKind,
-  importRejectTable,
-  importTable,
-  readJob,
-  rejectsOf,
-} from './jobs';
+import { importRejectTable, importTable, readJob, rejectsOf } from './jobs';
 import { leaveImportsUnread } from './upload';
 import { appOf } from '../app';
 
 /** Who may import, or check the levels, may see what became of it. */
-const ACTIONS: Readonly<Record<ImportKind, AdminAction>> = {
+const ACTIONS: Readonly<Record<ImportJob['kind'], AdminAction>> = {
   contacts: 'crm.import',
   items: 'stock.import',
   levels: 'stock.manage',
 };
 
-/** Which action it takes depends on the import. */
-const SIGNED_IN = ['admin::isAuthenticatedAdmin'];
-
 const imports: ControllerFactory = ({ strapi }) => {
   const app = appOf(strapi);
   const jobOf = async (state: { userAbility?: { can(action: string): boolean } }, id: unknown) => {
-    const job = await readJob(app, idFromPath(id, 'Import'));
-    if (!state.userAbility?.can(adminActionId(ACTIONS[job.kind])))
+    const found = await readJob(app, idFromPath(id, 'Import'));
+    if (!state.userAbility?.can(adminActionId(ACTIONS[found.job.kind])))
       throw new errors.ForbiddenError();
-    return job;
+    return found;
   };
   const unlessNumber = (cell: string): string => (/^-?\d+$/.test(cell) ? cell : noFormula(cell));
   return {
     async findOne(ctx) {
-      ctx.body = { data: await jobOf(ctx.state, ctx.params.id) };
+      const { job } = await jobOf(ctx.state, ctx.params.id);
+      ctx.body = { data: job };
     },
     async rejects(ctx) {
-      const { id, kind } = await jobOf(ctx.state, ctx.params.id);
+      const { job, headings } = await jobOf(ctx.state, ctx.params.id);
+      const { id, kind } = job;
       const isOfFile = kind !== 'levels';
-      const headings = await headingsOf(app, id);
       const lines = async function* () {
         yield csvLine([...(isOfFile ? ['line', 'error'] : []), ...headings.map(noFormula)]);
         for await (const { line, message, cells } of rejectsOf(app, id)) {
@@ -61,25 +53,18 @@ const imports: ControllerFactory = ({ strapi }) => {
   };
 };
 
+/** Which action it takes depends on the import. */
+const route = (path: string, action: string): RouteConfig => ({
+  ...{ method: 'GET', path, handler: `imports.${action}` },
+  config: { policies: ['admin::isAuthenticatedAdmin'] },
+});
+
 /** Files that are imported, and checks of the levels: how they get on, and what they list. */
 export const importsFeature: Feature = {
   tables: [importTable, importRejectTable],
   controllers: { imports },
   routes: {
-    admin: [
-      {
-        method: 'GET',
-        path: '/imports/:id',
-        handler: 'imports.findOne',
-        config: { policies: SIGNED_IN },
-      },
-      {
-        method: 'GET',
-        path: '/imports/:id/rejects',
-        handler: 'imports.rejects',
-        config: { policies: SIGNED_IN },
-      },
-    ],
+    admin: [route('/imports/:id', 'findOne'), route('/imports/:id/rejects', 'rejects')],
   },
   register(app) {
     app.strapi.server.use(leaveImportsUnread as Parameters<typeof app.strapi.server.use>[0]);

@@ -47,32 +47,20 @@ export const importRejectTable: PlainTable = {
   indexes: [{ name: 'sb_import_reject', columns: ['import_id', 'id'] }],
 };
 
-export const IMPORT_KINDS = ['contacts', 'items', 'levels'] as const;
-export type ImportKind = (typeof IMPORT_KINDS)[number];
+type Kind = ImportJob['kind'];
 
-interface ImportRow {
-  id: number;
-  kind: ImportKind;
-  state: 'running' | 'done' | 'failed';
-  dry_run: boolean | number;
+/** A job as it is stored: times in epoch milliseconds, which some drivers hand out as text. */
+interface ImportRow extends Omit<ImportJob, 'started_at' | 'finished_at'> {
   header: string;
-  total: number;
-  created: number;
-  updated: number;
-  unchanged: number;
-  failed: number;
-  error: string | null;
-  made_by: string | null;
   started_at: number | string;
   seen_at: number | string;
   finished_at: number | string | null;
 }
 
-interface ImportRejectRow {
-  id: number;
-  import_id: number;
+interface Reject {
   line: number;
   message: string;
+  /** JSON. */
   cells: string;
 }
 
@@ -83,28 +71,8 @@ const LOST_MS = 120_000;
 const KEEP_MS = 90 * 86_400_000;
 const PAGE = 500;
 
-interface Reject {
-  line: number;
-  message: string;
-  cells: string;
-}
-
-interface NewImport {
-  kind: ImportKind;
-  dryRun: boolean;
-  madeBy: string | null;
-}
-
-/** Writes down how one import gets on. */
-interface ImportTracker extends ImportWatch {
-  /** Resolves with its id once the header was read. */
-  readonly started: Promise<number>;
-  finish(): Promise<void>;
-  fail(error: unknown): Promise<void>;
-}
-
-const forgetOld = async (app: App, now: number): Promise<void> => {
-  await app.db.transaction(async (tx) => {
+const forgetOld = (app: App, now: number): Promise<void> =>
+  app.db.transaction(async (tx) => {
     const old = (await tx
       .table(IMPORTS_TABLE)
       .select('id')
@@ -115,138 +83,124 @@ const forgetOld = async (app: App, now: number): Promise<void> => {
     await tx.table(IMPORT_REJECTS_TABLE).whereIn('import_id', ids).delete();
     await tx.table(IMPORTS_TABLE).whereIn('id', ids).delete();
   });
-};
 
-/** Begins to write an import down, with its first row. */
-export const trackImport = (app: App, { kind, dryRun, madeBy }: NewImport): ImportTracker => {
-  const clock = app.clock;
-  let id: number | null = null;
-  let kept = 0;
-  const waiting: Reject[] = [];
-  let begin: (id: number) => void = () => undefined;
-  const started = new Promise<number>((resolve) => {
-    begin = resolve;
-  });
+/** Writes down how one import gets on, from its header on. */
+export class ImportTracker implements ImportWatch {
+  /** Resolves with its id once the header was read. */
+  readonly started: Promise<number>;
+  private begin: (id: number) => void = () => undefined;
+  private id: number | null = null;
+  private kept = 0;
+  private waiting: Reject[] = [];
 
-  const update = async (values: Record<string, unknown>): Promise<void> => {
-    if (id === null) return;
-    const importId = id;
-    const rejects = waiting.splice(0);
-    await app.db.transaction(async (tx) => {
-      await tx.insert(
-        IMPORT_REJECTS_TABLE,
-        rejects.map((reject) => ({ import_id: importId, ...reject }))
-      );
-      await tx
-        .table(IMPORTS_TABLE)
-        .where({ id: importId })
-        .update({ ...values, seen_at: clock.now() });
+  constructor(
+    private readonly app: App,
+    private readonly job: { kind: Kind; dryRun: boolean; madeBy: string | null }
+  ) {
+    this.started = new Promise((resolve) => {
+      this.begin = resolve;
     });
-  };
+  }
 
-  return {
-    started,
+  async header(headings: readonly string[]): Promise<void> {
+    const { kind, dryRun, madeBy } = this.job;
+    const now = this.app.clock.now();
+    await forgetOld(this.app, now);
+    const token = randomUUID();
+    const db = await this.app.db.current();
+    await db.table(IMPORTS_TABLE).insert({
+      ...{ token, kind, state: 'running', dry_run: dryRun, header: JSON.stringify(headings) },
+      ...{ total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 },
+      ...{ made_by: madeBy, started_at: now, seen_at: now },
+    });
+    const row = (await db.table(IMPORTS_TABLE).where({ token }).first('id')) as ImportRow;
+    this.id = Number(row.id);
+    this.begin(this.id);
+  }
 
-    async header(headings) {
-      const now = clock.now();
-      await forgetOld(app, now);
-      const token = randomUUID();
-      const db = await app.db.current();
-      await db.table(IMPORTS_TABLE).insert({
-        token,
-        kind,
-        state: 'running',
-        dry_run: dryRun,
-        header: JSON.stringify(headings),
-        total: 0,
-        created: 0,
-        updated: 0,
-        unchanged: 0,
-        failed: 0,
-        made_by: madeBy,
-        started_at: now,
-        seen_at: now,
-      });
-      const row = (await db.table(IMPORTS_TABLE).where({ token }).first()) as ImportRow;
-      id = Number(row.id);
-      begin(id);
-    },
+  failed(line: number, message: string, cells: readonly string[]): void {
+    if (this.kept >= REJECTS) return;
+    this.kept += 1;
+    this.waiting.push({ line, message, cells: JSON.stringify(cells) });
+  }
 
-    failed(line, message, cells) {
-      if (kept >= REJECTS) return;
-      kept += 1;
-      waiting.push({ line, message, cells: JSON.stringify(cells) });
-    },
+  advance({ total, created, updated, unchanged, failed }: ImportCounts): Promise<void> {
+    return this.update({ total, created, updated, unchanged, failed });
+  }
 
-    async advance({ total, created, updated, unchanged, failed }: ImportCounts) {
-      await update({ total, created, updated, unchanged, failed });
-    },
+  finish(): Promise<void> {
+    return this.update({ state: 'done', finished_at: this.app.clock.now() });
+  }
 
-    finish: () => update({ state: 'done', finished_at: clock.now() }),
+  fail(error: unknown): Promise<void> {
+    return this.update({
+      state: 'failed',
+      error: error instanceof errors.ApplicationError ? error.message : errorText(error),
+      finished_at: this.app.clock.now(),
+    });
+  }
 
-    fail: (error) =>
-      update({
-        state: 'failed',
-        error: error instanceof errors.ApplicationError ? error.message : errorText(error),
-        finished_at: clock.now(),
-      }),
-  };
+  private async update(values: Record<string, unknown>): Promise<void> {
+    const { id } = this;
+    if (id === null) return;
+    const rejects = this.waiting.splice(0).map((reject) => ({ import_id: id, ...reject }));
+    await this.app.db.transaction(async (tx) => {
+      await tx.insert(IMPORT_REJECTS_TABLE, rejects);
+      const seen = { ...values, seen_at: this.app.clock.now() };
+      await tx.table(IMPORTS_TABLE).where({ id }).update(seen);
+    });
+  }
+}
+
+const LOST = {
+  levels: 'The process that checked the levels has ended. Check them again.',
+  file: 'The process that imported it has ended. Send the file again.',
 };
 
-const lostText = (kind: ImportKind): string =>
-  kind === 'levels'
-    ? 'The process that checked the levels has ended. Check them again.'
-    : 'The process that imported it has ended. Send the file again.';
-
-const toJob = (row: ImportRow, now: number): ImportJob => {
-  const lost = row.state === 'running' && Number(row.seen_at) < now - LOST_MS;
-  return {
+/** How an import gets on, and the headings of its file. @throws NotFoundError (404) */
+export const readJob = async (
+  app: App,
+  id: number
+): Promise<{ job: ImportJob; headings: string[] }> => {
+  const db = await app.db.current();
+  const row = await firstOrNotFound<ImportRow>(db.table(IMPORTS_TABLE).where({ id }), 'Import');
+  const { kind, made_by, started_at, finished_at } = row;
+  const isLost = row.state === 'running' && Number(row.seen_at) < app.clock.now() - LOST_MS;
+  const job: ImportJob = {
     id: Number(row.id),
-    kind: row.kind,
-    state: lost ? 'failed' : row.state,
+    kind,
+    state: isLost ? 'failed' : row.state,
     dry_run: Boolean(row.dry_run),
     total: Number(row.total),
     created: Number(row.created),
     updated: Number(row.updated),
     unchanged: Number(row.unchanged),
     failed: Number(row.failed),
-    error: lost ? lostText(row.kind) : row.error,
-    made_by: row.made_by,
-    started_at: isoTime(Number(row.started_at)),
-    finished_at: isoTimeOrNull(row.finished_at),
+    error: isLost ? LOST[kind === 'levels' ? kind : 'file'] : row.error,
+    made_by,
+    started_at: isoTime(Number(started_at)),
+    finished_at: isoTimeOrNull(finished_at),
   };
+  return { job, headings: JSON.parse(row.header) as string[] };
 };
-
-const rowOf = async (app: App, id: number): Promise<ImportRow> =>
-  firstOrNotFound<ImportRow>((await app.db.current()).table(IMPORTS_TABLE).where({ id }), 'Import');
-
-/** How an import gets on. @throws NotFoundError (404) */
-export const readJob = async (app: App, id: number): Promise<ImportJob> =>
-  toJob(await rowOf(app, id), app.clock.now());
-
-/** The headings of an import's file. */
-export const headingsOf = async (app: App, id: number): Promise<string[]> =>
-  JSON.parse((await rowOf(app, id)).header) as string[];
 
 /** Rows that were not imported, in the order in which they failed, some at a time. */
 export async function* rejectsOf(
   app: App,
   id: number
 ): AsyncGenerator<{ line: number; message: string; cells: string[] }> {
-  let after = 0;
-  for (;;) {
+  for (let after = 0; ;) {
     const db = await app.db.current();
     const rows = (await db
       .table(IMPORT_REJECTS_TABLE)
       .where({ import_id: id })
       .where('id', '>', after)
       .orderBy('id')
-      .limit(PAGE)) as ImportRejectRow[];
+      .limit(PAGE)) as (Reject & { id: number })[];
     for (const { line, message, cells } of rows) {
       yield { line: Number(line), message, cells: JSON.parse(cells) as string[] };
     }
-    const last = rows.at(-1);
-    if (!last || rows.length < PAGE) return;
-    after = Number(last.id);
+    if (rows.length < PAGE) return;
+    after = Number(rows.at(-1)?.id);
   }
 }

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
-import { errors } from '@strapi/utils';
 import { type CsvError, type Options, parse } from 'csv-parse';
 import { parse as parseText } from 'csv-parse/sync';
+import { fieldError } from '../http/validation';
 
 const NEWLINE = 0x0a;
 
@@ -53,9 +53,7 @@ class Utf8Check {
 
   private refuse(): never {
     const message = `line ${this.line} is not UTF-8; save the file as UTF-8 (in Excel: “CSV UTF-8”)`;
-    throw new errors.ValidationError(`file: ${message}`, {
-      errors: [{ path: ['file'], message, name: 'ValidationError' }],
-    });
+    throw fieldError('file', message);
   }
 }
 

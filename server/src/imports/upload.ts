@@ -12,7 +12,7 @@ import { leaveUnparsed, typeOfUnparsed, withoutTrailingSlashes } from '../http/b
 import { fieldError, parseInput } from '../http/validation';
 import { errorText } from '../runtime/text';
 import type { ImportRun } from '../public';
-import { readJob, trackImport } from './jobs';
+import { ImportTracker, readJob } from './jobs';
 import { requireUtf8 } from './read-csv';
 import type { App } from '../app';
 
@@ -81,7 +81,7 @@ export const answerUpload = async <Report extends object>(
   if (!TYPES.test(typeOfUnparsed(ctx.req))) {
     throw fieldError('content-type', 'send the file as the body, with the type text/csv');
   }
-  const tracker = trackImport(app, { kind, dryRun, madeBy: nameOfAdminUser(ctx) });
+  const tracker = new ImportTracker(app, { kind, dryRun, madeBy: nameOfAdminUser(ctx) });
   const work = withSpooled(ctx.req as Readable, async (file, name) => {
     try {
       // Nothing is imported of a file that is found unreadable in its last line.
@@ -97,13 +97,14 @@ export const answerUpload = async <Report extends object>(
   });
   if (wait) {
     const report = await work;
-    ctx.body = { data: { ...(await readJob(app, await tracker.started)), ...report } };
+    const { job } = await readJob(app, await tracker.started);
+    ctx.body = { data: { ...job, ...report } };
     return;
   }
   const id = await Promise.race([tracker.started, work.then(() => tracker.started)]);
   work.catch((error: unknown) => {
     app.log.error(`switchboard: the import ${id} ended early: ${errorText(error)}`);
   });
-  ctx.body = { data: await readJob(app, id) };
+  ctx.body = { data: (await readJob(app, id)).job };
   ctx.status = 202;
 };

@@ -6,9 +6,9 @@ import type {
   DeliveryFigures,
   HealthReport,
 } from '../../../shared/contracts/overview';
-import { adminPolicies } from '../access/admin-actions';
+import { adminPolicies, adminRoute } from '../access/admin-actions';
 import { getEntryTypes } from '../entries/types';
-import type { Feature } from '../feature';
+import type { Feature, RouteConfig } from '../feature';
 import { queryOf } from '../http/guarded-route';
 import { fieldError, idText, parseInput } from '../http/validation';
 import { requireModule } from '../modules';
@@ -117,24 +117,22 @@ const controller = ({ strapi }: { strapi: Core.Strapi }) => {
   };
 };
 
+const ofWebhooks = (
+  path: string,
+  handler: string,
+  request?: RouteConfig['request']
+): RouteConfig => ({
+  ...{ method: 'GET', path, handler, request },
+  config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
+});
+
 /** What the admin panel shows at a glance; it only reads, and only little, however long the log is. */
 export const overview: Feature = {
   controllers: { overview: controller },
   routes: {
     admin: [
-      {
-        method: 'GET',
-        path: '/webhooks-health',
-        handler: 'overview.health',
-        config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
-      },
-      {
-        method: 'GET',
-        path: '/delivery-figures',
-        handler: 'overview.figures',
-        request: queryOf(figuresQuery),
-        config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
-      },
+      ofWebhooks('/webhooks-health', 'overview.health'),
+      ofWebhooks('/delivery-figures', 'overview.figures', queryOf(figuresQuery)),
       {
         method: 'GET',
         path: '/record-types',
@@ -142,12 +140,7 @@ export const overview: Feature = {
         // Names of types alone; panels beside entries ask, for readers of webhooks or of contacts.
         config: { policies: ['admin::isAuthenticatedAdmin'] },
       },
-      {
-        method: 'GET',
-        path: '/mapped-types',
-        handler: 'overview.mappedTypes',
-        config: { policies: adminPolicies('modules.update') },
-      },
+      adminRoute('GET', '/mapped-types', 'overview.mappedTypes', 'modules.update'),
     ],
   },
 };

@@ -1,6 +1,6 @@
 import type { LevelCheck, RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
-import { readJob, trackImport } from '../imports/jobs';
+import { ImportTracker, readJob } from '../imports/jobs';
 import { giveWay } from '../imports/rows';
 import type { ImportWatch } from '../public';
 import { errorText } from '../runtime/text';
@@ -147,12 +147,12 @@ export const startLevelCheck = async (
   app: App,
   { mend, madeBy }: NewLevelCheck
 ): Promise<LevelCheck> => {
-  const tracker = trackImport(app, { kind: 'levels', dryRun: !mend, madeBy });
+  const tracker = new ImportTracker(app, { kind: 'levels', dryRun: !mend, madeBy });
   await tracker.header(HEADINGS);
   const [counted] = (await (await app.db.current()).table(LEVELS_TABLE).count({
     levels: '*',
   })) as { levels: number | string }[];
-  const job = await readJob(app, await tracker.started);
+  const { job } = await readJob(app, await tracker.started);
   const work = async (): Promise<void> => {
     try {
       await checkAll(app, mend, tracker);

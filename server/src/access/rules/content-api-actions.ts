@@ -2,53 +2,33 @@ import type { AdminAction } from '../../../../shared/contracts/permissions';
 
 const PREFIX = 'plugin::switchboard.';
 
-const WEBHOOKS: Readonly<Record<string, AdminAction>> = {
-  find: 'webhooks.read',
-  findOne: 'webhooks.read',
-  create: 'webhooks.create',
-  update: 'webhooks.update',
-  revealSecret: 'webhooks.reveal',
-  rotateSecret: 'webhooks.update',
-  test: 'webhooks.update',
-  previewFilter: 'webhooks.update',
-  replay: 'webhooks.update',
-  delete: 'webhooks.delete',
+/** Actions of the content API outside the CRM, by the admin action that each needs. */
+const ALLOWED: Partial<Readonly<Record<AdminAction, readonly string[]>>> = {
+  'webhooks.read': [
+    ...['webhooks.find', 'webhooks.findOne', 'deliveries.find', 'deliveries.findOne'],
+    ...['delivery-causes.find', 'recoveries.find', 'recoveries.findOne', 'webhook-events.find'],
+  ],
+  'webhooks.create': ['webhooks.create'],
+  'webhooks.update': [
+    ...['webhooks.update', 'webhooks.rotateSecret', 'webhooks.test', 'webhooks.previewFilter'],
+    ...['webhooks.replay', 'deliveries.retry', 'deliveries.skip', 'deliveries.release'],
+    ...['recoveries.preview', 'recoveries.create', 'recoveries.pause', 'recoveries.resume'],
+    'recoveries.cancel',
+  ],
+  'webhooks.delete': ['webhooks.delete'],
+  'webhooks.reveal': ['webhooks.revealSecret'],
+  'journal.read': ['journal.find'],
+  'metrics.read': ['metrics.find'],
 };
 
-const DELIVERIES: Readonly<Record<string, AdminAction>> = {
-  find: 'webhooks.read',
-  findOne: 'webhooks.read',
-  retry: 'webhooks.update',
-  skip: 'webhooks.update',
-  release: 'webhooks.update',
-};
-
-const DELIVERY_CAUSES: Readonly<Record<string, AdminAction>> = { find: 'webhooks.read' };
-
-const RECOVERIES: Readonly<Record<string, AdminAction>> = {
-  find: 'webhooks.read',
-  findOne: 'webhooks.read',
-  preview: 'webhooks.update',
-  create: 'webhooks.update',
-  pause: 'webhooks.update',
-  resume: 'webhooks.update',
-  cancel: 'webhooks.update',
-};
-
-const WEBHOOK_EVENTS: Readonly<Record<string, AdminAction>> = { find: 'webhooks.read' };
-
-const JOURNAL: Readonly<Record<string, AdminAction>> = { find: 'journal.read' };
-
-const METRICS: Readonly<Record<string, AdminAction>> = { find: 'metrics.read' };
+const BY_ACTION = new Map(
+  Object.entries(ALLOWED).flatMap(([admin, actions]) =>
+    actions.map((action) => [action, admin as AdminAction])
+  )
+);
 
 const CRM_CONTROLLERS: ReadonlySet<string> = new Set([
-  'contacts',
-  'tags',
-  'companies',
-  'deals',
-  'deal-stages',
-  'tasks',
-  'campaigns',
+  ...['contacts', 'tags', 'companies', 'deals', 'deal-stages', 'tasks', 'campaigns'],
   'contact-purchases',
 ]);
 
@@ -56,9 +36,6 @@ const crmAction = (action: string): AdminAction => {
   if (action === 'find' || action === 'findOne') return 'crm.read';
   return action === 'import' ? 'crm.import' : 'crm.write';
 };
-
-const own = (table: Readonly<Record<string, AdminAction>>, action: string): AdminAction | null =>
-  Object.hasOwn(table, action) ? (table[action] ?? null) : null;
 
 /**
  * Which admin action a person needs, under Basic authentication, for an action of the content API
@@ -68,25 +45,8 @@ const own = (table: Readonly<Record<string, AdminAction>>, action: string): Admi
  */
 export const adminActionFor = (contentApiAction: string): AdminAction | null => {
   if (!contentApiAction.startsWith(PREFIX)) return null;
-  const [controller, action, ...rest] = contentApiAction.slice(PREFIX.length).split('.');
+  const named = contentApiAction.slice(PREFIX.length);
+  const [controller, action, ...rest] = named.split('.');
   if (!controller || !action || rest.length > 0) return null;
-  if (CRM_CONTROLLERS.has(controller)) return crmAction(action);
-  switch (controller) {
-    case 'webhooks':
-      return own(WEBHOOKS, action);
-    case 'deliveries':
-      return own(DELIVERIES, action);
-    case 'delivery-causes':
-      return own(DELIVERY_CAUSES, action);
-    case 'recoveries':
-      return own(RECOVERIES, action);
-    case 'webhook-events':
-      return own(WEBHOOK_EVENTS, action);
-    case 'journal':
-      return own(JOURNAL, action);
-    case 'metrics':
-      return own(METRICS, action);
-    default:
-      return null;
-  }
+  return CRM_CONTROLLERS.has(controller) ? crmAction(action) : (BY_ACTION.get(named) ?? null);
 };

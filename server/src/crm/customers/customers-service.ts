@@ -6,7 +6,7 @@ import type {
   PurchasesService,
   SaleCustomer,
 } from '../../../../shared/contracts/customers';
-import { adminPolicies } from '../../access/admin-actions';
+import { adminRoute } from '../../access/admin-actions';
 import { writtenDigits } from '../../database/contains';
 import { inChunks } from '../../database/written-rows';
 import type { RouteConfig } from '../../feature';
@@ -234,11 +234,11 @@ export const purchaseRoutes: RouteConfig[] = [
 ];
 
 export const adminPurchaseRoutes: RouteConfig[] = [
-  {
-    method: 'GET',
-    path: '/contacts/:id/purchases',
-    handler: 'contact-purchases.find',
-    request: queryOf(query),
-    config: { policies: adminPolicies('crm.read') },
-  },
+  adminRoute(
+    'GET',
+    '/contacts/:id/purchases',
+    'contact-purchases.find',
+    'crm.read',
+    queryOf(query)
+  ),
 ];

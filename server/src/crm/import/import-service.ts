@@ -1,28 +1,29 @@
 import type { Core } from '@strapi/strapi';
-import { errors } from '@strapi/utils';
+import type { errors } from '@strapi/utils';
 import type { Context } from 'koa';
 import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
-import { adminPolicies } from '../../access/admin-actions';
+import { adminRoute } from '../../access/admin-actions';
 import { withTransientRetry } from '../../database/retry';
 import type { RouteConfig } from '../../feature';
 import { queryOf } from '../../http/guarded-route';
+import { fieldError } from '../../http/validation';
 import { giveWay, requireRowFault, throughFaults } from '../../imports/rows';
 import { type CsvRecord, readCsv } from '../../imports/read-csv';
 import { answerUpload, uploadQuery } from '../../imports/upload';
-import type { ContactImport, ImportRun, ImportWatch } from '../../public';
+import type { ContactImport, ImportRun } from '../../public';
 import { withOrigin } from '../origin';
 import { emailKey } from '../contact-integrity';
 import { getSource } from '../mapping/sources';
 import { keptInput } from '../resources/to-data';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
-import { type BatchResult, importBatch, reasonOf } from './import-batch';
+import { type BatchResult, ContactBatch, reasonOf } from './import-batch';
 import { ImportTags } from './tags';
 import { type App, appOf } from '../../app';
 
 const tryRows = (app: App, rows: readonly ImportRow[]): Promise<BatchResult> =>
   withTransientRetry(() =>
     // Tags that a try makes are gone with it: each has a memory of its own.
-    app.db.rolledBack(() => importBatch(app, new ImportTags(app), rows))
+    app.db.rolledBack(() => new ContactBatch(app, new ImportTags(app)).import(rows))
   );
 
 const tryRow = async (app: App, row: ImportRow): Promise<BatchResult> => {
@@ -81,10 +82,7 @@ const BATCH = 200;
 const BATCH_ON_SQLITE = 50;
 const MAX_ISSUES = 1000;
 
-const wrongHeader = (message: string): errors.ValidationError =>
-  new errors.ValidationError(`header: ${message}`, {
-    errors: [{ path: ['header'], message, name: 'ValidationError' }],
-  });
+const wrongHeader = (message: string): errors.ValidationError => fieldError('header', message);
 
 class Import {
   readonly report: ImportReport = {
@@ -97,26 +95,23 @@ class Import {
   };
   private readonly waiting: ImportRow[] = [];
   private readonly tags: ImportTags;
-  private readonly app: App;
   private readonly batch: number;
   /** Cells of rows that wait, by their line. */
-  private cells = new Map<number, readonly string[]>();
+  private readonly cells = new Map<number, readonly string[]>();
   /** In a dry run: addresses that earlier rows would have made. */
   private readonly made = new Set<string>();
-  private readonly dryRun: boolean;
-  private readonly watch: ImportWatch | undefined;
 
-  constructor(app: App, { dryRun = false, watch }: ImportRun) {
-    this.app = app;
-    this.dryRun = dryRun;
-    this.watch = watch;
+  constructor(
+    private readonly app: App,
+    private readonly run: ImportRun
+  ) {
     this.tags = new ImportTags(app);
     this.batch = app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
   }
 
   fail(issue: ImportIssue, cells: readonly string[]): void {
     this.report.failed += 1;
-    this.watch?.failed(issue.line, issue.message, cells);
+    this.run.watch?.failed(issue.line, issue.message, cells);
     if (this.report.issues.length < MAX_ISSUES) this.report.issues.push(issue);
   }
 
@@ -147,24 +142,21 @@ class Import {
 
   async flush(): Promise<void> {
     const rows = this.waiting.splice(0);
-    const cells = this.cells;
-    this.cells = new Map();
-    if (rows.length > 0) await this.import(rows, cells);
-    await this.watch?.advance(this.report);
+    if (rows.length > 0) await this.import(rows);
+    this.cells.clear();
+    await this.run.watch?.advance(this.report);
   }
 
-  private async import(
-    rows: readonly ImportRow[],
-    cells: ReadonlyMap<number, readonly string[]>
-  ): Promise<void> {
-    const result = this.dryRun
+  private async import(rows: readonly ImportRow[]): Promise<void> {
+    const result = this.run.dryRun
       ? await tryBatch(this.app, rows, this.made)
-      : await importBatch(this.app, this.tags, rows);
+      : await new ContactBatch(this.app, this.tags).import(rows);
     this.report.created += result.created;
     this.report.updated += result.updated;
     this.report.unchanged += result.unchanged;
     for (const { row, message } of result.failures) {
-      this.fail({ line: row.line, email: row.email, message }, cells.get(row.line) ?? []);
+      const { line, email } = row;
+      this.fail({ line, email, message }, this.cells.get(line) ?? []);
     }
     await giveWay();
   }
@@ -210,11 +202,11 @@ export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => {
 };
 
 export const importRoutes: RouteConfig[] = [
-  {
-    method: 'POST',
-    path: '/contacts/import',
-    handler: 'contact-imports.import',
-    request: queryOf(uploadQuery),
-    config: { policies: adminPolicies('crm.import') },
-  },
+  adminRoute(
+    'POST',
+    '/contacts/import',
+    'contact-imports.import',
+    'crm.import',
+    queryOf(uploadQuery)
+  ),
 ];

@@ -41,17 +41,15 @@ export class ImportTags {
     return rowIds;
   }
 
-  /** Puts a tag on many contacts at once. */
-  async add(tagId: string, contactIds: readonly string[]): Promise<void> {
+  /** Puts a tag on a contact. */
+  async add(tagId: string, documentId: string): Promise<void> {
     const { source, uid, draftAndPublish } = getInspected(this.app, 'contact');
     if (!source.tags) return;
-    for (const documentId of contactIds) {
-      await this.app.strapi.documents(uid as UID.ContentType).update({
-        documentId,
-        data: { [source.tags]: { connect: [tagId] } },
-        ...(draftAndPublish && { status: 'published' }),
-      } as never);
-    }
+    await this.app.strapi.documents(uid as UID.ContentType).update({
+      documentId,
+      data: { [source.tags]: { connect: [tagId] } },
+      ...(draftAndPublish && { status: 'published' }),
+    } as never);
   }
 
   private async find(name: string): Promise<string | null> {

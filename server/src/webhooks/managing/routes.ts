@@ -38,172 +38,78 @@ import {
   webhookWithSecretOutput,
 } from './outputs';
 
-const idParam = { id: z.string().regex(/^[1-9]\d*$/) };
+type Route = Omit<RouteConfig, 'config'>;
+
+const id = { params: { id: z.string().regex(/^[1-9]\d*$/) } };
+
+/** @param call method and path */
+const route = (
+  call: string,
+  handler: string,
+  response: z.ZodType,
+  request?: RouteConfig['request']
+): Route => {
+  const [method, path] = call.split(' ') as [Route['method'], string];
+  return { method, path, handler, request, response };
+};
 
 /** The table of docs/contract-webhooks.md#management-routes; each route's `request` and `response` document it. */
-const table: Omit<RouteConfig, 'config'>[] = [
-  {
-    method: 'GET',
-    path: '/webhooks',
-    handler: 'webhooks.find',
-    request: queryOf(webhooksQuery),
-    response: pageOf(webhookOutput),
-  },
-  {
-    method: 'POST',
-    path: '/webhooks',
-    handler: 'webhooks.create',
-    request: jsonBody(createWebhookInput),
-    response: webhookWithSecretOutput,
-  },
+const table: Route[] = [
+  route('GET /webhooks', 'webhooks.find', pageOf(webhookOutput), queryOf(webhooksQuery)),
+  route('POST /webhooks', 'webhooks.create', webhookWithSecretOutput, jsonBody(createWebhookInput)),
   // These before `/webhooks/:id`, which would take "events" for an id.
-  {
-    method: 'GET',
-    path: '/webhooks/events',
-    handler: 'webhook-events.find',
-    response: z.object({ data: z.array(eventOutput) }),
-  },
-  {
-    method: 'GET',
-    path: '/webhooks/journal',
-    handler: 'journal.find',
-    request: queryOf(journalQuery),
-    response: journalOutput,
-  },
-  {
-    method: 'GET',
-    path: '/webhooks/:id',
-    handler: 'webhooks.findOne',
-    request: { params: idParam },
-    response: webhookWithSecretOutput,
-  },
-  ...(['PUT', 'PATCH'] as const).map((method) => ({
-    method,
-    path: '/webhooks/:id',
-    handler: 'webhooks.update',
-    request: { params: idParam, ...jsonBody(updateWebhookInput) },
-    response: webhookOutput,
-  })),
-  {
-    method: 'DELETE',
-    path: '/webhooks/:id',
-    handler: 'webhooks.delete',
-    request: { params: idParam },
-    response: z.null(),
-  },
-  {
-    method: 'POST',
-    path: '/webhooks/:id/test',
-    handler: 'webhooks.test',
-    request: { params: idParam, ...jsonBody(testInput) },
-    response: testOutput,
-  },
-  {
-    method: 'GET',
-    path: '/webhooks/:id/secret',
-    handler: 'webhooks.revealSecret',
-    request: { params: idParam },
-    response: revealedSecretOutput,
-  },
-  {
-    method: 'POST',
-    path: '/webhooks/:id/secret',
-    handler: 'webhooks.rotateSecret',
-    request: { params: idParam, ...jsonBody(rotateInput) },
-    response: secretOutput,
-  },
-  {
-    method: 'POST',
-    path: '/webhooks/:id/filter/preview',
-    handler: 'webhooks.previewFilter',
-    request: { params: idParam, ...jsonBody(filterPreviewInput) },
-    response: filterPreviewOutput,
-  },
-  {
-    method: 'POST',
-    path: '/webhooks/:id/replay',
-    handler: 'webhooks.replay',
-    request: { params: idParam, ...jsonBody(replayInput) },
-    response: replayOutput,
-  },
-  {
-    method: 'GET',
-    path: '/webhooks/:id/deliveries',
-    handler: 'deliveries.find',
-    request: { params: idParam, query: deliveriesQuery.shape },
-    response: pageOf(deliveryOutput),
-  },
-  {
-    method: 'GET',
-    path: '/webhook-deliveries',
-    handler: 'deliveries.find',
-    request: queryOf(logQuery),
-    response: logOutput,
-  },
+  route('GET /webhooks/events', 'webhook-events.find', z.object({ data: z.array(eventOutput) })),
+  route('GET /webhooks/journal', 'journal.find', journalOutput, queryOf(journalQuery)),
+  route('GET /webhooks/:id', 'webhooks.findOne', webhookWithSecretOutput, id),
+  ...['PUT', 'PATCH'].map((method) => {
+    const request = { ...id, ...jsonBody(updateWebhookInput) };
+    return route(`${method} /webhooks/:id`, 'webhooks.update', webhookOutput, request);
+  }),
+  route('DELETE /webhooks/:id', 'webhooks.delete', z.null(), id),
+  route('POST /webhooks/:id/test', 'webhooks.test', testOutput, { ...id, ...jsonBody(testInput) }),
+  route('GET /webhooks/:id/secret', 'webhooks.revealSecret', revealedSecretOutput, id),
+  route('POST /webhooks/:id/secret', 'webhooks.rotateSecret', secretOutput, {
+    ...id,
+    ...jsonBody(rotateInput),
+  }),
+  route('POST /webhooks/:id/filter/preview', 'webhooks.previewFilter', filterPreviewOutput, {
+    ...id,
+    ...jsonBody(filterPreviewInput),
+  }),
+  route('POST /webhooks/:id/replay', 'webhooks.replay', replayOutput, {
+    ...id,
+    ...jsonBody(replayInput),
+  }),
+  route('GET /webhooks/:id/deliveries', 'deliveries.find', pageOf(deliveryOutput), {
+    ...id,
+    ...queryOf(deliveriesQuery),
+  }),
+  route('GET /webhook-deliveries', 'deliveries.find', logOutput, queryOf(logQuery)),
   // Before `/webhook-deliveries/:id`, which would take "causes" for an id.
-  {
-    method: 'GET',
-    path: '/webhook-deliveries/causes',
-    handler: 'delivery-causes.find',
-    request: queryOf(causesQuery),
-    response: causesOutput,
-  },
-  {
-    method: 'GET',
-    path: '/webhook-deliveries/:id',
-    handler: 'deliveries.findOne',
-    request: { params: { id: z.string() } },
-    response: deliveryOutput,
-  },
-  {
-    method: 'POST',
-    path: '/webhook-deliveries/:id/retry',
-    handler: 'deliveries.retry',
-    request: { params: idParam },
-    response: deliveryOutput,
-  },
-  ...(['skip', 'release'] as const).map((action) => ({
-    method: 'POST' as const,
-    path: `/webhook-deliveries/:id/${action}`,
-    handler: `deliveries.${action}`,
-    request: { params: idParam },
-    response: deliveryOutput,
-  })),
-  {
-    method: 'GET',
-    path: '/webhook-recoveries',
-    handler: 'recoveries.find',
-    request: queryOf(listQuery),
-    response: pageOf(recoveryOutput),
-  },
-  {
-    method: 'POST',
-    path: '/webhook-recoveries',
-    handler: 'recoveries.create',
-    request: jsonBody(recoveryInput),
-    response: recoveryOutput,
-  },
-  {
-    method: 'POST',
-    path: '/webhook-recoveries/preview',
-    handler: 'recoveries.preview',
-    request: jsonBody(recoveryPreviewInput),
-    response: recoveryPreviewOutput,
-  },
-  {
-    method: 'GET',
-    path: '/webhook-recoveries/:id',
-    handler: 'recoveries.findOne',
-    request: { params: idParam },
-    response: recoveryOutput,
-  },
-  ...(['pause', 'resume', 'cancel'] as const).map((action) => ({
-    method: 'POST' as const,
-    path: `/webhook-recoveries/:id/${action}`,
-    handler: `recoveries.${action}`,
-    request: { params: idParam },
-    response: recoveryOutput,
-  })),
+  route(
+    'GET /webhook-deliveries/causes',
+    'delivery-causes.find',
+    causesOutput,
+    queryOf(causesQuery)
+  ),
+  route('GET /webhook-deliveries/:id', 'deliveries.findOne', deliveryOutput, {
+    params: { id: z.string() },
+  }),
+  ...['retry', 'skip', 'release'].map((action) =>
+    route(`POST /webhook-deliveries/:id/${action}`, `deliveries.${action}`, deliveryOutput, id)
+  ),
+  route('GET /webhook-recoveries', 'recoveries.find', pageOf(recoveryOutput), queryOf(listQuery)),
+  route('POST /webhook-recoveries', 'recoveries.create', recoveryOutput, jsonBody(recoveryInput)),
+  route(
+    'POST /webhook-recoveries/preview',
+    'recoveries.preview',
+    recoveryPreviewOutput,
+    jsonBody(recoveryPreviewInput)
+  ),
+  route('GET /webhook-recoveries/:id', 'recoveries.findOne', recoveryOutput, id),
+  ...['pause', 'resume', 'cancel'].map((action) =>
+    route(`POST /webhook-recoveries/:id/${action}`, `recoveries.${action}`, recoveryOutput, id)
+  ),
 ];
 
 const ACTION_OF = {
@@ -214,29 +120,29 @@ const ACTION_OF = {
   DELETE: 'webhooks.delete',
 } as const;
 
-const adminActionOf = ({ method, handler }: Omit<RouteConfig, 'config'>): AdminAction => {
-  if (handler === 'webhooks.create') return 'webhooks.create';
-  if (handler === 'journal.find') return 'journal.read';
-  return handler === 'webhooks.revealSecret' ? 'webhooks.reveal' : ACTION_OF[method];
+/** Those that need other actions than their method says. */
+const ACTIONS: Readonly<Record<string, readonly AdminAction[]>> = {
+  'webhooks.create': ['webhooks.create'],
+  'webhooks.revealSecret': ['webhooks.reveal'],
+  'journal.find': ['journal.read'],
+  // It sends what is in the journal.
+  'webhooks.replay': ['webhooks.update', 'journal.read'],
 };
 
-/** A replay sends what is in the journal. */
-const adminActionsOf = (route: Omit<RouteConfig, 'config'>): AdminAction[] => [
-  adminActionOf(route),
-  ...(route.handler === 'webhooks.replay' ? (['journal.read'] as const) : []),
-];
-
-const forAdmin = (route: Omit<RouteConfig, 'config'>): RouteConfig => ({
-  method: route.method,
-  path: route.path,
-  handler: route.handler.replace(/^(webhooks|deliveries|recoveries)\./, '$1-admin.'),
-  request: route.request,
+const forAdmin = ({ method, path, handler, request }: Route): RouteConfig => ({
+  method,
+  path,
+  handler: handler.replace(/^(webhooks|deliveries|recoveries)\./, '$1-admin.'),
+  request,
   config: {
-    policies: [...adminPolicies(...adminActionsOf(route)), requireModule('webhooks')],
+    policies: [
+      ...adminPolicies(...(ACTIONS[handler] ?? [ACTION_OF[method]])),
+      requireModule('webhooks'),
+    ],
   },
 });
 
 export const routes: FeatureRoutes = {
-  crm: table.map((route) => ({ ...route, config: { policies: [requireModule('webhooks')] } })),
+  crm: table.map((one) => ({ ...one, config: { policies: [requireModule('webhooks')] } })),
   admin: table.map(forAdmin),
 };
