@@ -21,7 +21,7 @@ import {
 import {
   adminPurchaseRoutes,
   contactPurchases,
-  createCustomersService,
+  Customers,
   purchaseRoutes,
 } from './customers/customers-service';
 import { controllers, crmRoutes } from './resources/routes';
@@ -49,7 +49,7 @@ export const crm: Feature = {
     sources: serviceOf(SourcesService),
     email: createEmailService,
     'contact-import': createContactImport,
-    customers: createCustomersService,
+    customers: serviceOf(Customers),
   },
   routes: {
     crm: [...crmRoutes, ...purchaseRoutes, ...emailWebhookRoutes],

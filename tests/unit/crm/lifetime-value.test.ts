@@ -4,11 +4,11 @@ import {
   readUnits,
   toUnits,
   unitsText,
-  type ValueColumn,
+  type ValueKind,
 } from '../../../server/src/crm/customers/lifetime-value';
 
 const DIGITS: Record<string, number> = { JPY: 0, GBP: 2, KWD: 3, UYW: 4 };
-const COLUMNS: ValueColumn[] = ['own', 'decimal', 'float', 'integer', 'biginteger'];
+const COLUMNS: ValueKind[] = ['own', 'decimal', 'float', 'integer', 'biginteger'];
 
 describe('a lifetime value', () => {
   it.each([

@@ -16,7 +16,7 @@ import { parseInput } from '../../http/validation';
 import { pageOf } from '../../webhooks/managing/outputs';
 import { lockEmail } from '../contact-integrity';
 import { binWhere, readRows } from '../mapping/records';
-import { getInspected } from '../mapping/sources';
+import { columnOf, getInspected, type ValueColumn } from '../mapping/sources';
 import { crmRecords } from '../resources/crm-records';
 import { INPUTS } from '../resources/schemas';
 import { keptInput } from '../resources/to-data';
@@ -24,19 +24,13 @@ import { findByEmail, upsertContact } from '../resources/upsert-contact';
 import {
   follow,
   isExact,
-  isValueColumn,
+  isValueKind,
   readUnits,
   toUnits,
   unitsText,
-  type ValueColumn,
+  type ValueKind,
 } from './lifetime-value';
-import {
-  indexedUpTo,
-  lastDigits,
-  PHONES_TABLE,
-  type PhoneSource,
-  phoneSourceOf,
-} from './phone-index';
+import { indexedUpTo, lastDigits, PHONES_TABLE, phoneColumn } from './phone-index';
 import { type App, appOf } from '../../app';
 
 /** A phone number as the whole world writes it; null for what is none. */
@@ -46,7 +40,7 @@ const e164 = (phone: string, country: string | undefined): string | null => {
 };
 
 /** The contacts whose phone may end like this: those of the index, and those that it has not reached. */
-const candidates = async (app: App, source: PhoneSource, digits: string): Promise<string[]> => {
+const candidates = async (app: App, source: ValueColumn, digits: string): Promise<string[]> => {
   const { tableName, column } = source;
   const db = await app.db.current();
   const indexed = (await db.table(PHONES_TABLE).select('document_id').where({ digits })) as {
@@ -73,7 +67,7 @@ const findByPhone = async (
   country: string | undefined
 ): Promise<string[]> => {
   const watched = getInspected(app, 'contact');
-  const source = phoneSourceOf(app);
+  const source = phoneColumn(app);
   const digits = lastDigits(phone);
   if (!source || digits === null) return [];
   const found: string[] = [];
@@ -98,99 +92,95 @@ const fitting = (customer: SaleCustomer): SaleCustomer =>
     )
   );
 
-interface ValueRow {
-  id: number;
-  value: unknown;
-}
-
-interface ValueSource {
-  tableName: string;
-  column: string;
-  kind: ValueColumn;
+interface ValueSource extends ValueColumn {
+  kind: ValueKind;
 }
 
 /** Where this site keeps the lifetime values of contacts; null: nowhere. */
 const valueSource = (app: App): ValueSource | null => {
-  const { source, uid } = getInspected(app, 'contact');
-  const field = source.fields.find(({ path }) => path === 'lifetime_value');
-  if (!field?.attribute) return null;
-  const { tableName, attributes } = app.strapi.db.metadata.get(uid);
-  const { columnName } = attributes[field.attribute] as { columnName?: string };
-  const type = field.shape?.type ?? '';
-  return {
-    tableName,
-    column: columnName ?? field.attribute,
-    kind: source.own ? 'own' : isValueColumn(type) ? type : 'decimal',
-  };
+  const watched = getInspected(app, 'contact');
+  const found = columnOf(app, watched, 'lifetime_value');
+  if (!found) return null;
+  const { type } = found.shape;
+  return { ...found, kind: watched.source.own ? 'own' : isValueKind(type) ? type : 'decimal' };
 };
 
 /** The service `customers`, which the tills ask where the site has both. */
-export const createCustomersService = ({ strapi }: { strapi: Core.Strapi }): CustomersService => {
-  const app = appOf(strapi);
-  const create = async (input: SaleCustomer): Promise<string> => {
-    const { email, ...rest } = input;
+export class Customers implements CustomersService {
+  constructor(private readonly app: App) {}
+
+  async attach(
+    customer: SaleCustomer,
+    { create, country }: Parameters<CustomersService['attach']>[1]
+  ): Promise<string | null> {
+    const { app } = this;
+    const input = fitting(customer);
+    const { email } = input;
+    const phone = input.phone === undefined ? null : e164(input.phone, country);
+    // Before anything is read: who comes with the same waits here.
+    if (email !== undefined) await lockEmail(app, email);
+    else if (phone !== null) await lockEmail(app, `phone:${phone}`);
+    else return null;
+    const known = email === undefined ? null : await findByEmail(app, email);
+    if (known !== null) return known;
+    const [byPhone, second] = phone === null ? [] : await findByPhone(app, phone, country);
+    if (second !== undefined) return null;
+    if (byPhone !== undefined) return byPhone;
+    return create ? this.create(input) : null;
+  }
+
+  async lockValue(contact: string): Promise<void> {
+    const source = valueSource(this.app);
+    if (source) await this.rowsOf(source, contact);
+  }
+
+  async followPurchases(
+    contact: string,
+    { change, digits, before }: Parameters<CustomersService['followPurchases']>[1]
+  ): Promise<void> {
+    const source = valueSource(this.app);
+    if (!source || change === 0n) return;
+    const db = await this.app.db.current();
+    const known = isExact(source.kind) ? 0n : toUnits(await before(), digits);
+    for (const row of await this.rowsOf(source, contact)) {
+      const value = follow(readUnits(row.value), {
+        before: known,
+        after: known + toUnits(change, digits),
+        column: source.kind,
+      });
+      // Past the lifecycles: nobody is told of it.
+      await db
+        .table(source.tableName)
+        .where({ id: row.id })
+        .update({ [source.column]: unitsText(value) });
+    }
+  }
+
+  private async create({ email, ...rest }: SaleCustomer): Promise<string> {
+    const { app } = this;
     const onlyNew = { ...rest, source: 'pos' };
     if (email === undefined) {
       const { source } = getInspected(app, 'contact');
-      const known = keptInput(app, source, onlyNew);
-      return (await crmRecords(app, 'contact').create(known)).id;
+      return (await crmRecords(app, 'contact').create(keptInput(app, source, onlyNew))).id;
     }
     const { contact } = await upsertContact(app, { email }, { onlyNew, forKnown: () => ({}) });
     return contact.id;
-  };
+  }
 
-  const rowsOf = async ({ tableName, column }: ValueSource, contact: string): Promise<ValueRow[]> =>
-    (await (
-      await app.db.current()
-    )
+  /** The rows of a contact with its value, locked. */
+  private async rowsOf(
+    { tableName, column }: ValueSource,
+    contact: string
+  ): Promise<{ id: number; value: unknown }[]> {
+    const db = await this.app.db.current();
+    return db
       .table(tableName)
       .select('id', `${column} as value`)
       .where({ document_id: contact })
       .orderBy('id')
-      .forUpdate()) as ValueRow[];
-
-  return {
-    async attach(customer, { create: mayCreate, country }) {
-      const input = fitting(customer);
-      const { email } = input;
-      const phone = input.phone === undefined ? null : e164(input.phone, country);
-      // Before anything is read: who comes with the same waits here.
-      if (email !== undefined) await lockEmail(app, email);
-      else if (phone !== null) await lockEmail(app, `phone:${phone}`);
-      else return null;
-      const known = email === undefined ? null : await findByEmail(app, email);
-      if (known !== null) return known;
-      const [byPhone, second] = phone === null ? [] : await findByPhone(app, phone, country);
-      if (second !== undefined) return null;
-      if (byPhone !== undefined) return byPhone;
-      return mayCreate ? create(input) : null;
-    },
-
-    async lockValue(contact) {
-      const source = valueSource(app);
-      if (source) await rowsOf(source, contact);
-    },
-
-    async followPurchases(contact, { change, digits, before }) {
-      const source = valueSource(app);
-      if (!source || change === 0n) return;
-      const db = await app.db.current();
-      const known = isExact(source.kind) ? 0n : toUnits(await before(), digits);
-      for (const row of await rowsOf(source, contact)) {
-        const value = follow(readUnits(row.value), {
-          before: known,
-          after: known + toUnits(change, digits),
-          column: source.kind,
-        });
-        // Past the lifecycles: nobody is told of it.
-        await db
-          .table(source.tableName)
-          .where({ id: row.id })
-          .update({ [source.column]: unitsText(value) });
-      }
-    },
-  };
-};
+      .forUpdate();
+  }
+}
 
 const query = z.object(pageQuery);
 

@@ -16,12 +16,12 @@ const COLUMNS = {
   biginteger: { places: 0, largest: BigInt(Number.MAX_SAFE_INTEGER) * ONE },
 } as const;
 
-export type ValueColumn = keyof typeof COLUMNS;
+export type ValueKind = keyof typeof COLUMNS;
 
-export const isValueColumn = (type: string): type is ValueColumn => Object.hasOwn(COLUMNS, type);
+export const isValueKind = (type: string): type is ValueKind => Object.hasOwn(COLUMNS, type);
 
 /** Whether a column holds sums of any currency as they are. */
-export const isExact = (column: ValueColumn): boolean => column === 'own';
+export const isExact = (column: ValueKind): boolean => column === 'own';
 
 /** An amount in minor units of a currency of so many digits, in units. */
 export const toUnits = (minor: bigint, digits: number): bigint =>
@@ -45,7 +45,7 @@ export const unitsText = (units: bigint): string => {
 };
 
 /** The nearest that a column can hold. */
-const held = (units: bigint, column: ValueColumn): bigint => {
+const held = (units: bigint, column: ValueKind): bigint => {
   const { places, largest } = COLUMNS[column];
   const step = 10n ** BigInt(PLACES - places);
   const half = units < 0n ? -step / 2n : step / 2n;
@@ -61,5 +61,5 @@ const held = (units: bigint, column: ValueColumn): bigint => {
  */
 export const follow = (
   value: bigint,
-  { before, after, column }: { before: bigint; after: bigint; column: ValueColumn }
+  { before, after, column }: { before: bigint; after: bigint; column: ValueKind }
 ): bigint => held(value - held(before, column) + after, column);

@@ -10,7 +10,7 @@ import {
 import { SITE_TABLE } from '../../database/site';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import { BackgroundWork, whenLoaded } from '../../runtime/background-work';
-import { getInspected } from '../mapping/sources';
+import { columnOf, getInspected, type ValueColumn } from '../mapping/sources';
 import type { App, Slot } from '../../app';
 import type { Db } from '../../database/db';
 
@@ -33,23 +33,9 @@ export const phonesTable: PlainTable = {
   ],
 };
 
-/** Where this site keeps the phones of contacts. */
-export interface PhoneSource {
-  uid: string;
-  attribute: string;
-  tableName: string;
-  column: string;
-}
-
-/** null: contacts have no phone here. */
-export const phoneSourceOf = (app: App): PhoneSource | null => {
-  const { uid, source } = getInspected(app, 'contact');
-  const attribute = source.fields.find(({ path }) => path === 'phone')?.attribute;
-  if (!attribute) return null;
-  const { tableName, attributes } = app.strapi.db.metadata.get(uid);
-  const column = (attributes[attribute] as { columnName?: string }).columnName ?? attribute;
-  return { uid, attribute, tableName, column };
-};
+/** Where this site keeps the phones of contacts; null: nowhere. */
+export const phoneColumn = (app: App): ValueColumn | null =>
+  columnOf(app, getInspected(app, 'contact'), 'phone');
 
 /** Numbers of one person end alike, however they begin. */
 const LAST_DIGITS = 6;
@@ -115,9 +101,10 @@ interface ContactEvent extends WriteEvent {
  * which gives new contacts their ids where somebody subscribed.
  */
 export const keepPhoneIndex = (app: App): void => {
-  const source = phoneSourceOf(app);
+  const source = phoneColumn(app);
   if (!source) return;
-  const { uid, attribute, tableName } = source;
+  const { attribute, tableName } = source;
+  const { uid } = getInspected(app, 'contact');
   copyParamsOf(app.strapi, [uid]);
   const index = async (contacts: readonly ContactPhone[]): Promise<void> =>
     indexPhones(await app.db.current(), contacts);
@@ -187,26 +174,26 @@ const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 
 const marks = (db: Db) => db.table(SITE_TABLE).where(MARK);
 
-const written = ({ uid, attribute }: PhoneSource, id: number): string =>
-  `${uid}/${attribute}/${id}`;
+/** The phones that are walked: another type, or another field of it, is walked from its beginning. */
+const walked = (app: App, { attribute }: ValueColumn): string =>
+  `${getInspected(app, 'contact').uid}/${attribute}/`;
 
-/** Another type, or another field of it, is walked from its beginning. */
-const parsed = (source: PhoneSource, row: { value: string } | undefined): number => {
-  const [id = '0', ...rest] = (row?.value ?? '').split('/').reverse();
-  return rest.reverse().join('/') === `${source.uid}/${source.attribute}` ? Number(id) : 0;
+const upTo = (app: App, source: ValueColumn, mark: { value: string } | undefined): number => {
+  const start = walked(app, source);
+  return mark?.value.startsWith(start) ? Number(mark.value.slice(start.length)) : 0;
 };
 
 /** Contacts' rows up to this id are in the index, those of later ones that were written since too. */
-export const indexedUpTo = async (app: App, source: PhoneSource): Promise<number> =>
-  parsed(source, (await marks(await app.db.current()).first()) as { value: string } | undefined);
+export const indexedUpTo = async (app: App, source: ValueColumn): Promise<number> =>
+  upTo(app, source, (await marks(await app.db.current()).first()) as { value: string } | undefined);
 
 type Row = ContactPhone & { id: number };
 
 /** @returns whether there is more to do */
-const fillSome = (app: App, source: PhoneSource): Promise<boolean> =>
+const fillSome = (app: App, source: ValueColumn): Promise<boolean> =>
   app.db.retrying(async (tx) => {
     const known = (await marks(tx).forUpdate().first()) as { value: string } | undefined;
-    const after = parsed(source, known);
+    const after = upTo(app, source, known);
     const rows = (await tx
       .table(source.tableName)
       .select('id', 'document_id', `${source.column} as phone`)
@@ -218,14 +205,14 @@ const fillSome = (app: App, source: PhoneSource): Promise<boolean> =>
     // A few without a phone are not worth a write a minute.
     if (!last || (!isFull && rows.every(({ phone }) => lastDigits(phone) === null))) return false;
     await indexPhones(tx, rows);
-    await marks(tx).update({ value: written(source, Number(last.id)) });
+    await marks(tx).update({ value: `${walked(app, source)}${last.id}` });
     return isFull;
   });
 
 /** Forgets digits that are of no contact's phone any more. */
 const forgetGone = async (
   app: App,
-  source: PhoneSource,
+  source: ValueColumn,
   isStopped: () => boolean
 ): Promise<void> => {
   const db = await app.db.current();
@@ -264,12 +251,12 @@ const stops = (): Slot<() => Promise<void>> => ({});
 
 /** Makes the mark, fills what is there in the background, and looks each minute for what came. */
 export const startFillingPhones = async (app: App): Promise<void> => {
-  const source = phoneSourceOf(app);
+  const source = phoneColumn(app);
   if (!source) return;
   const db = await app.db.current();
   await db
     .table(SITE_TABLE)
-    .insert({ ...MARK, value: written(source, 0) })
+    .insert({ ...MARK, value: `${walked(app, source)}0` })
     .onConflict('name')
     .ignore();
   const logFault = createFaultLog(app.log);

@@ -232,3 +232,25 @@ export const getWatchPlan = (app: App): WatchPlan => app.part(planWatch);
 /** Every event that a write to a type may cause. */
 export const eventsAbout = (app: App, uid: string): readonly string[] =>
   getWatchPlan(app).eventsByUid.get(uid) ?? [];
+
+/** Where a value of the payload is kept in the database. */
+export interface ValueColumn {
+  tableName: string;
+  attribute: string;
+  column: string;
+  shape: AttributeShape;
+}
+
+/** @returns null where the site does not keep it in a column of the type's own */
+export const columnOf = (
+  app: App,
+  { uid, source }: WatchedSource,
+  path: string
+): ValueColumn | null => {
+  const field = source.fields.find((one) => one.path === path);
+  if (!field?.attribute || !field.shape) return null;
+  const { attribute, shape } = field;
+  const { tableName, attributes } = app.strapi.db.metadata.get(uid);
+  const { columnName } = attributes[attribute] as { columnName?: string };
+  return { tableName, attribute, column: columnName ?? attribute, shape };
+};

@@ -18,15 +18,18 @@ import {
 } from '../contact-integrity';
 import { DOCUMENT_ID, KIND_DEFINITIONS } from '../mapping/kinds';
 import { binWhere, countedWhere, readRows, serialize, tagsOf } from '../mapping/records';
-import { eventsAbout, getInspected, getSource } from '../mapping/sources';
-import type { WatchedSource } from '../mapping/sources';
+import {
+  columnOf,
+  eventsAbout,
+  getInspected,
+  getSource,
+  type WatchedSource,
+} from '../mapping/sources';
 import type { Kind, Payload, TagRef } from '../rules';
 import { toData } from './to-data';
 import type { App } from '../../app';
 
-const SEARCHED: ReadonlySet<string> = new Set([
-  ...['first_name', 'last_name', 'name', 'email', 'phone'],
-]);
+const SEARCHED = ['first_name', 'last_name', 'name', 'email', 'phone'];
 const TEXTS: ReadonlySet<string> = new Set(['string', 'text', 'email', 'uid', 'enumeration']);
 
 const PHONE = /^[+\d\s()./-]+$/;
@@ -49,16 +52,12 @@ const phoneDigits = (text: string, country: string | undefined): string | null =
  * phone number, in any case; or it is a phone number, or a part of one, however it is written. Reads
  * every contact. docs/management-api.md#finding-contacts
  */
-const contactWhere = (app: App, { uid, source }: WatchedSource, text: string): Where => {
-  const { tableName, attributes } = app.strapi.db.metadata.get(uid);
-  const columns = source.fields.flatMap(({ path, attribute, shape }) => {
-    if (!attribute || !shape || !SEARCHED.has(path)) return [];
-    const { columnName } = attributes[attribute] as { columnName?: string };
-    return [{ path, column: columnName ?? attribute, isText: TEXTS.has(shape.type) }];
-  });
-  const texts = columns.flatMap(({ column, isText }) => (isText ? column : []));
-  const phone = columns.find(({ path }) => path === 'phone')?.column;
+const contactWhere = (app: App, watched: WatchedSource, text: string): Where => {
+  const columns = SEARCHED.flatMap((path) => columnOf(app, watched, path) ?? []);
+  const texts = columns.filter(({ shape }) => TEXTS.has(shape.type)).map(({ column }) => column);
+  const phone = columnOf(app, watched, 'phone')?.column;
   const digits = phoneDigits(text, app.options.pos.country);
+  const { tableName } = app.strapi.db.metadata.get(watched.uid);
   const found = app.db.pool.table(tableName).select('id');
   found.where((any) => {
     if (texts.length > 0)
