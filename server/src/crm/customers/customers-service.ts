@@ -1,4 +1,3 @@
-import type { Core } from '@strapi/strapi';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { z } from '@strapi/utils';
 import type {
