@@ -7,7 +7,7 @@ import {
   type FieldShape,
   type Shape,
 } from './rules';
-import { type AttributeShape, createDescriber } from './types';
+import { type AttributeShape, createDescriber, type EntryType } from './types';
 
 type Schema = Record<string, unknown>;
 
@@ -159,14 +159,7 @@ const exampleFile = ({ fields }: Shape): EntryValue => ({
 });
 
 /** What of a type the catalogue speaks of. */
-interface DeclaredType {
-  readonly uid: string;
-  readonly shape: Shape;
-  readonly draftAndPublish: boolean;
-  readonly localized: boolean;
-  readonly drafts: boolean;
-  readonly events: readonly string[];
-}
+type DeclaredType = Omit<EntryType, 'populate' | 'uid'> & { readonly uid: string };
 
 interface Words {
   label: string;
