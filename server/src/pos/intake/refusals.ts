@@ -7,6 +7,8 @@ import {
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { createDetached, type Detached } from '../../database/connection';
 import type { PlainTable } from '../../database/tables/plain-tables';
+import type { Db } from '../../database/db';
+import { findInChunks } from '../../database/written-rows';
 import { type PageRequest, readPage } from '../../http/pagination';
 import { clientAddress } from '../../net/client-address';
 import { errorText, isoTime } from '../../runtime/text';
@@ -94,15 +96,6 @@ interface RefusedRequest {
   signed: SignedBody | null;
 }
 
-/** The latest refusals of each connection: noted beside the requests, never in their way. */
-interface Refusals {
-  note(connection: number, refused: RefusedRequest): void;
-  /** Newest first, at most `REFUSALS_KEPT`; those of this process that are not written yet too. */
-  latest(connection: number): Promise<ConnectionRefusal[]>;
-  /** Those of all connections, or of one, newest first. */
-  list(request: PageRequest & { connection?: number | undefined }): Promise<Page<LoggedRefusal>>;
-}
-
 type NewRow = Omit<PosRefusalRow, 'id'>;
 
 const toRefusal = (row: PosRefusalRow): ConnectionRefusal => ({
@@ -113,155 +106,139 @@ const toRefusal = (row: PosRefusalRow): ConnectionRefusal => ({
   external_id: row.external_id,
 });
 
-const create = (app: App): Refusals => {
-  const detached = createDetached();
-  const pending = new Map<number, NewRow[]>();
-  const unsigned = new Map<number, { since: number; count: number }>();
-  let lastWrite = 0;
-  let timer: NodeJS.Timeout | null = null;
-  let writing: Promise<void> = Promise.resolve();
+/** The refusals of a query, newest first. */
+const newestFirst = (db: Db) =>
+  db.table(POS_REFUSALS_TABLE).orderBy([
+    { column: 'at', order: 'desc' },
+    { column: 'id', order: 'desc' },
+  ]);
 
-  /** Rows of a connection that was removed meanwhile would belong to nobody. */
-  const stillThere = async (ids: readonly number[]): Promise<Set<number>> => {
-    const db = await app.db.current();
-    const rows = (await db
-      .table(CONNECTIONS_TABLE)
-      .select('id')
-      .whereIn('id', [...ids])
-      .whereNull('deleted_at')) as { id: number }[];
-    return new Set(rows.map(({ id }) => Number(id)));
-  };
+/** The latest refusals of each connection: noted beside the requests, never in their way. */
+class Refusals {
+  private readonly detached = createDetached();
+  private readonly pending = new Map<number, NewRow[]>();
+  private readonly unsigned = new Map<number, { since: number; count: number }>();
+  private lastWrite = 0;
+  private timer: NodeJS.Timeout | null = null;
+  private writing: Promise<void> = Promise.resolve();
 
-  const prune = async (connection: number): Promise<void> => {
-    const rows = () => db.table(POS_REFUSALS_TABLE);
-    const db = await app.db.current();
-    const old = (await rows()
-      .select('id')
-      .where({ connection_id: connection })
-      .orderBy([
-        { column: 'at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ])
-      .offset(REFUSALS_KEPT)
-      .limit(500)) as { id: number }[];
-    if (old.length === 0) return;
-    await rows()
-      .whereIn(
-        'id',
-        old.map(({ id }) => id)
-      )
-      .delete();
-  };
+  constructor(private readonly app: App) {}
 
-  const writeOnce = async (): Promise<void> => {
-    if (pending.size === 0) return;
-    const taken = new Map(pending);
-    pending.clear();
-    lastWrite = Date.now();
-    try {
-      const known = await stillThere([...taken.keys()]);
-      const rows = [...taken].flatMap(([id, list]) => (known.has(id) ? list : []));
-      await (await app.db.current()).insert(POS_REFUSALS_TABLE, rows);
-      for (const id of known) await prune(id);
-    } catch (error) {
-      app.log.warn(`switchboard: refusals of tills were not kept: ${errorText(error)}`);
-    }
-  };
-
-  const write = (): Promise<void> => {
-    writing = writing.then(writeOnce);
-    return writing;
-  };
-
-  const schedule = (): void => {
-    if (timer) return;
-    const wait = Math.max(0, lastWrite + EVERY_MS - Date.now());
-    detached(() => {
-      timer = setTimeout(() => {
-        timer = null;
-        void write();
-      }, wait);
-      timer.unref();
+  note(connection: number, refused: RefusedRequest): void {
+    const { kind, refusal, atMs, signed } = refused;
+    if (signed === null && !this.mayKeep(connection, atMs)) return;
+    const rows = this.pending.get(connection) ?? [];
+    rows.push({
+      connection_id: connection,
+      at: atMs,
+      kind,
+      code: refusal.code,
+      message: refusal.message,
+      external_id: namedExternalId(refused),
     });
-  };
+    if (rows.length > REFUSALS_KEPT) rows.shift();
+    this.pending.set(connection, rows);
+    this.schedule();
+  }
 
-  const mayKeep = (connection: number, atMs: number): boolean => {
-    const spent = unsigned.get(connection);
+  /** Newest first, at most `REFUSALS_KEPT`; those of this process that are not written yet too. */
+  async latest(connection: number): Promise<ConnectionRefusal[]> {
+    await this.write();
+    const rows: PosRefusalRow[] = await newestFirst(await this.app.db.current())
+      .where({ connection_id: connection })
+      .limit(REFUSALS_KEPT);
+    return rows.map(toRefusal);
+  }
+
+  /** Those of all connections, or of one, newest first. */
+  async list({
+    connection,
+    ...request
+  }: PageRequest & { connection?: number | undefined }): Promise<Page<LoggedRefusal>> {
+    await this.write();
+    const db = await this.app.db.current();
+    const query = newestFirst(db).select('*');
+    if (connection !== undefined) query.where({ connection_id: connection });
+    const { rows, meta } = await readPage<PosRefusalRow>(db, query, request);
+    const known = await findInChunks<{ id: number; name: string }>(
+      rows.map((row) => row.connection_id),
+      (some) => db.table(CONNECTIONS_TABLE).select('id', 'name').whereIn('id', some)
+    );
+    const names = new Map(known.map(({ id, name }) => [Number(id), name]));
+    const data = rows.map((row) => {
+      const id = Number(row.connection_id);
+      const name = names.get(id) ?? '';
+      return { id: Number(row.id), ...toRefusal(row), connection: { id, name } };
+    });
+    return { data, meta };
+  }
+
+  private mayKeep(connection: number, atMs: number): boolean {
+    const spent = this.unsigned.get(connection);
     if (!spent || atMs - spent.since >= MINUTE_MS) {
-      unsigned.set(connection, { since: atMs, count: 1 });
+      this.unsigned.set(connection, { since: atMs, count: 1 });
       return true;
     }
     spent.count += 1;
     return spent.count <= UNSIGNED_A_MINUTE;
-  };
+  }
 
-  return {
-    note(connection, { kind, refusal, atMs, signed }) {
-      if (signed === null && !mayKeep(connection, atMs)) return;
-      const rows = pending.get(connection) ?? [];
-      rows.push({
-        connection_id: connection,
-        at: atMs,
-        kind,
-        code: refusal.code,
-        message: refusal.message,
-        external_id: namedExternalId({ kind, refusal, atMs, signed }),
-      });
-      if (rows.length > REFUSALS_KEPT) rows.shift();
-      pending.set(connection, rows);
-      schedule();
-    },
+  private schedule(): void {
+    if (this.timer) return;
+    const wait = Math.max(0, this.lastWrite + EVERY_MS - Date.now());
+    this.detached(() => {
+      this.timer = setTimeout(() => {
+        this.timer = null;
+        void this.write();
+      }, wait);
+      this.timer.unref();
+    });
+  }
 
-    async latest(connection) {
-      await write();
-      const db = await app.db.current();
-      const rows = (await db
-        .table(POS_REFUSALS_TABLE)
-        .select('*')
-        .where({ connection_id: connection })
-        .orderBy([
-          { column: 'at', order: 'desc' },
-          { column: 'id', order: 'desc' },
-        ])
-        .limit(REFUSALS_KEPT)) as PosRefusalRow[];
-      return rows.map(toRefusal);
-    },
+  private write(): Promise<void> {
+    this.writing = this.writing.then(() => this.writeOnce());
+    return this.writing;
+  }
 
-    async list({ connection, ...request }) {
-      await write();
-      const db = await app.db.current();
-      const query = db
-        .table(POS_REFUSALS_TABLE)
-        .select('*')
-        .orderBy([
-          { column: 'at', order: 'desc' },
-          { column: 'id', order: 'desc' },
-        ]);
-      if (connection !== undefined) query.where({ connection_id: connection });
-      const { rows, meta } = await readPage<PosRefusalRow>(db, query, request);
-      const known = (await db
+  private async writeOnce(): Promise<void> {
+    if (this.pending.size === 0) return;
+    const taken = new Map(this.pending);
+    this.pending.clear();
+    this.lastWrite = Date.now();
+    try {
+      const db = await this.app.db.current();
+      // Rows of a connection that was removed meanwhile would belong to nobody.
+      const there: { id: number }[] = await db
         .table(CONNECTIONS_TABLE)
-        .select('id', 'name')
-        .whereIn('id', [...new Set(rows.map((row) => row.connection_id))])) as {
-        id: number;
-        name: string;
-      }[];
-      const names = new Map(known.map(({ id, name }) => [Number(id), name]));
-      const data = rows.map((row) => {
-        const id = Number(row.connection_id);
-        return {
-          id: Number(row.id),
-          ...toRefusal(row),
-          connection: { id, name: names.get(id) ?? '' },
-        };
-      });
-      return { data, meta };
-    },
-  };
-};
+        .select('id')
+        .whereIn('id', [...taken.keys()])
+        .whereNull('deleted_at');
+      const known = there.map(({ id }) => Number(id));
+      await db.insert(
+        POS_REFUSALS_TABLE,
+        known.flatMap((id) => taken.get(id) ?? [])
+      );
+      for (const id of known) await this.prune(id);
+    } catch (error) {
+      this.app.log.warn(`switchboard: refusals of tills were not kept: ${errorText(error)}`);
+    }
+  }
+
+  private async prune(connection: number): Promise<void> {
+    const db = await this.app.db.current();
+    const old: number[] = await newestFirst(db)
+      .where({ connection_id: connection })
+      .offset(REFUSALS_KEPT)
+      .limit(500)
+      .pluck('id');
+    if (old.length > 0) await db.table(POS_REFUSALS_TABLE).whereIn('id', old).delete();
+  }
+}
+
+const createRefusals = (app: App): Refusals => new Refusals(app);
 
 /** Those of this process; made at boot, so that its writes inherit no request's transaction. */
-export const getRefusals = (app: App): Refusals => app.part(create);
+export const getRefusals = (app: App): Refusals => app.part(createRefusals);
 
 /** How much a request has proved of who sent it, at the check that it has come to. */
 export type Sender =
