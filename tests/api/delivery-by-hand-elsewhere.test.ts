@@ -23,7 +23,9 @@ describeEach(anyDatabase(), 'sending by hand on a node that does not send', (dat
   let worker: Worker | undefined;
 
   const openRequests = (): Promise<unknown[]> =>
-    site.control('sql', { statement: 'SELECT kind FROM switchboard_manual_requests' });
+    site.control('sql', {
+      statement: 'SELECT id FROM switchboard_delivery_queue WHERE group_id = 0',
+    });
 
   beforeAll(async () => {
     receiver = await startReceiver();

@@ -28,7 +28,7 @@ export interface LoggedRow {
   subject_label: string | null;
 }
 
-/** Inserts rows that are due for nobody. @returns them with their ids. */
+/** Inserts rows, of which nothing is due. @returns them with their ids. */
 export const insertLogged = async (
   site: Site,
   rows: readonly LoggedRow[]
@@ -43,10 +43,26 @@ export const insertLogged = async (
         document_id: documentId,
         url: 'http://127.0.0.1/',
         body: '{}',
-        attempts: '[]',
         ...row,
       });
-      made.push((await table().where({ document_id: documentId }).first('id')).id);
+      const { id, webhook_id, event, status, tries, is_test, error, created_at } = await table()
+        .where({ document_id: documentId })
+        .first();
+      made.push(id);
+      if (status === 'sent') continue;
+      const section = is_test
+        ? status === 'failed'
+          ? 4
+          : 3
+        : status === 'failed'
+          ? 2
+          : tries > 0
+            ? 1
+            : 0;
+      await strapi.db.connection('switchboard_delivery_queue').insert({
+        ...{ id, group_id: webhook_id, state: status === 'failed' ? 3 : 2, due_at: created_at },
+        ...{ section, error, event, created_at },
+      });
     }
     return made;
   }, rows as unknown[]);

@@ -19,12 +19,9 @@ describeEach(databases(), 'what a process held that died', (database) => {
     receiver.respond({ delayMs: 50 });
     const { id } = await createWebhook(site, receiver.url, { active: false, concurrency: 1 });
     const at = Date.now();
-    await insertDeliveries(site, id, 400, { due_at: at - 60_000 });
-    await insertDeliveries(site, id, 1, {
-      due_at: Date.now() - 1500,
-      owner: `dead/${at - 3_600_000}`,
-      body: JSON.stringify({ data: 'lapsed' }),
-    });
+    await insertDeliveries(site, id, 400, { next_attempt_at: at - 60_000 });
+    const lapsed = { body: JSON.stringify({ data: 'lapsed' }), next_attempt_at: at - 3_600_000 };
+    await insertDeliveries(site, id, 1, lapsed, { owner: 'dead', leased_until: at - 1500 });
     await updateWebhook(site, id, { active: true });
     await receiver.waitFor(1, 60_000, ({ json }) => json.data === 'lapsed');
     expect(receiver.requests.length).toBeLessThan(300);

@@ -33,10 +33,10 @@ const fillLog = (site: Site, kind: 'sqlite' | 'postgres', webhookId: number, cou
   sql(
     site,
     `${SERIES[kind](count)} INSERT INTO switchboard_deliveries
-       (document_id, webhook_id, event, status, tries, is_test, due_at, created_at, finished_at, url, body, attempts)
+       (document_id, webhook_id, event, status, tries, is_test, created_at, finished_at, url, body)
      SELECT 'w${webhookId}-' || n, ${webhookId}, 'load.test',
        CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'sent' END, 1, ${kind === 'postgres' ? 'false' : '0'},
-       NULL, ${Date.now()}, ${Date.now()}, 'http://127.0.0.1/', '{}', '[]' FROM s`
+       ${Date.now()}, ${Date.now()}, 'http://127.0.0.1/', '{}' FROM s`
   );
 
 describeEach(databases(), 'the log’s retention', (database) => {
@@ -50,12 +50,13 @@ describeEach(databases(), 'the log’s retention', (database) => {
     const { id } = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
     const old = Date.now() - 31 * DAY_MS;
     const young = Date.now() - 29 * DAY_MS;
-    await insertDeliveries(site, id, 1700, { status: 'sent', due_at: null, finished_at: old });
-    await insertDeliveries(site, id, 20, { status: 'failed', due_at: null, finished_at: old });
-    await insertDeliveries(site, id, 10, { status: 'sent', due_at: null, finished_at: young });
-    await insertDeliveries(site, id, 10, { created_at: old, due_at: old });
+    await insertDeliveries(site, id, 1700, { status: 'sent', finished_at: old });
+    await insertDeliveries(site, id, 20, { status: 'failed', finished_at: old });
+    await insertDeliveries(site, id, 10, { status: 'sent', finished_at: young });
+    await insertDeliveries(site, id, 10, { created_at: old, next_attempt_at: old });
     // An old one that somebody is sending again at this moment is under a lease.
-    await insertDeliveries(site, id, 1, { status: 'failed', owner: 'x', finished_at: old });
+    const held = { owner: 'x', leased_until: Date.now() + 600_000 };
+    await insertDeliveries(site, id, 1, { status: 'failed', finished_at: old }, held);
 
     await sql(
       site,
@@ -139,12 +140,7 @@ describeEach(databases(), 'the log’s retention', (database) => {
     const [row] = await sql(site, 'SELECT * FROM switchboard_deliveries WHERE webhook_id = ?', [
       id,
     ]);
-    expect(row).toMatchObject({
-      status: 'failed',
-      due_at: null,
-      owner: null,
-      next_attempt_at: null,
-    });
+    expect(row).toMatchObject({ status: 'failed', next_attempt_at: null });
   });
 
   it('ends what an earlier version left of webhooks that are gone', async () => {
@@ -156,8 +152,8 @@ describeEach(databases(), 'the log’s retention', (database) => {
     expect(await readLog(id)).toMatchObject([{ state: 'failed', error: 'webhook_deleted' }]);
     // A test that nobody ended, one that is due for nobody, and one whose attempt is under way.
     await insertDeliveries(site, id, 1, { is_test: true });
-    await insertDeliveries(site, id, 1, { due_at: null });
-    await insertDeliveries(site, id, 1, { owner: 'x', due_at: Date.now() + 600_000 });
+    await insertDeliveries(site, id, 1, {}, { state: 2 });
+    await insertDeliveries(site, id, 1, {}, { owner: 'x', leased_until: Date.now() + 600_000 });
     await runRetention(site);
     await waitFor(
       async () => (await countRows(site, "webhook_id = ? AND status = 'failed'", [id])) === 3

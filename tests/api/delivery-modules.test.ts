@@ -57,7 +57,7 @@ describeEach(databases(), 'a module that is switched off', (database) => {
 
   const heldBack = async (): Promise<number> => {
     const [row] = await site.control<{ n: number | string }[]>('sql', {
-      statement: 'select count(*) as n from switchboard_deliveries where due_at > 253402300000000',
+      statement: 'select count(*) as n from switchboard_delivery_queue where state = 2',
     });
     return Number(row!.n);
   };
@@ -137,7 +137,7 @@ describeEach(databases(), 'a module that is switched off', (database) => {
     }, 1200);
     // As a node left them that held them back, switched the module on and died.
     await site.control('sql', {
-      statement: `update switchboard_deliveries set due_at = 253402300799999 where webhook_id = ${webhook}`,
+      statement: `update switchboard_delivery_queue set state = 2 where group_id = ${webhook}`,
     });
     expect(await heldBack()).toBe(1200);
     await site.restart({ options: SEND });

@@ -113,18 +113,24 @@ export const countRows = async (
   return Number(row?.n);
 };
 
-/** Inserts many deliveries by SQL; `of(index)` gives what differs from a due, pending one. */
+/**
+ * Inserts many deliveries by SQL, and queues those that are not sent.
+ * @param values what differs from one that is due and pending
+ * @param place what differs in the queue; null: they are not in it
+ */
 export const insertDeliveries = (
   site: Site,
   webhookId: number,
   count: number,
-  values: Record<string, unknown> = {}
+  values: Record<string, unknown> = {},
+  place: Record<string, unknown> | null = {}
 ): Promise<void> =>
   site.evaluate(
-    async ({ strapi, require }, id, total, changes) => {
+    async ({ strapi, require }, id, total, changes, queued) => {
       const { randomUUID } = require('node:crypto');
       const at = Date.now();
       const client = strapi.db.connection;
+      const [{ last }] = await client('switchboard_deliveries').max({ last: 'id' });
       for (let start = 0; start < total; start += 1000) {
         const rows = Array.from({ length: Math.min(1000, total - start) }, (_one, index) => {
           const deliveryId = randomUUID();
@@ -135,24 +141,47 @@ export const insertDeliveries = (
             status: 'pending',
             tries: 0,
             is_test: false,
-            due_at: at,
-            owner: null,
             next_attempt_at: at,
             created_at: at,
             finished_at: null,
             error: null,
             url: 'http://127.0.0.1/',
             body: JSON.stringify({ id: deliveryId, event: 'load.test', data: start + index }),
-            attempts: '[]',
             ...changes,
           };
         });
         await client.batchInsert('switchboard_deliveries', rows, 50);
       }
+      const { status = 'pending', is_test: isTest = false } = changes;
+      const tries = Number(changes.tries ?? 0);
+      if (queued === null || status === 'sent') return;
+      const section = isTest
+        ? status === 'failed'
+          ? 4
+          : 3
+        : status === 'failed'
+          ? 2
+          : tries > 0
+            ? 1
+            : 0;
+      const state = status === 'failed' ? 3 : 0;
+      const made = await client('switchboard_deliveries')
+        .where('id', '>', last ?? 0)
+        .orderBy('id');
+      await client.batchInsert(
+        'switchboard_delivery_queue',
+        made.map((row: any) => ({
+          ...{ id: row.id, group_id: row.webhook_id, state, section },
+          ...{ due_at: row.next_attempt_at ?? at, error: row.error, event: row.event },
+          ...{ created_at: row.created_at, ...queued },
+        })),
+        50
+      );
     },
     webhookId,
     count,
-    values
+    values,
+    place
   );
 
 /** Makes that many more webhooks like one, quickly. */

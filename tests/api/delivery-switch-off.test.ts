@@ -126,10 +126,13 @@ describeEach(databases(), 'deliveries that fail in a row', (database) => {
       await strapi.db.connection('switchboard_deliveries').where({ id: row.id }).update({
         status: 'pending',
         tries: 1,
-        due_at: at,
         next_attempt_at: at,
         finished_at: null,
       });
+      await strapi.db
+        .connection('switchboard_delivery_queue')
+        .where({ id: row.id })
+        .update({ state: 0, section: 1, due_at: at });
     }, id);
     const seen = receiver.requests.length;
     await sleep(1500);

@@ -27,8 +27,8 @@ describeEach(anyDatabase(), 'switchboard doctor', (database) => {
     site = await startSite({ database, options: QUIET, nodeEnv: 'production' });
     const { id } = await createWebhook(site, 'http://127.0.0.1:9/');
     await insertDeliveries(site, id, 3);
-    await insertDeliveries(site, id, 2, { tries: 1, due_at: Date.now() + 600_000 });
-    await insertDeliveries(site, id, 4, { status: 'sent', tries: 1, due_at: null });
+    await insertDeliveries(site, id, 2, { tries: 1, next_attempt_at: Date.now() + 600_000 });
+    await insertDeliveries(site, id, 4, { status: 'sent', tries: 1 });
   }, 120_000);
   afterAll(() => site?.stop(), 60_000);
 
@@ -81,9 +81,9 @@ describeEach(anyDatabase(), 'switchboard doctor', (database) => {
 
   it('names what stands still because nobody sends, and tables that are missing', async () => {
     await site.control('sql', {
-      statement: 'UPDATE switchboard_deliveries SET due_at = due_at - 300000 WHERE tries = 0',
+      statement: 'UPDATE switchboard_delivery_queue SET due_at = due_at - 300000 WHERE section = 0',
     });
-    await site.control('sql', { statement: 'DROP TABLE switchboard_manual_requests' });
+    await site.control('sql', { statement: 'DROP TABLE switchboard_nodes' });
     const { code, checks } = await ask(site.env());
     expect(code).toBe(0);
     expect(checks.deliveries).toMatchObject({
@@ -92,7 +92,7 @@ describeEach(anyDatabase(), 'switchboard doctor', (database) => {
     });
     expect(checks.tables).toMatchObject({
       state: 'warn',
-      message: expect.stringMatching(/1 of \d+ tables are missing: switchboard_manual_requests/),
+      message: expect.stringMatching(/1 of \d+ tables are missing: switchboard_nodes/),
     });
   });
 });

@@ -30,6 +30,8 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
   let one: Node;
   let other: Node;
   let serial = 0;
+  let keys = new Map<number, string>();
+  const freed: number[] = [];
 
   const startNode = async (): Promise<Node> => {
     const site = await startSmallSite({}, 'http', { kind, name, hasTables: true });
@@ -40,6 +42,8 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
     const queue = new LimitedQueue(site.app.db, {
       ...{ tableName: TABLE, columns: {}, groups: { tableName: GROUPS }, leaseMs: LEASE_MS },
       ...{ order: ORDER, slots: SLOTS, turns: 'switchboard_limited_turns' },
+      keysOf: async () => keys,
+      freed: (groups) => freed.push(...groups),
     });
     return { site, queue };
   };
@@ -62,6 +66,7 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
     for (const id of [1, 2, 3]) await one.site.connection(GROUPS).insert({ id });
   }, 60_000);
   beforeEach(async () => {
+    keys = new Map();
     for (const table of [TABLE, ORDER, SLOTS]) await one.site.connection(table).delete();
     await one.queue.due();
     await other.queue.due();
@@ -101,8 +106,17 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
         leases.map((lease) => ({ lease, next }))
       )
     );
+  const claimWithin = (
+    node: Node,
+    group: number,
+    limit: number,
+    rules: Partial<Parameters<LimitedQueue['claimInTurn']>[3]>
+  ) =>
+    node.queue.inTurnOf(group, (tx) =>
+      node.queue.claimInTurn(tx, group, limit, { isOrdered: false, cap: null, ...rules })
+    );
   const claim = async (group: number, limit: number, node: Node = one): Promise<CountedLease[]> =>
-    (await node.queue.claimInOrder(group, limit)).leases;
+    (await claimWithin(node, group, limit, { isOrdered: true })).leases;
   const idsOf = (leases: readonly { id: number }[]): number[] => leases.map(({ id }) => id);
   const blocked = async (): Promise<number[]> =>
     ((await rows().where({ state: 1 }).orderBy('id').pluck('id')) as number[]).map(Number);
@@ -229,27 +243,50 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
     it('begins and ends while rows wait', async () => {
       const ids = await insert(1, [null, null, null]);
       const give = (node: Node) =>
-        node.site.app.db.retrying((tx) =>
-          node.queue.order(
-            tx,
-            [...ids, 900_000].map((id) => ({ id, orderingKey: 'a' }))
-          )
-        );
+        node.site.app.db.retrying(async (tx) => {
+          await node.queue.lockGroup(tx, 1);
+          const keys = tx
+            .table(TABLE)
+            .select('id', tx.raw("'a' AS ordering_key"))
+            .whereIn('id', [...ids, 900_000]);
+          return node.queue.order(tx, 1, keys);
+        });
       const [lease] = await one.queue.claim([{ group: 1, limit: 1 }]);
       await give(one);
       await give(other);
       expect(await claim(1, 9)).toEqual([]);
       await settle(other, [lease!]);
       expect(idsOf(await claim(1, 9))).toEqual([ids[1]]);
-      expect(await one.queue.dissolve(1, 500)).toBe(2);
-      expect(await one.queue.claim([{ group: 1, limit: 9 }])).toHaveLength(1);
-      expect(await one.queue.dissolve(1, 500)).toBe(0);
+      await one.site.app.db.retrying(async (tx) => {
+        await one.queue.lockGroup(tx, 1);
+        await one.queue.dissolve(tx, 1);
+      });
+      expect(idsOf(await one.queue.claim([{ group: 1, limit: 9 }]))).toEqual([ids[2]]);
+      expect(await one.site.connection(ORDER)).toEqual([]);
+    });
+
+    it('is given to rows that were queued without their keys, once a claim comes upon them', async () => {
+      const [first, second, free] = await insert(1, [null, null, null]);
+      keys = new Map([
+        [first!, 'a'],
+        [second!, 'a'],
+      ]);
+      expect(idsOf(await claim(1, 9))).toEqual([first, free]);
+      expect(await blocked()).toEqual([second]);
+    });
+
+    it('says after the commit which groups have something let go', async () => {
+      await insert(1, ['a', 'a']);
+      const [lease] = await claim(1, 9);
+      freed.length = 0;
+      await settle(one, [lease!]);
+      expect(freed).toEqual([1]);
     });
   });
 
   describe('with a cap', () => {
     const within = (limit: number, atOnce: number, node: Node = one, except: number[] = []) =>
-      node.queue.claimWithin(1, limit, { atOnce, except });
+      claimWithin(node, 1, limit, { cap: { atOnce, except } });
 
     beforeEach(async () => {
       await insert(1, Array<null>(40).fill(null));
@@ -280,17 +317,17 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
         ...{ atOnce: 5, except: [] },
         ahead: { own: idsOf(own), limit },
       });
-      const first = await one.queue.claimWithin(1, 5, ahead([], 9));
+      const first = await claimWithin(one, 1, 5, { cap: ahead([], 9) });
       expect(first).toMatchObject({ isFull: true, isAlone: true });
       expect(first.leases).toHaveLength(9);
-      const second = await one.queue.claimWithin(1, 0, ahead(first.leases, 4));
+      const second = await claimWithin(one, 1, 0, { cap: ahead(first.leases, 4) });
       expect(second.leases).toHaveLength(4);
-      expect(await other.queue.claimWithin(1, 5, ahead([], 9))).toEqual({
-        ...{ leases: [], isFull: true, isAlone: false },
+      expect(await claimWithin(other, 1, 5, { cap: ahead([], 9) })).toEqual({
+        ...{ leases: [], isFull: true, isAlone: false, isMore: false },
       });
       const all = [...first.leases, ...second.leases];
       await settle(one, all.slice(0, 10));
-      expect((await other.queue.claimWithin(1, 5, ahead([], 9))).leases).toHaveLength(2);
+      expect((await claimWithin(other, 1, 5, { cap: ahead([], 9) })).leases).toHaveLength(2);
     });
 
     it('counts no lease that has ended, and one for as long as it is renewed', async () => {

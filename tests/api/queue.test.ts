@@ -462,7 +462,14 @@ describeEach(databases(), 'the queue', (kind) => {
       expect(await other.queue.due()).toEqual(new Map([[1, dueAt]]));
       const found = await one.queue.find(one.site.app.db.pool, [ended!.id, later!.id]);
       expect([...found.values()]).toEqual([
-        { id: later!.id, group: 1, state: 'ready', dueAt, columns: { note: 'again' } },
+        {
+          id: later!.id,
+          group: 1,
+          state: 'ready',
+          dueAt,
+          isHeld: false,
+          columns: { note: 'again' },
+        },
       ]);
     });
 
@@ -680,7 +687,7 @@ describeEach(databases(), 'the queue', (kind) => {
       await reschedule([700_000], { dueAt });
       const found = await one.queue.find(one.site.app.db.pool, [700_000, 700_001]);
       expect([...found.values()]).toEqual([
-        { id: 700_000, group: 1, state: 'ready', dueAt, columns: { note: 'new' } },
+        { id: 700_000, group: 1, state: 'ready', dueAt, isHeld: false, columns: { note: 'new' } },
       ]);
     });
 

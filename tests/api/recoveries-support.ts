@@ -17,7 +17,6 @@ export const insertFailed = (
   insertDeliveries(site, webhook, count, {
     status: 'failed',
     tries: 7,
-    due_at: null,
     next_attempt_at: null,
     finished_at: Date.now(),
     error: 'http_500',
@@ -34,7 +33,6 @@ export const insertFailing = (
   const later = Date.now() + HOUR_MS;
   return insertDeliveries(site, webhook, count, {
     tries: 2,
-    due_at: later,
     next_attempt_at: later,
     error: 'http_503',
     ...changes,

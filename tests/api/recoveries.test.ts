@@ -169,7 +169,7 @@ describeEach(databases(), 'recoveries', (database) => {
     });
     await insertFailing(site, other, 2);
     await insertDeliveries(site, other, 1, { tries: 0 });
-    await insertDeliveries(site, other, 1, { status: 'sent', tries: 1, due_at: null });
+    await insertDeliveries(site, other, 1, { status: 'sent', tries: 1 });
     const count = async (filter: Record<string, unknown>) =>
       (await previewRecovery(site, filter)).matching;
     expect(await count({})).toBe(5);

@@ -164,7 +164,7 @@ describeWithRedis('tickets on Redis', () => {
         expect(held).not.toContain(word);
       for (const { document_id } of ids) expect(held).not.toContain(document_id);
 
-      await waitFor(async () => (await countRows(site, 'due_at IS NOT NULL')) === 0, 60_000);
+      await waitFor(async () => (await countRows(site, "status = 'pending'")) === 0, 60_000);
       await waitFor(
         async () => ![...(await redis.dump()).keys()].some((key) => /:\d+:\d+$/.test(key))
       );

@@ -110,7 +110,7 @@ describeEach(anyDatabase(), 'the health of a webhook', (database) => {
     await insertDeliveries(site, id, 1, { tries: 2, created_at: at - HOUR_MS });
     await insertDeliveries(site, id, 3, { created_at: at });
     await insertDeliveries(site, id, 2);
-    await insertDeliveries(site, id, 1, { status: 'sent', tries: 1, due_at: null });
+    await insertDeliveries(site, id, 1, { status: 'sent', tries: 1 });
     await insertDeliveries(site, id, 1, { is_test: true });
     const waiting = {
       ...{ waiting: 5, failing: 1 },

@@ -179,7 +179,7 @@ describeEach(anyDatabase(), 'what a receiver asks for', (database) => {
       const took = shown.slice(1, 8).map(({ duration_ms: milliseconds }) => milliseconds);
       expect(took).toEqual([0, 1, 2, 3, 4, 5, 17]);
       await sql(site, 'UPDATE switchboard_webhooks SET paused_until = NULL');
-      await sql(site, "UPDATE switchboard_deliveries SET due_at = 1 WHERE status = 'pending'");
+      await sql(site, 'UPDATE switchboard_delivery_queue SET due_at = 1');
       await receiver.waitFor(2);
       await isPaused(id);
       const [count] = await sql<{ n: number | string }>(

@@ -17,7 +17,6 @@ import {
 } from './delivery-support';
 
 const API = '/api/fw-crm/v1';
-const HELD_UNTIL = 253_402_300_798_999;
 
 /** Publishes events that are about records, `contact:1#1` being the first about the contact 1. */
 const publish = (site: Site, ...named: string[]) =>
@@ -54,24 +53,16 @@ describeEach(databases(), 'the order of deliveries by record', (database) => {
       'POST',
       as === 'api' ? `${API}${path}` : `/switchboard${path}`
     );
-  const held = (id: number) => countRows(site, 'webhook_id = ? AND due_at = ?', [id, HELD_UNTIL]);
-  const set = (id: number, columns: Record<string, unknown>) =>
-    site.evaluate(
-      async ({ strapi }, webhook, changes) => {
-        await strapi.db.connection('switchboard_webhooks').where({ id: webhook }).update(changes);
-      },
-      id,
-      columns
-    );
-  const ends = () =>
-    sql<{ webhook_id: number; line: string }>(site, 'SELECT * FROM switchboard_line_ends');
-  /** What is done every five minutes. */
-  const sweep = () =>
-    site.evaluate(({ strapi }) =>
-      strapi.cron.jobs
-        .find(({ name }: { name: string }) => name === 'switchboardHeldBack')
-        .job.invoke()
-    );
+  /** How many of a webhook wait for others. */
+  const held = async (id: number): Promise<number> => {
+    const rows = 'SELECT id FROM switchboard_delivery_queue WHERE group_id = ? AND state = 1';
+    return (await sql(site, rows, [id])).length;
+  };
+  /** The keys by which deliveries wait for each other, in the order of their ids. */
+  const keys = async (): Promise<string[]> => {
+    const rows = 'SELECT ordering_key FROM switchboard_delivery_order ORDER BY id';
+    return (await sql<{ ordering_key: string }>(site, rows)).map(({ ordering_key: key }) => key);
+  };
   const failing = (id: number) => waitForDelivery(site, id, ({ state }) => state === 'failing');
 
   it('lets a failing one hold the later ones of its record, and nothing else', async () => {
@@ -96,9 +87,7 @@ describeEach(databases(), 'the order of deliveries by record', (database) => {
       'contact:1#4',
     ]);
     await waitFor(async () => (await countRows(site, "status = 'pending'")) === 0);
-    expect(await sql(site, 'SELECT id FROM switchboard_deliveries WHERE line IS NOT NULL')).toEqual(
-      []
-    );
+    expect(await keys()).toEqual([]);
   });
 
   it('sends what is queued for one record one after the other, whatever its receiver takes', async () => {
@@ -241,139 +230,39 @@ describeEach(databases(), 'the order of deliveries by record', (database) => {
       await waitFor(async () => (await held(id)) === 1);
       answer();
       await waitForDelivery(site, id, ({ tries }) => tries === 1);
-      // What has failed is passed by nothing, whoever looks.
-      if (status === 500) await sweep();
       await receiver.waitFor(sent.length);
       await receiver.settle(500);
       expect(arrived()).toEqual(sent);
-      const inLine = await countRows(site, "line = 'contact:1' AND status = 'pending'");
-      expect(inLine).toBe(status === 500 ? 2 : 0);
-      expect(await countRows(site, "line IS NOT NULL AND status <> 'pending'")).toBe(0);
+      expect(await keys()).toEqual(status === 500 ? ['contact:1', 'contact:1'] : []);
     });
   });
 
-  it('puts all that waits into line with a statement or two', async () => {
+  it('gives all that waits its keys with one statement', async () => {
     const { id } = await createWebhook(site, receiver.url, { active: false });
-    const at = Date.now();
     const long = 'x'.repeat(250);
     const subjects = [long, ...Array.from({ length: 40 }, (_none, nth) => `c${nth}`)];
-    for (const subject of subjects.slice(0, 3)) {
-      await insertDeliveries(site, id, 1, {
-        ...{ subject_type: 'contact', subject_id: subject, created_at: at },
-        ...{ error: 'http_500', tries: 1 },
-      });
+    for (const [nth, subject_id] of subjects.entries()) {
+      const failed = nth < 3 ? { error: 'http_500', tries: 1 } : {};
+      await insertDeliveries(site, id, 1, { subject_type: 'contact', subject_id, ...failed });
     }
-    await site.evaluate(
-      async ({ strapi, state, require }, webhook, names, now) => {
-        const { randomUUID } = require('node:crypto');
-        const { connection } = strapi.db;
-        const rows = names.map((name: string) => ({
-          ...{ document_id: randomUUID(), webhook_id: webhook, event: 'shop.changed' },
-          ...{ status: 'pending', tries: 0, is_test: false, due_at: now, next_attempt_at: now },
-          ...{ created_at: now, url: 'http://127.0.0.1/', body: '{}', attempts: '[]' },
-          ...{ subject_type: 'contact', subject_id: name },
-        }));
-        await connection.batchInsert('switchboard_deliveries', rows, 50);
-        state.writes = [];
-        state.listen = ({ sql: statement }: { sql: string }) => {
-          if (/update .*switchboard_deliveries.* set .line/i.test(statement)) {
-            state.writes.push(statement);
-          }
-        };
-        connection.on('query', state.listen);
-      },
-      id,
-      subjects.slice(3),
-      at
-    );
+    await insertDeliveries(site, id, 1, {
+      subject_type: 'contact',
+      subject_id: 'x',
+      is_test: true,
+    });
+    await site.evaluate(({ strapi, state }) => {
+      state.writes = [];
+      state.listen = ({ sql: statement }: { sql: string }) => {
+        if (/insert .*switchboard_delivery_order/i.test(statement)) state.writes.push(statement);
+      };
+      strapi.db.connection.on('query', state.listen);
+    });
     await updateWebhook(site, id, { ordering: 'by_record' });
     await site.evaluate(({ strapi, state }) => {
       strapi.db.connection.off('query', state.listen);
     });
-    // What has failed, what was never tried, and one whose name is too long.
-    const writes = await site.control<string[]>('state', { key: 'writes' });
-    expect(writes).toHaveLength(3);
-    const found = await sql<{ line: string; subject_id: string }>(
-      site,
-      'SELECT line, subject_id FROM switchboard_deliveries WHERE webhook_id = ? ORDER BY id',
-      [id]
-    );
-    expect(found.map(({ line }) => line)).toEqual([
-      expect.stringMatching(/^[0-9a-f]{64}$/),
-      ...subjects.slice(1).map((subject) => `contact:${subject}`),
-    ]);
-  });
-
-  it('puts into line what a process left that died', async () => {
-    const { id } = await createWebhook(site, receiver.url);
-    refuse('contact:1#1');
-    await publish(site, 'contact:1#1');
-    await failing(id);
-    await set(id, { ordering: 'by_record' });
-    await sweep();
-    expect(await countRows(site, "webhook_id = ? AND line = 'contact:1'", [id])).toBe(1);
-    await publish(site, 'contact:1#2');
-    await waitFor(async () => (await held(id)) === 1);
-    expect(arrived()).toEqual(['contact:1#1']);
-  });
-
-  it('goes on after what ended one without a word', async () => {
-    const { id } = await ordered();
-    refuse('contact:1#1');
-    await publish(site, 'contact:1#1', 'contact:1#2');
-    const first = await failing(id);
-    await waitFor(async () => (await held(id)) === 1);
-    await sql(
-      site,
-      "UPDATE switchboard_deliveries SET status = 'failed', due_at = NULL, owner = NULL WHERE id = ?",
-      [first.id]
-    );
-    await sweep();
-    await receiver.waitFor(2);
-    expect(arrived()).toEqual(['contact:1#1', 'contact:1#2']);
-  });
-
-  it('notes a line for the next claim once, and none of a webhook that is off', async () => {
-    const { id } = await ordered();
-    const other = await ordered();
-    refuse('contact:1#1', 'contact:2#1');
-    await publish(site, 'contact:1#1', 'contact:1#2', 'contact:2#1', 'contact:2#2');
-    await waitFor(async () => (await held(id)) === 2 && (await held(other.id)) === 2);
-    await set(id, { paused_until: Date.now() + 3_600_000 });
-    await set(other.id, { active: false });
-    await sweep();
-    await sweep();
-    const noted = await ends();
-    expect(noted.map(({ webhook_id: webhook, line }) => [Number(webhook), line]).sort()).toEqual([
-      [id, 'contact:1'],
-      [id, 'contact:2'],
-    ]);
-  });
-
-  it('follows more ends than one claim looks at, and keeps none of them', async () => {
-    const { id } = await ordered();
-    refuse('contact:1#1');
-    await publish(site, 'contact:1#1', 'contact:1#2');
-    const first = await failing(id);
-    await waitFor(async () => (await held(id)) === 1);
-    await site.evaluate(
-      async ({ strapi }, webhook, delivery) => {
-        const { connection } = strapi.db;
-        const rows = Array.from({ length: 1600 }, (_none, nth) => ({
-          webhook_id: webhook,
-          line: nth === 1599 ? 'contact:1' : `deal:${nth}`,
-        }));
-        await connection('switchboard_deliveries')
-          .where({ id: delivery })
-          .update({ status: 'failed', due_at: null, owner: null, line: null });
-        await connection.batchInsert('switchboard_line_ends', rows, 50);
-      },
-      id,
-      first.id
-    );
-    await receiver.waitFor(2);
-    await waitFor(async () => (await ends()).length === 0);
-    expect(arrived()).toEqual(['contact:1#1', 'contact:1#2']);
+    expect(await site.control<string[]>('state', { key: 'writes' })).toHaveLength(1);
+    expect(await keys()).toEqual(subjects.map((subject) => `contact:${subject}`));
   });
 
   it('takes what waits out of its lines where a webhook has no order any more', async () => {
@@ -385,20 +274,9 @@ describeEach(databases(), 'the order of deliveries by record', (database) => {
     await updateWebhook(site, id, { ordering: 'none' });
     await receiver.waitFor(2);
     await waitForDelivery(site, id, ({ state }) => state === 'sent');
-    expect(await countRows(site, 'line IS NOT NULL')).toBe(0);
+    expect(await keys()).toEqual([]);
     receiver.respond({});
     expect((await retryDelivery(site, first.id)).body.state).toBe('sent');
-    expect(await ends()).toEqual([]);
-  });
-
-  it('forgets ends that a webhook without an order has left', async () => {
-    const { id } = await createWebhook(site, receiver.url);
-    await sql(site, 'INSERT INTO switchboard_line_ends (webhook_id, line) VALUES (?, ?)', [
-      id,
-      'contact:1',
-    ]);
-    await sweep();
-    expect(await ends()).toEqual([]);
   });
 
   it('reaches the records behind 10,000 deliveries of one that fails', async () => {
@@ -406,28 +284,12 @@ describeEach(databases(), 'the order of deliveries by record', (database) => {
     refuse('contact:1#0');
     await publish(site, 'contact:1#0');
     await failing(id);
-    await site.evaluate(async ({ strapi, require }, webhook) => {
-      const { randomUUID } = require('node:crypto');
-      const at = Date.now() - 60_000;
-      const rows = Array.from({ length: 10_000 }, (_none, nth) => ({
-        document_id: randomUUID(),
-        webhook_id: webhook,
-        event: 'shop.changed',
-        status: 'pending',
-        tries: 0,
-        is_test: false,
-        due_at: at,
-        next_attempt_at: at,
-        created_at: at,
-        url: 'http://127.0.0.1/',
-        body: JSON.stringify({ data: { record: 'contact:1', nth: nth + 1 } }),
-        attempts: '[]',
-        subject_type: 'contact',
-        subject_id: '1',
-        line: 'contact:1',
-      }));
-      await strapi.db.connection.batchInsert('switchboard_deliveries', rows, 50);
-    }, id);
+    const body = JSON.stringify({ data: { record: 'contact:1', nth: 1 } });
+    const at = Date.now() - 60_000;
+    await insertDeliveries(site, id, 10_000, {
+      ...{ subject_type: 'contact', subject_id: '1', body },
+      ...{ created_at: at, next_attempt_at: at },
+    });
     await publish(site, 'contact:2#1', 'contact:2#2');
     await waitFor(() => arrived().length === 3, 60_000);
     expect(arrived()).toEqual(['contact:1#0', 'contact:2#1', 'contact:2#2']);

@@ -32,14 +32,16 @@ import {
 import { Publisher } from '../../server/src/webhooks/publish';
 import {
   attemptsTable,
-  deliveryQueueColumns,
+  deliveryOwnColumns,
   deliveryType,
-  lineEndsTable,
+  deliveryOrderTable,
+  deliveryQueueTable,
+  deliverySlotsTable,
   messageType,
-  pacesTable,
   recoveriesTable,
   recoveryItemsTable,
   webhookOwnColumns,
+  webhookTurnsTable,
   webhookType,
 } from '../../server/src/webhooks/tables';
 import { rollupsTable, totalsTable } from '../../server/src/webhooks/figures/rollups';
@@ -151,13 +153,15 @@ const asPlainTable = ({ schema }: { schema: unknown }): PlainTable => {
 
 const TABLES: readonly PlainTable[] = [
   ...[webhookType, messageType, deliveryType, connectionType].map(asPlainTable),
-  deliveryQueueColumns,
+  deliveryOwnColumns,
   webhookOwnColumns,
   subscriptionsTable,
   attemptsTable,
   rollupsTable,
-  pacesTable,
-  lineEndsTable,
+  deliveryQueueTable,
+  deliveryOrderTable,
+  deliverySlotsTable,
+  webhookTurnsTable,
   totalsTable,
   journalTable,
   replaysTable,

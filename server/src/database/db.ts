@@ -114,6 +114,14 @@ export class Db {
     );
   }
 
+  /** The ids of rows by their document ids, some hundreds. */
+  async idsOf(tableName: string, documentIds: readonly string[]): Promise<Map<string, number>> {
+    const found = (await this.table(tableName)
+      .select('id', 'document_id')
+      .whereIn('document_id', [...documentIds])) as { id: number | string; document_id: string }[];
+    return new Map(found.map(({ id, document_id: key }) => [key, Number(id)]));
+  }
+
   /**
    * Makes a query see what is committed now, not what was when its transaction first read. MySQL reads
    * from a snapshot that may be older than a lock which was taken since; a locking read does not. Only

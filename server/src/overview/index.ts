@@ -13,7 +13,6 @@ import { queryOf } from '../http/guarded-route';
 import { fieldError, idText, parseInput } from '../http/validation';
 import { requireModule } from '../modules';
 import { HOUR_MS, hourOf, isoTime } from '../runtime/text';
-import { rollupsSince } from '../webhooks/figures/fill-rollups';
 import { readHours, type Rollup } from '../webhooks/figures/rollups';
 import { readHealth, responseOf } from './health';
 import { mappedTypes, recordTypes } from './mapped-types';
@@ -70,12 +69,12 @@ const readFigures = async (
   for (const rollup of hours) {
     bySpan.get(Math.floor(rollup.hour / stepMs) * stepMs)?.push(rollup);
   }
-  const reached = await rollupsSince(app);
   return {
     step_hours: step,
     spans: [...bySpan].map(([at, rollups]) => ({ from: isoTime(at), ...figureOf(rollups) })),
     total: figureOf(hours),
-    complete: reached <= start,
+    // Every attempt was counted when it was recorded.
+    complete: true,
   };
 };
 

@@ -8,8 +8,7 @@ import {
   runPrepared,
   type Statement,
 } from '../database/connection';
-import type { GroupRoom } from '../database/dialects';
-import type { Lease } from '../database/lease-types';
+import type { GroupRoom, Lease } from './lease';
 
 /** The state of rows that are claimed once they are due. */
 export const READY = 0;
@@ -28,6 +27,8 @@ type Held = Pick<Lease, 'id' | 'owner'>;
 export interface QueueDialect {
   /** The end of a query whose rows are kept for its transaction, past those that others have. */
   forUpdate: string;
+  /** false: the first write of a transaction locks the whole database, and a query locks nothing. */
+  hasRowLocks: boolean;
   /**
    * A query for groups after a group that have ready rows, in the order of their ids: `id`, and
    * `looked_at`, how many entries of the index that took. Those add up to `limit` at most, and to less
@@ -83,6 +84,7 @@ const steppingThrough = (table: string, after: number, limit: number): Statement
 /** One statement: the rows are locked, those that somebody else is about to take are passed over. */
 const postgres: QueueDialect = {
   forUpdate: FOR_UPDATE,
+  hasRowLocks: true,
 
   groupsAfter: steppingThrough,
 
@@ -122,6 +124,7 @@ const NO_ROOM: GroupRoom = { group: 0, limit: 0 };
 /** There is one writer: nobody sees the rows between the inner query and the update. */
 const sqlite: QueueDialect = {
   forUpdate: '',
+  hasRowLocks: false,
 
   groupsAfter: steppingThrough,
 
@@ -147,6 +150,7 @@ const sqlite: QueueDialect = {
 /** No `UPDATE … RETURNING`: rows are locked, then written, in one short transaction. */
 const mysql: QueueDialect = {
   forUpdate: FOR_UPDATE,
+  hasRowLocks: true,
 
   /**
    * Neither server steps from group to group by a value that it has just found, and whether a grouping

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Database, Db, Tx } from '../database/db';
-import { allowedBeside, isFullWith } from '../database/dialects/types';
-import type { CappedClaim, Lease, LeaseCap } from '../database/lease-types';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { freeRows } from './dialects';
+import { allowedBeside, type CappedClaim, isFullWith, type Lease, type LeaseCap } from './lease';
 import {
   type LeasedRow,
+  type MissingRow,
   type NewRow,
   type Outcome,
   Queue,
@@ -20,10 +20,13 @@ export const orderTable = (tableName: string, indexName: string): PlainTable => 
   attributes: {
     id: { type: 'key' },
     group_id: { type: 'integer' },
-    ordering_key: { type: 'string' },
+    ordering_key: { type: 'string', column: { args: [LONGEST_KEY] } },
   },
   indexes: [{ name: indexName, columns: ['group_id', 'ordering_key', 'id'] }],
 });
+
+/** In characters: the name of a content type and an id, as their columns have them. */
+const LONGEST_KEY = 511;
 
 /** Leases of groups that have a cap: what is counted. A slot is its holder's until it settles or lapses. */
 export const slotsTable = (tableName: string, indexName: string): PlainTable => ({
@@ -37,16 +40,23 @@ export const slotsTable = (tableName: string, indexName: string): PlainTable => 
   indexes: [{ name: indexName, columns: ['group_id', 'leased_until'] }],
 });
 
-/** A row for each group whose claims have to follow one another. */
+/**
+ * A row for each group whose claims have to follow one another. `free_at` is for whoever claims in turn:
+ * what it has to remember from one claim to the next.
+ */
 export const turnsTable = (tableName: string): PlainTable => ({
   tableName,
-  attributes: { group_id: { type: 'key' } },
+  attributes: { group_id: { type: 'key' }, free_at: { type: 'biginteger' } },
 });
 
-export interface LimitedOptions extends QueueOptions {
+interface LimitedOptions extends QueueOptions {
   order: string;
   slots: string;
   turns: string;
+  /** The keys of rows of an ordered group that were queued without; rows that wait for none are absent. */
+  keysOf?(tx: Tx, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
+  /** Hears, after the commit, of groups in which rows need not wait for others any more. */
+  freed?(groups: readonly number[]): void;
 }
 
 export interface OrderedRow extends NewRow {
@@ -56,6 +66,20 @@ export interface OrderedRow extends NewRow {
 
 /** A lease that takes a slot of its group. */
 export type CountedLease = LeasedRow & { isCounted?: true };
+
+/** How a group is claimed of in its turn. */
+interface ClaimRules {
+  /** Of each ordering key only the first row. */
+  isOrdered: boolean;
+  /** How much of it may be leased at once, over all nodes; null: as much as there is. */
+  cap: LeaseCap | null;
+}
+
+interface LimitedClaim extends CappedClaim<CountedLease> {
+  isAlone: boolean;
+  /** Whether more may be due that was not looked at. */
+  isMore: boolean;
+}
 
 /** Rows that one look of an ordered claim judges, and looks of one claim. */
 const LOOKED_AT_ONCE = 200;
@@ -83,53 +107,56 @@ export class LimitedQueue extends Queue {
 
   override async insert(db: Db, rows: readonly (NewRow | OrderedRow)[]): Promise<void> {
     await super.insert(db, rows);
-    const ordered = rows.flatMap((row) =>
-      'orderingKey' in row && row.orderingKey !== null
-        ? [{ id: row.id, group_id: row.group, ordering_key: row.orderingKey }]
-        : []
+    const keyed = rows.flatMap((row) => this.keyed(row));
+    if (keyed.length > 0) await db.insert(this.limited.order, keyed);
+  }
+
+  override async insertMissing(db: Db, rows: readonly (MissingRow | OrderedRow)[]): Promise<void> {
+    await super.insertMissing(db, rows);
+    await this.addKeys(
+      db,
+      rows.flatMap((row) => this.keyed(row))
     );
-    await db.insert(this.limited.order, ordered);
   }
 
   /**
-   * As `claim`, of a group whose rows have ordering keys: of each key only the first row.
-   * @returns also whether more may be due than it has looked at
+   * Runs work while nobody else claims of that group, on whichever node, in a short transaction of its own.
+   * @param work is given what the last turn has left in `free_at`; 0: nothing
    */
-  claimInOrder(group: number, limit: number): Promise<{ leases: LeasedRow[]; isMore: boolean }> {
-    return this.inTurnOf(group, async (tx) => {
-      const leases: LeasedRow[] = [];
-      for (let look = 0; look < LOOKS; look += 1) {
-        const due = await this.lockFree(tx, group, Math.max(limit, LOOKED_AT_ONCE));
-        const behind = await this.behind(tx, due);
-        await this.setState(tx, [...behind], 'blocked');
-        const chosen = due.filter((id) => !behind.has(id)).slice(0, limit - leases.length);
-        leases.push(...(await this.leaseLocked(tx, chosen)));
-        if (leases.length >= limit) return { leases, isMore: true };
-        if (due.length < LOOKED_AT_ONCE) return { leases, isMore: false };
-      }
-      return { leases, isMore: true };
-    });
+  inTurnOf<T>(group: number, work: (tx: Tx, freeAt: number) => Promise<T>): Promise<T> {
+    return this.database.retrying(async (tx) => work(tx, await this.lockTurn(tx, group)));
   }
 
-  /** As `claim`, with no more of the group under counted leases at once, over all nodes, than the cap. */
-  claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<CountedLease>> {
-    return this.inTurnOf(group, async (tx) => {
-      const own = cap.ahead?.own ?? [];
-      const counted = (await this.slots(tx)
-        .where({ group_id: group })
-        .where('leased_until', '>', this.now())
-        .pluck('id')) as (number | string)[];
-      const except = new Set([...cap.except, ...own]);
-      const others = counted.filter((id) => !except.has(Number(id))).length;
-      const limits = { atOnce: cap.atOnce, own: own.length, ahead: cap.ahead?.limit ?? 0 };
-      const allowed = allowedBeside(others, limit, limits);
-      const isAlone = others === 0;
-      if (allowed === 0) return { leases: [], isFull: true, isAlone };
-      const leases = await this.leaseLocked(tx, await this.lockFree(tx, group, allowed));
-      await this.count(tx, group, leases);
-      const isFull = isFullWith(others, leases.length, allowed, limits);
-      return { leases: leases.map((one) => ({ ...one, isCounted: true })), isFull, isAlone };
-    });
+  /** Leaves something for the next turn, within a turn. */
+  async setFreeAt(tx: Tx, group: number, free_at: number): Promise<void> {
+    await tx.table(this.limited.turns).where({ group_id: group }).update({ free_at });
+  }
+
+  /** As `claim`, of one group and within its turn. */
+  async claimInTurn(
+    tx: Tx,
+    group: number,
+    limit: number,
+    { isOrdered, cap }: ClaimRules
+  ): Promise<LimitedClaim> {
+    const others = cap ? await this.countOthers(tx, group, cap) : 0;
+    const isAlone = others === 0;
+    const allowed = cap ? allowedBeside(others, limit, cap) : limit;
+    if (allowed === 0) return { leases: [], isFull: true, isAlone, isMore: false };
+    const { leases, isMore } = isOrdered
+      ? await this.leaseFirsts(tx, group, allowed)
+      : {
+          leases: await this.leaseLocked(tx, await this.lockFree(tx, group, allowed)),
+          isMore: false,
+        };
+    if (!cap) return { leases, isFull: false, isAlone, isMore };
+    await this.count(tx, group, leases);
+    return {
+      leases: leases.map((one) => ({ ...one, isCounted: true })),
+      isFull: isFullWith(others, leases.length, allowed, cap),
+      isAlone,
+      isMore,
+    };
   }
 
   override async renew(leases: readonly (Lease & { isCounted?: true })[]): Promise<void> {
@@ -137,9 +164,7 @@ export class LimitedQueue extends Queue {
     const counted = leases.filter(({ isCounted }) => isCounted);
     const db = await this.database.current();
     await this.inParts(counted, async (part) => {
-      await this.slots(db)
-        .whereIn(['id', 'owner'], part.map(({ id, owner }) => [id, owner]) as never)
-        .update({ leased_until: this.now() + this.limited.leaseMs });
+      await this.slotsOf(db, part).update({ leased_until: this.now() + this.limited.leaseMs });
     });
   }
 
@@ -166,17 +191,20 @@ export class LimitedQueue extends Queue {
   }
 
   /** Has later rows of their keys wait for these no more, in the transaction that ends or excepts them. */
-  async letPass(tx: Db, ids: readonly number[]): Promise<void> {
-    const { order } = this.limited;
+  async letPass(tx: Tx, ids: readonly number[]): Promise<void> {
+    const passed = new Set<number>();
     await this.inParts(ids, async (part) => {
       const found = (await this.ordered(tx).whereIn('id', [...part])) as {
-        id: number;
+        id: number | string;
         group_id: number;
         ordering_key: string;
       }[];
       if (found.length === 0) return;
       const groups = [...new Set(found.map(({ group_id: group }) => Number(group)))];
-      for (const group of groups.sort((a, b) => a - b)) await this.lockTurn(tx, group);
+      for (const group of groups.sort((a, b) => a - b)) {
+        await this.lockTurn(tx, group);
+        passed.add(group);
+      }
       await this.ordered(tx)
         .whereIn(
           'id',
@@ -184,9 +212,9 @@ export class LimitedQueue extends Queue {
         )
         .delete();
       const keys = found.map(({ group_id: group, ordering_key: key }) => [group, key]);
-      const next = await tx.rows<{ id: number }>(
-        `SELECT MIN(id) AS id FROM ${this.named(order)} WHERE (group_id, ordering_key) IN (${keys.map(() => '(?, ?)').join(', ')})
-           GROUP BY group_id, ordering_key`,
+      const next = await tx.rows<{ id: number | string }>(
+        `SELECT MIN(id) AS id FROM ${this.named(this.limited.order)}
+         WHERE (group_id, ordering_key) IN (${keys.map(() => '(?, ?)').join(', ')}) GROUP BY group_id, ordering_key`,
         keys.flat() as Knex.RawBinding[]
       );
       await this.setState(
@@ -196,95 +224,123 @@ export class LimitedQueue extends Queue {
         'blocked'
       );
     });
+    if (passed.size > 0) tx.onCommit(() => this.limited.freed?.([...passed]));
   }
 
-  /** Gives rows that wait their keys, where their group has an order from now on; those that are gone get none. */
-  async order(tx: Tx, rows: readonly Pick<OrderedRow, 'id' | 'orderingKey'>[]): Promise<void> {
-    const keyed = rows.filter(({ orderingKey }) => orderingKey !== null);
+  /**
+   * Has nobody claim or settle rows of a group until the transaction ends, which is about to change its
+   * order: who settles one of them has either done so, or finds it as the change left it.
+   */
+  async lockGroup(tx: Tx, group: number): Promise<void> {
+    await this.in(tx)
+      .select('id')
+      .where({ group_id: group })
+      .whereNot({ state: QUEUE_STATES.ended })
+      .orderBy('id')
+      .forUpdate();
+    await this.lockTurn(tx, group);
+  }
+
+  /**
+   * Gives a group that is locked an order: its rows that have not ended go by their keys.
+   * @param keys a query for `id` and `ordering_key` of rows that are to have one
+   */
+  async order(tx: Tx, group: number, keys: Knex.QueryBuilder): Promise<void> {
+    const { sql, bindings } = keys.toSQL();
+    const order = this.named(this.limited.order);
+    await tx.raw(
+      `INSERT INTO ${order} (id, group_id, ordering_key)
+       SELECT q.id, q.group_id, keyed.ordering_key FROM ${this.name} q JOIN (${sql}) keyed ON keyed.id = q.id
+       WHERE q.group_id = ? AND q.state <> ? AND NOT EXISTS (SELECT 1 FROM ${order} known WHERE known.id = q.id)`,
+      [...(bindings as Knex.RawBinding[]), group, QUEUE_STATES.ended]
+    );
+  }
+
+  /** Ends the order of a group that is locked: its rows wait for no other one any more. */
+  async dissolve(tx: Tx, group: number): Promise<void> {
+    await this.ordered(tx).where({ group_id: group }).delete();
+    await this.in(tx)
+      .where({ group_id: group, state: QUEUE_STATES.blocked })
+      .update({ state: QUEUE_STATES.ready });
+  }
+
+  /** Removes what is kept of a group that is gone. */
+  async forget(db: Db, group: number): Promise<void> {
+    for (const name of [this.limited.turns, this.limited.order, this.limited.slots])
+      await db.table(name).where({ group_id: group }).delete();
+  }
+
+  /** @returns what the last turn has left */
+  private async lockTurn(tx: Db, group: number): Promise<number> {
+    const own = () => tx.table(this.limited.turns).where({ group_id: group });
+    // SQLite locks nothing but the database, and that with the first write.
+    if (!this.dialect.hasRowLocks) await own().update({ group_id: group });
+    const locked = () =>
+      own().forUpdate().first('free_at') as Promise<
+        { free_at: number | string | null } | undefined
+      >;
+    const known = await locked();
+    if (known) return Number(known.free_at);
+    await tx.table(this.limited.turns).insert({ group_id: group }).onConflict('group_id').ignore();
+    return Number((await locked())?.free_at);
+  }
+
+  private keyed(row: NewRow | OrderedRow) {
+    return 'orderingKey' in row && row.orderingKey !== null
+      ? [{ id: row.id, group_id: row.group, ordering_key: row.orderingKey }]
+      : [];
+  }
+
+  private async addKeys(
+    db: Db,
+    keyed: readonly { id: number; group_id: number; ordering_key: string }[]
+  ): Promise<void> {
     await this.inParts(keyed, async (part) => {
-      const keys = new Map(part.map(({ id, orderingKey }) => [id, orderingKey]));
-      // Locked: who settles one of them has either done so, or finds its key.
-      const waiting = (await this.in(tx)
-        .select('id', 'group_id')
-        .whereIn('id', [...keys.keys()])
-        .orderBy('id')
-        .forUpdate()) as { id: number | string; group_id: number }[];
-      if (waiting.length === 0) return;
-      await this.ordered(tx)
-        .insert(
-          waiting.map(({ id, group_id }) => ({ id, group_id, ordering_key: keys.get(Number(id)) }))
-        )
+      await this.ordered(db)
+        .insert([...part])
         .onConflict('id')
         .ignore();
     });
   }
 
-  /** Ends the order of a group: up to `limit` rows wait for no other one any more. @returns how many there were */
-  dissolve(group: number, limit: number): Promise<number> {
-    return this.inTurnOf(group, async (tx) => {
-      const ids = (await this.ordered(tx)
-        .where({ group_id: group })
-        .limit(limit)
-        .pluck('id')) as number[];
-      await this.ordered(tx).whereIn('id', ids).delete();
-      await this.setState(tx, ids, 'ready', 'blocked');
-      return ids.length;
-    });
+  private ordered(db: Db): Knex.QueryBuilder {
+    return db.table(this.limited.order);
   }
 
-  /** Runs work while nobody else claims of that group, on whichever node, in a short transaction of its own. */
-  private inTurnOf<T>(group: number, work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.database.retrying(async (tx) => {
-      await this.lockTurn(tx, group);
-      return work(tx);
-    });
+  private slotsOf(db: Db, leases: readonly Pick<Lease, 'id' | 'owner'>[]): Knex.QueryBuilder {
+    const held = leases.map(({ id, owner }) => [id, owner]);
+    return db.table(this.limited.slots).whereIn(['id', 'owner'], held as never);
   }
 
-  private async lockTurn(tx: Db, group: number): Promise<void> {
-    const turn = () => tx.table(this.limited.turns).where({ group_id: group });
-    // An update locks the row, and on SQLite, which has no other lock, the database.
-    if ((await turn().update({ group_id: group })) > 0) return;
-    await tx.table(this.limited.turns).insert({ group_id: group }).onConflict('group_id').ignore();
-    await turn().update({ group_id: group });
-  }
-
-  private ordered(tx: Db): Knex.QueryBuilder {
-    return tx.table(this.limited.order);
-  }
-
-  private slots(tx: Db): Knex.QueryBuilder {
-    return tx.table(this.limited.slots);
+  private async countOthers(tx: Tx, group: number, cap: LeaseCap): Promise<number> {
+    const counted = (await tx
+      .table(this.limited.slots)
+      .where({ group_id: group })
+      .where('leased_until', '>', this.now())
+      .pluck('id')) as (number | string)[];
+    const except = new Set([...cap.except, ...(cap.ahead?.own ?? [])]);
+    return counted.filter((id) => !except.has(Number(id))).length;
   }
 
   private async count(tx: Tx, group: number, leases: readonly LeasedRow[]): Promise<void> {
-    await this.slots(tx)
-      .where({ group_id: group })
-      .where('leased_until', '<=', this.now())
-      .delete();
+    const slots = () => tx.table(this.limited.slots);
+    await slots().where({ group_id: group }).where('leased_until', '<=', this.now()).delete();
     await this.inParts(leases, async (part) => {
-      await this.slots(tx)
-        .insert(
-          part.map(({ id, owner, leaseUntil }) => ({
-            ...{ id, group_id: group, owner, leased_until: leaseUntil },
-          }))
-        )
-        .onConflict('id')
-        .merge();
+      const taken = part.map(({ id, owner, leaseUntil }) => ({
+        ...{ id, group_id: group, owner, leased_until: leaseUntil },
+      }));
+      await slots().insert(taken).onConflict('id').merge();
     });
   }
 
   private async leaveSlots(
-    tx: Db,
+    db: Db,
     leases: readonly (Pick<Lease, 'id' | 'owner'> & { isCounted?: true })[]
   ): Promise<void> {
-    await this.inParts(
-      leases.filter(({ isCounted }) => isCounted),
-      async (part) => {
-        await this.slots(tx)
-          .whereIn(['id', 'owner'], part.map(({ id, owner }) => [id, owner]) as never)
-          .delete();
-      }
-    );
+    const counted = leases.filter(({ isCounted }) => isCounted);
+    await this.inParts(counted, async (part) => {
+      await this.slotsOf(db, part).delete();
+    });
   }
 
   /** Ids of rows that are due and free, in their order, locked by the transaction. */
@@ -295,29 +351,59 @@ export class LimitedQueue extends Queue {
     return rows.map(({ id }) => Number(id));
   }
 
+  /** Leases rows that are due and first of their keys, and blocks those that it finds behind others. */
+  private async leaseFirsts(
+    tx: Tx,
+    group: number,
+    limit: number
+  ): Promise<Pick<LimitedClaim, 'leases' | 'isMore'>> {
+    const leases: LeasedRow[] = [];
+    for (let look = 0; look < LOOKS; look += 1) {
+      const atOnce = Math.max(limit, LOOKED_AT_ONCE);
+      const due = await this.lockFree(tx, group, atOnce);
+      const behind = await this.behind(tx, group, due);
+      await this.setState(tx, [...behind], 'blocked');
+      const chosen = due.filter((id) => !behind.has(id)).slice(0, limit - leases.length);
+      leases.push(...(await this.leaseLocked(tx, chosen)));
+      if (leases.length >= limit) return { leases, isMore: true };
+      if (due.length < atOnce) return { leases, isMore: false };
+    }
+    return { leases, isMore: true };
+  }
+
   private async leaseLocked(tx: Tx, ids: readonly number[]): Promise<LeasedRow[]> {
     const leases: LeasedRow[] = [];
     const lease = { owner: randomUUID(), leased_until: this.now() + this.limited.leaseMs };
     await this.inParts(ids, async (part) => {
-      await this.in(tx)
-        .whereIn('id', [...part])
-        .update(lease);
-      const rows = (await this.in(tx).whereIn('id', [...part])) as Record<string, unknown>[];
-      leases.push(...rows.map((row) => this.leasedOf(row)));
+      const rows = () => this.in(tx).whereIn('id', [...part]);
+      await rows().update(lease);
+      leases.push(...((await rows()) as Row[]).map((row) => this.leasedOf(row)));
     });
     return leases.sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
   }
 
-  /** Of rows those that have an earlier one of their key. */
-  private async behind(tx: Tx, ids: readonly number[]): Promise<Set<number>> {
-    const { order } = this.limited;
+  /** Of rows those that have an earlier one of their key; rows that were queued without one get it first. */
+  private async behind(tx: Tx, group: number, ids: readonly number[]): Promise<Set<number>> {
+    const order = this.named(this.limited.order);
     const behind = new Set<number>();
     await this.inParts(ids, async (part) => {
+      const known = (await this.ordered(tx)
+        .whereIn('id', [...part])
+        .pluck('id')) as (number | string)[];
+      const having = new Set(known.map(Number));
+      const without = part.filter((id) => !having.has(id));
+      const keys = without.length > 0 ? await this.limited.keysOf?.(tx, without) : undefined;
+      await this.addKeys(
+        tx,
+        [...(keys ?? [])].map(([id, ordering_key]) => ({ id, group_id: group, ordering_key }))
+      );
+      const keyed = [...having, ...(keys?.keys() ?? [])];
+      if (keyed.length === 0) return;
       const found = await tx.rows<{ id: number | string }>(
-        `SELECT o.id FROM ${this.named(order)} o WHERE o.id IN (${part.map(() => '?').join(', ')}) AND EXISTS (
-             SELECT 1 FROM ${this.named(order)} p
-             WHERE p.group_id = o.group_id AND p.ordering_key = o.ordering_key AND p.id < o.id)`,
-        part
+        `SELECT o.id FROM ${order} o WHERE o.id IN (${keyed.map(() => '?').join(', ')}) AND EXISTS (
+           SELECT 1 FROM ${order} p
+           WHERE p.group_id = o.group_id AND p.ordering_key = o.ordering_key AND p.id < o.id)`,
+        keyed
       );
       for (const { id } of found) behind.add(Number(id));
     });
@@ -338,3 +424,5 @@ export class LimitedQueue extends Queue {
     });
   }
 }
+
+type Row = Record<string, unknown>;

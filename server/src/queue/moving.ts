@@ -3,9 +3,8 @@ import type { Database, Tx } from '../database/db';
 import { withTransientRetry } from '../database/retry';
 import { SITE_TABLE } from '../database/site';
 import { nextTurn } from '../runtime/event-loop';
-import type { NewRow, NextPlace, Queue } from './queue';
-
-type MovedRow = NewRow & Pick<NextPlace, 'state'>;
+import type { OrderedRow } from './limited-queue';
+import type { MissingRow, Queue } from './queue';
 
 /** A queue that an earlier version kept in columns of its log. */
 export interface OldQueue {
@@ -17,9 +16,11 @@ export interface OldQueue {
   columns: readonly string[];
   /** Its indexes over them. */
   indexes: readonly string[];
+  /** Tables that nobody uses any more. */
+  tables?: readonly string[];
   queue: Queue;
   /** Rows of the log after one that are not done, in the order of their ids, and no more than `limit`. */
-  read(tx: Tx, after: number, limit: number): Promise<MovedRow[]>;
+  read(tx: Tx, after: number, limit: number): Promise<(MissingRow | (MissingRow & OrderedRow))[]>;
 }
 
 const MOVED = 'moved';
@@ -51,7 +52,7 @@ export const moveSome = (
 
 const dropOld = async (
   { strapi, db }: App,
-  { tableName, columns, indexes }: OldQueue
+  { tableName, columns, indexes, tables = [] }: OldQueue
 ): Promise<void> => {
   const schema = () => strapi.db.getSchemaConnection();
   const log = db.schema ? `${db.schema}.${tableName}` : tableName;
@@ -62,6 +63,7 @@ const dropOld = async (
       if (await isThere()) throw error;
     });
   };
+  for (const table of tables) await schema().dropTableIfExists(table);
   for (const index of indexes) {
     await unlessGone(
       async () =>

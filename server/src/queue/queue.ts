@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { rowsOf } from '../database/connection';
 import type { Database, Db, Tx } from '../database/db';
-import type { ClaimTable, ColumnType, GroupRoom, RowUpdate, SqlValue } from '../database/dialects';
-import type { Lease } from '../database/lease-types';
+import type { UpdatedTable, ColumnType, RowUpdate, SqlValue } from '../database/dialects';
 import { withTransientRetry } from '../database/retry';
 import type { Column, PlainTable } from '../database/tables/plain-tables';
 import { TimeSlice } from '../runtime/event-loop';
 import { queueDialectOf, READY } from './dialects';
+import type { GroupRoom, Lease } from './lease';
 
 /**
  * Where a row of a queue stands. `ready`: it is claimed once it is due. `blocked`: an earlier row of
@@ -24,11 +24,13 @@ type OwnColumns = Readonly<Record<string, SqlValue>>;
  * The table of a queue. A row says that something is not done; `id` is the id of the row of the log
  * that it is about. A claim writes `owner` and `leased_until` alone, which are in no index, so a lease
  * changes neither when a row is due nor its place, and PostgreSQL writes it beside the old one.
+ * @param indexName of the index by which rows are claimed
  */
 export const queueTable = (
   tableName: string,
   indexName: string,
-  columns: Readonly<Record<string, Column>>
+  columns: Readonly<Record<string, Column>>,
+  indexes: PlainTable['indexes'] = []
 ): PlainTable => ({
   tableName,
   attributes: {
@@ -40,7 +42,7 @@ export const queueTable = (
     leased_until: { type: 'biginteger' },
     ...columns,
   },
-  indexes: [{ name: indexName, columns: ['state', 'group_id', 'due_at', 'id'] }],
+  indexes: [{ name: indexName, columns: ['state', 'group_id', 'due_at', 'id'] }, ...indexes],
   // Each row is leased about once, and is longer then.
   fillFactor: 40,
 });
@@ -50,10 +52,24 @@ export interface QueueOptions {
   /** Types of the table's own columns. */
   columns: Readonly<Record<string, ColumnType>>;
   /** Where groups are rows, and which of them are served. */
-  groups: { tableName: string; where?: OwnColumns };
+  groups: {
+    tableName: string;
+    where?: OwnColumns;
+    /** A group that is always served, and that is no row. */
+    always?: number;
+    /** What a look reads of a group besides. */
+    seen?: {
+      /** Columns with their names, in SQL, of the group's row as `served`. */
+      columns: string;
+      /** Hears of them. @returns when the group is due whose first row is due at that time */
+      dueAt(group: number, columns: Readonly<Record<string, unknown>>, firstDueAt: number): number;
+    };
+  };
   /** How long a lease lasts that nobody renews, in milliseconds. */
   leaseMs: number;
 }
+
+type Row = Record<string, unknown>;
 
 /** A row that is to be queued. */
 export interface NewRow {
@@ -72,6 +88,9 @@ export interface NextPlace {
   columns?: OwnColumns;
 }
 
+/** A row that may have been queued in another state. */
+export type MissingRow = NewRow & Pick<NextPlace, 'state'>;
+
 export interface QueuedRow {
   id: number;
   group: number;
@@ -80,6 +99,12 @@ export interface QueuedRow {
   /** Its own columns, as the database gives them. */
   columns: Readonly<Record<string, unknown>>;
 }
+
+/** A row that may be under a lease. */
+export type FoundRow = QueuedRow & {
+  /** Somebody's lease on it is running. */
+  isHeld: boolean;
+};
 
 /** A row under a lease. */
 export type LeasedRow = QueuedRow & Lease;
@@ -107,6 +132,7 @@ interface DueGroup {
   lease_ends: number | string | null;
   /** null: its rows are not to be worked on now. */
   served: number | null;
+  [column: string]: unknown;
 }
 
 /**
@@ -117,7 +143,7 @@ interface DueGroup {
  */
 export class Queue {
   protected readonly dialect;
-  protected readonly rows: ClaimTable;
+  protected readonly rows: UpdatedTable;
   /** The table's name in SQL. */
   protected readonly name: string;
 
@@ -129,7 +155,6 @@ export class Queue {
     this.rows = {
       name: options.tableName,
       schema: database.schema,
-      groupColumn: 'group_id',
       columns: {
         ...options.columns,
         state: 'integer',
@@ -150,10 +175,7 @@ export class Queue {
     await db.insert(
       this.options.tableName,
       rows.map(({ id, group, dueAt, columns }) => ({
-        id,
-        group_id: group,
-        state: QUEUE_STATES.ready,
-        due_at: dueAt,
+        ...{ id, group_id: group, state: QUEUE_STATES.ready, due_at: dueAt },
         ...columns,
       }))
     );
@@ -161,14 +183,9 @@ export class Queue {
 
   /** As `insert`; a row that is in the queue by now is ready as it is given, whoever holds it. */
   async requeue(db: Db, rows: readonly NewRow[]): Promise<void> {
-    const values = rows.map(({ id, group, dueAt, columns }) => ({
-      id,
-      group_id: group,
-      state: QUEUE_STATES.ready,
-      due_at: dueAt,
-      owner: null,
-      leased_until: null,
-      ...columns,
+    const values = rows.map(({ id, group, ...place }) => ({
+      ...{ id, group_id: group },
+      ...this.placed(place),
     }));
     await this.inParts(values, async (part) => {
       await this.in(db)
@@ -179,11 +196,9 @@ export class Queue {
   }
 
   /** As `insert`, in any state; a row that is in the queue by now stays as it is. */
-  async insertMissing(db: Db, rows: readonly (NewRow & Pick<NextPlace, 'state'>)[]): Promise<void> {
-    const values = rows.map(({ id, group, columns, ...place }) => ({
-      id,
-      group_id: group,
-      ...columns,
+  async insertMissing(db: Db, rows: readonly MissingRow[]): Promise<void> {
+    const values = rows.map(({ id, group, ...place }) => ({
+      ...{ id, group_id: group },
       ...this.placed(place),
     }));
     await this.inParts(values, async (part) => {
@@ -204,23 +219,39 @@ export class Queue {
     const db = await this.database.current();
     const due = new Map<number, number>();
     const slice = new TimeSlice();
-    for (let after = 0; ;) {
+    for (let after = -1; ;) {
       const groups = await this.dueGroupsAfter(db, after);
       let looked = 0;
-      for (const {
-        id,
-        free_at: freeAt,
-        lease_ends: leaseEnds,
-        served,
-        looked_at: steps,
-      } of groups) {
-        const first = Math.min(Number(freeAt ?? END_OF_TIME), Number(leaseEnds ?? END_OF_TIME));
-        if (served !== null && first < END_OF_TIME) due.set(Number(id), first);
-        looked += Number(steps);
+      for (const group of groups) {
+        const first = Math.min(
+          Number(group.free_at ?? END_OF_TIME),
+          Number(group.lease_ends ?? END_OF_TIME)
+        );
+        if (first < END_OF_TIME) this.noteDue(due, group, first);
+        looked += Number(group.looked_at);
       }
       if (looked < LOOKED_AT_ONCE) return due;
       after = Number(groups.at(-1)?.id);
       if (slice.isOver()) await slice.next();
+    }
+  }
+
+  /** Groups in which rows are ready and that are gone: nobody claims of them. */
+  async lostGroups(): Promise<number[]> {
+    const db = await this.database.current();
+    const { tableName, always } = this.options.groups;
+    const lost: number[] = [];
+    for (let after = -1; ;) {
+      const { sql, bindings } = this.dialect.groupsAfter(this.name, after, LOOKED_AT_ONCE);
+      const found = await db.rows<Pick<DueGroup, 'id' | 'looked_at'>>(sql, bindings);
+      const ids = found.map(({ id }) => Number(id)).sort((a, b) => a - b);
+      // Read after the rows, so that a group that was made with them is there.
+      const known = (await db.table(tableName).whereIn('id', ids).pluck('id')) as number[];
+      const there = new Set([...known.map(Number), always]);
+      lost.push(...ids.filter((id) => !there.has(id)));
+      const looked = found.reduce((sum, { looked_at: steps }) => sum + Number(steps), 0);
+      if (looked < LOOKED_AT_ONCE) return lost;
+      after = ids.at(-1) ?? after;
     }
   }
 
@@ -244,19 +275,35 @@ export class Queue {
    * Leases one row for as long as that, in whatever state it is, and due or not.
    * @returns `held` where somebody else's lease on it is still running
    */
-  async claimOne(id: number, forMs: number): Promise<LeasedRow | 'held' | 'absent'> {
+  async claimOne(id: number, forMs: number, within?: Db): Promise<LeasedRow | 'held' | 'absent'> {
     const now = this.now();
     const owner = randomUUID();
-    const db = await this.database.current();
+    const db = within ?? (await this.database.current());
     const updated = await this.in(db)
       .where({ id })
       .andWhere((free) => {
         free.whereNull('leased_until').orWhere('leased_until', '<=', now);
       })
       .update({ owner, leased_until: now + forMs });
-    const row = (await this.in(db).where({ id }).first()) as Record<string, unknown> | undefined;
+    const row = (await this.in(db).where({ id }).first()) as Row | undefined;
     if (!row) return 'absent';
     return updated === 1 && row.owner === owner ? this.leasedOf(row) : 'held';
+  }
+
+  /** As `claimOne`, of a row that need not be in the queue: then it is, under the lease. */
+  async hold(db: Db, row: NewRow, forMs: number): Promise<LeasedRow | 'held'> {
+    const known = await this.claimOne(row.id, forMs, db);
+    if (known !== 'absent') return known;
+    const owner = randomUUID();
+    await this.in(db)
+      .insert({
+        ...this.placed(row),
+        ...{ id: row.id, group_id: row.group, owner, leased_until: this.now() + forMs },
+      })
+      .onConflict('id')
+      .ignore();
+    const made = (await this.in(db).where({ id: row.id, owner }).first()) as Row | undefined;
+    return made ? this.leasedOf(made) : 'held';
   }
 
   /** Prolongs leases to the time of a new one, each only while its owner still holds it. */
@@ -364,13 +411,44 @@ export class Queue {
   }
 
   /** The rows with these ids that are in the queue. */
-  async find(db: Db, ids: readonly number[]): Promise<Map<number, QueuedRow>> {
-    const found = new Map<number, QueuedRow>();
+  find(db: Db, ids: readonly number[]): Promise<Map<number, FoundRow>> {
+    return this.read(db, ids, (rows) => rows);
+  }
+
+  /** The same, locked until the transaction ends. */
+  lock(tx: Tx, ids: readonly number[]): Promise<Map<number, FoundRow>> {
+    return this.read(tx, ids, (rows) => rows.orderBy('id').forUpdate());
+  }
+
+  /** Has rows that the caller has locked go on somewhere, whoever holds them; null: they leave the queue. */
+  async move(tx: Tx, ids: readonly number[], next: NextPlace | null): Promise<void> {
     await this.inParts(ids, async (part) => {
-      const rows = (await this.in(db).whereIn('id', [...part])) as Record<string, unknown>[];
-      for (const row of rows) found.set(Number(row.id), this.queuedOf(row));
+      const rows = this.in(tx).whereIn('id', [...part]);
+      await (next ? rows.update(this.placed(next)) : rows.delete());
+    });
+  }
+
+  private async read(
+    db: Db,
+    ids: readonly number[],
+    as: (rows: Knex.QueryBuilder) => Knex.QueryBuilder
+  ): Promise<Map<number, FoundRow>> {
+    const found = new Map<number, FoundRow>();
+    await this.inParts(ids, async (part) => {
+      const rows = (await as(this.in(db).whereIn('id', [...part]))) as Row[];
+      for (const row of rows) {
+        const isHeld = Number(row.leased_until ?? 0) > this.now();
+        found.set(Number(row.id), { ...this.queuedOf(row), isHeld });
+      }
     });
     return found;
+  }
+
+  private noteDue(due: Map<number, number>, group: DueGroup, first: number): void {
+    const { always, seen } = this.options.groups;
+    const id = Number(group.id);
+    if (id === always) due.set(id, first);
+    else if (group.served !== null) due.set(id, seen?.dueAt(id, group, first) ?? first);
   }
 
   protected named(tableName: string): string {
@@ -382,7 +460,7 @@ export class Queue {
     return db.table(this.options.tableName);
   }
 
-  private queuedOf(row: Record<string, unknown>): QueuedRow {
+  private queuedOf(row: Row): QueuedRow {
     const own = Object.keys(this.options.columns).map((column) => [column, row[column]]);
     return {
       id: Number(row.id),
@@ -393,7 +471,7 @@ export class Queue {
     };
   }
 
-  protected leasedOf(row: Record<string, unknown>): LeasedRow {
+  protected leasedOf(row: Row): LeasedRow {
     return {
       ...this.queuedOf(row),
       owner: String(row.owner),
@@ -451,7 +529,8 @@ export class Queue {
     const now = this.now();
     const groups = this.dialect.groupsAfter(name, after, LOOKED_AT_ONCE);
     const served = Object.entries(this.options.groups.where ?? {});
-    const sql = `SELECT free.id, free.looked_at, free.free_at, served.id AS served,
+    const seen = this.options.groups.seen?.columns ?? '';
+    const sql = `SELECT free.id, free.looked_at, free.free_at, served.id AS served,${seen && ` ${seen},`}
         CASE WHEN free.free_at <= ? THEN NULL ELSE (
           SELECT MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) FROM ${name}
           WHERE state = ${READY} AND group_id = free.id AND due_at < COALESCE(free.free_at, ${END_OF_TIME})

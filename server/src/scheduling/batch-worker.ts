@@ -2,7 +2,7 @@ import { createFaultLog } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
 import { createRecorder, createSignal, STOP_MARGIN_MS, stopWithin } from './recorder';
 import type { GroupHandler, WorkerLog, WorkStore } from './types';
-import type { Lease } from '../database/lease-types';
+import type { Lease } from '../queue/lease';
 
 export interface BatchWorkerOptions<L extends Lease> {
   name: string;
@@ -77,7 +77,7 @@ export const createBatchWorker = <L extends Lease>(
   const claim = async (group: number): Promise<boolean> => {
     claiming += 1;
     try {
-      const leases = await store.claim(group, claimAtOnce);
+      const leases = await store.claim([{ group, limit: claimAtOnce }]);
       options.onClaimed?.(leases);
       for (const lease of leases) batches.add(lease);
       batches.start();

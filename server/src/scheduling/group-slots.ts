@@ -1,5 +1,5 @@
 import type { GroupLimits } from './types';
-import type { Lease } from '../database/lease-types';
+import type { Lease } from '../queue/lease';
 
 interface Group<L> {
   running: number;

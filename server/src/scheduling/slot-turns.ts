@@ -1,7 +1,7 @@
 import type { GroupSlots } from './group-slots';
 import { createSignal, type Signal } from './recorder';
 import type { CappedWorkStore, GroupHandler } from './types';
-import type { Lease } from '../database/lease-types';
+import type { Lease } from '../queue/lease';
 
 export interface SlotTurnsOptions<L extends Lease> {
   store: CappedWorkStore<L>;

@@ -1,6 +1,5 @@
 import type { Detached } from '../database/connection';
-import type { GroupRoom } from '../database/dialects/types';
-import type { Lease } from '../database/lease-types';
+import type { GroupRoom, Lease } from '../queue/lease';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
@@ -159,14 +158,11 @@ const createSlotClaims = <L extends Lease>({
 
   /** Claims of one group or of several, and remembers which of them may have more. */
   const claim = async (rooms: readonly GroupRoom[]): Promise<L[]> => {
-    const [only, ...others] = rooms;
-    if (!only) return [];
+    if (rooms.length === 0) return [];
     const asked = rooms.reduce((sum, { limit }) => sum + limit, 0);
     slots.reserve(asked);
     try {
-      const leases = await (others.length > 0
-        ? store.claimGroups(rooms)
-        : store.claim(only.group, only.limit));
+      const leases = await store.claim(rooms);
       const brought = new Map<number, number>();
       for (const { group } of leases) brought.set(group, (brought.get(group) ?? 0) + 1);
       for (const { group, limit } of rooms) {

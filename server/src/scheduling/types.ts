@@ -1,5 +1,4 @@
-import type { GroupRoom } from '../database/dialects/types';
-import type { CappedClaim, Lease, LeaseCap } from '../database/lease-types';
+import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../queue/lease';
 
 /**
  * Which group of waiting work is served where and when. The scheduler knows kinds, groups and times
@@ -74,21 +73,19 @@ export interface WorkStore<L extends Lease> {
   now(): number;
   dueTimes(): Promise<ReadonlyMap<number, number>>;
   /**
-   * Takes up to `limit` due rows of one group, those that have been due longest and in that order,
-   * under a lease that ends by itself.
+   * Takes due rows, so many of each group, those that have been due longest and in that order, under a
+   * lease that ends by itself.
    */
-  claim(group: number, limit: number): Promise<L[]>;
+  claim(rooms: readonly GroupRoom[]): Promise<L[]>;
   /** Gives leased rows back unworked: due as they were before, held by nobody. */
   release(leases: readonly L[]): Promise<void>;
 }
 
 /** A store of many groups, which have a cap that holds for all nodes. */
 export interface CappedWorkStore<L extends Lease> extends WorkStore<L> {
-  /** As `claim`, of several groups at once, so much of each as it says. */
-  claimGroups(groups: readonly GroupRoom[]): Promise<L[]>;
   /** Prolongs leases, each only while it still holds. */
   renew(leases: readonly L[]): Promise<void>;
-  /** As `claim`, but no more than the cap leaves. */
+  /** As `claim`, of one group, but no more than the cap leaves. */
   claimWithin(group: number, limit: number, cap: LeaseCap): Promise<CappedClaim<L>>;
 }
 

@@ -5,29 +5,31 @@ import type { Feature } from '../feature';
 import { loadUndici } from '../net/undici-transport';
 import { offerMetrics } from '../observability/measures';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
+import { moveIntoQueue } from '../queue/moving';
+import { getDeliveryStore } from './deliveries/store';
 import { settleArrivedWebhooks } from './sending/arrivals';
 import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './sending/switch-off';
-import { prepareRollups } from './figures/fill-rollups';
 import { webhookMetrics } from './figures/health';
 import { rollupsTable, totalsTable } from './figures/rollups';
 import { journalTable, prepareNumbering, replaysTable } from './journal';
-import { manualRequestsTable } from './sending/by-hand';
 import { offerWebhookTools } from './managing/assistant-tools';
 import { controllers } from './managing/controllers';
 import { DeliveriesService } from './managing/deliveries-service';
 import { RecoveriesService } from './managing/recoveries-service';
 import {
   attemptsTable,
-  deliveryQueueColumns,
+  deliveryOrderTable,
+  deliveryOwnColumns,
+  deliveryQueueTable,
+  deliverySlotsTable,
   deliveryType,
-  lineEndsTable,
   messageType,
-  pacesTable,
   recoveriesTable,
   recoveryItemsTable,
   WEBHOOK,
   WEBHOOKS_TABLE,
   webhookOwnColumns,
+  webhookTurnsTable,
   webhookType,
 } from './tables';
 import { createEventsService, sendForPlugin } from './events-service';
@@ -46,13 +48,14 @@ export const webhooks: Feature = {
   contentTypes: { webhook: webhookType, message: messageType, delivery: deliveryType },
   tables: [
     webhookOwnColumns,
-    deliveryQueueColumns,
+    deliveryOwnColumns,
     attemptsTable,
-    manualRequestsTable,
     subscriptionsTable,
     rollupsTable,
-    pacesTable,
-    lineEndsTable,
+    deliveryQueueTable,
+    deliveryOrderTable,
+    deliverySlotsTable,
+    webhookTurnsTable,
     totalsTable,
     journalTable,
     replaysTable,
@@ -86,9 +89,9 @@ export const webhooks: Feature = {
     if (app.options.webhooks.client === 'undici') await loadUndici();
     await app.clock.sync();
     await prepareNodes(app);
+    await moveIntoQueue(app, getDeliveryStore(app).oldQueue());
     await settleArrivedWebhooks(app);
     await switchOffUnfitFilters(app);
-    await prepareRollups(app);
     await prepareNumbering(app);
     if (!hasEncryptionKey(app)) {
       app.log.error(`switchboard: secrets cannot be stored: ${MISSING_KEY_HELP}.`);

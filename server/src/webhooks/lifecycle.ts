@@ -5,7 +5,6 @@ import { whenLoaded } from '../runtime/background-work';
 import type { GroupHandler } from '../scheduling/types';
 import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
-import { RollupFill } from './figures/fill-rollups';
 import { removeOldestHour } from './figures/rollups';
 import { removeOldEntries } from './journal';
 import {
@@ -15,7 +14,6 @@ import {
   removeOldRecoveries,
 } from './recoveries/job';
 import { settleArrivedWebhooksLater } from './sending/arrivals';
-import { createManualRequestHandler, MANUAL_REQUESTS } from './sending/by-hand';
 import { createDeliveryHandler } from './sending/deliver';
 import { HeldBack } from './sending/modules-off';
 import { Sender } from './sending/send';
@@ -96,7 +94,6 @@ const removeOldJournal = async (app: App, now = Date.now()): Promise<void> => {
 interface Running {
   sender: Sender;
   heldBack: HeldBack;
-  rollupFill: RollupFill;
   giveUpStart?: () => void;
 }
 
@@ -128,39 +125,13 @@ export const getSender = (app: App): Sender => {
 const everySeconds = (seconds: number): string =>
   seconds < 60 ? `*/${seconds} * * * * *` : `0 */${Math.max(1, Math.round(seconds / 60))} * * * *`;
 
-/** Whatever ended deliveries of an ordered webhook without a word: what waits for them goes on. */
-const reorderLeft = async (app: App): Promise<void> => {
-  try {
-    await getDeliveryStore(app).reorderLeft();
-    announceDeliveries(app, null);
-  } catch (error) {
-    app.log.error(
-      `switchboard: deliveries that waited for others could not be let go: ${errorText(error)}`
-    );
-  }
-};
-
-/** Tests and retries that somebody asked a process for that does not send. */
-const serveRequests = (app: App, sender: Sender, detached: Detached): void => {
-  const scheduler = app.scheduler;
-  scheduler.serve(MANUAL_REQUESTS, createManualRequestHandler(app, sender, detached));
-  app.strapi.cron.add({
-    // Each second: somebody waits for the answer.
-    switchboardManualRequests: {
-      task: async () => scheduler.announce(MANUAL_REQUESTS, null, app.clock.now()),
-      options: { rule: everySeconds(1) },
-    },
-  });
-};
-
 const dispatch = (
   app: App,
   handler: GroupHandler,
-  { sender, heldBack, rollupFill }: Running,
+  heldBack: HeldBack,
   detached: Detached
 ): void => {
   app.scheduler.serve(DELIVERIES, handler);
-  serveRequests(app, sender, detached);
   const { pollSeconds } = app.options.webhooks;
   app.scheduler.serve(RECOVERIES, createRecoveryHandler(app, pollSeconds * 1000));
   app.strapi.cron.add({
@@ -179,17 +150,8 @@ const dispatch = (
     },
     // The backstop: the node that was told to switch a module on may have died at once.
     switchboardHeldBack: {
-      task: () =>
-        detached(async () => {
-          await heldBack.release();
-          await reorderLeft(app);
-        }),
+      task: () => detached(() => heldBack.release()),
       options: { rule: `${Math.floor(Math.random() * 60)} */5 * * * *` },
-    },
-    // What an earlier version recorded, once; then it does nothing.
-    switchboardRollups: {
-      task: () => rollupFill.run(),
-      options: { rule: everySeconds(app.options.webhooks.pollSeconds) },
     },
     // A minute of its own each site, so that not all of a host's sites clean up at once.
     switchboardDeliveryRetention: {
@@ -227,18 +189,15 @@ export const startSending = (app: App): void => {
   keepClock(app, detached);
   const sender = new Sender(app);
   const heldBack = new HeldBack(app, detached);
-  const rollupFill = new RollupFill(app, detached);
   // By the node that was told to switch, whether it sends or not.
   app.modules.onChanged(() => void heldBack.release());
   if (!app.options.webhooks.dispatch) {
-    app.part(running).value = { sender, heldBack, rollupFill };
+    app.part(running).value = { sender, heldBack };
     return;
   }
   const handler = createDeliveryHandler(app, sender, heldBack, detached);
-  const giveUpStart = whenLoaded(app.strapi, () =>
-    dispatch(app, handler, { sender, heldBack, rollupFill }, detached)
-  );
-  app.part(running).value = { sender, heldBack, rollupFill, giveUpStart };
+  const giveUpStart = whenLoaded(app.strapi, () => dispatch(app, handler, heldBack, detached));
+  app.part(running).value = { sender, heldBack, giveUpStart };
 };
 
 /** Lets attempts that are under way end and be recorded. Sending by hand goes on. */
@@ -246,8 +205,8 @@ export const stopSending = async (app: App): Promise<void> => {
   const now = app.part(running).value;
   now?.giveUpStart?.();
   const scheduler = app.scheduler;
-  await Promise.all([DELIVERIES, MANUAL_REQUESTS, RECOVERIES].map((kind) => scheduler.stop(kind)));
-  await Promise.all([now?.heldBack.stop(), now?.rollupFill.stop()]);
+  await Promise.all([DELIVERIES, RECOVERIES].map((kind) => scheduler.stop(kind)));
+  await now?.heldBack.stop();
 };
 
 /** Closes the connections to receivers, once nothing is sent any more. */

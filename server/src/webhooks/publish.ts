@@ -380,7 +380,7 @@ export class Publisher {
       if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
       tx.onCommit(() =>
         webhooks.forEach((webhook, id) => {
-          store.mentioned(webhook, subscriptions.readAt);
+          store.limits.mention(webhook, subscriptions.readAt);
           announceDeliveries(this.app, id);
         })
       );

@@ -6,6 +6,8 @@ import type {
 } from '../../../shared/contracts/webhooks';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
+import { orderTable, slotsTable, turnsTable } from '../queue/limited-queue';
+import { queueTable } from '../queue/queue';
 
 export const WEBHOOK = 'plugin::switchboard.webhook';
 export const WEBHOOKS_TABLE = 'switchboard_webhooks';
@@ -13,8 +15,10 @@ export const DELIVERIES_TABLE = 'switchboard_deliveries';
 const MESSAGE = 'plugin::switchboard.message';
 export const MESSAGES_TABLE = 'switchboard_messages';
 export const ATTEMPTS_TABLE = 'switchboard_attempts';
-export const PACES_TABLE = 'switchboard_webhook_paces';
-export const LINE_ENDS_TABLE = 'switchboard_line_ends';
+export const DELIVERY_QUEUE_TABLE = 'switchboard_delivery_queue';
+export const DELIVERY_ORDER_TABLE = 'switchboard_delivery_order';
+export const DELIVERY_SLOTS_TABLE = 'switchboard_delivery_slots';
+export const TURNS_TABLE = 'switchboard_webhook_turns';
 export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
@@ -127,7 +131,6 @@ export const deliveryType = internalType({
     url: { type: 'text' },
     replayed: { type: 'boolean' },
     body: { type: 'text' },
-    attempts: jsonText(),
   },
   // Of the log (docs/decisions/0019-the-log-goes-by-a-few-indexes.md), and of its retention.
   indexes: [
@@ -144,27 +147,49 @@ export const deliveryType = internalType({
 });
 
 /**
- * What the queue keeps with a delivery (`database/leases.ts`). No attributes of the content
- * type, so that no transfer carries them: a row that was imported is due for nobody, here or
- * anywhere, and so is never sent by itself. `paused_ms` is by how much its receiver has put it off.
- * `line` is the record whose deliveries go one after the other (`deliveries/ordering.ts`), null where
- * none do and once the delivery has ended; with `released_at` later ones do not wait for it.
+ * What the plugin keeps with a delivery that is no attribute of the content type, so that no transfer
+ * carries it. `paused_ms` is by how much its receiver has put it off; with `released_at` later ones of
+ * its record do not wait for it.
  */
-export const deliveryQueueColumns: PlainTable = {
+export const deliveryOwnColumns: PlainTable = {
   tableName: DELIVERIES_TABLE,
-  attributes: {
-    due_at: { type: 'biginteger' },
-    owner: { type: 'string' },
-    paused_ms: { type: 'biginteger' },
-    line: { type: 'string' },
-    released_at: { type: 'biginteger' },
-  },
-  indexes: [
-    { name: 'sb_delivery_due', columns: ['webhook_id', 'due_at'] },
-    { name: 'sb_delivery_waiting', columns: ['webhook_id', 'due_at'], present: 'due_at' },
-    { name: 'sb_delivery_line', columns: ['webhook_id', 'line', 'id'], present: 'line' },
-  ],
+  attributes: { paused_ms: { type: 'biginteger' }, released_at: { type: 'biginteger' } },
 };
+
+/**
+ * The queue of deliveries, by the ids of their rows: what waits, and what failed, to be found. A delivery
+ * that an import brought is not in it, and so is never sent by itself. `section` is one of `SECTIONS`;
+ * it, `error` and `created_at` are those of the log.
+ */
+export const deliveryQueueTable = queueTable(
+  DELIVERY_QUEUE_TABLE,
+  'sb_delivery_queue',
+  {
+    section: { type: 'integer' },
+    error: { type: 'string' },
+    event: { type: 'string' },
+    created_at: { type: 'biginteger' },
+  },
+  [
+    {
+      name: 'sb_delivery_found',
+      columns: ['group_id', 'section', 'error', 'created_at', 'id'],
+    },
+    { name: 'sb_delivery_found_all', columns: ['section', 'error', 'created_at', 'id'] },
+  ]
+);
+
+/** Records whose deliveries go one after the other, of webhooks with an order. */
+export const deliveryOrderTable = orderTable(DELIVERY_ORDER_TABLE, 'sb_delivery_order');
+
+/** What is leased of webhooks with a cap. */
+export const deliverySlotsTable = slotsTable(DELIVERY_SLOTS_TABLE, 'sb_delivery_slots');
+
+/**
+ * One row for each webhook that has a rate or an order: whoever claims of it holds this row, so claims
+ * follow one another. `free_at` is when its rate allows the next attempt, in microseconds since 1970.
+ */
+export const webhookTurnsTable = turnsTable(TURNS_TABLE);
 
 /**
  * One row an attempt, appended and never changed. `delivery_id` is the id of the delivery's row, `at`
@@ -211,34 +236,6 @@ export const webhookOwnColumns: PlainTable = {
     answered_rotation: { type: 'biginteger' },
     activation: { type: 'integer' },
   },
-};
-
-/**
- * One row for each webhook that has a rate or an order: whoever claims of it holds this row, so claims
- * follow one another. `free_at` is when its rate allows the next attempt, in microseconds since 1970.
- */
-export const pacesTable: PlainTable = {
-  tableName: PACES_TABLE,
-  attributes: {
-    id: { type: 'increments' },
-    webhook_id: { type: 'integer' },
-    free_at: { type: 'biginteger' },
-  },
-  indexes: [{ name: 'sb_pace_webhook', columns: ['webhook_id'], type: 'unique' }],
-};
-
-/**
- * Lines of a webhook in which a delivery has ended, for the next claim to let the one after it go. A
- * row lives until that claim.
- */
-export const lineEndsTable: PlainTable = {
-  tableName: LINE_ENDS_TABLE,
-  attributes: {
-    id: { type: 'increments' },
-    webhook_id: { type: 'integer' },
-    line: { type: 'string' },
-  },
-  indexes: [{ name: 'sb_line_end_webhook', columns: ['webhook_id', 'id'] }],
 };
 
 /** A row of `switchboard_webhooks`, as the database driver hands it out. */
@@ -294,10 +291,7 @@ export interface DeliveryRow {
   /** Of `tries`, those by hand that used up nothing of the schedule; null: none. */
   extra_tries: number | null;
   is_test: boolean | number;
-  due_at: number | string | null;
-  owner: string | null;
   paused_ms: number | string | null;
-  line: string | null;
   released_at: number | string | null;
   next_attempt_at: number | string | null;
   created_at: number | string;
@@ -310,7 +304,6 @@ export interface DeliveryRow {
   /** null: it is made of the message. */
   body: string | null;
   message_id: number | string | null;
-  attempts: string;
   /** null, too: it is no event of the journal that was sent later. */
   replayed: boolean | number | null;
   site_instance: string | null;

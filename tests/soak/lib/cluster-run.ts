@@ -182,7 +182,7 @@ export const runCluster = async (
   await Promise.all([killProcesses(load.allow), flushRedis(), stopRedis()]);
   await load.done;
   stopTrickle();
-  const waiting = `SELECT COUNT(*) AS n FROM switchboard_deliveries WHERE webhook_id IN (${well.join(', ')}) AND due_at > 0`;
+  const waiting = `SELECT COUNT(*) AS n FROM switchboard_delivery_queue WHERE group_id IN (${well.join(', ')})`;
   await waitFor(async () => (await count(waiting)) === 0, 3_600_000, 'all deliveries to be sent');
 
   // Webhooks that hang have always something due.

@@ -23,11 +23,12 @@ export const heldNow = async (
   const rows = await runSql(
     'postgres',
     databaseName,
-    `SELECT document_id, owner, due_at FROM switchboard_deliveries
-     WHERE webhook_id IN (${webhookIds.join(', ')}) AND due_at > 0 AND owner IS NOT NULL`
+    `SELECT d.document_id, q.owner, q.leased_until FROM switchboard_delivery_queue q
+     JOIN switchboard_deliveries d ON d.id = q.id
+     WHERE q.group_id IN (${webhookIds.join(', ')}) AND q.owner IS NOT NULL`
   );
   const leases = rows.map(
-    ({ document_id: id, owner, due_at: until }) =>
+    ({ document_id: id, owner, leased_until: until }) =>
       [String(id), { owner: String(owner), until: Number(until) }] as const
   );
   return { at, leases: new Map(leases) };

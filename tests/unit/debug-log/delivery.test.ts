@@ -33,7 +33,10 @@ const open = async (options: object, level?: 'debug' | 'http') => {
   const { app, connection } = site;
   sender = new Sender(app);
   const store = getDeliveryStore(app);
-  const heldBack = { store, isOff: async () => false } as unknown as HeldBack;
+  const heldBack = {
+    dueTimes: () => store.dueTimes(),
+    isOff: async () => false,
+  } as unknown as HeldBack;
   serve = () =>
     app.scheduler.serve(
       DELIVERIES,

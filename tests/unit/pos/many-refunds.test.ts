@@ -38,7 +38,7 @@ const send = async (kind: RecordKind, bodies: readonly object[]): Promise<void> 
     return submissionOf(connection, reading.record, body, receivedAtMs);
   });
   await acceptBatch(site.app, submissions);
-  const leases = await getRecordStore(site.app).claim(2, 1000);
+  const leases = await getRecordStore(site.app).claim([{ group: 2, limit: 1000 }]);
   await applyBatch(site.app, leases, await site.app.db.current());
 };
 

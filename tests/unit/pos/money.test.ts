@@ -152,7 +152,7 @@ describe('the figures of a site', () => {
   };
 
   const process = async ({ id }: ConnectionRow): Promise<void> => {
-    const leases = await getRecordStore(site.app).claim(Number(id), 1000);
+    const leases = await getRecordStore(site.app).claim([{ group: Number(id), limit: 1000 }]);
     if (leases.length > 0) {
       await applyBatch(site.app, leases, await site.app.db.current());
     }

@@ -36,7 +36,7 @@ const settle = async (
   dueAt: number | null = null,
   more: Partial<RecordSettlement> = {}
 ): Promise<void> => {
-  const [lease] = await store().claim(1, 1);
+  const [lease] = await store().claim([{ group: 1, limit: 1 }]);
   await site.app.db.transaction((tx) =>
     store().settle(tx, [{ lease: lease!, dueAt, outcome: { state }, ...more }])
   );
@@ -95,7 +95,7 @@ it('whatever is in the log is brought forward, but for what failed', async () =>
     ...['ready, woken by item', 'ready, woken by item', 'ended'],
     ...['ready, woken by item', 'absent'],
   ]);
-  const claimed = await store().claim(1, 9);
+  const claimed = await store().claim([{ group: 1, limit: 9 }]);
   expect(claimed.map(({ id, size }) => [id, size])).toEqual([
     [1, 2],
     [2, 2],
@@ -115,7 +115,7 @@ it('one that failed starts again where its owner says so', async () => {
 it('settles all of a batch or none', async () => {
   await accept(1);
   await accept(2);
-  const leases = await store().claim(1, 2);
+  const leases = await store().claim([{ group: 1, limit: 2 }]);
   await wake([2]);
   const settling = site.app.db.transaction((tx) =>
     store().settle(
@@ -149,7 +149,7 @@ describe('what a relative finds out', () => {
     await accept(1);
     await reschedule(1, 'applied', null);
     expect(await place(1)).toBe('ready');
-    const [lease] = await store().claim(1, 1);
+    const [lease] = await store().claim([{ group: 1, limit: 1 }]);
     await reschedule(1, 'held', later());
     await site.app.db.transaction((tx) =>
       store().settle(tx, [
@@ -168,6 +168,6 @@ describe('what a relative finds out', () => {
 it('one that somebody has deleted from the log leaves the queue', async () => {
   await accept(1);
   await log().delete();
-  await applyBatch(site.app, await store().claim(1, 9), site.app.db.pool);
+  await applyBatch(site.app, await store().claim([{ group: 1, limit: 9 }]), site.app.db.pool);
   expect(await place(1)).toBe('absent');
 });

@@ -2,7 +2,7 @@ import {
   createSlotWorker,
   type SlotWorkerOptions,
 } from '../../../server/src/scheduling/slot-worker';
-import type { Lease } from '../../../server/src/database/lease-types';
+import type { Lease } from '../../../server/src/queue/lease';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 const sleep = (milliseconds: number) =>
@@ -46,7 +46,7 @@ describe('a lease', () => {
     await worker.work([1]);
     expect(queue.claimed).toHaveLength(8);
     await sleep(5 * LEASE_MS);
-    expect(await queue.claim(1, 8)).toEqual([]);
+    expect(await queue.claim([{ group: 1, limit: 8 }])).toEqual([]);
     await worker.stop();
     expect(queue.rows.map(({ dueAt }) => dueAt)).toEqual(Array(8).fill(null));
   });
@@ -73,7 +73,7 @@ describe('a lease', () => {
     });
     await worker.work([1]);
     await sleep(2 * LEASE_MS);
-    expect(await queue.claim(1, 1)).toEqual([]);
+    expect(await queue.claim([{ group: 1, limit: 1 }])).toEqual([]);
     isAway = false;
     await worker.stop();
     expect(queue.rows[0]?.dueAt).toBeNull();
@@ -89,7 +89,7 @@ describe('a lease', () => {
       const worker = open(queue, changes);
       await worker.work([1]);
       await sleep(2 * LEASE_MS);
-      expect(await queue.claim(1, 1)).toHaveLength(1);
+      expect(await queue.claim([{ group: 1, limit: 1 }])).toHaveLength(1);
       await worker.stop();
     }
   });
@@ -113,7 +113,7 @@ describe('a lease', () => {
     await worker.work([1]);
     await sleep(2 * LEASE_MS);
     expect(failures).toBeGreaterThan(1);
-    expect(await queue.claim(1, 1)).toEqual([]);
+    expect(await queue.claim([{ group: 1, limit: 1 }])).toEqual([]);
     await worker.stop();
   });
 });

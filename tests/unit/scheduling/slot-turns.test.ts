@@ -1,6 +1,6 @@
 import { createSlotWorker } from '../../../server/src/scheduling/slot-worker';
 import type { Turn } from '../../../server/src/scheduling/types';
-import type { Lease } from '../../../server/src/database/lease-types';
+import type { Lease } from '../../../server/src/queue/lease';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 const sleep = (milliseconds: number) =>
@@ -104,7 +104,7 @@ describe('a turn', () => {
   it('counts what other nodes hold', async () => {
     const queue = createMemoryStore();
     queue.put(1, 8);
-    await queue.claim(1, 3);
+    await queue.claim([{ group: 1, limit: 3 }]);
     const { worker } = open(queue, 300);
     await worker.takeTurn(1, forMs(5000));
     expect(queue.claimed).toHaveLength(4);

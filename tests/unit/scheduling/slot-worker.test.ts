@@ -3,7 +3,7 @@ import {
   createSlotWorker,
   type SlotWorkerOptions,
 } from '../../../server/src/scheduling/slot-worker';
-import type { Lease } from '../../../server/src/database/lease-types';
+import type { Lease } from '../../../server/src/queue/lease';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 interface Outcome {
@@ -114,7 +114,8 @@ describe('waking', () => {
     const queue = createMemoryStore();
     queue.put(1, 20);
     const claim = queue.claim.bind(queue);
-    queue.claim = (group, limit) => claim(group, Math.min(limit, 3));
+    queue.claim = (rooms) =>
+      claim(rooms.map(({ group, limit }) => ({ group, limit: Math.min(limit, 3) })));
     const { worker } = start(queue);
     worker.wake(1);
     await until(() => open(queue).length === 0);
@@ -257,8 +258,8 @@ describe('a group that is known to have more', () => {
     const queue = createMemoryStore();
     queue.put(1, 2);
     const claim = queue.claim.bind(queue);
-    queue.claim = async (group, limit) => {
-      const rows = await claim(group, limit);
+    queue.claim = async (rooms) => {
+      const rows = await claim(rooms);
       if (rows.length === 0 && queue.rows.length === 2) {
         queue.put(1, 3);
         worker.wake(1);
@@ -476,8 +477,8 @@ describe('stopping', () => {
     queue.put(1, 5);
     const claim = queue.claim.bind(queue);
     let claimed: (() => void) | undefined;
-    queue.claim = async (group, limit) => {
-      const rows = await claim(group, limit);
+    queue.claim = async (rooms) => {
+      const rows = await claim(rooms);
       await new Promise<void>((resolve) => (claimed = resolve));
       return rows;
     };
@@ -600,9 +601,9 @@ describe('groups that are claimed of by themselves', () => {
     const gone = new Promise<void>((resolve) => {
       letGo = resolve;
     });
-    queue.claim = async (group, limit) => {
-      if (ALONE.has(group)) await gone;
-      return claim(group, limit);
+    queue.claim = async (rooms) => {
+      if (rooms.some(({ group }) => ALONE.has(group))) await gone;
+      return claim(rooms);
     };
     const { worker, performed } = start(queue, { limitsOf, concurrency: 32 });
     worker.wake();
@@ -623,12 +624,12 @@ describe('groups that are claimed of by themselves', () => {
     queue.put(8, 2, 3);
     const claim = queue.claim.bind(queue);
     let failures = 1;
-    queue.claim = async (group, limit) => {
-      if (group === 1 && failures > 0) {
+    queue.claim = async (rooms) => {
+      if (rooms.some(({ group }) => group === 1) && failures > 0) {
         failures -= 1;
         throw new Error('the row is locked');
       }
-      return claim(group, limit);
+      return claim(rooms);
     };
     const { worker, performed, errors } = start(queue, { limitsOf });
     worker.wake();

@@ -6,7 +6,11 @@ import { knex, type Knex } from 'knex';
 import { Database } from '../../../server/src/database/db';
 import { readAgain, readEnds } from '../../../server/src/webhooks/deliveries/again';
 import { firstOutcome } from '../../../server/src/webhooks/rules/recovery';
-import { ATTEMPTS_TABLE, DELIVERIES_TABLE } from '../../../server/src/webhooks/tables';
+import {
+  ATTEMPTS_TABLE,
+  DELIVERIES_TABLE,
+  DELIVERY_QUEUE_TABLE,
+} from '../../../server/src/webhooks/tables';
 
 describe('how attempts of a recovery’s deliveries ended', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-ends-'));
@@ -28,7 +32,10 @@ describe('how attempts of a recovery’s deliveries ended', () => {
       t.increments('id');
       t.string('status');
       t.integer('tries');
-      t.bigInteger('due_at');
+    });
+    await writer.schema.createTable(DELIVERY_QUEUE_TABLE, (t) => {
+      t.integer('id');
+      t.integer('state');
     });
     await writer.schema.createTable(ATTEMPTS_TABLE, (t) => {
       t.increments('id');
@@ -44,12 +51,14 @@ describe('how attempts of a recovery’s deliveries ended', () => {
   /** An attempt has ended, as recording it writes it down. */
   const end = async (error: string | null): Promise<void> => {
     await writer(ATTEMPTS_TABLE).insert({ delivery_id: 1, error });
-    const ends = { status: error === null ? 'sent' : 'pending', due_at: error === null ? null : 5 };
-    await writer(DELIVERIES_TABLE).where({ id: 1 }).update(ends).increment('tries', 1);
+    if (error === null) await writer(DELIVERY_QUEUE_TABLE).delete();
+    const status = error === null ? 'sent' : 'pending';
+    await writer(DELIVERIES_TABLE).where({ id: 1 }).update({ status }).increment('tries', 1);
   };
 
   it('are those of its tries, though more end between any two statements', async () => {
-    await writer(DELIVERIES_TABLE).insert({ id: 1, status: 'pending', tries: 1, due_at: 5 });
+    await writer(DELIVERIES_TABLE).insert({ id: 1, status: 'pending', tries: 1 });
+    await writer(DELIVERY_QUEUE_TABLE).insert({ id: 1, state: 0 });
     await writer(ATTEMPTS_TABLE).insert({ delivery_id: 1, error: 'before' });
     // The recovery has queued it after one try; two have ended since, the first of them as a failure.
     await end('http_500');

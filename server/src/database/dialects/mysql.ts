@@ -1,24 +1,7 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
-import {
-  addRowsWith,
-  containsByLike,
-  countOf,
-  insertOfValues,
-  leasedWithin,
-  splitColumns,
-} from './sql';
-import { sparseColumn } from '../tables/plain-tables';
-import {
-  allowedBeside,
-  type ClaimTable,
-  type Dialect,
-  type GroupsClaim,
-  isFullWith,
-  type RowUpdate,
-  qualified,
-  type SqlValue,
-} from './types';
+import { addRowsWith, containsByLike, insertOfValues, splitColumns } from './sql';
+import { type Dialect, qualified, type RowUpdate, type SqlValue, type UpdatedTable } from './types';
 
 type Rows = [Record<string, unknown>[], unknown];
 
@@ -29,7 +12,7 @@ const transacted = async <T>(
 ): Promise<T> =>
   (executor as Knex.Transaction).isTransaction
     ? work(executor as Knex.Transaction)
-    : // READ COMMITTED: no gap locks, so claiming and enqueuing do not wait for each other.
+    : // READ COMMITTED: no gap locks, so writing and enqueuing do not wait for each other.
       (executor as Knex).transaction(work, { isolationLevel: 'read committed' });
 
 const assignments = (
@@ -49,7 +32,7 @@ const assignments = (
 
 const heldIds = async (
   trx: Knex.Transaction,
-  table: ClaimTable,
+  table: UpdatedTable,
   rows: readonly RowUpdate[]
 ): Promise<Set<number>> => {
   if (rows[0]?.owner === undefined) return new Set(rows.map(({ id }) => id));
@@ -61,87 +44,12 @@ const heldIds = async (
   return new Set(rows.filter((row) => owners.get(row.id) === row.owner).map((row) => row.id));
 };
 
-/** Gives rows that are locked to an owner, and returns them as they are then. */
-const leaseLocked = async (
-  trx: Knex.Transaction,
-  table: ClaimTable,
-  rows: readonly Record<string, unknown>[],
-  { owner, leaseUntil }: Pick<GroupsClaim, 'owner' | 'leaseUntil'>
-): Promise<Record<string, unknown>[]> => {
-  if (rows.length === 0) return [];
-  await trx.raw(
-    // Assignments are made from left to right: the owner is given what was due before.
-    `UPDATE ?? SET owner = CONCAT(?, '/', due_at), due_at = ? WHERE id IN (${rows.map(() => '?').join(', ')})`,
-    [qualified(table), owner, leaseUntil, ...rows.map((row) => Number(row.id))]
-  );
-  return rows.map((row) => ({
-    ...row,
-    owner: `${owner}/${Number(row.due_at)}`,
-    due_at: leaseUntil,
-  }));
-};
-
 /** MySQL and MariaDB have no `UPDATE … RETURNING`: lock, read, then write in one short transaction. */
 export const mysql: Dialect = {
   async insert(executor, target, rows) {
     const { sql, bindings } = insertOfValues(target, rows);
     await rawStatement(executor, sql, bindings);
   },
-
-  waitingGroups(table, after, limit) {
-    const column = sparseColumn(table.groupColumn, 'due_at');
-    // Neither server steps from group to group by a value that it has just found, and whether a
-    // grouping skips over rows hangs on statistics that a queue outruns: so what is read is bounded.
-    return {
-      sql: `SELECT id, MIN(due_at) AS due_at, COUNT(*) AS looked_at FROM (
-         SELECT ?? AS id, due_at FROM ?? WHERE ?? > ? ORDER BY ??, due_at LIMIT ${limit}
-       ) found GROUP BY id`,
-      bindings: [column, qualified(table), column, after, column],
-    };
-  },
-
-  async claimGroup(executor, table, { group, now, limit, ...lease }) {
-    return transacted(executor, async (trx) => {
-      const [rows] = (await trx.raw(
-        'SELECT * FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ? FOR UPDATE SKIP LOCKED',
-        [qualified(table), table.groupColumn, group, now, limit]
-      )) as Rows;
-      return leaseLocked(trx, table, rows, lease);
-    });
-  },
-
-  async claimGroups(executor, table, { groups, now, ...lease }) {
-    const name = qualified(table);
-    const due = groups.map(
-      () =>
-        '(SELECT * FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id LIMIT ? FOR UPDATE SKIP LOCKED)'
-    );
-    const bindings = groups.flatMap(({ group, limit }) => [
-      name,
-      table.groupColumn,
-      group,
-      now,
-      limit,
-    ]);
-    return transacted(executor, async (trx) => {
-      const [rows] = (await trx.raw(due.join(' UNION ALL '), bindings)) as Rows;
-      return leaseLocked(trx, table, rows, lease);
-    });
-  },
-
-  claimWithin: (executor, table, claim, cap) =>
-    transacted(executor, async (trx) => {
-      await rawStatement(trx, 'SELECT id FROM ?? WHERE id = ? FOR UPDATE', [
-        qualified(cap.groups),
-        claim.group,
-      ]);
-      const others = await countOf(leasedWithin(trx, table, claim.group, cap.counted));
-      const isAlone = others === 0;
-      const limit = allowedBeside(others, claim.limit, cap);
-      if (limit === 0) return { rows: [], isFull: true, isAlone };
-      const rows = await mysql.claimGroup(trx, table, { ...claim, limit });
-      return { rows, isFull: isFullWith(others, rows.length, limit, cap), isAlone };
-    }),
 
   async updateRows(executor, table, rows) {
     if (rows.length === 0) return new Set();
@@ -158,6 +66,8 @@ export const mysql: Dialect = {
       return held;
     });
   },
+
+  joined: (texts) => `CONCAT(${texts.join(', ')})`,
 
   contains: containsByLike,
 

@@ -1,12 +1,10 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement, rowsOf, type Statement } from '../connection';
-import { dropStatement } from '../../runtime/text';
 import {
-  type ClaimTable,
+  type UpdatedTable,
   type Dialect,
   type InsertedRow,
   type InsertTarget,
-  type LeasedSpan,
   type RowUpdate,
   qualified,
   type SqlValue,
@@ -120,7 +118,7 @@ export const sumsOf = (columns: readonly string[], keys: readonly string[]): str
 /** `addRows` of a dialect, which differs in what happens to rows that are there already. */
 export const addRowsWith =
   ({ alias, conflict }: Clauses): Dialect['addRows'] =>
-  async (executor: Executor, table: Pick<ClaimTable, 'name' | 'schema'>, keys, rows) => {
+  async (executor: Executor, table: Pick<UpdatedTable, 'name' | 'schema'>, keys, rows) => {
     const columns = Object.keys(rows[0] ?? {});
     const sums = sumsOf(columns, keys);
     const tuple = `(${columns.map(() => '?').join(', ')})`;
@@ -169,7 +167,7 @@ export const splitColumns = (
  * @param cast whether parameters carry their type (`?::text`), which PostgreSQL needs.
  */
 export const updateFromValues = (
-  table: ClaimTable,
+  table: UpdatedTable,
   rows: readonly RowUpdate[],
   cast: boolean
 ): UpdateStatement => {
@@ -210,27 +208,6 @@ export const updateFromValues = (
       ...columns.flatMap((column) => [column, `v_${column}`]),
     ],
   };
-};
-
-/** Counts rows of a group that somebody holds, as `leased`: one range of the index is looked at. */
-export const leasedWithin = (
-  executor: Executor,
-  table: Pick<ClaimTable, 'name' | 'schema' | 'groupColumn'>,
-  group: number,
-  { from, until, except }: LeasedSpan
-): Knex.QueryBuilder =>
-  executor(qualified(table))
-    .count({ leased: '*' })
-    .where(table.groupColumn, group)
-    .whereBetween('due_at', [from, until])
-    .whereNotNull('owner')
-    .whereNotIn('id', [...except])
-    .on('query-error', dropStatement);
-
-/** How many that found. */
-export const countOf = async (counting: Knex.QueryBuilder): Promise<number> => {
-  const [counted] = (await counting) as { leased: number | string }[];
-  return Number(counted?.leased ?? 0);
 };
 
 /** For `LIKE … ESCAPE '!'`: `%` and `_` of a text mean themselves. */

@@ -1,30 +1,15 @@
 import type { Knex } from 'knex';
-import {
-  type Executor,
-  padded,
-  rawStatement,
-  rowsOf,
-  runForEach,
-  runPrepared,
-} from '../connection';
+import { type Executor, rawStatement, runForEach } from '../connection';
 import {
   addOnConflict,
   addRowsOnConflict,
-  countOf,
   globPattern,
   insertOfValues,
-  leasedWithin,
   sumsOf,
   updateFromValues,
   valuesOf,
 } from './sql';
-import {
-  type ClaimTable,
-  type Dialect,
-  type InsertTarget,
-  type RowUpdate,
-  qualified,
-} from './types';
+import { type UpdatedTable, type Dialect, type InsertTarget, type RowUpdate } from './types';
 
 const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => {
   const { isTransaction, isCompleted } = executor as Knex.Transaction;
@@ -39,13 +24,10 @@ const insertOf = ({ name, columns }: Omit<InsertTarget, 'schema'>, rows: number)
   return `INSERT INTO "${name}" AS held ("${columns.join('", "')}") VALUES ${Array<string>(rows).fill(tuple).join(', ')}`;
 };
 
-/** A group that a claim takes nothing of. */
-const NO_ROOM = { group: 0, limit: 0 };
-
 /** There is no way to the server and back to be saved, and one statement that is prepared serves all. */
 const updateEach = async (
   trx: Knex.Transaction,
-  { name }: ClaimTable,
+  { name }: UpdatedTable,
   rows: readonly RowUpdate[]
 ): Promise<Set<number>> => {
   const columns = Object.keys(rows[0]?.set ?? {});
@@ -80,78 +62,6 @@ export const sqlite: Dialect = {
     await rawStatement(executor, sql, bindings);
   },
 
-  waitingGroups(table, after, limit) {
-    const name = qualified(table);
-    const { groupColumn } = table;
-    // Subqueries that the index answers alone: without a look at the rows themselves.
-    const next = (than: string): string =>
-      `(SELECT ?? FROM ?? WHERE ?? > ${than} AND due_at > 0 ORDER BY ?? LIMIT 1)`;
-    const names = [groupColumn, name, groupColumn];
-    return {
-      sql: `WITH RECURSIVE found(id, nth) AS (
-         SELECT ${next('?')}, 1
-         UNION ALL
-         SELECT ${next('found.id')}, nth + 1 FROM found WHERE id IS NOT NULL AND nth < ${limit}
-       ) SELECT id, 1 AS looked_at,
-           (SELECT due_at FROM ?? WHERE ?? = found.id AND due_at > 0 ORDER BY due_at LIMIT 1) AS due_at
-         FROM found WHERE id IS NOT NULL`,
-      bindings: [...names, after, groupColumn, ...names, groupColumn, name, groupColumn],
-    };
-  },
-
-  async claimGroup(executor, table, { group, now, leaseUntil, owner, limit }) {
-    const { name, groupColumn } = table;
-    const sql = `UPDATE "${name}" SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (
-         SELECT id FROM "${name}" WHERE "${groupColumn}" = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?
-       ) RETURNING *`;
-    const bindings = [owner, leaseUntil, group, now, limit];
-    return rowsOf(await runPrepared(executor, { sql, bindings }));
-  },
-
-  async claimGroups(executor, table, { groups, now, leaseUntil, owner }) {
-    const { name, groupColumn } = table;
-    const rooms = padded(groups, NO_ROOM);
-    const due = `SELECT id FROM (SELECT id FROM "${name}" WHERE "${groupColumn}" = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?)`;
-    const sql = `UPDATE "${name}" SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (${rooms.map(() => due).join(' UNION ALL ')}) RETURNING *`;
-    const bindings = [
-      owner,
-      leaseUntil,
-      ...rooms.flatMap(({ group, limit }) => [group, now, limit]),
-    ];
-    return rowsOf(await runPrepared(executor, { sql, bindings }));
-  },
-
-  async claimWithin(executor, table, { group, now, leaseUntil, owner, limit }, cap) {
-    const { atOnce, own, ahead, counted } = cap;
-    const name = qualified(table);
-    const count = () => leasedWithin(executor, table, group, counted);
-    // One statement, as above. A transaction would be held over several turns of the event loop, in
-    // which another connection may wait for it without giving the loop back.
-    const rows = (await rawStatement(
-      executor,
-      `UPDATE ?? SET owner = ? || '/' || due_at, due_at = ? WHERE id IN (
-         SELECT id FROM ?? WHERE ?? = ? AND due_at <= ? ORDER BY due_at, id
-         LIMIT (SELECT max(0, min(?, ? - leased), CASE leased WHEN 0 THEN ? ELSE 0 END) FROM (?))
-       ) RETURNING *`,
-      [
-        name,
-        owner,
-        leaseUntil,
-        name,
-        table.groupColumn,
-        group,
-        now,
-        limit,
-        atOnce - own,
-        ahead,
-        count(),
-      ]
-    )) as Record<string, unknown>[];
-    // What was leased just now is among what is counted.
-    const others = (await countOf(count())) - rows.length;
-    return { rows, isFull: others + own + rows.length >= atOnce, isAlone: others <= 0 };
-  },
-
   async updateRows(executor, table, rows) {
     if (rows.length === 0) return new Set();
     if (isOpenTransaction(executor)) return updateEach(executor, table, rows);
@@ -161,6 +71,8 @@ export const sqlite: Dialect = {
     }[];
     return new Set(updated.map((row) => Number(row.id)));
   },
+
+  joined: (texts) => texts.join(' || '),
 
   contains: (text) => ({ sql: '?? GLOB ?', binding: globPattern(text) }),
 

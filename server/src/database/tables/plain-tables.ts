@@ -16,70 +16,10 @@ const unlessThere = async (
 };
 
 /**
- * An index of those rows alone in which a column has a value: of a table of work, what waits, however
- * much is done. It follows from the row, so it holds for rows of every version and every tool.
- *
- * PostgreSQL and SQLite have partial indexes. MySQL and MariaDB have none, so the table gains a column
- * that the database itself works out and keeps in the index alone: the index's first column, where
- * the other one has a value.
+ * What versions before 0.3 called the first column of an index of those rows alone in which another column
+ * had a value, on MySQL and MariaDB.
  */
-interface SparseIndex {
-  name: string;
-  columns: readonly string[];
-  present: string;
-}
-
-/** What MySQL and MariaDB call the first column of such an index. */
 export const sparseColumn = (column: string, present: string): string => `${column}_if_${present}`;
-
-/** Adds the column by itself: beside anything else MySQL would copy the whole table. */
-const addSparseColumn = (
-  strapi: Core.Strapi,
-  tableName: string,
-  first: string,
-  present: string
-): Promise<void> => {
-  const { connection } = strapi.db;
-  const column = sparseColumn(first, present);
-  return unlessThere(
-    () => strapi.db.getSchemaConnection().hasColumn(tableName, column),
-    () =>
-      rawStatement(
-        connection,
-        'ALTER TABLE ?? ADD COLUMN ?? BIGINT AS (CASE WHEN ?? IS NULL THEN NULL ELSE ?? END) VIRTUAL',
-        [tableName, column, present, first]
-      )
-  );
-};
-
-/** @throws where the index is there already */
-const addSparseIndex = async (
-  strapi: Core.Strapi,
-  tableName: string,
-  { name, columns, present }: SparseIndex
-): Promise<void> => {
-  const { connection } = strapi.db;
-  const marks = columns.map(() => '??').join(', ');
-  if (strapi.db.dialect.client === 'mysql') {
-    const [first = '', ...others] = columns;
-    await addSparseColumn(strapi, tableName, first, present);
-    const column = sparseColumn(first, present);
-    await rawStatement(connection, `ALTER TABLE ?? ADD INDEX ?? (${marks})`, [
-      tableName,
-      name,
-      column,
-      ...others,
-    ]);
-    return;
-  }
-  const schema = strapi.db.getSchemaName();
-  await rawStatement(connection, `CREATE INDEX ?? ON ?? (${marks}) WHERE ?? IS NOT NULL`, [
-    name,
-    schema ? `${schema}.${tableName}` : tableName,
-    ...columns,
-    present,
-  ]);
-};
 
 /**
  * Tables of the plugin that are no content types. The plugin makes and extends them itself, because
@@ -119,8 +59,6 @@ interface Index {
   name: string;
   columns: string[];
   type?: 'unique';
-  /** Of those rows alone in which this column has a value; see `addSparseIndex`. */
-  present?: string;
 }
 
 const addColumn = (
@@ -198,17 +136,15 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
   }
   const known = await indexNames();
   for (const index of indexes) {
-    const { name, columns: over, type, present: only } = index;
+    const { name, columns: over, type } = index;
     if (known.includes(name)) continue;
     await unlessThere(
       async () => (await indexNames()).includes(name),
       () =>
-        only === undefined
-          ? schema().alterTable(tableName, (builder) => {
-              if (type === 'unique') builder.unique(over, { indexName: name });
-              else builder.index(over, name);
-            })
-          : addSparseIndex(strapi, tableName, { name, columns: over, present: only })
+        schema().alterTable(tableName, (builder) => {
+          if (type === 'unique') builder.unique(over, { indexName: name });
+          else builder.index(over, name);
+        })
     );
   }
 };

@@ -2,10 +2,10 @@ import type { Knex } from 'knex';
 import type { App } from '../../app';
 import { createDetached, type Detached } from '../../database/connection';
 import type { Db, Tx } from '../../database/db';
-import type { ClaimTable, InsertedRow } from '../../database/dialects';
-import type { Lease } from '../../database/lease-types';
+import type { InsertedRow, UpdatedTable } from '../../database/dialects';
 import { sparseColumn } from '../../database/tables/plain-tables';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
+import type { GroupRoom, Lease } from '../../queue/lease';
 import type { OldQueue } from '../../queue/moving';
 import { type NextPlace, Queue } from '../../queue/queue';
 import type { WorkStore } from '../../scheduling/types';
@@ -87,7 +87,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   // Made while the site boots, see `bootstrap` in index.ts.
   readonly detached: Detached = createDetached();
   private readonly queue: Queue;
-  private readonly log: ClaimTable;
+  private readonly log: UpdatedTable;
 
   constructor(private readonly app: App) {
     this.queue = new Queue(app.db, {
@@ -99,7 +99,6 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     this.log = {
       name: POS_EVENTS_TABLE,
       schema: app.db.schema,
-      groupColumn: 'connection_id',
       columns: {
         state: 'text',
         settled_flags: 'text',
@@ -125,8 +124,8 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     return this.queue.due();
   }
 
-  async claim(connection: number, limit: number): Promise<LeasedRecord[]> {
-    const claimed = await this.queue.claim([{ group: connection, limit }]);
+  async claim(connections: readonly GroupRoom[]): Promise<LeasedRecord[]> {
+    const claimed = await this.queue.claim(connections);
     return claimed.map(({ columns: { size }, ...lease }) => ({ ...lease, size: Number(size) }));
   }
 

@@ -153,59 +153,6 @@ export const readAttempts = async (
   return found;
 };
 
-/** How an attempt ended. */
-export interface AttemptEnd {
-  /** Of its row; null: it is in its delivery's row, as versions before 0.2 wrote them. */
-  id: number | null;
-  /** When it ended, epoch milliseconds. */
-  at: number;
-  ok: boolean;
-  manual: boolean;
-  /** Milliseconds until the receiver had answered; null where it did not. */
-  answeredIn: number | null;
-}
-
-/** The same of one that is in its delivery's row. */
-export const endOfAttempt = ({ at, error, duration_ms, manual, answer }: Attempt): AttemptEnd => ({
-  id: null,
-  at: Date.parse(at) + duration_ms,
-  ok: error === null,
-  manual,
-  answeredIn: answer === null ? null : duration_ms,
-});
-
-/** How the attempts of some deliveries ended that are rows of their own, oldest first, without what was sent. */
-export const readAttemptEnds = async (
-  db: Db,
-  deliveries: readonly number[]
-): Promise<Map<number, AttemptEnd[]>> => {
-  const found = new Map<number, AttemptEnd[]>();
-  const all = (await rows(db)
-    .select('id', 'delivery_id', 'at', 'duration_ms', 'error', 'manual', 'status')
-    .whereIn('delivery_id', [...deliveries])
-    .orderBy('id')) as AttemptRow[];
-  for (const row of all) {
-    const took = Number(row.duration_ms);
-    const end: AttemptEnd = {
-      id: Number(row.id),
-      at: Number(row.at) + took,
-      ok: row.error === null,
-      manual: Boolean(row.manual),
-      answeredIn: row.status === null ? null : took,
-    };
-    const own = found.get(Number(row.delivery_id));
-    if (own) own.push(end);
-    else found.set(Number(row.delivery_id), [end]);
-  }
-  return found;
-};
-
-/** The id of the newest attempt that is a row of its own; 0: there is none. */
-export const newestAttempt = async (db: Db): Promise<number> => {
-  const [row] = (await rows(db).max({ id: 'id' })) as { id: number | null }[];
-  return Number(row?.id ?? 0);
-};
-
 export const removeAttempts = async (db: Db, deliveries: readonly number[]): Promise<void> => {
   await rows(db)
     .whereIn('delivery_id', [...deliveries])

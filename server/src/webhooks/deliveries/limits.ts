@@ -1,12 +1,14 @@
 import type { Webhook } from '../../../../shared/contracts/webhooks';
-import { qualified } from '../../database/dialects/types';
-import type { LeasedRowsOptions } from '../../database/leases';
-import { LINE_ENDS_TABLE, PACES_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import type { GroupRoom, LeaseCap } from '../../queue/lease';
+import type { CountedLease, LimitedQueue } from '../../queue/limited-queue';
+import type { QueueOptions } from '../../queue/queue';
+import type { GroupLimits } from '../../scheduling/types';
+import { TURNS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/** How a webhook is to be treated; docs/receivers.md#how-much-at-once. */
-export interface Manners {
+/** How much of a webhook is sent, and in which order; docs/receivers.md#how-much-at-once. */
+export interface WebhookLimits {
   ratePerSecond: number | null;
   concurrency: number | null;
   /** One record's events go one after the other. */
@@ -15,75 +17,61 @@ export interface Manners {
   pausedUntil: number;
 }
 
-type MannersRow = Pick<WebhookRow, 'rate_per_second' | 'concurrency' | 'ordering' | 'paused_until'>;
+type LimitsRow = Pick<WebhookRow, 'rate_per_second' | 'concurrency' | 'ordering' | 'paused_until'>;
 
-const MANNERS_COLUMNS = ['rate_per_second', 'concurrency', 'ordering', 'paused_until'] as const;
+const LIMITS_COLUMNS = ['rate_per_second', 'concurrency', 'ordering', 'paused_until'] as const;
 
-const mannersOf = (row: MannersRow): Manners => ({
-  ratePerSecond: row.rate_per_second === null ? null : Number(row.rate_per_second),
-  concurrency: row.concurrency === null ? null : Number(row.concurrency),
+const numberOrNull = (value: number | string | null): number | null =>
+  value === null ? null : Number(value);
+
+/** Without its pause: a webhook that was just changed or published to says nothing of it. */
+const limitsOf = (row: Omit<LimitsRow, 'paused_until'> | Webhook): WebhookLimits => ({
+  ratePerSecond: numberOrNull(row.rate_per_second),
+  concurrency: numberOrNull(row.concurrency),
   isOrdered: row.ordering === 'by_record',
-  pausedUntil: Number(row.paused_until),
-});
-
-const mannersOfWebhook = (webhook: Webhook): Manners => ({
-  ratePerSecond: webhook.rate_per_second,
-  concurrency: webhook.concurrency,
-  isOrdered: webhook.ordering === 'by_record',
   pausedUntil: 0,
 });
 
-const areSame = (one: Manners, other: Manners): boolean =>
+const limitsOfRow = (row: LimitsRow): WebhookLimits => ({
+  ...limitsOf(row),
+  pausedUntil: Number(row.paused_until),
+});
+
+const areSame = (one: WebhookLimits, other: WebhookLimits): boolean =>
   one.ratePerSecond === other.ratePerSecond &&
   one.concurrency === other.concurrency &&
   one.isOrdered === other.isOrdered;
-
-/** Whether its claims follow one another, and each asks what may be sent. */
-export const isCareful = ({ ratePerSecond, isOrdered }: Manners): boolean =>
-  ratePerSecond !== null || isOrdered;
 
 /** How long what was read is good for, in milliseconds: so long another node may not have heard of a change. */
 const FRESH_MS = 1000;
 /** So many are remembered before old ones are forgotten. */
 const MANY = 5000;
 
-const NO_MANNERS: Manners = {
-  ratePerSecond: null,
-  concurrency: null,
-  isOrdered: false,
-  pausedUntil: 0,
-};
-
-export const readManners = async (db: Db, webhook: number): Promise<Manners> => {
-  const row = (await db
-    .table(WEBHOOKS_TABLE)
-    .select(MANNERS_COLUMNS)
-    .where({ id: webhook })
-    .first()) as MannersRow | undefined;
-  return row ? mannersOf(row) : NO_MANNERS;
+const NO_LIMITS: WebhookLimits = {
+  ...{ ratePerSecond: null, concurrency: null, isOrdered: false, pausedUntil: 0 },
 };
 
 /**
- * What this process knows of webhooks' manners: whoever looks for work, publishes, changes a webhook or
+ * What this process knows of webhooks' limits: whoever looks for work, publishes, changes a webhook or
  * claims says what it has read. So a claim asks for them seldom.
  */
-export class KnownManners {
-  private readonly known = new Map<number, { manners: Manners; at: number }>();
+export class KnownLimits {
+  private readonly known = new Map<number, { limits: WebhookLimits; at: number }>();
 
   constructor(private readonly app: App) {}
 
   /** @param at when it was read, by `performance.now()` */
-  note(webhook: number, manners: Manners, at = performance.now()): void {
+  note(webhook: number, limits: WebhookLimits, at = performance.now()): void {
     const { known } = this;
     if (known.size >= MANY && !known.has(webhook)) {
       for (const [id, { at: then }] of known) if (at - then > FRESH_MS) known.delete(id);
     }
-    known.set(webhook, { manners, at });
+    known.set(webhook, { limits, at });
   }
 
   /** It was changed just now. */
   noteWebhook(webhook: Webhook): void {
-    this.note(webhook.id, mannersOfWebhook(webhook));
+    this.note(webhook.id, limitsOf(webhook));
   }
 
   /**
@@ -91,39 +79,47 @@ export class KnownManners {
    * changed since: it replaces nothing that is known, but where it differs the database is asked again.
    */
   mention(webhook: Webhook, readAt: number): void {
-    const manners = mannersOfWebhook(webhook);
+    const limits = limitsOf(webhook);
     const before = this.known.get(webhook.id);
-    if (!before) this.note(webhook.id, manners, readAt);
-    else if (!areSame(before.manners, manners)) before.at = Number.NEGATIVE_INFINITY;
+    if (!before) this.note(webhook.id, limits, readAt);
+    else if (!areSame(before.limits, limits)) before.at = Number.NEGATIVE_INFINITY;
     // A write does not know whether a pause has been ended.
-    else if (before.manners.pausedUntil === 0) before.at = Math.max(before.at, readAt);
+    else if (before.limits.pausedUntil === 0) before.at = Math.max(before.at, readAt);
   }
 
   /** Its receiver asked to be left alone until then, epoch milliseconds. */
   notePause(webhook: number, until: number): void {
     const before = this.known.get(webhook);
     if (!before) return;
-    const pausedUntil = Math.max(before.manners.pausedUntil, until);
-    before.manners = { ...before.manners, pausedUntil };
+    const pausedUntil = Math.max(before.limits.pausedUntil, until);
+    before.limits = { ...before.limits, pausedUntil };
   }
 
-  /** As last heard of; undefined where nothing was. */
-  get(webhook: number): Manners | undefined {
-    return this.known.get(webhook)?.manners;
+  /** As last heard of. */
+  get(webhook: number): WebhookLimits {
+    return this.known.get(webhook)?.limits ?? NO_LIMITS;
   }
 
-  /** As they are, but for the last second. */
-  async of(webhooks: readonly number[]): Promise<ReadonlyMap<number, Manners>> {
+  /** The same, as the slots of this node go by them. */
+  ofGroup(webhook: number): GroupLimits {
+    const { concurrency, isOrdered, ratePerSecond } = this.get(webhook);
+    return {
+      cap: concurrency,
+      ahead: ratePerSecond === null,
+      alone: isOrdered || ratePerSecond !== null,
+    };
+  }
+
+  /** Reads those that are not known as of the last second. */
+  async refresh(webhooks: readonly number[]): Promise<void> {
     const unknown = webhooks.filter((id) => !this.isFresh(id));
-    if (unknown.length > 0) {
-      const db = await this.app.db.current();
-      const rows = (await db
-        .table(WEBHOOKS_TABLE)
-        .select('id', ...MANNERS_COLUMNS)
-        .whereIn('id', unknown)) as (MannersRow & Pick<WebhookRow, 'id'>)[];
-      for (const row of rows) this.note(Number(row.id), mannersOf(row));
-    }
-    return new Map(webhooks.map((id) => [id, this.get(id) ?? NO_MANNERS]));
+    if (unknown.length === 0) return;
+    const db = await this.app.db.current();
+    const rows = (await db
+      .table(WEBHOOKS_TABLE)
+      .select('id', ...LIMITS_COLUMNS)
+      .whereIn('id', unknown)) as (LimitsRow & Pick<WebhookRow, 'id'>)[];
+    for (const row of rows) this.note(Number(row.id), limitsOfRow(row));
   }
 
   private isFresh(webhook: number): boolean {
@@ -181,18 +177,13 @@ export const allowance = (ratePerSecond: number, freeAt: number, now: number): A
 export const freeAfter = ({ from, interval }: Allowance, attempts: number): number =>
   Math.round(from + attempts * interval);
 
-interface Seen extends Pick<
-  WebhookRow,
-  'paused_until' | 'rate_per_second' | 'concurrency' | 'ordering'
-> {
+interface Seen extends LimitsRow {
   free_at: number | string | null;
-  /** Not null: a delivery has ended that others wait for. */
-  line_end: number | null;
 }
 
 /** From when on a rate allows more; at once where the next claim sets that right. */
 const freeFrom = (
-  { ratePerSecond }: Manners,
+  { ratePerSecond }: WebhookLimits,
   freeAt: number | string | null,
   now: number
 ): number => {
@@ -201,37 +192,119 @@ const freeFrom = (
   return freeAtMost(ratePerSecond, free, now * 1000) === free ? Math.ceil(free / 1000) : 0;
 };
 
-/**
- * What a look for due deliveries reads of their webhooks: a pause and a rate put them off, and the end of
- * one that others waited for makes them due.
- */
+/** What a look for due deliveries reads of their webhooks: a pause and a rate put them off. */
 export const seenOf = (
   app: App,
-  known: KnownManners
-): NonNullable<LeasedRowsOptions['groups']['seen']> => {
-  const schema = app.db.schema;
+  known: KnownLimits
+): NonNullable<QueueOptions['groups']['seen']> => {
+  const turns = app.db.schema ? `"${app.db.schema}".${TURNS_TABLE}` : TURNS_TABLE;
   return {
-    columns: {
-      sql: `g.paused_until, g.rate_per_second, g.concurrency, g.ordering,
-        CASE WHEN g.rate_per_second IS NOT NULL THEN
-          (SELECT p.free_at FROM ?? p WHERE p.webhook_id = g.id) END AS free_at,
-        CASE WHEN g.ordering = 'by_record' THEN
-          (SELECT e.id FROM ?? e WHERE e.webhook_id = g.id ORDER BY e.id LIMIT 1) END AS line_end`,
-      bindings: [
-        qualified({ name: PACES_TABLE, schema }),
-        qualified({ name: LINE_ENDS_TABLE, schema }),
-      ],
-    },
+    columns: `served.paused_until, served.rate_per_second, served.concurrency, served.ordering,
+      CASE WHEN served.rate_per_second IS NOT NULL THEN
+        (SELECT free_at FROM ${turns} WHERE group_id = served.id) END AS free_at`,
     dueAt(webhook, columns, firstDueAt) {
       const seen = columns as unknown as Seen;
-      const manners = mannersOf(seen);
-      known.note(webhook, manners);
+      const limits = limitsOfRow(seen);
+      known.note(webhook, limits);
       const now = app.clock.now();
-      const first = seen.line_end === null ? firstDueAt : Math.min(firstDueAt, now);
-      return Math.max(first, manners.pausedUntil, freeFrom(manners, seen.free_at, now));
+      return Math.max(firstDueAt, limits.pausedUntil, freeFrom(limits, seen.free_at, now));
     },
   };
 };
+
+/** For so long webhooks are claimed of one by one that were not known to need it, before others. */
+const ONE_BY_ONE_MS = 100;
+
+/** What a claim in its webhook's turn has found. */
+interface TurnClaim {
+  leases: CountedLease[];
+  /** Whether the webhook has reached its cap. */
+  isFull: boolean;
+  isAlone: boolean;
+  /** When more may be claimed, epoch milliseconds, where it is not for want of rows; else null. */
+  againAt: number | null;
+}
+
+const NOTHING: TurnClaim = { leases: [], isFull: false, isAlone: false, againAt: null };
+
+/**
+ * Claims deliveries of webhooks within their limits, which hold over all nodes: of one with a rate or an
+ * order claims follow one another, and each takes what the rate allows now, and of each record only what
+ * goes first. Other webhooks are claimed of without it.
+ */
+export class LimitedClaims {
+  /** Is told when more of a webhook may be claimed that its rate held back; epoch milliseconds. */
+  onAgain: (webhook: number, at: number) => void = () => {};
+
+  constructor(
+    private readonly app: App,
+    private readonly queue: LimitedQueue,
+    private readonly known: KnownLimits
+  ) {}
+
+  /** Of several webhooks, so much of each. */
+  async claim(rooms: readonly GroupRoom[]): Promise<CountedLease[]> {
+    await this.known.refresh(rooms.map(({ group }) => group));
+    const now = this.queue.now();
+    // Nothing is claimed of a webhook that is left alone for now: it would only be given back.
+    const served = rooms.filter(({ group }) => this.known.get(group).pausedUntil <= now);
+    const claimed: CountedLease[] = [];
+    // What is leased waits until all is claimed: so what may take long comes first, and only for a while.
+    const until = performance.now() + ONE_BY_ONE_MS;
+    for (const { group, limit } of served.filter(({ group }) => this.isOneByOne(group))) {
+      if (performance.now() >= until) this.onAgain(group, now);
+      else claimed.push(...(await this.claimInTurn(group, limit, null)).leases);
+    }
+    const together = served.filter(({ group }) => !this.isOneByOne(group));
+    if (together.length > 0) claimed.push(...(await this.queue.claim(together)));
+    return claimed;
+  }
+
+  /** Of one webhook in its turn, and within a cap where there is one. */
+  async claimInTurn(webhook: number, limit: number, cap: LeaseCap | null): Promise<TurnClaim> {
+    const claimed = await this.queue.inTurnOf(webhook, async (tx, freeAt) => {
+      const limits = await this.read(tx, webhook);
+      const now = this.queue.now();
+      if (limits.pausedUntil > now) return NOTHING;
+      const { ratePerSecond: rate, concurrency } = limits;
+      const free = rate === null ? freeAt : freeAtMost(rate, freeAt, now * 1000);
+      const allowed = rate === null ? null : allowance(rate, free, now * 1000);
+      if (allowed?.attempts === 0) {
+        if (free !== freeAt) await this.queue.setFreeAt(tx, webhook, free);
+        return { ...NOTHING, againAt: Math.ceil(allowed.from / 1000) };
+      }
+      const most = Math.min(limit, allowed?.attempts ?? limit);
+      const { leases, isMore, ...found } = await this.queue.claimInTurn(tx, webhook, most, {
+        isOrdered: limits.isOrdered,
+        cap: cap && { ...cap, atOnce: concurrency ?? cap.atOnce },
+      });
+      if (!allowed || leases.length === 0)
+        return { leases, ...found, againAt: isMore ? now : null };
+      const next = freeAfter(allowed, leases.length);
+      await this.queue.setFreeAt(tx, webhook, next);
+      const isUsedUp = leases.length === allowed.attempts;
+      return { leases, ...found, againAt: isUsedUp ? Math.ceil(next / 1000) : isMore ? now : null };
+    });
+    if (claimed.againAt !== null) this.onAgain(webhook, claimed.againAt);
+    return claimed;
+  }
+
+  private isOneByOne(webhook: number): boolean {
+    const { isOrdered, ratePerSecond } = this.known.get(webhook);
+    return isOrdered || ratePerSecond !== null;
+  }
+
+  private async read(db: Db, webhook: number): Promise<WebhookLimits> {
+    const row = (await db
+      .table(WEBHOOKS_TABLE)
+      .select(LIMITS_COLUMNS)
+      .where({ id: webhook })
+      .first()) as LimitsRow | undefined;
+    const limits = row ? limitsOfRow(row) : NO_LIMITS;
+    this.known.note(webhook, limits);
+    return limits;
+  }
+}
 
 /**
  * Webhooks whose receivers asked to be left alone (docs/receivers.md#asking-for-a-pause): nothing of them

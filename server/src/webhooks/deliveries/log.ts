@@ -13,6 +13,7 @@ import type {
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { nextTurn } from '../../runtime/event-loop';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
+import type { FoundRow } from '../../queue/queue';
 import { stateOf } from '../rules/delivery-state';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
 import { keptAttempts, readAttempts, removeAttempts } from './attempts';
@@ -27,6 +28,7 @@ import {
   type SearchedLog,
 } from './log-filter';
 import { readBodies, releaseMessages } from './messages';
+import { getDeliveryStore } from './store';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
@@ -270,8 +272,7 @@ const toDelivery = (
   body: string | null,
   appended: readonly Attempt[]
 ): Delivery => {
-  // Versions before 0.2 wrote attempts into the delivery's own row.
-  const attempts = keptAttempts([...(JSON.parse(row.attempts) as Attempt[]), ...appended]);
+  const attempts = keptAttempts(appended);
   const last = attempts.at(-1);
   const tries = Number(row.tries);
   return {
@@ -487,22 +488,32 @@ export const findDelivery = async (app: App, id: number): Promise<LoggedDelivery
 
 /**
  * Removes deliveries, then their attempts and messages: an attempt that is being recorded holds its delivery, so
- * it is there by the time the attempts go. @returns how many deliveries went.
+ * it is there by the time the attempts go.
+ * @param isKept whether one stays that is in the queue
+ * @returns how many deliveries went.
  */
 const remove = (
   app: App,
   ids: readonly number[],
-  only: (found: Knex.QueryBuilder) => Knex.QueryBuilder
+  isKept: (place: FoundRow) => boolean
 ): Promise<number> =>
   app.db.retrying(async (tx) => {
+    const store = getDeliveryStore(app);
+    const places = await store.lock(tx, ids);
+    const free = ids.filter((id) => {
+      const place = places.get(Number(id));
+      return !place || !isKept(place);
+    });
     // Locked before they go: another node that removes the same ones finds them gone.
-    const going = (await only(rows(tx).whereIn('id', [...ids]))
+    const going = (await rows(tx)
+      .whereIn('id', free)
       .select('id', 'message_id')
       .orderBy('id')
       .forUpdate()) as Pick<DeliveryRow, 'id' | 'message_id'>[];
     if (going.length === 0) return 0;
     const gone = going.map(({ id }) => Number(id));
     await rows(tx).whereIn('id', gone).delete();
+    await store.remove(tx, gone);
     await removeAttempts(tx, gone);
     const shared = going.flatMap(({ message_id: id }) => (id === null ? [] : [Number(id)]));
     if (shared.length > 0) await releaseMessages(tx, shared);
@@ -520,7 +531,7 @@ export const removeDeliveriesOf = async (
     .orderBy(['created_at', 'id'])
     .limit(limit)
     .pluck('id')) as number[];
-  if (ids.length > 0) await remove(app, ids, (found) => found);
+  if (ids.length > 0) await remove(app, ids, () => false);
   return ids.length;
 };
 
@@ -535,15 +546,12 @@ export const removeFinishedDeliveries = async (
 ): Promise<{ found: number; removed: number }> => {
   const ids = (await rows(await app.db.current())
     .where('finished_at', '<', before)
-    .whereNull('due_at')
     .orderBy('finished_at')
     .limit(limit)
     .pluck('id')) as number[];
   if (ids.length === 0) return { found: 0, removed: 0 };
-  return {
-    found: ids.length,
-    removed: await remove(app, ids, (found) => found.whereNull('due_at')),
-  };
+  const isUnderWay = ({ state, isHeld }: FoundRow): boolean => isHeld || state !== 'ended';
+  return { found: ids.length, removed: await remove(app, ids, isUnderWay) };
 };
 
 const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];

@@ -50,12 +50,9 @@ export const insertMessages = async (db: Db, messages: readonly SharedMessage[])
       created_at: at,
     }))
   );
-  const stored = (await rows(db)
-    .select('id', 'document_id')
-    .whereIn('document_id', [...byKey.keys()])) as Pick<MessageRow, 'id' | 'document_id'>[];
-  for (const { id, document_id: key } of stored) {
+  for (const [key, id] of await db.idsOf(MESSAGES_TABLE, [...byKey.keys()])) {
     const message = byKey.get(key);
-    if (message) message.id = Number(id);
+    if (message) message.id = id;
   }
 };
 

@@ -19,8 +19,8 @@ import {
   judgeTriedEvent,
   previewFilter,
   type Unmoved,
-  type Unsent,
 } from './deliveries-service';
+import type { Unsent } from '../sending/by-hand';
 import {
   causesQuery,
   createWebhookInput,

@@ -20,33 +20,14 @@ import {
   showDelivery,
 } from '../deliveries/log';
 import { cursorOf, filterOf } from '../deliveries/log-query';
-import {
-  announceDeliveries,
-  type Freed,
-  getDeliveryStore,
-  type HandRefusal,
-} from '../deliveries/store';
+import { getDeliveryStore, type HandRefusal } from '../deliveries/store';
 import { endLostDeliveries, getSender } from '../lifecycle';
 import { matches } from '../rules/data-filter';
-import {
-  askAnotherProcess,
-  judgeRetry,
-  type ManualAnswer,
-  type ManualRequest,
-  retryNow,
-  type RetryRefusal,
-  testNow,
-  type Unanswered,
-  webhookRow,
-} from '../sending/by-hand';
+import { retryNow, type RetryRefusal, testNow, type Unsent, webhookRow } from '../sending/by-hand';
+import type { Sender } from '../sending/send';
 import type { CausesQuery, DeliveriesQuery, FilterPreviewQuery, LogQuery } from './inputs';
 import { webhookRules } from './webhooks-service';
 import type { App } from '../../app';
-
-/** On a node that does not send, where no other process answered in time. */
-export interface Unsent {
-  unsent: Unanswered;
-}
 
 /** Why a delivery was neither skipped nor passed: it has ended, or an attempt of it is under way. */
 export type Unmoved = Exclude<HandRefusal, 'absent'>;
@@ -93,13 +74,7 @@ export class DeliveriesService {
    * another process do it. NotFoundError (404) for an unknown id.
    */
   async retry(id: number): Promise<Delivery | RetryRefusal | Unsent> {
-    if (this.sendsHere())
-      return (await retryNow(this.app, getSender(this.app), id)) ?? this.shown(id);
-    const refusal = await judgeRetry(this.app, id);
-    if (refusal) return refusal;
-    const answer = await this.askElsewhere({ kind: 'retry', delivery: id });
-    if ('unsent' in answer) return answer;
-    return (answer.kind === 'retry' ? answer.refusal : null) ?? this.shown(id);
+    return (await retryNow(this.app, this.sender(), id)) ?? this.shown(id);
   }
 
   /**
@@ -123,15 +98,12 @@ export class DeliveriesService {
     await webhookRow(this.app, webhookId);
     const wrong = await webhookRules(this.app).events?.([event]);
     if (wrong) throw fieldError('event', wrong);
-    if (this.sendsHere()) return testNow(this.app, getSender(this.app), webhookId, event);
-    const answer = await this.askElsewhere({ kind: 'test', webhook: webhookId, event });
-    if ('unsent' in answer) return answer;
-    if (answer.kind !== 'test') throw new Error('The answer to a test was another one.');
-    return answer.result;
+    return testNow(this.app, this.sender(), webhookId, event);
   }
 
-  private sendsHere() {
-    return this.app.options.webhooks.dispatch;
+  /** null: this process does not send. */
+  private sender(): Sender | null {
+    return this.app.options.webhooks.dispatch ? getSender(this.app) : null;
   }
 
   private async shown(id: number | string): Promise<Delivery> {
@@ -142,23 +114,11 @@ export class DeliveriesService {
 
   private async moved(
     id: number,
-    moving: Promise<HandRefusal | Freed>
+    moving: Promise<HandRefusal | null>
   ): Promise<Delivery | Unmoved> {
     const result = await moving;
     if (result === 'finished' || result === 'held') return result;
-    if (result !== 'absent') announceDeliveries(this.app, result.webhook);
     return this.shown(id);
-  }
-
-  /** @throws what the other process met: NotFoundError (404) for what is gone by now. */
-  private async askElsewhere(
-    request: ManualRequest
-  ): Promise<Extract<ManualAnswer, { kind: 'retry' | 'test' }> | Unsent> {
-    const answer = await askAnotherProcess(this.app, request);
-    if (typeof answer === 'string') return { unsent: answer };
-    if (answer.kind === 'missing') throw new errors.NotFoundError(answer.message);
-    if (answer.kind === 'failed') throw new Error(answer.message);
-    return answer;
   }
 }
 

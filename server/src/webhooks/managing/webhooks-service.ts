@@ -220,7 +220,10 @@ export class WebhooksService {
     const change = { ...input, active, headers };
     judgeChange(known, change, mayMoveHeaders);
     if (active && !known.active && waiting === 'discard') await discardWaiting(this.app, id);
-    const { before, changed } = await this.app.db.retrying(async (tx) => {
+    const store = getDeliveryStore(this.app);
+    const changed = await this.app.db.retrying(async (tx) => {
+      // Who records an attempt locks its delivery, then its webhook: so does this.
+      if (input.ordering !== undefined) await store.prepareReorder(tx, id);
       const before = await this.findLocked(id);
       judgeChange(before, change, mayMoveHeaders);
       const switchesOn = active === true && !before.active;
@@ -250,14 +253,13 @@ export class WebhooksService {
       const beginsAnew = switchesOn || after.url !== before.url;
       if (beginsAnew) await beginActivation(this.app, id);
       const row = beginsAnew ? await this.find(id) : after;
+      const ordering = row.ordering ?? 'none';
+      if (ordering !== (before.ordering ?? 'none')) await store.reorder(tx, { id, ordering });
       const switchedOn = Boolean(row.active) && !before.active;
       const health = await this.healthOf(row, switchedOn || !row.active);
-      return { before, changed: toManaged(row, health) };
+      return toManaged(row, health);
     });
-    getDeliveryStore(this.app).heard(changed);
-    if (changed.ordering !== (before.ordering ?? 'none')) {
-      await getDeliveryStore(this.app).reorder(changed);
-    }
+    store.limits.noteWebhook(changed);
     // What a rate or an order held back may go now.
     announceDeliveries(this.app, id);
     return changed;

@@ -17,14 +17,7 @@ import {
 import { textFor } from '../publish';
 import { uuidV7 } from '../rules/uuid-v7';
 import { moduleHolding } from '../sending/modules-off';
-import {
-  DELIVERIES_TABLE,
-  type DeliveryRow,
-  type RecoveryItemRow,
-  type RecoveryRow,
-  type WebhookRow,
-  WEBHOOKS_TABLE,
-} from '../tables';
+import { type RecoveryItemRow, type RecoveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { toWebhook } from '../webhook';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
@@ -144,15 +137,7 @@ export const createJournalSource = (app: App): RecoverySource => {
   const insert = async (tx: Tx, made: readonly Made[]): Promise<[number, QueuedItem][]> => {
     if (made.length === 0) return [];
     const deliveries = made.map(({ delivery }) => delivery);
-    await getDeliveryStore(app).insert(tx, deliveries);
-    const rows = (await tx
-      .table(DELIVERIES_TABLE)
-      .select('id', 'document_id')
-      .whereIn(
-        'document_id',
-        deliveries.map(({ deliveryId }) => deliveryId)
-      )) as Pick<DeliveryRow, 'id' | 'document_id'>[];
-    const ids = new Map(rows.map(({ id, document_id: key }) => [key, Number(id)]));
+    const ids = await getDeliveryStore(app).insert(tx, deliveries);
     return made.flatMap(({ ref, delivery }): [number, QueuedItem][] => {
       const id = ids.get(delivery.deliveryId);
       return id === undefined ? [] : [[ref, { delivery: id, tries: 0 }]];

@@ -15,6 +15,22 @@ export const stateOf = (delivery: {
   return delivery.tries > 0 ? 'failing' : 'waiting';
 };
 
+/** Under what a delivery that is not sent is found in the queue, as its column has it. */
+export const SECTIONS = {
+  waiting: 0,
+  failing: 1,
+  failed: 2,
+  test: 3,
+  failedTest: 4,
+  sent: 5,
+} as const;
+
+export const sectionOf = (delivery: Parameters<typeof stateOf>[0]): number => {
+  const state = stateOf(delivery);
+  if (state !== 'test') return SECTIONS[state];
+  return delivery.status === 'failed' ? SECTIONS.failedTest : SECTIONS.test;
+};
+
 /** Deliveries of one status, either tests or none. */
 export interface LogSection {
   status: DeliveryStatus;

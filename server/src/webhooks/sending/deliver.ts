@@ -9,6 +9,7 @@ import type { GroupHandler } from '../../scheduling/types';
 import { claimedLine, unsentLine } from '../debug-lines';
 import {
   announceDeliveries,
+  BY_HAND,
   DELIVERIES,
   getDeliveryStore,
   type LeasedDelivery,
@@ -16,6 +17,7 @@ import {
 } from '../deliveries/store';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { settleArrivedWebhooksLater } from './arrivals';
+import { patienceOf } from './by-hand';
 import type { HeldBack } from './modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';
 import type { AttemptResult, Sender } from './send';
@@ -192,15 +194,20 @@ export const createDeliveryHandler = (
   detached: Detached
 ): GroupHandler => {
   const options = app.options.webhooks;
-  const { store } = heldBack;
+  const store = getDeliveryStore(app);
   const loadWebhook = createRowLoader(app);
   const release = createGathering<LeasedDelivery>((leases) => store.release(leases));
 
   const decide = async ({ group, delivery }: LeasedDelivery): Promise<Decision> => {
-    const loaded = await loadWebhook(group);
+    const loaded = await loadWebhook(delivery.webhook);
     if (!loaded) return { kind: 'webhook deleted' };
     const { webhook, enabled } = loaded;
-    if (delivery.isTest) return { kind: 'interrupted test', webhook };
+    const isByHand = group === BY_HAND;
+    if (delivery.isTest) {
+      const isAwaited = isByHand && delivery.createdAt + patienceOf(app) > store.now();
+      return { kind: isAwaited ? 'send' : 'interrupted test', webhook };
+    }
+    if (isByHand) return { kind: 'send', webhook };
     const foreign = app.site.isForeign(webhook);
     if (foreign) await settleArrivedWebhooksLater(app);
     if (foreign || !webhook.active) return { kind: 'webhook switched off' };
@@ -217,7 +224,7 @@ export const createDeliveryHandler = (
     switch (decision.kind) {
       case 'send': {
         const { webhook } = decision;
-        const manual = lease.delivery.status !== 'pending';
+        const manual = lease.group === BY_HAND || lease.delivery.status !== 'pending';
         return { lease, webhook, result: await sender.attempt(lease.delivery, webhook, manual) };
       }
       case 'interrupted test':
@@ -232,7 +239,8 @@ export const createDeliveryHandler = (
       case 'webhook deleted':
         // A write that was open when it was deleted may have queued this one after the others went.
         await release(lease);
-        await getDeliveryStore(app).endLost(lease.group, ENDED_AT_ONCE);
+        if (lease.group === BY_HAND) await store.takeBack(lease.id);
+        await store.endLost(lease.delivery.webhook, ENDED_AT_ONCE);
     }
     debugLog(app.strapi)?.(unsentLine(lease, decision.kind));
     return null;
@@ -268,7 +276,7 @@ export const createDeliveryHandler = (
     detached,
     concurrency: options.concurrency,
     concurrencyPerGroup: options.concurrencyPerWebhook,
-    limitsOf: (webhook) => getDeliveryStore(app).limitsOf(webhook),
+    limitsOf: (webhook) => store.limits.ofGroup(webhook),
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),
@@ -276,7 +284,7 @@ export const createDeliveryHandler = (
     healthy: ({ result }) => result.ok,
     slows: ({ result }) => SLOWS.has(result.attempt.answer?.status ?? 0),
     // The next one of its record.
-    awaited: ({ lease, result }) => result.ok && getDeliveryStore(app).lineOf(lease) !== null,
+    awaited: ({ lease, result }) => result.ok && lease.delivery.isOrdered,
     record: (made) => recordAttempts(app, made, tell),
     onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),
     onGivenBack: (leases) =>
@@ -285,7 +293,7 @@ export const createDeliveryHandler = (
 
   /** One timer a webhook, for when its rate allows more. */
   const again = new Map<number, NodeJS.Timeout>();
-  getDeliveryStore(app).onAgain((webhook, at) => {
+  store.claims.onAgain = (webhook, at) => {
     clearTimeout(again.get(webhook));
     const timer = setTimeout(
       () => {
@@ -296,10 +304,11 @@ export const createDeliveryHandler = (
     );
     timer.unref();
     again.set(webhook, timer);
-  });
+  };
 
   return {
     ...worker,
+    dueTimes: () => heldBack.dueTimes(),
     async stop() {
       for (const timer of again.values()) clearTimeout(timer);
       await worker.stop();

@@ -1,9 +1,13 @@
 import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
 import type { Detached } from '../../database/connection';
 import { errorText } from '../../runtime/text';
-import type { CappedWorkStore } from '../../scheduling/types';
 import { declarations, moduleOff } from '../catalogue';
-import { announceDeliveries, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
+import {
+  announceDeliveries,
+  BY_HAND,
+  getDeliveryStore,
+  type LeasedDelivery,
+} from '../deliveries/store';
 import type { App } from '../../app';
 
 const RELEASED_AT_ONCE = 500;
@@ -26,8 +30,6 @@ const ALL = MODULE_IDS.join();
 
 /** Deliveries that wait because their module is off; docs/contract-webhooks.md#events. */
 export class HeldBack {
-  /** The store as the delivery handler sees it: nothing is due while the module Webhooks is off. */
-  readonly store: CappedWorkStore<LeasedDelivery>;
   private readonly deliveries: ReturnType<typeof getDeliveryStore>;
   private stopped = false;
   private releasing: Promise<void> | null = null;
@@ -46,7 +48,6 @@ export class HeldBack {
     private readonly detached: Detached
   ) {
     this.deliveries = getDeliveryStore(app);
-    this.store = { ...this.deliveries, dueTimes: () => this.dueTimes() };
   }
 
   /** Whether a delivery of that event may not be sent while these modules are on. */
@@ -125,13 +126,15 @@ export class HeldBack {
     }
   }
 
-  private async dueTimes(): Promise<ReadonlyMap<number, number>> {
-    if (this.seen === ALL) return this.deliveries.dueTimes();
+  /** As the store's: nothing but what is sent by hand is due while the module Webhooks is off. */
+  async dueTimes(): Promise<ReadonlyMap<number, number>> {
+    const due = await this.deliveries.dueTimes();
+    if (this.seen === ALL) return due;
     const enabled = await this.app.modules.enabled();
     const now = written(enabled);
     // Another node may have switched something on, and may have died before it went on.
     if (this.seen !== now) void this.release();
     this.seen = now;
-    return enabled.has('webhooks') ? this.deliveries.dueTimes() : new Map();
+    return enabled.has('webhooks') ? due : new Map([...due].filter(([id]) => id === BY_HAND));
   }
 }

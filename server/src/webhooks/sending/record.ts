@@ -6,12 +6,7 @@ import { isTurnEvent } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
 import { bytesOfAttempt } from '../deliveries/attempts';
 import { pauseWebhooks } from '../deliveries/limits';
-import {
-  announceDeliveries,
-  type DeliveryOutcome,
-  getDeliveryStore,
-  type LeasedDelivery,
-} from '../deliveries/store';
+import { type DeliveryOutcome, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
 import { addToRollups, type RolledAttempt } from '../figures/rollups';
 import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/transition';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
@@ -212,7 +207,7 @@ const toCounted = ({
   next,
   attempt,
 }: Outcome): RolledAttempt & WebhookAttempt => ({
-  webhookId: lease.group,
+  webhookId: lease.delivery.webhook,
   at: result.endedAt,
   ok: result.ok,
   ended: next.counts,
@@ -227,8 +222,8 @@ const pausesOf = (outcomes: readonly Outcome[]): Map<number, number> => {
   const pauses = new Map<number, number>();
   for (const { made } of outcomes) {
     const until = made.lease.delivery.isTest ? null : askedUntil(made.result);
-    const known = pauses.get(made.lease.group) ?? 0;
-    if (until !== null) pauses.set(made.lease.group, Math.max(known, until));
+    const known = pauses.get(made.lease.delivery.webhook) ?? 0;
+    if (until !== null) pauses.set(made.lease.delivery.webhook, Math.max(known, until));
   }
   return pauses;
 };
@@ -240,7 +235,8 @@ const isCounted = ({ made, next }: Outcome): boolean =>
 /** The webhooks for which these attempts change something, locked. */
 const lockWebhooksOf = (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, WebhookRow>> => {
   const attempts = outcomes.filter(({ made }) => !made.lease.delivery.isTest);
-  const groups = (some: readonly Outcome[]): number[] => some.map(({ made }) => made.lease.group);
+  const groups = (some: readonly Outcome[]): number[] =>
+    some.map(({ made }) => made.lease.delivery.webhook);
   const isNoted = ({ made }: Outcome): boolean => made.result.ok && isUnnoted(made.webhook);
   return lockWebhooks(
     tx,
@@ -250,17 +246,6 @@ const lockWebhooksOf = (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<numbe
     ],
     groups(attempts)
   );
-};
-
-/** What waited for one of these that has ended may go now. */
-const announceLines = (app: App, outcomes: readonly Outcome[]): void => {
-  const { lineOf } = getDeliveryStore(app);
-  const ended = outcomes.filter(
-    ({ made: { lease }, next }) => next.nextAttemptAt === null && lineOf(lease) !== null
-  );
-  for (const webhook of new Set(ended.map(({ made }) => made.lease.group))) {
-    announceDeliveries(app, webhook);
-  }
 };
 
 const recordTogether = async (
@@ -275,7 +260,7 @@ const recordTogether = async (
       const recorded = outcomes.filter(({ made: { lease } }) => held.has(lease.id));
       const locked = await lockWebhooksOf(tx, recorded);
       const current = recorded.filter(({ made }) => {
-        const webhook = locked.get(made.lease.group);
+        const webhook = locked.get(made.lease.delivery.webhook);
         return !webhook || countsFor(webhook, made.webhook);
       });
       const pauses = pausesOf(current);
@@ -292,14 +277,13 @@ const recordTogether = async (
       return { recorded: held, turned, pauses };
     })
   );
-  pauses.forEach((until, webhook) => getDeliveryStore(app).paused(webhook, until));
+  pauses.forEach((until, webhook) => getDeliveryStore(app).limits.notePause(webhook, until));
   debugEach(app.strapi, outcomes, ({ made: { lease }, next }) =>
     recordedLine(lease, next, recorded.has(lease.id))
   );
   const switchedOff = turned.filter(({ turn }) => turn === 'disabled');
   debugEach(app.strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
   for (const one of turned) announceTurn(app, one);
-  announceLines(app, outcomes);
   return outcomes.filter(({ made }) => recorded.has(made.lease.id));
 };
 

@@ -1,5 +1,5 @@
 import type { CappedWorkStore } from '../../../../server/src/scheduling/types';
-import type { Lease } from '../../../../server/src/database/lease-types';
+import type { Lease } from '../../../../server/src/queue/lease';
 
 export interface MemoryRow {
   id: number;
@@ -56,27 +56,22 @@ export const createMemoryStore = ({
       }
       return times;
     },
-    async claim(group, limit) {
+    async claim(rooms) {
       queue.calls.claim += 1;
       const owner = `lease ${(leases += 1)}`;
       const leaseUntil = now() + leaseMs;
-      const due = queue.rows
-        .filter((row) => row.group === group && row.dueAt !== null && row.dueAt <= now())
-        .sort((a, b) => Number(a.dueAt) - Number(b.dueAt) || a.id - b.id)
-        .slice(0, limit);
-      const claimed = due.map((row) => {
-        const dueAt = Number(row.dueAt);
-        Object.assign(row, { owner, dueAt: leaseUntil });
-        return { id: row.id, group, owner, dueAt, leaseUntil };
-      });
+      const claimed = rooms.flatMap(({ group, limit }) =>
+        queue.rows
+          .filter((row) => row.group === group && row.dueAt !== null && row.dueAt <= now())
+          .sort((a, b) => Number(a.dueAt) - Number(b.dueAt) || a.id - b.id)
+          .slice(0, limit)
+          .map((row) => {
+            const dueAt = Number(row.dueAt);
+            Object.assign(row, { owner, dueAt: leaseUntil });
+            return { id: row.id, group, owner, dueAt, leaseUntil };
+          })
+      );
       queue.claimed.push(...claimed);
-      return claimed;
-    },
-    async claimGroups(groups) {
-      const claims = queue.calls.claim;
-      const claimed: Lease[] = [];
-      for (const { group, limit } of groups) claimed.push(...(await queue.claim(group, limit)));
-      queue.calls.claim = claims + 1;
       return claimed.sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
     },
     async claimWithin(group, limit, { atOnce, except, ahead = { own: [], limit: 0 } }) {
@@ -88,7 +83,7 @@ export const createMemoryStore = ({
       const isAlone = leased.length === 0;
       const room = Math.max(0, atOnce - ahead.own.length - leased.length);
       const most = Math.max(Math.min(limit, room), isAlone ? ahead.limit : 0);
-      const leases = await queue.claim(group, most);
+      const leases = await queue.claim([{ group, limit: most }]);
       return { leases, isFull: leases.length >= room, isAlone };
     },
     async renew(claimed) {

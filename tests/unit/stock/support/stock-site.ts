@@ -285,7 +285,7 @@ export class StockSite {
       const due = [...(await this.store.dueTimes())].filter(([, dueAt]) => dueAt <= now);
       if (due.length === 0) return;
       const leases: LeasedRecord[] = [];
-      for (const [connection] of due) leases.push(...(await this.store.claim(connection, 200)));
+      for (const [group] of due) leases.push(...(await this.store.claim([{ group, limit: 200 }])));
       await applyBatch(app, leases, app.db.pool);
     }
   }

@@ -1,10 +1,10 @@
 import type { App } from '../../../server/src/app';
 import type { Webhook } from '../../../shared/contracts/webhooks';
-import { KnownManners, type Manners } from '../../../server/src/webhooks/deliveries/limits';
+import { KnownLimits, type WebhookLimits } from '../../../server/src/webhooks/deliveries/limits';
 
 // The database is not asked by what is tested here.
-const create = () => new KnownManners({} as App);
-const ORDERED: Manners = {
+const create = () => new KnownLimits({} as App);
+const ORDERED: WebhookLimits = {
   ratePerSecond: 5,
   concurrency: null,
   isOrdered: true,
@@ -12,7 +12,7 @@ const ORDERED: Manners = {
 };
 const plain = { id: 1, rate_per_second: null, concurrency: null, ordering: 'none' } as Webhook;
 
-describe('what a process knows of the manners of webhooks', () => {
+describe('what a process knows of the limits of webhooks', () => {
   it('is what was read last, and not what a long write had read before', () => {
     const known = create();
     const readAt = performance.now();
@@ -40,7 +40,7 @@ describe('what a process knows of the manners of webhooks', () => {
   it('has a pause with it, which is only ever prolonged', () => {
     const known = create();
     known.notePause(1, 50);
-    expect(known.get(1)).toBeUndefined();
+    expect(known.get(1).pausedUntil).toBe(0);
     known.note(1, ORDERED);
     known.notePause(1, 70);
     known.notePause(1, 60);

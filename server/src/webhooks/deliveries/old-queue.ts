@@ -1,0 +1,64 @@
+import { sparseColumn } from '../../database/tables/plain-tables';
+import type { OldQueue } from '../../queue/moving';
+import type { Queue } from '../../queue/queue';
+import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
+import { PLACED_COLUMNS, type PlacedRow } from './store';
+
+/** What versions before 0.3 kept of the queue in a delivery's row. */
+type OldRow = PlacedRow &
+  Pick<DeliveryRow, 'subject_type' | 'subject_id'> & {
+    /** Epoch milliseconds; the end of the lease where somebody held it; null: it was due for nobody. */
+    due_at: number | string | null;
+    /** Of a lease, with when the delivery was due before it: `<token>/<time>`. */
+    owner: string | null;
+    /** Of the record whose deliveries go one after the other. */
+    line: string | null;
+  };
+
+/** When deliveries were due that waited for a module, or for an earlier one of their record. */
+const ASIDE_UNTIL = 253_402_300_799_999;
+const HELD_UNTIL = ASIDE_UNTIL - 1000;
+
+const placeOf = ({ due_at: dueAt, owner }: OldRow) => {
+  if (dueAt === null) return {};
+  if (Number(dueAt) === ASIDE_UNTIL) return { state: 'parked' as const };
+  if (Number(dueAt) === HELD_UNTIL) return { state: 'blocked' as const };
+  const [, before] = /\/(\d+)$/.exec(owner ?? '') ?? [];
+  return { state: 'ready' as const, dueAt: Number(before ?? dueAt) };
+};
+
+/**
+ * The queue of deliveries in the columns `due_at`, `owner` and `line` of the log.
+ * @param queuedOf a delivery as the queue has it, by its row alone
+ */
+export const oldDeliveryQueue = (
+  queue: Queue,
+  queuedOf: (row: PlacedRow) => Parameters<Queue['insertMissing']>[1][number]
+): OldQueue => ({
+  name: 'delivery_queue',
+  tableName: DELIVERIES_TABLE,
+  columns: [
+    sparseColumn('webhook_id', 'due_at'),
+    sparseColumn('webhook_id', 'line'),
+    ...['line', 'owner', 'due_at'],
+  ],
+  indexes: ['sb_delivery_waiting', 'sb_delivery_line', 'sb_delivery_due'],
+  tables: ['switchboard_line_ends', 'switchboard_webhook_paces', 'switchboard_manual_requests'],
+  queue,
+  async read(tx, after, limit) {
+    const rows = (await tx
+      .table(DELIVERIES_TABLE)
+      .select(...PLACED_COLUMNS, 'subject_type', 'subject_id', 'due_at', 'owner', 'line')
+      .where('id', '>', after)
+      .andWhere((notDone) => {
+        notDone.whereNotNull('due_at').orWhere({ status: 'failed' });
+      })
+      .orderBy('id')
+      .limit(limit)) as OldRow[];
+    return rows.map((row) => ({
+      ...queuedOf(row),
+      ...placeOf(row),
+      orderingKey: row.line === null ? null : `${row.subject_type}:${row.subject_id}`,
+    }));
+  },
+});
