@@ -120,6 +120,10 @@ describeEach(anyDatabase(), 'sending by hand on a node that does not send', (dat
     expect(body).toMatchObject({
       error: { message: expect.stringMatching(/has not said what came of it/) },
     });
+    // The next one ends it, without sending it.
+    worker = await startWorker(site.env(), ['--only', 'webhooks']);
+    await waitForDelivery(site, id, ({ error }) => error === 'interrupted', 60_000);
     expect(await openRequests()).toEqual([]);
+    expect(receiver.requests).toHaveLength(1);
   }, 120_000);
 });

@@ -16,8 +16,8 @@ const API = '/api/fw-crm/v1';
 /** The journal's entries of a fixture are as old as it is. */
 const KEPT = { logDays: 3650, journalDays: 3650 };
 const QUIET = { webhooks: { ...KEPT, dispatch: false }, pos: { process: false } };
-/** Tables whose rows live for seconds. */
-const EMPTY = ['switchboard_manual_requests'];
+/** Tables that went with what the queues do now; their rows lived for seconds. */
+const GONE = ['switchboard_line_ends', 'switchboard_manual_requests', 'switchboard_webhook_paces'];
 
 const versions = fixtureVersions();
 
@@ -57,10 +57,9 @@ describeEach(databases(), 'a database of an earlier version', (database) => {
       const after = await readEverything(database, site.databaseName);
       const idsOf = (rows: string[]) => rows.map((row) => JSON.parse(row).id as number);
       for (const [name, rows] of Object.entries(before)) {
-        if (!name.startsWith('switchboard_')) continue;
+        if (!name.startsWith('switchboard_') || GONE.includes(name)) continue;
         expect(Object.keys(after)).toContain(name);
-        if (!EMPTY.includes(name))
-          expect({ name, rows: rows.length }).not.toEqual({ name, rows: 0 });
+        expect({ name, rows: rows.length }).not.toEqual({ name, rows: 0 });
         // Some have no id.
         expect({ name, lost: Math.max(0, rows.length - after[name]!.length) }).toEqual({
           name,
@@ -205,7 +204,10 @@ describeEach(databases(), 'a database of an earlier version', (database) => {
         'admin_roles',
         'admin_users_roles_lnk',
       ])
-        expect(after[name]).toEqual(expect.arrayContaining(before[name]!));
+        expect(after[name]).toEqual(
+          // A delivery has no such field any more.
+          expect.arrayContaining(before[name]!.map((row) => row.replace(/,\\"attempts\\"/, '')))
+        );
       const held: { action: string; subject: string | null }[] = await site.evaluate(({ strapi }) =>
         strapi.db
           .query('admin::permission')

@@ -124,7 +124,7 @@ describeEach(anyDatabase(), 'what a receiver asks for', (database) => {
       await site.evaluate(async ({ strapi, state }) => {
         state.claims = [];
         state.listen = ({ sql: statement }: { sql: string }) => {
-          if (/update .*switchboard_deliveries.* set .*owner/i.test(statement)) {
+          if (/update .*switchboard_delivery_queue.* set .*owner/is.test(statement)) {
             state.claims.push(statement);
           }
         };

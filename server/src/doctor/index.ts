@@ -14,8 +14,9 @@ import { type App, appOf } from '../app';
 import type { Knex } from 'knex';
 import { POS_EVENTS_TABLE, RECORD_QUEUE_TABLE } from '../pos/tables';
 import { QUEUE_STATES } from '../queue/queue';
+import { SECTIONS } from '../webhooks/rules/delivery-state';
 import { FROM_ELSEWHERE } from '../webhooks/webhook';
-import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../webhooks/tables';
+import { DELIVERY_QUEUE_TABLE, WEBHOOKS_TABLE } from '../webhooks/tables';
 
 /** What can be said of a site by its settings and its environment alone. */
 
@@ -197,20 +198,22 @@ const lateText = (late: number): string =>
   late > LATE_MS ? `; the oldest has been due for ${Math.round(late / 1000)} seconds` : '';
 
 const deliveries: Check = async (app) => {
-  if (!(await hasTable(app, DELIVERIES_TABLE))) return null;
+  if (!(await hasTable(app, DELIVERY_QUEUE_TABLE))) return null;
   const db = await app.db.current();
   const served = db.table(WEBHOOKS_TABLE).where({ active: true }).select('id');
-  const rows = () => db.table(DELIVERIES_TABLE);
+  const queue = () => db.table(DELIVERY_QUEUE_TABLE);
   // What waits for a webhook that was deleted waits for nobody, and is about to be ended.
   const known = db.table(WEBHOOKS_TABLE).select('id');
-  const pending = () => rows().where({ status: 'pending' }).whereIn('webhook_id', known);
-  const waiting = await count(pending().where({ tries: 0 }));
-  const failing = await count(pending().where('tries', '>', 0));
+  const inSection = (section: number) =>
+    count(queue().where({ section }).whereIn('group_id', known));
+  const waiting = await inSection(SECTIONS.waiting);
+  const failing = await inSection(SECTIONS.failing);
   const off = () =>
     db.table(WEBHOOKS_TABLE).where({ active: false }).whereNotNull('disabled_reason');
   const elsewhere = await count(off().where('disabled_reason', 'like', `${FROM_ELSEWHERE}%`));
   const broken = (await count(off())) - elsewhere;
-  const late = await lateness(pending().whereIn('webhook_id', served), app.clock.now());
+  const due = queue().where({ state: QUEUE_STATES.ready }).whereIn('group_id', served);
+  const late = await lateness(due, app.clock.now());
   const message = `deliveries: ${waiting} waiting, ${failing} failing; ${broken} webhooks were switched off${elsewhere > 0 ? `, ${elsewhere} more came from another site` : ''}${lateText(late)}`;
   if (late > LATE_MS) {
     return warn(

@@ -182,7 +182,7 @@ export class Queue {
   }
 
   /** As `insert`; a row that is in the queue by now is ready as it is given, whoever holds it. */
-  async requeue(db: Db, rows: readonly NewRow[]): Promise<void> {
+  async requeue(db: Db, rows: readonly MissingRow[]): Promise<void> {
     const values = rows.map(({ id, group, ...place }) => ({
       ...{ id, group_id: group },
       ...this.placed(place),

@@ -178,7 +178,7 @@ export const freeAfter = ({ from, interval }: Allowance, attempts: number): numb
   Math.round(from + attempts * interval);
 
 interface Seen extends LimitsRow {
-  free_at: number | string | null;
+  rate_free_at: number | string | null;
 }
 
 /** From when on a rate allows more; at once where the next claim sets that right. */
@@ -201,13 +201,13 @@ export const seenOf = (
   return {
     columns: `served.paused_until, served.rate_per_second, served.concurrency, served.ordering,
       CASE WHEN served.rate_per_second IS NOT NULL THEN
-        (SELECT free_at FROM ${turns} WHERE group_id = served.id) END AS free_at`,
+        (SELECT free_at FROM ${turns} WHERE group_id = served.id) END AS rate_free_at`,
     dueAt(webhook, columns, firstDueAt) {
       const seen = columns as unknown as Seen;
       const limits = limitsOfRow(seen);
       known.note(webhook, limits);
       const now = app.clock.now();
-      return Math.max(firstDueAt, limits.pausedUntil, freeFrom(limits, seen.free_at, now));
+      return Math.max(firstDueAt, limits.pausedUntil, freeFrom(limits, seen.rate_free_at, now));
     },
   };
 };

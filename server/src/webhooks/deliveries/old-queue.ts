@@ -22,7 +22,8 @@ const HELD_UNTIL = ASIDE_UNTIL - 1000;
 const placeOf = ({ due_at: dueAt, owner }: OldRow) => {
   if (dueAt === null) return {};
   if (Number(dueAt) === ASIDE_UNTIL) return { state: 'parked' as const };
-  if (Number(dueAt) === HELD_UNTIL) return { state: 'blocked' as const };
+  // The first claim holds it again, unless what it waited for has ended.
+  if (Number(dueAt) === HELD_UNTIL) return { state: 'ready' as const };
   const [, before] = /\/(\d+)$/.exec(owner ?? '') ?? [];
   return { state: 'ready' as const, dueAt: Number(before ?? dueAt) };
 };

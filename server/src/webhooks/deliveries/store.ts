@@ -298,7 +298,9 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       if (known?.isHeld) return 'held';
       const row = await this.find(tx, id);
       if (!row) return 'absent';
-      await this.queue.requeue(tx, [{ ...this.queued(row), group: BY_HAND, dueAt: this.now() }]);
+      await this.queue.requeue(tx, [
+        { ...this.queued(row, BY_HAND), state: 'ready', dueAt: this.now() },
+      ]);
       return 'queued';
     });
   }
@@ -581,17 +583,20 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 
   /** A delivery as the queue has it, at its place. */
-  private queued(row: PlacedRow) {
-    return { id: Number(row.id), group: Number(row.webhook_id), ...this.placeOf(row) };
+  private queued(row: PlacedRow, group = Number(row.webhook_id)) {
+    return { id: Number(row.id), group, ...this.placeOf(row, group) };
   }
 
-  private placeOf(row: PlacedRow): NextPlace & { columns: NonNullable<NextPlace['columns']> } {
+  private placeOf(
+    row: PlacedRow,
+    group = Number(row.webhook_id)
+  ): NextPlace & { columns: NonNullable<NextPlace['columns']> } {
     const { status, tries } = row;
     return {
       dueAt: row.next_attempt_at === null ? this.now() : Number(row.next_attempt_at),
       state: status === 'failed' ? 'ended' : 'ready',
       columns: {
-        group_id: Number(row.webhook_id),
+        group_id: group,
         section: sectionOf({ status, tries: Number(tries), isTest: Boolean(row.is_test) }),
         error: row.error,
         event: row.event,
