@@ -16,9 +16,8 @@ const fill = async (strapi, { event, count }) => {
 /** How many deliveries of these webhooks wait. */
 const left = async (strapi, { webhookIds }) => {
   const [{ waiting }] = await strapi.db
-    .connection('switchboard_deliveries')
-    .whereIn('webhook_id', webhookIds)
-    .where('due_at', '>', 0)
+    .connection('switchboard_delivery_queue')
+    .whereIn('group_id', webhookIds)
     .count({ waiting: '*' });
   return Number(waiting);
 };
@@ -26,7 +25,9 @@ const left = async (strapi, { webhookIds }) => {
 /** Forgets what waits; what is being recorded may stand in the way for a moment. */
 const drop = async (strapi, { webhookIds }, tries = 5) => {
   try {
-    await strapi.db.connection('switchboard_deliveries').whereIn('webhook_id', webhookIds).delete();
+    const { connection } = strapi.db;
+    await connection('switchboard_delivery_queue').whereIn('group_id', webhookIds).delete();
+    await connection('switchboard_deliveries').whereIn('webhook_id', webhookIds).delete();
   } catch (error) {
     if (tries <= 1) throw error;
     await drop(strapi, { webhookIds }, tries - 1);

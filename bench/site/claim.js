@@ -6,25 +6,22 @@ const { series } = require('./series');
 const GROUPS = 8;
 const CLAIM = 32;
 
-const queueOf = (strapi, table) =>
-  pluginModule('database/leases/leased-rows').createLeasedRows(strapi, {
-    tableName: table,
-    groupColumn: 'webhook_id',
-    columns: { status: 'text' },
+const queueOf = (strapi, tableName) => {
+  const { Queue } = pluginModule('queue/queue');
+  return new Queue(pluginModule('app').appOf(strapi).db, {
+    tableName,
+    columns: {},
     groups: { tableName: 'switchboard_webhooks', where: { active: true } },
     leaseMs: 30_000,
   });
+};
 
 /** Fills a queue with rows that have been due for a while, spread over the groups. */
 const fill = async (strapi, { table, size, ids }) => {
-  const concat = strapi.db.dialect.client === 'mysql' ? "CONCAT('bench-', n)" : "'bench-' || n";
   const group = `CASE n % ${GROUPS} ${ids.map((id, at) => `WHEN ${at} THEN ${id}`).join(' ')} END`;
-  const now = Date.now();
   await strapi.db.connection.raw(
-    `INSERT INTO ${table} (document_id, webhook_id, event, status, tries, is_test, due_at, next_attempt_at, created_at, url, body, attempts)
-     SELECT ${concat}, ${group}, 'bench.event', 'pending', 0, ${strapi.db.dialect.client === 'postgres' ? 'false' : '0'},
-       ${now - 10_000_000} + n, ${now - 10_000_000} + n, ${now}, 'http://127.0.0.1/', '{}', '[]'
-     FROM (${series(strapi, size)}) numbers`
+    `INSERT INTO ${table} (id, group_id, state, due_at)
+     SELECT n, ${group}, 0, ${Date.now() - 10_000_000} + n FROM (${series(strapi, size)}) numbers`
   );
   // As it is where rows came one by one: statistics known, nothing left in the write-ahead log.
   const settle = {
@@ -58,9 +55,9 @@ const time = async (strapi, { table, times }) => {
   const turns = [];
   for (let turn = 0; turn < times; turn += 1) {
     const started = performance.now();
-    const due = await rows.dueTimes();
+    const due = await rows.due();
     const [group] = [...due.keys()].slice(turn % GROUPS);
-    held.push(...(await rows.claim(group, CLAIM)));
+    held.push(...(await rows.claim([{ group, limit: CLAIM }])));
     turns.push(performance.now() - started);
   }
   if (held.length !== times * CLAIM) throw new Error(`${held.length} rows were claimed`);
@@ -68,24 +65,11 @@ const time = async (strapi, { table, times }) => {
   return turns.sort((a, b) => a - b)[times >> 1];
 };
 
-const FINISHED_EACH = 5;
 const AT_ONCE = 100;
 
-/** One row that is due of each of these webhooks, and some that are done of each of those. */
-const wait = async (strapi, { table, due, ids }) => {
-  const now = Date.now();
-  const row = (id, at, dueAt) => ({
-    document_id: `look-${id}-${at}`,
-    webhook_id: id,
-    event: 'bench.event',
-    status: dueAt === null ? 'sent' : 'pending',
-    due_at: dueAt,
-    finished_at: dueAt === null ? now : null,
-  });
-  const rows = [
-    ...ids.flatMap((id) => Array.from({ length: FINISHED_EACH }, (_none, at) => row(id, at, null))),
-    ...due.map((id) => row(id, 'due', now)),
-  ];
+/** One row that is due of each of these webhooks. */
+const wait = async (strapi, { table, due }) => {
+  const rows = due.map((id, at) => ({ id: at + 1, group_id: id, state: 0, due_at: Date.now() }));
   await strapi.db.connection.batchInsert(table, rows, AT_ONCE);
 };
 
@@ -98,7 +82,7 @@ const look = async (strapi, { table, times, due }) => {
   const looks = [];
   for (let at = 0; at < times; at += 1) {
     const started = performance.now();
-    const found = await rows.dueTimes();
+    const found = await rows.due();
     looks.push(performance.now() - started);
     if (found.size !== due) throw new Error(`${found.size} groups were found`);
   }

@@ -20,10 +20,9 @@ const dataOf = (serial) => ({
 
 const isEmpty = async (strapi, webhookIds) => {
   const left = await strapi.db
-    .connection('switchboard_deliveries')
+    .connection('switchboard_delivery_queue')
     .select('id')
-    .whereIn('webhook_id', webhookIds)
-    .where('due_at', '>', 0)
+    .whereIn('group_id', webhookIds)
     .limit(1);
   return left.length === 0;
 };

@@ -24,24 +24,27 @@ const fillLog = async (strapi, { size, ids, now }) => {
     const fails = `n >= ${size - PENDING}`;
     await strapi.db.connection.raw(
       `INSERT INTO switchboard_deliveries (document_id, site_instance, webhook_id, event, status, tries, is_test,
-         due_at, next_attempt_at, created_at, finished_at, url, body, attempts)
+         next_attempt_at, created_at, finished_at, url, body, attempts)
        SELECT ${concat}, NULL, ${group}, 'bench.event', CASE WHEN ${fails} THEN 'pending' ELSE 'sent' END, 1,
-         ${client === 'postgres' ? 'false' : '0'}, CASE WHEN ${fails} THEN ${now + 24 * HOUR_MS} END,
-         CASE WHEN ${fails} THEN ${now + 24 * HOUR_MS} END, ${made}, CASE WHEN ${fails} THEN NULL ELSE ${made} END,
+         ${client === 'postgres' ? 'false' : '0'}, CASE WHEN ${fails} THEN ${now + 24 * HOUR_MS} END, ${made}, CASE WHEN ${fails} THEN NULL ELSE ${made} END,
          'http://127.0.0.1/', '{}', '[]'
        FROM (${numbers}) numbers`
     );
   }
+  await strapi.db.connection.raw(
+    `INSERT INTO switchboard_delivery_queue (id, group_id, state, due_at, section, error, event, created_at)
+     SELECT id, webhook_id, 0, next_attempt_at, 1, 'http_500', event, created_at
+     FROM switchboard_deliveries WHERE status = 'pending'`
+  );
 };
 
-const fillRollups = async (strapi, { size, ids, now }) => {
-  const { addToRollups } = pluginModule('webhooks/health/rollups');
+const fillRollups = async (app, { size, ids, now }) => {
+  const { addToRollups } = pluginModule('webhooks/figures/rollups');
   const hours = Math.min(DAYS * 24, size);
   for (let hour = 0; hour < hours; hour += 1) {
     const at = now - hour * HOUR_MS;
     await addToRollups(
-      strapi,
-      strapi.db.connection,
+      app.db.pool,
       ids.map((webhookId) => ({ webhookId, at, ok: true, ended: 'sent', answeredIn: 50 }))
     );
   }
@@ -65,7 +68,7 @@ const prepare = async (strapi, { size }) => {
   }
   const now = Date.now();
   await fillLog(strapi, { size, ids, now });
-  await fillRollups(strapi, { size, ids, now });
+  await fillRollups(pluginModule('app').appOf(strapi), { size, ids, now });
   for (const statement of SETTLE[strapi.db.dialect.client]) {
     await strapi.db.connection.raw(statement);
   }
@@ -82,7 +85,7 @@ const time = async (strapi, { times }) => {
   const took = [];
   for (let turn = 0; turn < times; turn += 1) {
     const started = performance.now();
-    const report = await readHealth(strapi, Date.now());
+    const report = await readHealth(pluginModule('app').appOf(strapi), Date.now());
     await webhooks.list({ page: 1, per_page: 100 });
     took.push(performance.now() - started);
     if (report.totals.failing !== PENDING) throw new Error('The figures are wrong.');

@@ -28,49 +28,18 @@ const twin = (singularName) => ({
   },
 });
 
-const named = (table, indexes) =>
-  indexes.map((index) => ({ ...index, name: `${table}_${index.name}` }));
-
-/** A table of deliveries that no dispatcher serves, for claiming from. */
-const queueTable = (name) => {
-  const { deliveryType, deliveryTable } = pluginModule('webhooks/tables');
-  const { attributes, indexes } = deliveryType.schema;
-  const { besides } = deliveryTable;
-  const plain = besides.indexes.filter(({ present }) => !present);
-  const columns = Object.entries(attributes).filter(([, { type }]) => type !== 'relation');
-  return {
-    uid: `plugin::switchboard.${name.replaceAll('_', '-')}`,
-    singularName: name,
-    tableName: name,
-    attributes: {
-      id: { type: 'increments' },
-      document_id: { type: 'string' },
-      ...Object.fromEntries(
-        columns.map(([key, { type, columnName, columnType }]) => [
-          columnName ?? key,
-          { type, columnType },
-        ])
-      ),
-      ...besides.attributes,
-    },
-    indexes: named(name, [{ name: 'document', columns: ['document_id'] }, ...indexes, ...plain]),
-  };
-};
-
-/** The indexes that the host does not know how to make, of such a table. */
-const addSparseIndexes = async (strapi, tableName) => {
-  const { ensureTables } = pluginModule('database/tables/plain-tables');
-  const { deliveryTable } = pluginModule('webhooks/tables');
-  const sparse = deliveryTable.besides.indexes.filter(({ present }) => present);
-  await ensureTables(strapi, [{ tableName, attributes: {}, indexes: named(tableName, sparse) }]);
-};
-
 const QUEUES = ['bench_small', 'bench_large'];
 const EVENTS = ['bench.event', 'bench.nothing'];
 
 module.exports = {
   async bootstrap({ strapi }) {
-    for (const name of QUEUES) await addSparseIndexes(strapi, name);
+    const { ensureTables } = pluginModule('database/tables/plain-tables');
+    const { queueTable } = pluginModule('queue/queue');
+    // Queues that nobody serves, for claiming from.
+    await ensureTables(
+      strapi,
+      QUEUES.map((name) => queueTable(name, `${name}_due`, {}))
+    );
     strapi.hook('service_crm_webhook_events').register((map) => ({
       ...map,
       ...Object.fromEntries(EVENTS.map((name) => [name, { label: name, group: 'Bench' }])),
@@ -79,9 +48,6 @@ module.exports = {
   register({ strapi }) {
     for (const name of ['bench-mapped', 'bench-plain']) {
       strapi.get('content-types').add(`api::${name}`, { [name]: twin(name) });
-    }
-    for (const name of QUEUES) {
-      strapi.get('models').add(queueTable(name));
     }
   },
 };

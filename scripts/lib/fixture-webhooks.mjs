@@ -126,7 +126,8 @@ export const failInOrder = async (site, call, { inOrder }) => {
     await change('Programmer');
     await found(
       site,
-      `SELECT id FROM switchboard_deliveries WHERE webhook_id = ${inOrder.id} AND tries = 0 AND line = 'contact:${contact.id}' AND due_at > 253000000000000`,
+      `SELECT q.id FROM switchboard_delivery_queue q JOIN switchboard_deliveries d ON d.id = q.id
+       WHERE q.group_id = ${inOrder.id} AND q.state = 1 AND d.subject_id = '${contact.id}'`,
       'the second of a record to wait for the first'
     );
   }

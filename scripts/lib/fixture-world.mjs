@@ -242,7 +242,7 @@ export const fillSite = async (site, receiver) => {
 };
 
 /** Tables whose rows live for seconds. */
-export const EMPTY = ['switchboard_manual_requests'];
+export const EMPTY = ['switchboard_delivery_slots'];
 
 /** Short waits, so that a webhook fails for good in seconds. */
 export const firstOptions = {

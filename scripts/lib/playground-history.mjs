@@ -9,6 +9,7 @@ const MARGIN_MS = 2_000;
 const TIMES = {
   switchboard_attempts: ['at'],
   switchboard_deliveries: ['created_at', 'finished_at'],
+  switchboard_delivery_queue: ['created_at'],
   switchboard_messages: ['created_at'],
   switchboard_journal: ['created_at'],
   switchboard_tags: ['created_at', 'updated_at'],
@@ -97,6 +98,10 @@ const countTry = (db, { webhook_id: webhook, at: first }, at, isLast) => {
   ).run(webhook, hourOf(at));
 };
 
+/** As the queue has what failed: `QUEUE_STATES` and `SECTIONS` of the server. */
+const ENDED = 3;
+const FAILED = 2;
+
 /** The tries that are left of a delivery, each as its first one and when it was due. */
 const failAllTries = (db, delivery) => {
   const first = db
@@ -111,9 +116,14 @@ const failAllTries = (db, delivery) => {
   }
   db.prepare(
     `UPDATE switchboard_deliveries
-     SET status = 'failed', tries = ?, finished_at = ?, due_at = NULL, next_attempt_at = NULL
+     SET status = 'failed', tries = ?, finished_at = ?, next_attempt_at = NULL
      WHERE id = ?`
   ).run(SCHEDULE.length + 1, at + first.duration_ms, delivery.id);
+  db.prepare('UPDATE switchboard_delivery_queue SET state = ?, section = ? WHERE id = ?').run(
+    ENDED,
+    FAILED,
+    delivery.id
+  );
 };
 
 /**
@@ -124,8 +134,8 @@ const failAllTries = (db, delivery) => {
 export const openHistory = (file) => {
   const db = new Database(file, { fileMustExist: true, timeout: 10_000 });
   const open = db.prepare(
-    `SELECT count(*) AS n FROM switchboard_deliveries
-     WHERE status = 'pending' AND (error IS NULL OR owner IS NOT NULL)`
+    `SELECT count(*) AS n FROM switchboard_delivery_queue
+     WHERE state <> ${ENDED} AND (error IS NULL OR owner IS NOT NULL)`
   );
   return {
     /** Waits until every delivery was tried. */

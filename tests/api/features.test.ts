@@ -135,11 +135,9 @@ describeEach(anyDatabase(), 'a site that wants webhooks only', (database) => {
     expect(await isWrapped(site)).toBe(false);
     expect(await cronTasks(site)).toEqual([
       'switchboardClock',
-      'switchboardManualRequests',
       'switchboardRecoveries',
       'switchboardDeliveries',
       'switchboardHeldBack',
-      'switchboardRollups',
       'switchboardDeliveryRetention',
     ]);
   });

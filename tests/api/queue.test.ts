@@ -126,7 +126,7 @@ describeEach(databases(), 'the queue', (kind) => {
   const lapse = (leases: readonly LeasedRow[]) =>
     rows()
       .whereIn('id', idsOf(leases))
-      .update({ leased_until: now() - 1 });
+      .update({ leased_until: now() - 1000 });
 
   const within = <T>(node: Node, work: (queue: Queue, tx: Tx) => Promise<T>): Promise<T> =>
     node.site.app.db.retrying((tx) => work(node.queue, tx));

@@ -468,7 +468,7 @@ describeEach(databases(), 'work that waits', (kind) => {
     it('goes on after a look that failed', async () => {
       const { announce, store } = serve(one);
       await insert(one.app, 1, 1, store.now());
-      const { dueTimes } = store;
+      const dueTimes = store.dueTimes.bind(store);
       let failures = 0;
       store.dueTimes = async () => {
         failures += 1;

@@ -157,6 +157,7 @@ export class Queue {
       schema: database.schema,
       columns: {
         ...options.columns,
+        group_id: 'integer',
         state: 'integer',
         due_at: 'bigint',
         owner: 'text',

@@ -67,11 +67,13 @@ const logDays = async (app: App): Promise<number> => {
  */
 const removeOldDeliveries = async (app: App, now = Date.now()): Promise<number> => {
   const days = await logDays(app);
+  const before = now - days * DAY_MS;
   let total = 0;
-  for (;;) {
-    const { found, removed } = await removeFinishedDeliveries(app, now - days * DAY_MS, BATCH);
+  for (let after: Parameters<typeof removeFinishedDeliveries>[3] = null; ;) {
+    const { removed, last } = await removeFinishedDeliveries(app, before, BATCH, after);
     total += removed;
-    if (found < BATCH) return total;
+    if (!last) return total;
+    after = last;
     await pause();
   }
 };

@@ -78,10 +78,8 @@ export const messageType = internalType({
 /**
  * The document id is the delivery's id; the host's index on it is the only one. `state` is the
  * column `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the
- * site is shown. `attempts` has those of versions before 0.2, the newest last; since then each is a row
- * of `switchboard_attempts`. `body` is what is sent, or null where it shares a message with others.
- * `error` is null as long as nothing was tried: so the log tells apart what waits and what fails. The
- * `subject_…` are null in rows of versions before 0.2.
+ * site is shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body` is what is sent, or null where it shares a message with others.
+ * `error` is null as long as nothing was tried: so the log tells apart what waits and what fails.
  *
  * `webhook` is the same column as `webhook_id`, seen as a relation: so an import maps it to the id
  * that the webhook was given; `message` likewise. They are virtual, for a foreign key would lock the
@@ -131,18 +129,14 @@ export const deliveryType = internalType({
     url: { type: 'text' },
     replayed: { type: 'boolean' },
     body: { type: 'text' },
+    attempts: jsonText(),
   },
-  // Of the log (docs/decisions/0019-the-log-goes-by-a-few-indexes.md), and of its retention.
+  // Of columns that never change, docs/decisions/0035-what-is-not-done-is-in-a-queue-of-its-own.md.
   indexes: [
     { name: 'sb_delivery_new', columns: ['webhook_id', 'created_at', 'id'] },
-    {
-      name: 'sb_delivery_log',
-      columns: ['webhook_id', 'status', 'is_test', 'error', 'created_at', 'id'],
-    },
-    { name: 'sb_delivery_all', columns: ['status', 'is_test', 'error', 'created_at', 'id'] },
-    { name: 'sb_delivery_event', columns: ['event', 'status', 'is_test', 'created_at', 'id'] },
+    { name: 'sb_delivery_all', columns: ['created_at', 'id'] },
+    { name: 'sb_delivery_event', columns: ['event', 'created_at', 'id'] },
     { name: 'sb_delivery_subject', columns: ['subject_type', 'subject_id', 'created_at', 'id'] },
-    { name: 'sb_delivery_end', columns: ['finished_at'] },
   ],
 });
 

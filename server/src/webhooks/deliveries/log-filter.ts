@@ -6,8 +6,8 @@ import {
   type SubjectType,
 } from '../../../../shared/contracts/webhooks';
 import { COUNT_LIMIT, countUpToLimit } from '../../http/pagination';
-import { type LogSection, sectionsOf } from '../rules/delivery-state';
-import { DELIVERIES_TABLE, RECOVERY_ITEMS_TABLE } from '../tables';
+import { type LogSection, sectionOf, sectionsOf } from '../rules/delivery-state';
+import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE, RECOVERY_ITEMS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
@@ -41,16 +41,12 @@ export interface DeliveryFilter {
 }
 
 /**
- * A part of what a filter asks for whose rows one index holds in the order of the log. A filter's
- * branches have no row in common, and together all of its rows.
+ * A part of what a filter asks for whose rows one index holds in the order of the log: of the log itself,
+ * or of the queue, in which everything is that was not sent. A filter's branches have no row in common,
+ * and together all of its rows. Of a row no more can be selected than `id` and `created_at`.
  */
 export interface Branch {
   rows(): Knex.QueryBuilder;
-  /**
-   * The same for counting, without what the index does not have and what follows from the rest: to
-   * look at ten thousand rows costs many times what their entries in an index do.
-   */
-  counted?(): Knex.QueryBuilder;
   /** What its rows are ordered by before the time, although it is the same in all of them. */
   orderedBy: readonly string[];
 }
@@ -106,14 +102,13 @@ class Branches {
     if (deliveryId !== undefined) return [this.whole(['document_id'])];
     if (this.isListed()) return [this.whole([])];
     if (subjectId !== undefined) return this.bySubject();
-    const isDivided = this.sections.some(({ tried }) => tried !== undefined);
-    if (event !== undefined) {
-      const hasOther = webhook !== undefined || cause !== undefined || isDivided;
-      if (!hasOther || (await this.isRare(event))) return this.byEvent();
-    }
     const isWhole = status === undefined && states === undefined && cause === undefined;
-    if (webhook !== undefined && isWhole) return [this.whole(['webhook_id'])];
-    return this.byCause();
+    if (event !== undefined) {
+      const isOnlyOne = isWhole && webhook === undefined;
+      if (isOnlyOne || (await this.isRare(event))) return [this.whole(['event'])];
+    }
+    if (isWhole) return [this.whole(webhook === undefined ? [] : ['webhook_id'])];
+    return this.bySection();
   }
 
   /** Rows where these columns have the filter's values, and the others too, but not by an index. */
@@ -171,7 +166,7 @@ class Branches {
           : this.rows(indexed).where((any) => {
               for (const section of this.sections) {
                 any.orWhere((one) => {
-                  hasValue(one, 'status', section.status).where('is_test', section.isTest);
+                  one.where({ status: section.status, is_test: section.isTest });
                   isTried(one, section);
                 });
               }
@@ -207,59 +202,69 @@ class Branches {
     }
   }
 
-  private inSection(indexed: readonly string[], section: LogSection): Knex.QueryBuilder {
-    const { status, isTest: is_test } = section;
-    return isTried(this.rows(indexed).where({ status, is_test }), section);
-  }
-
-  private byEvent(): Branch[] {
-    return this.sections.map((section) => ({
-      orderedBy: [],
-      rows: () => this.inSection(['event'], section),
-    }));
-  }
-
-  /** Whether the sections have so few of an event that the other filters need no index. */
+  /** Whether there are so few of an event that the other filters need no index. */
   private async isRare(event: string): Promise<boolean> {
-    let counted = 0;
-    for (const { status, isTest: is_test } of this.sections) {
-      const rows = this.made(this.db.table(DELIVERIES_TABLE));
-      counted += await countUpToLimit(this.db.knex as Knex, rows.where({ event, status, is_test }));
-      if (counted > COUNT_LIMIT) return false;
-    }
-    return true;
+    const rows = this.made(this.db.table(DELIVERIES_TABLE)).where({ event });
+    return (await countUpToLimit(this.db.knex as Knex, rows)) <= COUNT_LIMIT;
   }
 
-  private async byCause(): Promise<Branch[]> {
+  private async bySection(): Promise<Branch[]> {
     const found: Branch[] = [];
     // One after the other: a page of the log must not take every connection of the pool.
-    for (const section of this.sections) found.push(...(await this.causesOf(section)));
+    for (const section of this.sections) {
+      if (section.status === 'sent' && !section.isTest) found.push(...this.sent());
+      else found.push(...(await this.queued(section)));
+    }
     return found;
   }
 
+  /** Of what was sent nothing but the log knows; it has no cause. Most of the log was. */
+  private sent(): Branch[] {
+    const { cause, event, webhook } = this.filter;
+    if (cause !== undefined) return [];
+    const indexed = webhook !== undefined ? ['webhook_id'] : event !== undefined ? ['event'] : [];
+    return [
+      {
+        orderedBy: [],
+        rows: () => this.rows(indexed).where({ status: 'sent', is_test: false }),
+      },
+    ];
+  }
+
+  private async queued({ status, isTest, tried }: LogSection): Promise<Branch[]> {
+    const branches: Branch[] = [];
+    for (const tries of [0, 1]) {
+      if (tried !== undefined && tried !== tries > 0) continue;
+      const section = sectionOf({ status, tries, isTest });
+      // Of most sections it says nothing whether they were tried.
+      if (tries > 0 && section === sectionOf({ status, tries: 0, isTest })) continue;
+      branches.push(...(await this.causesOf(section)));
+    }
+    return branches;
+  }
+
+  private inSection(section: number): Knex.QueryBuilder {
+    const { event, webhook } = this.filter;
+    const rows = this.db
+      .table(DELIVERY_QUEUE_TABLE)
+      .where({ section, ...(webhook !== undefined && { group_id: webhook }) });
+    return this.made(event === undefined ? rows : rows.where({ event }));
+  }
+
   /** A branch for each cause in a section, and one for what has none. */
-  private async causesOf(section: LogSection): Promise<Branch[]> {
-    const { isTest, status, tried } = section;
+  private async causesOf(section: number): Promise<Branch[]> {
+    const { cause } = this.filter;
     const branch = (
       only: (rows: Knex.QueryBuilder) => Knex.QueryBuilder,
       orderedBy: readonly string[] = []
-    ): Branch => ({
-      orderedBy,
-      rows: () => only(this.inSection(['webhook_id', 'error'], section)),
-      // What was tried has a cause.
-      counted: () => only(this.inSection(['webhook_id', 'error'], { isTest, status })),
-    });
-    if (this.filter.cause !== undefined) {
-      return tried === false ? [] : [branch((rows) => rows)];
-    }
-    const branches: Branch[] = [];
-    if (tried !== true) {
-      const order = nullOrder(this.app, 'error');
-      branches.push(branch((rows) => rows.whereNull('error'), order));
-    }
-    if (tried === false) return branches;
+    ): Branch => ({ orderedBy, rows: () => only(this.inSection(section)) });
+    if (cause !== undefined) return [branch((rows) => rows.where('error', cause))];
     const causes = await this.causes(section);
-    branches.push(...causes.map((cause) => branch((rows) => rows.where('error', cause))));
+    const order = nullOrder(this.app, 'error');
+    const branches = [
+      branch((rows) => rows.whereNull('error'), order),
+      ...causes.map((one) => branch((rows) => rows.where('error', one))),
+    ];
     const last = causes.at(-1);
     if (last !== undefined && causes.length === CAUSES_AT_MOST) {
       branches.push(branch((rows) => rows.where('error', '>', last)));
@@ -268,13 +273,13 @@ class Branches {
   }
 
   /** The causes that a section has, each found by going to the next one in the index. */
-  private async causes({ isTest: is_test, status }: LogSection): Promise<string[]> {
+  private async causes(section: number): Promise<string[]> {
     const { webhook } = this.filter;
     const causes: string[] = [];
     while (causes.length < CAUSES_AT_MOST) {
       const query = this.db
-        .table(DELIVERIES_TABLE)
-        .where({ status, is_test, ...(webhook !== undefined && { webhook_id: webhook }) })
+        .table(DELIVERY_QUEUE_TABLE)
+        .where({ section, ...(webhook !== undefined && { group_id: webhook }) })
         .where('error', '>', causes.at(-1) ?? '');
       const next = (await query.select('error').orderBy('error').first()) as
         { error: string } | undefined;

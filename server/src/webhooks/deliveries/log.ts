@@ -59,59 +59,57 @@ const after = (rows: () => Knex.QueryBuilder, place: LogPlace | null): Knex.Quer
 const inOrder = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
   query.orderBy('created_at', 'desc').orderBy('id', 'desc');
 
-/** A stretch of the log, as a query; undefined where there are no branches. */
-const stretchQuery = (
-  db: Db,
-  branches: readonly Branch[],
-  columns: readonly string[],
-  { after: place = null, limit, offset = 0 }: Stretch
-): Knex.QueryBuilder | undefined => {
-  const parts = branches.flatMap(({ orderedBy, rows }) =>
-    after(rows, place).map((part) =>
-      part
-        .select(...columns)
-        .orderBy([...orderedBy, 'created_at', 'id'].map((column) => ({ column, order: 'desc' })))
-        .limit(offset + limit)
-    )
-  );
-  const all = union(db, parts);
-  if (!all) return undefined;
-  const page = db
-    .from(all)
-    .select(...columns)
-    .limit(limit);
-  return inOrder(offset > 0 ? page.offset(offset) : page);
-};
-
 /** The place of a row. */
 const placeOf = ({ id, created_at: at }: Pick<DeliveryRow, 'id' | 'created_at'>): LogPlace => ({
   id: Number(id),
   at: Number(at),
 });
 
-/** These columns of a stretch of the log, newest first; `id` and `created_at` have to be among them. */
+/** The places of a stretch of the log, newest first. */
+const readPlaces = async (
+  db: Db,
+  branches: readonly Branch[],
+  { after: place = null, limit, offset = 0 }: Stretch
+): Promise<LogPlace[]> => {
+  const parts = branches.flatMap(({ orderedBy, rows }) =>
+    after(rows, place).map((part) =>
+      part
+        .select('id', 'created_at')
+        .orderBy([...orderedBy, 'created_at', 'id'].map((column) => ({ column, order: 'desc' })))
+        .limit(offset + limit)
+    )
+  );
+  const all = union(db, parts);
+  if (!all) return [];
+  const page = db.from(all).select('id', 'created_at').limit(limit);
+  const found = (await inOrder(offset > 0 ? page.offset(offset) : page)) as Pick<
+    DeliveryRow,
+    'id' | 'created_at'
+  >[];
+  return found.map(placeOf);
+};
+
+/** These columns of a stretch of the log, newest first; `id` has to be among them. */
 const readStretch = async <Column extends keyof DeliveryRow>(
   db: Db,
   branches: readonly Branch[],
   columns: readonly Column[],
   stretch: Stretch
-): Promise<Pick<DeliveryRow, Column>[]> =>
-  (await stretchQuery(db, branches, columns, stretch)) ?? [];
-
-/** The places of a stretch of the log, newest first. */
-const readPlaces = async (
-  db: Db,
-  branches: readonly Branch[],
-  stretch: Stretch
-): Promise<LogPlace[]> =>
-  (await readStretch(db, branches, ['id', 'created_at'], stretch)).map(placeOf);
+): Promise<Pick<DeliveryRow, Column | 'id'>[]> => {
+  const ids = (await readPlaces(db, branches, stretch)).map(({ id }) => id);
+  const found = (await rows(db)
+    .select(...columns)
+    .whereIn('id', ids)) as Pick<DeliveryRow, Column | 'id'>[];
+  const byId = new Map(found.map((row) => [Number(row.id), row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+};
 
 /** How many rows there are, counted up to `COUNT_LIMIT + 1`. */
 const countPlaces = async (db: Db, branches: readonly Branch[]): Promise<number> => {
   const most = COUNT_LIMIT + 1;
   const all = union(
     db,
-    branches.map(({ rows, counted = rows }) => counted().select('id').limit(most))
+    branches.map(({ rows }) => rows().select('id').limit(most))
   );
   if (!all) return 0;
   const limited = db.from(all).select('id').limit(most);
@@ -536,22 +534,33 @@ export const removeDeliveriesOf = async (
 };
 
 /**
- * Up to `limit` that ended before a time (epoch milliseconds), and that nobody is sending again now.
- * @returns how many were found, and how many of them went.
+ * Up to `limit` that ended before a time (epoch milliseconds), and that nobody is sending again now, by
+ * the time at which they were made.
+ * @param after goes on behind this place; null: from the oldest
+ * @returns how many went, and the last place that was looked at; null: that was all
  */
 export const removeFinishedDeliveries = async (
   app: App,
   before: number,
-  limit: number
-): Promise<{ found: number; removed: number }> => {
-  const ids = (await rows(await app.db.current())
-    .where('finished_at', '<', before)
-    .orderBy('finished_at')
-    .limit(limit)
-    .pluck('id')) as number[];
-  if (ids.length === 0) return { found: 0, removed: 0 };
+  limit: number,
+  after: LogPlace | null
+): Promise<{ removed: number; last: LogPlace | null }> => {
+  const db = await app.db.current();
+  const found = (await rows(db)
+    .select('id', 'created_at')
+    .where('created_at', '>=', after?.at ?? 0)
+    .andWhere('created_at', '<', before)
+    .andWhere((later) => {
+      if (after) later.where('created_at', '>', after.at).orWhere('id', '>', after.id);
+    })
+    .andWhere('finished_at', '<', before)
+    .orderBy(['created_at', 'id'])
+    .limit(limit)) as Pick<DeliveryRow, 'id' | 'created_at'>[];
+  if (found.length === 0) return { removed: 0, last: null };
+  const ids = found.map(({ id }) => Number(id));
   const isUnderWay = ({ state, isHeld }: FoundRow): boolean => isHeld || state !== 'ended';
-  return { found: ids.length, removed: await remove(app, ids, isUnderWay) };
+  const last = found.length < limit ? undefined : found.at(-1);
+  return { removed: await remove(app, ids, isUnderWay), last: last ? placeOf(last) : null };
 };
 
 const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];

@@ -52,7 +52,7 @@ export const oldDeliveryQueue = (
       .select(...PLACED_COLUMNS, 'subject_type', 'subject_id', 'due_at', 'owner', 'line')
       .where('id', '>', after)
       .andWhere((notDone) => {
-        notDone.whereNotNull('due_at').orWhere({ status: 'failed' });
+        notDone.whereNotNull('due_at').orWhere({ status: 'failed' }).orWhere({ is_test: true });
       })
       .orderBy('id')
       .limit(limit)) as OldRow[];

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
-import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/types';
 import { TimeSlice } from '../../runtime/event-loop';
 import { HOUR_MS } from '../../runtime/text';
-import { DELIVERIES_TABLE, WEBHOOKS_TABLE } from '../tables';
+import { SECTIONS } from '../rules/delivery-state';
+import { DELIVERY_QUEUE_TABLE, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
@@ -32,60 +32,52 @@ const ROWS_AT_ONCE = 10_000;
 
 interface CountRow {
   webhook_id: number | string;
+  section: number;
   hour: number | string;
-  waiting: number | string;
   total: number | string;
-  since: number | string | null;
   oldest: number | string;
 }
 
-/** Each webhook costs one step into an index, which holds for a database that would rather join. */
+const PARTS = [SECTIONS.waiting, SECTIONS.failing];
+
+/** Each webhook costs a step or two into an index, which holds for a database that would rather join. */
 const havePending = async (db: Db, webhooks: readonly number[] | 'all'): Promise<number[]> => {
-  const first = db
-    .table(`${DELIVERIES_TABLE} as d`)
-    .select('d.id')
-    .whereRaw('?? = ??', ['d.webhook_id', 'w.id'])
-    .where('d.status', 'pending')
-    .limit(1);
-  const found = db.table(`${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [first]);
+  const first = (section: number) =>
+    db
+      .table(`${DELIVERY_QUEUE_TABLE} as q`)
+      .select('q.id')
+      .whereRaw('?? = ??', ['q.group_id', 'w.id'])
+      .where('q.section', section)
+      .limit(1);
+  const found = db
+    .table(`${WEBHOOKS_TABLE} as w`)
+    .whereRaw('COALESCE((?), (?)) IS NOT NULL', PARTS.map(first));
   if (webhooks !== 'all') found.whereIn('w.id', [...webhooks]);
   const ids = (await found.orderBy('w.id').pluck('w.id')) as number[];
   return ids.map(Number);
 };
 
-/** The log's index has what was never tried and what failed each in the order of their age. */
-const PARTS = [
-  { only: 'error IS NULL', order: 'created_at, id' },
-  { only: 'error IS NOT NULL', order: 'error, created_at, id' },
-] as const;
-
-/** The oldest of each, as the index has them. */
+/** Some of each, those first that the index has first: of what fails not the oldest over all causes. */
 const countOldest = async (
   db: Db,
   webhooks: readonly number[],
   limit: number
 ): Promise<CountRow[]> => {
-  const name = qualified({ name: DELIVERIES_TABLE, schema: db.schema });
-  const parts = PARTS.map(
-    ({ only, order }) => `SELECT * FROM (
-      SELECT MAX(webhook_id) AS webhook_id, hour, COUNT(*) AS total,
-        SUM(CASE WHEN tries = 0 THEN 1 ELSE 0 END) AS waiting,
-        MIN(CASE WHEN tries = 0 THEN created_at END) AS since, MIN(created_at) AS oldest
+  const name = qualified({ name: DELIVERY_QUEUE_TABLE, schema: db.schema });
+  const part = `SELECT * FROM (
+      SELECT MAX(group_id) AS webhook_id, MAX(section) AS section, hour, COUNT(*) AS total,
+        MIN(created_at) AS oldest
       FROM (
-        SELECT webhook_id, tries, created_at, created_at - created_at % ${HOUR_MS} AS hour FROM ??
-        WHERE webhook_id = ? AND status = 'pending' AND is_test = ? AND ${only}
-        ORDER BY ${order} LIMIT ?
-      ) oldest GROUP BY hour) counted`
-  );
-  const bindings = webhooks.flatMap((id): Knex.RawBinding[] =>
-    PARTS.flatMap(() => [name, id, false, limit])
-  );
-  const answer: unknown = await db.raw(webhooks.flatMap(() => parts).join(' UNION ALL '), bindings);
-  return rowsOf<CountRow>(answer);
+        SELECT group_id, section, created_at, created_at - created_at % ${HOUR_MS} AS hour FROM ??
+        WHERE group_id = ? AND section = ? ORDER BY error, created_at, id LIMIT ?
+      ) oldest GROUP BY hour) counted`;
+  const asked = webhooks.flatMap((id) => PARTS.map((section) => [name, id, section, limit]));
+  return db.rows<CountRow>(asked.map(() => part).join(' UNION ALL '), asked.flat());
 };
 
 const add = (pending: Pending, row: CountRow): void => {
-  const waiting = Number(row.waiting);
+  const isWaiting = Number(row.section) === SECTIONS.waiting;
+  const waiting = isWaiting ? Number(row.total) : 0;
   const failing = Number(row.total) - waiting;
   pending.waiting += waiting;
   pending.failing += failing;
@@ -96,8 +88,8 @@ const add = (pending: Pending, row: CountRow): void => {
     counted.failing += failing;
   } else pending.hours.push({ hour, waiting, failing });
   pending.oldest = Math.min(pending.oldest ?? Infinity, Number(row.oldest));
-  if (row.since === null) return;
-  pending.waitingSince = Math.min(pending.waitingSince ?? Infinity, Number(row.since));
+  if (!isWaiting) return;
+  pending.waitingSince = Math.min(pending.waitingSince ?? Infinity, Number(row.oldest));
 };
 
 /**

@@ -295,7 +295,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   handOver(id: number): Promise<'queued' | 'held' | 'absent'> {
     return this.app.db.retrying(async (tx) => {
       const known = (await this.queue.lock(tx, [id])).get(id);
-      if (known?.isHeld) return 'held';
+      if (known?.isHeld || known?.group === BY_HAND) return 'held';
       const row = await this.find(tx, id);
       if (!row) return 'absent';
       await this.queue.requeue(tx, [
@@ -594,7 +594,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     const { status, tries } = row;
     return {
       dueAt: row.next_attempt_at === null ? this.now() : Number(row.next_attempt_at),
-      state: status === 'failed' ? 'ended' : 'ready',
+      state: status === 'failed' || (status === 'sent' && row.is_test) ? 'ended' : 'ready',
       columns: {
         group_id: group,
         section: sectionOf({ status, tries: Number(tries), isTest: Boolean(row.is_test) }),
@@ -611,7 +611,8 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     error: string | null,
     endedAt: number
   ): NextPlace | null {
-    if (status === 'sent') return null;
+    // Tests are kept, as what failed, to be found by the log.
+    if (status === 'sent' && !delivery.isTest) return null;
     const section = sectionOf({ status, tries, isTest: delivery.isTest });
     const columns = { ...groupOf(delivery), section, error };
     return nextAttemptAt === null
@@ -647,6 +648,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
         url: one.url,
         body: typeof one.body === 'string' ? one.body : null,
         message_id: typeof one.body === 'string' ? null : one.body.id,
+        attempts: '[]',
       }))
     );
     return tx.idsOf(
@@ -770,9 +772,11 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
               strange.whereNot('site_instance', this.app.site.instance).orWhereNotIn('id', places);
             });
           })
-          // The log finds failed ones by the queue.
-          .orWhere((failed) => {
-            failed.where({ status: 'failed' }).whereNotIn('id', places.clone());
+          // The log finds failed ones and tests by the queue.
+          .orWhere((kept) => {
+            kept
+              .where((either) => either.where({ status: 'failed' }).orWhere({ is_test: true }))
+              .whereNotIn('id', places.clone());
           });
       })
       .limit(limit)) as PlacedRow[];

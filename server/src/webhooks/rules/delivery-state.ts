@@ -15,20 +15,18 @@ export const stateOf = (delivery: {
   return delivery.tries > 0 ? 'failing' : 'waiting';
 };
 
-/** Under what a delivery that is not sent is found in the queue, as its column has it. */
+/** Under what a delivery in the queue is found, as its column has it. */
 export const SECTIONS = {
-  waiting: 0,
-  failing: 1,
-  failed: 2,
-  test: 3,
-  failedTest: 4,
-  sent: 5,
+  ...{ waiting: 0, failing: 1, failed: 2 },
+  // Of tests; and one that was sent, and is sent again by hand.
+  ...{ test: 3, failedTest: 4, sentTest: 5, sent: 6 },
 } as const;
 
 export const sectionOf = (delivery: Parameters<typeof stateOf>[0]): number => {
   const state = stateOf(delivery);
   if (state !== 'test') return SECTIONS[state];
-  return delivery.status === 'failed' ? SECTIONS.failedTest : SECTIONS.test;
+  if (delivery.status === 'pending') return SECTIONS.test;
+  return delivery.status === 'failed' ? SECTIONS.failedTest : SECTIONS.sentTest;
 };
 
 /** Deliveries of one status, either tests or none. */
