@@ -9,8 +9,8 @@ import {
   createBullmqScheduler,
   loadBullmq,
 } from '../../server/src/scheduling/bullmq/scheduler';
-import { createBatchWorker } from '../../server/src/scheduling/batch-worker';
-import { createSlotWorker } from '../../server/src/scheduling/slot-worker';
+import { BatchWorker } from '../../server/src/scheduling/batch-worker';
+import { SlotWorker } from '../../server/src/scheduling/slot-worker';
 import type {
   CappedWorkStore,
   Scheduler,
@@ -382,8 +382,8 @@ describeEach(databases(), 'work that waits', (kind) => {
       scheduler.serve(
         'work',
         changes.shape === 'batches'
-          ? createBatchWorker({ ...options, claimAtOnce: 20, keepMs: 60_000, consume: record })
-          : createSlotWorker<Lease, Lease>({
+          ? new BatchWorker({ ...options, claimAtOnce: 20, keepMs: 60_000, consume: record })
+          : new SlotWorker<Lease, Lease>({
               ...options,
               detached: (work) => work(),
               concurrency: 16,

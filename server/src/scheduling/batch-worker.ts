@@ -1,7 +1,7 @@
 import { createFaultLog } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
-import { createRecorder, createSignal, STOP_MARGIN_MS, stopWithin } from './recorder';
-import type { GroupHandler, WorkerLog, WorkStore } from './types';
+import { Recorder, Signal, STOP_MARGIN_MS, stopWithin } from './recorder';
+import type { GroupHandler, Turn, WorkerLog, WorkStore } from './types';
 import type { Lease } from '../queue/lease';
 
 export interface BatchWorkerOptions<L extends Lease> {
@@ -39,90 +39,100 @@ const BATCH_WAIT_MS = 500;
  * Works on claimed rows in batches, one batch after the other: for work whose cost is its commit. One
  * instance a kind of work.
  */
-export const createBatchWorker = <L extends Lease>(
-  options: BatchWorkerOptions<L>
-): GroupHandler => {
-  const { name, store, claimAtOnce, reserveMs } = options;
-  const logFault = createFaultLog(options.log, Date.now);
-  const idle: (() => void)[] = [];
-  const done = createSignal();
-  let stopping = false;
-  let claiming = 0;
+export class BatchWorker<L extends Lease> implements GroupHandler {
+  readonly pollMs: number;
+  // One node a group: two that work on one till's records at once would wait for each other's locks.
+  readonly turns = { groups: TURNS_AT_ONCE, nodes: 1 };
+  private readonly batches: Recorder<L>;
+  private readonly idle: (() => void)[] = [];
+  private readonly done = new Signal();
+  private stopping = false;
+  private claiming = 0;
 
-  const settleIdle = (): void => {
-    if (claiming > 0 || batches.isBusy()) return;
-    for (const resolve of idle.splice(0)) resolve();
-  };
+  constructor(private readonly options: BatchWorkerOptions<L>) {
+    this.pollMs = options.pollMs;
+    this.batches = new Recorder<L>({
+      name: options.name,
+      keepMs: options.keepMs,
+      logFault: createFaultLog(options.log, Date.now),
+      record: (leases) => this.record(leases),
+      onDone: (wasFull) => {
+        if (wasFull) options.announce();
+        this.done.give();
+        this.settleIdle();
+      },
+    });
+  }
 
-  const batches = createRecorder<L>({
-    name,
-    keepMs: options.keepMs,
-    logFault,
-    async record(leases) {
-      // What waited here too long is left to its lease, and comes back.
-      const now = store.now();
-      const isHeld = ({ leaseUntil }: L) => leaseUntil - now >= reserveMs;
-      const held = leases.filter(isHeld);
-      if (held.length < leases.length) options.onLate?.(leases.filter((one) => !isHeld(one)));
-      if (held.length > 0) await options.consume(held);
-    },
-    onDone(wasFull) {
-      if (wasFull) options.announce();
-      done.give();
-      settleIdle();
-    },
-  });
+  now(): number {
+    return this.options.store.now();
+  }
+
+  dueTimes(): Promise<ReadonlyMap<number, number>> {
+    return this.options.store.dueTimes();
+  }
+
+  async work(groups: readonly number[]): Promise<number> {
+    const slice = new TimeSlice();
+    let isMoreDue = false;
+    for (const group of groups) {
+      if (this.stopping || this.batches.isFull()) break;
+      if (await this.claim(group)) isMoreDue = true;
+      if (slice.isOver()) await slice.next();
+    }
+    // What somebody holds locked is passed over: only a look tells that nothing more is due.
+    return this.now() + (isMoreDue ? 0 : LOOK_AGAIN_MS);
+  }
+
+  async takeTurn(group: number, turn: Turn): Promise<number | null> {
+    const { batches, done } = this;
+    while (!this.stopping && !turn.isOver()) {
+      const seen = done.count();
+      // What other groups have brought goes first: claimed ahead, it would only wait under its lease.
+      if (!batches.isBusy() && !(await this.claim(group))) return null;
+      if (batches.isBusy() && !(await done.since(seen, BATCH_WAIT_MS))) break;
+    }
+    return this.now();
+  }
+
+  stop(): Promise<void> {
+    this.stopping = true;
+    this.done.give();
+    this.batches.hurry();
+    const end = new Promise<void>((resolve) => {
+      this.idle.push(resolve);
+      this.settleIdle();
+    });
+    return stopWithin(this.options.reserveMs + STOP_MARGIN_MS, end);
+  }
+
+  private settleIdle(): void {
+    if (this.claiming > 0 || this.batches.isBusy()) return;
+    for (const resolve of this.idle.splice(0)) resolve();
+  }
+
+  private async record(leases: readonly L[]): Promise<void> {
+    // What waited here too long is left to its lease, and comes back.
+    const now = this.now();
+    const isHeld = ({ leaseUntil }: L) => leaseUntil - now >= this.options.reserveMs;
+    const held = leases.filter(isHeld);
+    if (held.length < leases.length) this.options.onLate?.(leases.filter((one) => !isHeld(one)));
+    if (held.length > 0) await this.options.consume(held);
+  }
 
   /** @returns whether more of the group may be due: it takes its turn again after the other groups. */
-  const claim = async (group: number): Promise<boolean> => {
-    claiming += 1;
+  private async claim(group: number): Promise<boolean> {
+    const { claimAtOnce, store } = this.options;
+    this.claiming += 1;
     try {
       const leases = await store.claim([{ group, limit: claimAtOnce }]);
-      options.onClaimed?.(leases);
-      for (const lease of leases) batches.add(lease);
-      batches.start();
+      this.options.onClaimed?.(leases);
+      for (const lease of leases) this.batches.add(lease);
+      this.batches.start();
       return leases.length >= claimAtOnce;
     } finally {
-      claiming -= 1;
-      settleIdle();
+      this.claiming -= 1;
+      this.settleIdle();
     }
-  };
-
-  return {
-    pollMs: options.pollMs,
-    now: () => store.now(),
-    dueTimes: () => store.dueTimes(),
-    async work(groups) {
-      const slice = new TimeSlice();
-      let isMoreDue = false;
-      for (const group of groups) {
-        if (stopping || batches.isFull()) break;
-        if (await claim(group)) isMoreDue = true;
-        if (slice.isOver()) await slice.next();
-      }
-      // What somebody holds locked is passed over: only a look tells that nothing more is due.
-      return store.now() + (isMoreDue ? 0 : LOOK_AGAIN_MS);
-    },
-    async takeTurn(group, turn) {
-      while (!stopping && !turn.isOver()) {
-        const seen = done.count();
-        // What other groups have brought goes first: claimed ahead, it would only wait under its lease.
-        if (!batches.isBusy() && !(await claim(group))) return null;
-        if (batches.isBusy() && !(await done.since(seen, BATCH_WAIT_MS))) break;
-      }
-      return store.now();
-    },
-    // One node a group: two that work on one till's records at once would wait for each other's locks.
-    turns: { groups: TURNS_AT_ONCE, nodes: 1 },
-    stop() {
-      stopping = true;
-      done.give();
-      batches.hurry();
-      const end = new Promise<void>((resolve) => {
-        idle.push(resolve);
-        settleIdle();
-      });
-      return stopWithin(reserveMs + STOP_MARGIN_MS, end);
-    },
-  };
-};
+  }
+}

@@ -35,71 +35,92 @@ interface RecorderOptions<Outcome> {
   now?: () => number;
 }
 
-/** Gathers what came of rows and has it recorded in batches, one after the other. */
-interface Recorder<Outcome> {
-  /** @param awaited whether other work waits for it to be recorded */
-  add(outcome: Outcome, awaited?: boolean): void;
-  /** Starts recording what has gathered, if it does not already. */
-  start(): void;
-  /** Nothing is under way that could keep an outcome company: what is awaited is recorded at once. */
-  expectNoMore(): void;
-  isBusy(): boolean;
-  /** So much waits, or for so long, that no more work should be started; `onDone` tells when it may. */
-  isFull(): boolean;
-  /** The worker is to stop: no waiting for company, and not long for a database that is away. */
-  hurry(): void;
-}
-
 const sleep = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, milliseconds);
   });
 
-export const createRecorder = <Outcome>({
-  name,
-  record,
-  keepMs = Number.POSITIVE_INFINITY,
-  logFault,
-  onDone,
-  now = () => performance.now(),
-}: RecorderOptions<Outcome>): Recorder<Outcome> => {
-  const backlog: { outcome: Outcome; since: number }[] = [];
+/** Gathers what came of rows and has it recorded in batches, one after the other. */
+export class Recorder<Outcome> {
+  private readonly backlog: { outcome: Outcome; since: number }[] = [];
   /** Since when the batch that is being recorded has waited. */
-  let batchSince: number | null = null;
-  let recording = false;
-  let wasFull = false;
-  let hurrying = false;
-  let isAwaited = false;
+  private batchSince: number | null = null;
+  private recording = false;
+  private wasFull = false;
+  private hurrying = false;
+  private isAwaited = false;
+  private isAlone = false;
   /** Ends the pause in which outcomes gather. */
-  let endPause: (() => void) | null = null;
-  let isAlone = false;
+  private endPause: (() => void) | null = null;
   /** When the next recording may begin. */
-  let next = Number.NEGATIVE_INFINITY;
+  private next = Number.NEGATIVE_INFINITY;
+  private readonly now: () => number;
 
-  const gather = async (): Promise<void> => {
-    const waited = now() - (backlog[0]?.since ?? now());
-    const pause = waited > LAG_MS / 2 ? 0 : next - now();
-    if (pause > 0 && backlog.length < RECORD_AT_ONCE && !hurrying && !isAlone) {
+  constructor(private readonly options: RecorderOptions<Outcome>) {
+    this.now = options.now ?? (() => performance.now());
+  }
+
+  /** @param awaited whether other work waits for it to be recorded */
+  add(outcome: Outcome, awaited = false): void {
+    this.backlog.push({ outcome, since: this.now() });
+    this.isAwaited ||= awaited;
+  }
+
+  /** Nothing is under way that could keep an outcome company: what is awaited is recorded at once. */
+  expectNoMore(): void {
+    if (!this.isAwaited) return;
+    this.isAlone = true;
+    this.endPause?.();
+  }
+
+  /** Starts recording what has gathered, if it does not already. */
+  start(): void {
+    if (!this.recording && this.backlog.length > 0) void this.recordAll();
+  }
+
+  isBusy(): boolean {
+    return this.recording || this.backlog.length > 0;
+  }
+
+  /** So much waits, or for so long, that no more work should be started; `onDone` tells when it may. */
+  isFull(): boolean {
+    const oldest = this.batchSince ?? this.backlog[0]?.since ?? Number.POSITIVE_INFINITY;
+    const full = this.backlog.length >= FULL || this.now() - oldest > LAG_MS;
+    this.wasFull ||= full;
+    return full;
+  }
+
+  /** The worker is to stop: no waiting for company, and not long for a database that is away. */
+  hurry(): void {
+    this.hurrying = true;
+  }
+
+  private async gather(): Promise<void> {
+    const waited = this.now() - (this.backlog[0]?.since ?? this.now());
+    const pause = waited > LAG_MS / 2 ? 0 : this.next - this.now();
+    const isEnough = this.backlog.length >= RECORD_AT_ONCE || this.hurrying || this.isAlone;
+    if (pause > 0 && !isEnough) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pause);
-        endPause = () => {
+        this.endPause = () => {
           clearTimeout(timer);
           resolve();
         };
       });
-      endPause = null;
+      this.endPause = null;
     }
-    isAwaited = false;
-    isAlone = false;
-  };
+    this.isAwaited = false;
+    this.isAlone = false;
+  }
 
   /**
    * While the database is away the outcomes are kept and tried again: to forget them would be to
    * send again what receivers have. What cannot be recorded for another reason keeps its lease and
    * comes back by itself: at least once.
    */
-  const recordBatch = async (batch: readonly Outcome[]): Promise<void> => {
-    const keepUntil = now() + keepMs;
+  private async recordBatch(batch: readonly Outcome[]): Promise<void> {
+    const { name, keepMs = Number.POSITIVE_INFINITY, logFault, record } = this.options;
+    const keepUntil = this.now() + keepMs;
     let hurriedTries = 0;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
@@ -107,98 +128,71 @@ export const createRecorder = <Outcome>({
         return;
       } catch (error) {
         logFault(`${name}: ${batch.length} outcomes could not be recorded`, error);
-        if (!isInfrastructureFault(error) || now() > keepUntil) return;
-        if (hurrying) hurriedTries += 1;
+        if (!isInfrastructureFault(error) || this.now() > keepUntil) return;
+        if (this.hurrying) hurriedTries += 1;
         if (hurriedTries >= TRIES_IN_A_HURRY) return;
       }
-      await sleep(hurrying ? FIRST_PAUSE_MS : pause);
+      await sleep(this.hurrying ? FIRST_PAUSE_MS : pause);
     }
-  };
+  }
 
-  const recordAll = async (): Promise<void> => {
-    recording = true;
-    while (backlog.length > 0) {
-      await gather();
-      const batch = backlog.splice(0, RECORD_AT_ONCE);
-      batchSince = batch[0]?.since ?? null;
-      const begun = now();
-      await recordBatch(batch.map(({ outcome }) => outcome));
-      const took = now() - begun;
-      next = begun + Math.max(GATHER_MS, took + Math.min(took, LONGEST_REST_MS));
-      batchSince = null;
+  private async recordAll(): Promise<void> {
+    this.recording = true;
+    while (this.backlog.length > 0) {
+      await this.gather();
+      const batch = this.backlog.splice(0, RECORD_AT_ONCE);
+      this.batchSince = batch[0]?.since ?? null;
+      const begun = this.now();
+      await this.recordBatch(batch.map(({ outcome }) => outcome));
+      const took = this.now() - begun;
+      this.next = begun + Math.max(GATHER_MS, took + Math.min(took, LONGEST_REST_MS));
+      this.batchSince = null;
     }
-    recording = false;
-    const full = wasFull;
-    wasFull = false;
-    onDone(full);
-  };
+    this.recording = false;
+    const full = this.wasFull;
+    this.wasFull = false;
+    this.options.onDone(full);
+  }
+}
 
-  return {
-    add(outcome, awaited = false) {
-      backlog.push({ outcome, since: now() });
-      isAwaited ||= awaited;
-    },
-    expectNoMore() {
-      if (!isAwaited) return;
-      isAlone = true;
-      endPause?.();
-    },
-    start() {
-      if (!recording && backlog.length > 0) void recordAll();
-    },
-    isBusy: () => recording || backlog.length > 0,
-    isFull() {
-      const oldest = batchSince ?? backlog[0]?.since ?? Number.POSITIVE_INFINITY;
-      const full = backlog.length >= FULL || now() - oldest > LAG_MS;
-      wasFull ||= full;
-      return full;
-    },
-    hurry() {
-      hurrying = true;
-    },
-  };
-};
+/** What work waits for until something changes: whoever wakes looks for itself at what there is. */
+export class Signal {
+  private readonly waiting = new Set<() => void>();
+  private given = 0;
 
-export interface Signal {
   /** Wakes everybody who waits now. */
-  give(): void;
+  give(): void {
+    this.given += 1;
+    for (const wake of [...this.waiting]) wake();
+  }
+
   /** How often it was given so far. */
-  count(): number;
+  count(): number {
+    return this.given;
+  }
+
   /**
    * Waits until it was given more often than `seen`, but no longer than that: a signal that came
    * between a look and the wait is not missed.
    * @returns whether it was
    */
-  since(seen: number, milliseconds: number): Promise<boolean>;
+  since(seen: number, milliseconds: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (this.given !== seen) {
+        resolve(true);
+        return;
+      }
+      const end = (came: boolean): void => {
+        clearTimeout(timer);
+        this.waiting.delete(wake);
+        resolve(came);
+      };
+      const wake = () => end(true);
+      const timer = setTimeout(end, milliseconds, false);
+      this.waiting.add(wake);
+    });
+  }
 }
-
-/** What work waits for until something changes: whoever wakes looks for itself at what there is. */
-export const createSignal = (): Signal => {
-  const waiting = new Set<() => void>();
-  let given = 0;
-  return {
-    give() {
-      given += 1;
-      for (const wake of [...waiting]) wake();
-    },
-    count: () => given,
-    since: (seen, milliseconds) =>
-      new Promise((resolve) => {
-        if (given !== seen) {
-          resolve(true);
-          return;
-        }
-        const end = (came: boolean): void => {
-          clearTimeout(timer);
-          waiting.delete(wake);
-          resolve(came);
-        };
-        const wake = () => end(true);
-        const timer = setTimeout(end, milliseconds, false);
-        waiting.add(wake);
-      }),
-  };
-};
 
 /**
  * Waits for `ending`, but no longer than that: a database that does not answer must not keep the

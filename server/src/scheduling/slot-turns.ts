@@ -1,46 +1,7 @@
-import type { GroupSlots } from './group-slots';
-import { createSignal, type Signal } from './recorder';
-import type { CappedWorkStore, GroupHandler } from './types';
 import type { Lease } from '../queue/lease';
-
-export interface SlotTurnsOptions<L extends Lease> {
-  store: CappedWorkStore<L>;
-  slots: GroupSlots<L>;
-  /** Pieces of work under way at once on this node. */
-  concurrency: number;
-  /** The same of one group, on all nodes together. */
-  concurrencyPerGroup: number;
-  /** Whether nothing should be claimed for now, because recording lags behind. */
-  isHeldUp(): boolean;
-  isStopping(): boolean;
-  /** Whether rows of a group may be claimed in advance where nobody else holds any. */
-  mayClaimAhead(group: number): boolean;
-  /** Has rows claimed, and starts them. */
-  take(claim: () => Promise<L[]>): Promise<void>;
-}
-
-export interface SlotTurns<L extends Lease> {
-  takeTurn: GroupHandler['takeTurn'];
-  /**
-   * A row was not worked on, perhaps because its group is off: a turn of the group ends, because only
-   * what is due tells whether to go on.
-   */
-  unworked(group: number): void;
-  /** A row is done, and its outcome is still to be recorded. */
-  unrecorded(lease: L): void;
-  recorded(lease: L): void;
-  /** A row that was claimed was given back without being worked on. */
-  givenBack(lease: L): void;
-  /**
-   * A row has left its slot.
-   * @returns whether its group should be announced; undefined where the row was not claimed in a turn.
-   */
-  finished(lease: L): boolean | undefined;
-  /** Has every turn that waits look again. */
-  wake(): void;
-  /** Forgets groups that have nothing due. */
-  forgetExcept(due: ReadonlyMap<number, number>): void;
-}
+import { Signal } from './recorder';
+import type { SlotWorker } from './slot-worker';
+import type { Turn } from './types';
 
 /** Rows that are claimed of one group at once. */
 const CLAIM_AT_ONCE = 64;
@@ -103,171 +64,192 @@ const sleep = (milliseconds: number): Promise<void> =>
  * only while no other node holds any of the group, and only where its rows are quick: with slower ones
  * there is time to claim, and other nodes should get some.
  */
-export const createSlotTurns = <L extends Lease>({
-  store,
-  slots,
-  concurrency,
-  concurrencyPerGroup,
-  isHeldUp,
-  isStopping,
-  mayClaimAhead,
-  take,
-}: SlotTurnsOptions<L>): SlotTurns<L> => {
+export class SlotTurns<L extends Lease> {
   /** Groups that have a turn now, each with what wakes it. */
-  const turns = new Map<number, Signal>();
+  private readonly turns = new Map<number, Signal>();
   /** Groups that have a turn, and whose rows are not to be worked on. */
-  const off = new Set<number>();
+  private readonly off = new Set<number>();
   /** Groups whose last turn ended although more of them was due. */
-  const unfinished = new Set<number>();
-  const ofTurns = new WeakSet<L>();
+  private readonly unfinished = new Set<number>();
+  private readonly ofTurns = new WeakSet<L>();
   /** Rows of each group that are leased and hold no slot any more. */
-  const done: RowsOfGroups = new Map();
-  const node = createSignal();
+  private readonly done: RowsOfGroups = new Map();
+  private readonly node = new Signal();
   /** Rows of each group that were claimed in turns and hold a slot, or wait for one. */
-  const held: RowsOfGroups = new Map();
+  private readonly held: RowsOfGroups = new Map();
   /** Slots that claims under way are about to fill. */
-  let reserved = 0;
-  let claims = 0;
+  private reserved = 0;
+  private claims = 0;
   /** When rows were claimed last, of whatever group, on a clock that only goes forward. */
-  let claimedAt = Number.NEGATIVE_INFINITY;
+  private claimedAt = Number.NEGATIVE_INFINITY;
   /** How long the last claim took, in milliseconds. */
-  let tookMs = 0;
+  private tookMs = 0;
 
-  const slotsFor = (group: number): number =>
-    Math.max(0, Math.min(slots.freeFor(group), concurrency - slots.busy - reserved, CLAIM_AT_ONCE));
+  constructor(private readonly worker: SlotWorker<L, unknown>) {}
 
-  const isNodeBusy = (): boolean =>
-    isHeldUp() || claims >= CLAIMS_AT_ONCE || slots.busy + reserved >= concurrency;
+  /** As `takeTurn` of a handler. */
+  async take(group: number, turn: Turn): Promise<number | null> {
+    const { slots, options } = this.worker;
+    const { store } = options;
+    const signal = new Signal();
+    let hasClaimed = false;
+    let isAlone = true;
+    this.turns.set(group, signal);
+    this.off.delete(group);
+    this.unfinished.add(group);
+    try {
+      while (!this.worker.stopping && !turn.isOver()) {
+        if (hasClaimed) await this.gather(group);
+        const seen = { group: signal.count(), node: this.node.count() };
+        const room: number = hasClaimed ? this.roomFor(group) : this.firstRoomFor(group);
+        const mayBeAhead = isAlone && (hasClaimed || this.turns.size === 1);
+        const ahead: number = mayBeAhead ? this.roomAhead(group) : 0;
+        const isAsked = room > 0 || ahead > 0;
+        const claimed = isAsked ? await this.claim(group, room, ahead) : null;
+        const { isDrained, isFull } = claimed ?? { isDrained: false, isFull: true };
+        hasClaimed ||= isAsked;
+        if (claimed) isAlone = claimed.isAlone;
+        if (isDrained || this.off.has(group)) {
+          this.unfinished.delete(group);
+          return null;
+        }
+        if (!isFull && this.slotsFor(group) === 0) turn.share();
+        if (!isFull) continue;
+        // A busy node leaves the group to others at once; a group at its cap is for nobody now.
+        if (this.isNodeBusy()) {
+          if (!(await this.node.since(seen.node, NODE_WAIT_MS))) return store.now();
+        } else if (!(await signal.since(seen.group, SLOT_WAIT_MS))) {
+          return store.now() + (slots.freeFor(group) > 0 ? REST_MS : OWN_REST_MS);
+        }
+      }
+      return store.now();
+    } finally {
+      this.turns.delete(group);
+      this.off.delete(group);
+    }
+  }
 
-  const roomFor = (group: number): number => (isNodeBusy() ? 0 : slotsFor(group));
+  /**
+   * A row was not worked on, perhaps because its group is off: a turn of the group ends, because only
+   * what is due tells whether to go on.
+   */
+  unworked(group: number): void {
+    if (this.turns.has(group)) this.off.add(group);
+    this.unfinished.delete(group);
+  }
+
+  /** A row is done, and its outcome is still to be recorded. */
+  unrecorded(lease: L): void {
+    note(this.done, lease);
+  }
+
+  recorded(lease: L): void {
+    forget(this.done, lease);
+  }
+
+  /** A row that was claimed was given back without being worked on. */
+  givenBack(lease: L): void {
+    forget(this.held, lease);
+  }
+
+  /**
+   * A row has left its slot.
+   * @returns whether its group should be announced; undefined where the row was not claimed in a turn.
+   */
+  finished(lease: L): boolean | undefined {
+    forget(this.held, lease);
+    this.node.give();
+    const turn = this.turns.get(lease.group);
+    turn?.give();
+    // A turn that lasts has just heard of it.
+    if (turn) return false;
+    return this.ofTurns.has(lease) ? this.unfinished.has(lease.group) : undefined;
+  }
+
+  /** Has every turn that waits look again. */
+  wake(): void {
+    this.node.give();
+    for (const turn of [...this.turns.values()]) turn.give();
+  }
+
+  /** Forgets groups that have nothing due. */
+  forgetExcept(due: ReadonlyMap<number, number>): void {
+    for (const group of this.unfinished) {
+      if (!due.has(group) && !this.turns.has(group)) this.unfinished.delete(group);
+    }
+  }
+
+  private slotsFor(group: number): number {
+    const { options, slots } = this.worker;
+    const left = options.concurrency - slots.busy - this.reserved;
+    return Math.max(0, Math.min(slots.freeFor(group), left, CLAIM_AT_ONCE));
+  }
+
+  private mayClaim(): boolean {
+    return !this.worker.isHeldUp() && this.claims < CLAIMS_AT_ONCE;
+  }
+
+  private isNodeBusy(): boolean {
+    const { options, slots } = this.worker;
+    return !this.mayClaim() || slots.busy + this.reserved >= options.concurrency;
+  }
+
+  private roomFor(group: number): number {
+    return this.isNodeBusy() ? 0 : this.slotsFor(group);
+  }
 
   /** A first claim, beside others of groups that have a turn as well: most have little to do. */
-  const firstRoomFor = (group: number): number =>
-    Math.min(roomFor(group), Math.max(FIRST_CLAIM, Math.ceil((2 * concurrency) / turns.size)));
+  private firstRoomFor(group: number): number {
+    const share = Math.ceil((2 * this.worker.options.concurrency) / this.turns.size);
+    return Math.min(this.roomFor(group), Math.max(FIRST_CLAIM, share));
+  }
 
   /** How many to claim where nobody else holds any, with some that wait for a slot. */
-  const roomAhead = (group: number): number => {
-    if (isHeldUp() || claims >= CLAIMS_AT_ONCE) return 0;
-    if (!mayClaimAhead(group) || !slots.isQuick(group)) return 0;
-    const left = Math.floor(concurrency * FILLED_AHEAD) - slots.busy - reserved;
-    return Math.max(0, Math.min(CLAIM_AT_ONCE, slots.roomFor(group, reserved), left));
-  };
+  private roomAhead(group: number): number {
+    const { options, slots } = this.worker;
+    if (!this.mayClaim() || options.limitsOf?.(group).alone || !slots.isQuick(group)) return 0;
+    const left = Math.floor(options.concurrency * FILLED_AHEAD) - slots.busy - this.reserved;
+    return Math.max(0, Math.min(CLAIM_AT_ONCE, slots.roomFor(group, this.reserved), left));
+  }
 
-  const claim = async (group: number, room: number, ahead: number): Promise<Claimed> => {
+  private async claim(group: number, room: number, ahead: number): Promise<Claimed> {
+    const { concurrencyPerGroup, store } = this.worker.options;
     let answer: Claimed = { isDrained: false, isFull: false, isAlone: false };
     const asked = Math.max(room, ahead);
-    reserved += asked;
-    claims += 1;
+    this.reserved += asked;
+    this.claims += 1;
     const begun = performance.now();
-    claimedAt = begun;
+    this.claimedAt = begun;
     try {
-      await take(async () => {
-        const own = [...(held.get(group) ?? [])];
-        const {
-          leases,
-          isFull,
-          isAlone = false,
-        } = await store.claimWithin(group, room, {
+      await this.worker.take(async () => {
+        const own = [...(this.held.get(group) ?? [])];
+        const claimed = await store.claimWithin(group, room, {
           atOnce: concurrencyPerGroup,
-          except: [...(done.get(group) ?? [])],
+          except: [...(this.done.get(group) ?? [])],
           ahead: { own, limit: ahead },
         });
+        const { leases, isFull, isAlone = false } = claimed;
         for (const lease of leases) {
-          ofTurns.add(lease);
-          note(held, lease);
+          this.ofTurns.add(lease);
+          note(this.held, lease);
         }
-        answer = {
-          isDrained: !isFull && leases.length < (isAlone ? asked : room),
-          isFull,
-          isAlone,
-        };
+        const isDrained = !isFull && leases.length < (isAlone ? asked : room);
+        answer = { isDrained, isFull, isAlone };
         return leases;
       });
     } finally {
-      reserved -= asked;
-      claims -= 1;
-      tookMs = performance.now() - begun;
-      node.give();
+      this.reserved -= asked;
+      this.claims -= 1;
+      this.tookMs = performance.now() - begun;
+      this.node.give();
     }
     return answer;
-  };
+  }
 
-  const gather = async (group: number): Promise<void> => {
-    const rest = Math.min(Math.max(GATHER_MS, 2 * tookMs), LONGEST_GATHER_MS);
-    const pause = claimedAt + rest - performance.now();
-    if (pause > 0 && roomFor(group) < concurrencyPerGroup / 2) await sleep(pause);
-  };
-
-  return {
-    async takeTurn(group, turn) {
-      const signal = createSignal();
-      let hasClaimed = false;
-      let isAlone = true;
-      turns.set(group, signal);
-      off.delete(group);
-      unfinished.add(group);
-      try {
-        while (!isStopping() && !turn.isOver()) {
-          if (hasClaimed) await gather(group);
-          const seen = { group: signal.count(), node: node.count() };
-          const room: number = hasClaimed ? roomFor(group) : firstRoomFor(group);
-          const mayBeAhead = isAlone && (hasClaimed || turns.size === 1);
-          const ahead: number = mayBeAhead ? roomAhead(group) : 0;
-          const isAsked = room > 0 || ahead > 0;
-          const claimed = isAsked ? await claim(group, room, ahead) : null;
-          const { isDrained, isFull } = claimed ?? { isDrained: false, isFull: true };
-          hasClaimed ||= isAsked;
-          if (claimed) isAlone = claimed.isAlone;
-          if (isDrained || off.has(group)) {
-            unfinished.delete(group);
-            return null;
-          }
-          if (!isFull && slotsFor(group) === 0) turn.share();
-          if (!isFull) continue;
-          // A busy node leaves the group to others at once; a group at its cap is for nobody now.
-          if (isNodeBusy()) {
-            if (!(await node.since(seen.node, NODE_WAIT_MS))) return store.now();
-          } else if (!(await signal.since(seen.group, SLOT_WAIT_MS))) {
-            return store.now() + (slots.freeFor(group) > 0 ? REST_MS : OWN_REST_MS);
-          }
-        }
-        return store.now();
-      } finally {
-        turns.delete(group);
-        off.delete(group);
-      }
-    },
-
-    unworked(group) {
-      if (turns.has(group)) off.add(group);
-      unfinished.delete(group);
-    },
-
-    unrecorded: (lease) => note(done, lease),
-
-    recorded: (lease) => forget(done, lease),
-
-    givenBack: (lease) => forget(held, lease),
-
-    finished(lease) {
-      forget(held, lease);
-      node.give();
-      const turn = turns.get(lease.group);
-      turn?.give();
-      // A turn that lasts has just heard of it.
-      if (turn) return false;
-      return ofTurns.has(lease) ? unfinished.has(lease.group) : undefined;
-    },
-
-    wake() {
-      node.give();
-      for (const turn of [...turns.values()]) turn.give();
-    },
-
-    forgetExcept(due) {
-      for (const group of unfinished) {
-        if (!due.has(group) && !turns.has(group)) unfinished.delete(group);
-      }
-    },
-  };
-};
+  private async gather(group: number): Promise<void> {
+    const rest = Math.min(Math.max(GATHER_MS, 2 * this.tookMs), LONGEST_GATHER_MS);
+    const pause = this.claimedAt + rest - performance.now();
+    const isHalfFree = this.roomFor(group) >= this.worker.options.concurrencyPerGroup / 2;
+    if (pause > 0 && !isHalfFree) await sleep(pause);
+  }
+}

@@ -1,108 +1,59 @@
 import type { Detached } from '../database/connection';
-import type { GroupRoom, Lease } from '../queue/lease';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
+import type { GroupRoom, Lease } from '../queue/lease';
 import { TimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
-import { createRecorder, STOP_MARGIN_MS, stopWithin } from './recorder';
-import { createSlotTurns } from './slot-turns';
-import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerLog } from './types';
-
-interface LeaseKeeperOptions<L extends Lease> {
-  /** How often leases are prolonged, in milliseconds. */
-  everyMs: number;
-  /** What is worked on, as the log calls it. */
-  name: string;
-  renew(leases: readonly L[]): Promise<void>;
-  logFault(what: string, error: unknown): void;
-}
+import { Recorder, STOP_MARGIN_MS, stopWithin } from './recorder';
+import { SlotTurns } from './slot-turns';
+import type { CappedWorkStore, GroupHandler, GroupLimits, Turn, WorkerLog } from './types';
 
 /**
- * Prolongs the leases of what a process works on, so that none need last as long as the longest work:
+ * Renews the leases of what a process works on, so that none need last as long as the longest work:
  * what a killed process held is somebody else's soon, however long an attempt may take.
  */
-interface LeaseKeeper<L extends Lease> {
-  keep(lease: L): void;
-  /** As `keep`, of one that has not been prolonged for some time: it is the next time. */
-  keepAgain(lease: L): void;
-  /** What is recorded at this moment must not be prolonged: the two would wait for each other's rows. */
-  drop(lease: L): void;
-  /** Prolongs nothing more. */
-  stop(): void;
-}
-
-const createLeaseKeeper = <L extends Lease>({
-  everyMs,
-  name,
-  renew,
-  logFault,
-}: LeaseKeeperOptions<L>): LeaseKeeper<L> => {
+class LeaseKeeper<L extends Lease> {
   /** Since when each lease is as long as it is, on a clock that only goes forward. */
-  const kept = new Map<L, number>();
-  let timer: NodeJS.Timeout | undefined;
+  private readonly kept = new Map<L, number>();
+  private timer: NodeJS.Timeout | undefined;
 
-  const schedule = (): void => {
-    timer = setTimeout(() => void renewOld(), everyMs);
-    timer.unref();
-  };
+  /** @param renew never rejects */
+  constructor(
+    private readonly everyMs: number,
+    private readonly renew: (leases: readonly L[]) => Promise<void>
+  ) {}
 
-  const renewOld = async (): Promise<void> => {
+  /** @param since when it was renewed last, by `performance.now()` */
+  keep(lease: L, since = performance.now()): void {
+    this.kept.set(lease, since);
+    if (!this.timer) this.schedule();
+  }
+
+  /** What is recorded at this moment must not be renewed: the two would wait for each other's rows. */
+  drop(lease: L): void {
+    this.kept.delete(lease);
+  }
+
+  stop(): void {
+    this.kept.clear();
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private schedule(): void {
+    this.timer = setTimeout(() => void this.renewOld(), this.everyMs);
+    this.timer.unref();
+  }
+
+  private async renewOld(): Promise<void> {
     const at = performance.now();
-    const old = [...kept].filter(([, since]) => at - since >= everyMs / 2).map(([lease]) => lease);
-    for (const lease of old) kept.set(lease, at);
-    try {
-      if (old.length > 0) await renew(old);
-    } catch (error) {
-      // What cannot be prolonged now is tried again while there is something left of its lease.
-      logFault(`${name}: ${old.length} leases could not be prolonged`, error);
-    }
-    timer = undefined;
-    if (kept.size > 0) schedule();
-  };
-
-  const keepSince = (lease: L, since: number): void => {
-    kept.set(lease, since);
-    if (!timer) schedule();
-  };
-
-  return {
-    keep: (lease) => keepSince(lease, performance.now()),
-    keepAgain: (lease) => keepSince(lease, Number.NEGATIVE_INFINITY),
-    drop: (lease) => void kept.delete(lease),
-    stop() {
-      kept.clear();
-      clearTimeout(timer);
-      timer = undefined;
-    },
-  };
-};
-
-interface SlotClaimsOptions<L extends Lease> {
-  /** Of the kind of work, for the log. */
-  name: string;
-  store: CappedWorkStore<L>;
-  slots: GroupSlots<L>;
-  detached: Detached;
-  /** Whether a group is claimed of by itself, because each of its claims may take long. */
-  isAlone(group: number): boolean;
-  /** Whether nothing should be claimed for now, because recording lags behind. */
-  isHeldUp(): boolean;
-  isStopping(): boolean;
-  /** Says that more of a group, or of any (`null`), can be worked on now, or from a time on. */
-  announce(group: number | null, at?: number): void;
-  /** Has rows claimed, and starts them. */
-  take(claim: () => Promise<L[]>): Promise<void>;
-  logFault(what: string, error: unknown): void;
-}
-
-interface SlotClaims {
-  /** Claims of groups that are due, and starts what they have. */
-  work(due: readonly number[]): Promise<null>;
-  /** Goes on now that a row of this group was worked on. */
-  goOn(group: number): void;
-  /** A row was not worked on: only what is due tells whether to go on. */
-  lookAgain(group: number): void;
-  /** Forgets groups that have nothing due. */
-  forgetExcept(due: ReadonlyMap<number, number>): void;
+    const isOld = ([, since]: [L, number]): boolean => at - since >= this.everyMs / 2;
+    const old = [...this.kept].filter(isOld).map(([lease]) => lease);
+    for (const lease of old) this.kept.set(lease, at);
+    // What cannot be renewed now is tried again while there is something left of its lease.
+    if (old.length > 0) await this.renew(old);
+    this.timer = undefined;
+    if (this.kept.size > 0) this.schedule();
+  }
 }
 
 /** Groups that are claimed with one statement. */
@@ -115,169 +66,6 @@ const LOOK_AGAIN_MS = 100;
 const FAILED_AGAIN_MS = 1000;
 /** Claims of groups that are made each by itself, at once: each may hold a connection for a while. */
 const CLAIMS_ALONE = 2;
-
-/** Decides of which groups a node claims how much, so that its slots stay full and groups get their share. */
-const createSlotClaims = <L extends Lease>({
-  name,
-  store,
-  slots,
-  detached,
-  isAlone,
-  isHeldUp,
-  isStopping,
-  announce,
-  take,
-  logFault,
-}: SlotClaimsOptions<L>): SlotClaims => {
-  /** Groups of which more is due than was claimed, as far as this node knows. */
-  const unfinished = new Set<number>();
-  /** Groups that are being claimed of by `refill`, and whether a look has come upon them meanwhile. */
-  const refilling = new Map<number, { wasDue: boolean }>();
-  /** Groups for which the node had no room when it looked, the first one first: they come before others. */
-  const crowdedOut = new Set<number>();
-
-  /** Claims of groups that are made beside others. */
-  const alone = new Set<Promise<void>>();
-
-  /** Whether several groups have more, or wait for room: a look gives all of them their turn. */
-  const isShared = (): boolean => crowdedOut.size > 0 || unfinished.size > FEW_GROUPS;
-
-  /** Goes on now that a row of this group was worked on: with that group where few have more. */
-  const goOn = (group: number): void => {
-    if (!isShared()) refill(group);
-    else if (slots.hungry || (slots.hasMuchRoom && !slots.saturated && slots.wantsMore(group))) {
-      announce(null);
-    }
-  };
-
-  /** The row was not worked on, perhaps because its group is off: only what is due tells whether to go on. */
-  const lookAgain = (group: number): void => {
-    unfinished.delete(group);
-    announce(null);
-  };
-
-  /** Claims of one group or of several, and remembers which of them may have more. */
-  const claim = async (rooms: readonly GroupRoom[]): Promise<L[]> => {
-    if (rooms.length === 0) return [];
-    const asked = rooms.reduce((sum, { limit }) => sum + limit, 0);
-    slots.reserve(asked);
-    try {
-      const leases = await store.claim(rooms);
-      const brought = new Map<number, number>();
-      for (const { group } of leases) brought.set(group, (brought.get(group) ?? 0) + 1);
-      for (const { group, limit } of rooms) {
-        if ((brought.get(group) ?? 0) < limit) unfinished.delete(group);
-        else unfinished.add(group);
-      }
-      // What somebody holds locked is passed over: only a look tells that nothing more is due.
-      if (leases.length < asked) announce(null, store.now() + LOOK_AGAIN_MS);
-      return leases;
-    } finally {
-      slots.reserve(-asked);
-    }
-  };
-
-  /** What was leased with other groups would wait for this claim: it is made beside them, some at once. */
-  const claimAlone = async ({ group, limit }: GroupRoom): Promise<void> => {
-    while (alone.size >= CLAIMS_ALONE) await Promise.race(alone);
-    const underWay = refilling.get(group);
-    if (underWay) underWay.wasDue = true;
-    if (underWay || isStopping()) return;
-    const claiming: Promise<void> = claimMore(group, limit).finally(() => alone.delete(claiming));
-    alone.add(claiming);
-  };
-
-  const claimMore = async (group: number, limit: number): Promise<void> => {
-    const refill = { wasDue: false };
-    refilling.set(group, refill);
-    try {
-      await take(() => claim([{ group, limit }]));
-    } catch (error) {
-      logFault(`${name}: more of a group could not be claimed`, error);
-      unfinished.delete(group);
-      announce(null, store.now() + FAILED_AGAIN_MS);
-    } finally {
-      refilling.delete(group);
-    }
-    // What was committed after the claim had begun is not in it.
-    if (refill.wasDue) unfinished.add(group);
-    // Rows that ended meanwhile found the claim under way, or the room that it had reserved.
-    goOn(group);
-  };
-
-  /** Claims more of a group that is known to have it, without asking first what is due. */
-  const refill = (group: number): void => {
-    if (isStopping() || !unfinished.has(group) || refilling.has(group)) return;
-    if (!slots.wantsMore(group) || isHeldUp()) return;
-    const room = slots.roomFor(group);
-    if (room > 0) detached(() => void claimMore(group, room));
-    else if (slots.isCrowdedOut(group)) crowdedOut.add(group);
-  };
-
-  /**
-   * So many groups from there on that their rows may fill what is free, and a fair share for each.
-   * @returns where the rest begins.
-   */
-  const plan = (groups: readonly number[], from: number): { rooms: GroupRoom[]; next: number } => {
-    const rooms: GroupRoom[] = [];
-    let planned = 0;
-    let next = from;
-    for (; next < groups.length && rooms.length < GROUPS_AT_ONCE; next += 1) {
-      const group = groups[next] as number;
-      const sharers = Math.min(groups.length - next, GROUPS_AT_ONCE - rooms.length);
-      const share =
-        groups.length > FEW_GROUPS ? Math.ceil((slots.room - planned) / sharers) : slots.room;
-      const underWay = refilling.get(group);
-      if (underWay) underWay.wasDue = true;
-      const limit = underWay ? 0 : Math.min(slots.roomFor(group, planned), Math.max(1, share));
-      // What was planned may turn out to be less.
-      if (!underWay && limit === 0 && planned > 0 && slots.roomFor(group) > 0) break;
-      if (limit > 0) {
-        rooms.push({ group, limit });
-        crowdedOut.delete(group);
-      } else {
-        unfinished.add(group);
-        if (slots.isCrowdedOut(group)) crowdedOut.add(group);
-      }
-      planned += limit;
-    }
-    return { rooms, next };
-  };
-
-  /** Due groups in the order in which they are claimed of, after those that had to be left out. */
-  const leftOutFirst = (due: readonly number[]): readonly number[] =>
-    crowdedOut.size > 0 ? [...crowdedOut, ...due.filter((group) => !crowdedOut.has(group))] : due;
-
-  /** Groups that have little to do each are claimed together: a statement for a few rows is dear. */
-  const work = async (due: readonly number[]): Promise<null> => {
-    const slice = new TimeSlice();
-    const groups = leftOutFirst(due);
-    for (let from = 0; from < groups.length && !isStopping() && !isHeldUp();) {
-      const { rooms, next } = plan(groups, from);
-      from = next;
-      const together = rooms.filter(({ group }) => !isAlone(group));
-      if (together.length > 0) await take(() => claim(together));
-      for (const room of rooms) if (isAlone(room.group)) await claimAlone(room);
-      if (slice.isOver()) await slice.next();
-    }
-    // Rows that ended while a claim had reserved the room, and after which no other one ends.
-    if (crowdedOut.size > 0 && slots.hungry && slots.room > 0 && !isHeldUp()) {
-      announce(null);
-    }
-    return null;
-  };
-
-  return {
-    work,
-    goOn,
-    lookAgain,
-    forgetExcept(due) {
-      for (const known of [unfinished, crowdedOut]) {
-        for (const group of known) if (!due.has(group)) known.delete(group);
-      }
-    },
-  };
-};
 
 export interface SlotWorkerOptions<L extends Lease, Outcome> {
   name: string;
@@ -322,107 +110,236 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> {
   onClaimed?(leases: readonly L[]): void;
   /** Hears of what was given back, because none of its lease or of the worker's time was left. */
   onGivenBack?(leases: readonly L[]): void;
+  /** When groups are due, where that is not what the store says. */
+  dueTimes?(): Promise<ReadonlyMap<number, number>>;
+  /** Ends what goes on beside the work, once all of that is recorded. */
+  onStop?(): Promise<void>;
 }
 
 /**
- * Keeps a node's hands full: claims due work of a group when it is told to, performs it side by side
+ * Keeps a node's hands full: claims due work of groups when it is told to, performs it side by side
  * within the caps, and records the outcomes in batches. One instance a kind of work.
  */
-export const createSlotWorker = <L extends Lease, Outcome>(
-  options: SlotWorkerOptions<L, Outcome>
-): GroupHandler => {
-  const { name, store, detached } = options;
-  const now = () => store.now();
-  const slots = new GroupSlots<L>(
-    options.concurrency,
-    options.concurrencyPerGroup,
-    undefined,
-    options.limitsOf
-  );
-  const logFault = createFaultLog(options.log, Date.now);
-  const recorder = createRecorder<{ lease: L; outcome: Outcome }>({
-    name,
-    async record(done) {
-      for (const { lease } of done) keeper.drop(lease);
-      try {
-        await options.record(done.map(({ outcome }) => outcome));
-      } catch (error) {
-        // It is tried again until the database is back; what is given up comes back with its lease.
-        if (isInfrastructureFault(error)) for (const { lease } of done) keeper.keepAgain(lease);
-        throw error;
-      } finally {
-        for (const { lease } of done) turns.recorded(lease);
-      }
-    },
-    logFault,
-    onDone(wasFull) {
-      if (wasFull) options.announce(null);
-      turns.wake();
-      settleIdle();
-    },
-  });
-  const keeper = createLeaseKeeper<L>({
-    everyMs: options.renewMs,
-    name,
-    renew: (leases) => detached(() => store.renew(leases)),
-    logFault,
-  });
-  const idle: (() => void)[] = [];
+export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
+  readonly pollMs: number;
+  readonly turns: { groups: number; nodes: number };
+  readonly slots: GroupSlots<L>;
+  stopping = false;
+  private readonly logFault: (what: string, error: unknown) => void;
+  private readonly recorder: Recorder<{ lease: L; outcome: Outcome }>;
+  private readonly keeper: LeaseKeeper<L>;
+  private readonly idle: (() => void)[] = [];
   /** Leased, but given back by `stop`: it would otherwise sit through its lease. */
-  const unstarted: L[] = [];
-  let stopping = false;
-  let claiming = 0;
-  let startedThisTurn = false;
+  private readonly unstarted: L[] = [];
+  /** Groups of which more is due than was claimed, as far as this node knows. */
+  private readonly unfinished = new Set<number>();
+  /** Groups that are being claimed of by `refill`, and whether a look has come upon them meanwhile. */
+  private readonly refilling = new Map<number, { wasDue: boolean }>();
+  /** Groups for which the node had no room when it looked, the first one first: they come before others. */
+  private readonly crowdedOut = new Set<number>();
+  /** Claims of groups that are made beside others. */
+  private readonly alone = new Set<Promise<void>>();
+  /** Where the engine shares groups with other nodes. */
+  private ofTurns: SlotTurns<L> | null = null;
+  private claiming = 0;
+  private startedThisTurn = false;
 
-  const settleIdle = (): void => {
-    if (slots.busy > 0 || claiming > 0 || recorder.isBusy()) return;
-    for (const resolve of idle.splice(0)) resolve();
-  };
+  constructor(readonly options: SlotWorkerOptions<L, Outcome>) {
+    const { concurrency, concurrencyPerGroup, detached, name, store } = options;
+    this.pollMs = options.pollMs;
+    this.turns = { groups: concurrency, nodes: concurrencyPerGroup };
+    this.slots = new GroupSlots<L>(
+      ...([concurrency, concurrencyPerGroup, undefined, options.limitsOf] as const)
+    );
+    this.logFault = createFaultLog(options.log, Date.now);
+    this.recorder = new Recorder({
+      name,
+      record: (done) => this.record(done),
+      logFault: this.logFault,
+      onDone: (wasFull) => {
+        if (wasFull) options.announce(null);
+        this.ofTurns?.wake();
+        this.settleIdle();
+      },
+    });
+    this.keeper = new LeaseKeeper(options.renewMs, async (leases) => {
+      try {
+        await detached(() => store.renew(leases));
+      } catch (error) {
+        this.logFault(`${name}: ${leases.length} leases could not be renewed`, error);
+      }
+    });
+  }
 
-  const run = async (lease: L): Promise<void> => {
-    let healthy: boolean | null = null;
-    let wasPerformed = false;
-    const since = performance.now();
-    try {
-      const outcome = await options.perform(lease);
-      if (outcome !== null) {
-        wasPerformed = true;
-        healthy = options.healthy(outcome);
-        if (!healthy && options.slows?.(outcome)) slots.slow(lease.group);
-        turns.unrecorded(lease);
-        recorder.add({ lease, outcome }, options.awaited?.(outcome));
-      } else keeper.drop(lease);
-    } catch (error) {
-      keeper.drop(lease);
-      // A database that is away says nothing about the group; the row comes back with its lease.
-      healthy = isInfrastructureFault(error) ? null : false;
-      logFault(`${name}: row ${lease.id} could not be worked on`, error);
+  now(): number {
+    return this.options.store.now();
+  }
+
+  dueTimes(): Promise<ReadonlyMap<number, number>> {
+    return this.options.dueTimes?.() ?? this.options.store.dueTimes();
+  }
+
+  /** Claims of groups that are due; those that have little to do each together: a statement for a few rows is dear. */
+  async work(due: readonly number[]): Promise<null> {
+    const slice = new TimeSlice();
+    const groups = this.leftOutFirst(due);
+    for (let from = 0; from < groups.length && !this.stopping && !this.isHeldUp();) {
+      const { rooms, next } = this.plan(groups, from);
+      from = next;
+      const isAlone = ({ group }: GroupRoom) => this.options.limitsOf?.(group).alone ?? false;
+      const together = rooms.filter((room) => !isAlone(room));
+      if (together.length > 0) await this.take(() => this.claim(together));
+      for (const room of rooms.filter(isAlone)) await this.claimAlone(room);
+      if (slice.isOver()) await slice.next();
     }
-    slots.finish(lease.group, healthy, wasPerformed ? performance.now() - since : undefined);
-    start();
-    recorder.start();
-    if (slots.busy === 0) recorder.expectNoMore();
-    if (!wasPerformed) turns.unworked(lease.group);
-    const ofTurn = turns.finished(lease);
-    if (ofTurn === undefined) (wasPerformed ? claims.goOn : claims.lookAgain)(lease.group);
-    else if (ofTurn) options.announce(lease.group);
-    settleIdle();
-  };
+    // Rows that ended while a claim had reserved the room, and after which no other one ends.
+    const { hungry, room } = this.slots;
+    if (this.crowdedOut.size > 0 && hungry && room > 0 && !this.isHeldUp()) {
+      this.options.announce(null);
+    }
+    return null;
+  }
+
+  takeTurn(group: number, turn: Turn): Promise<number | null> {
+    this.ofTurns ??= new SlotTurns(this);
+    return this.ofTurns.take(group, turn);
+  }
+
+  looked(due: ReadonlyMap<number, number>): void {
+    this.slots.forgetExcept(due);
+    this.ofTurns?.forgetExcept(due);
+    for (const known of [this.unfinished, this.crowdedOut]) {
+      for (const group of known) if (!due.has(group)) known.delete(group);
+    }
+  }
+
+  stop(): Promise<void> {
+    this.stopping = true;
+    this.ofTurns?.wake();
+    this.recorder.hurry();
+    const waiting = this.slots.dropWaiting();
+    for (const lease of waiting) this.keeper.drop(lease);
+    this.unstarted.push(...waiting);
+    const end = this.end().then(() => this.options.onStop?.());
+    return stopWithin(this.options.longestMs + STOP_MARGIN_MS, end);
+  }
+
+  /** Whether nothing should be claimed for now, because recording lags behind. */
+  isHeldUp(): boolean {
+    return this.recorder.isFull();
+  }
+
+  /** Has rows claimed, and starts them. */
+  async take(claim: () => Promise<L[]>): Promise<void> {
+    this.claiming += 1;
+    try {
+      const leases = await claim();
+      this.options.onClaimed?.(leases);
+      if (this.stopping) this.unstarted.push(...leases);
+      else {
+        for (const lease of leases) this.keeper.keep(lease);
+        this.slots.add(leases);
+      }
+    } finally {
+      this.claiming -= 1;
+      this.settleIdle();
+    }
+    this.start();
+  }
+
+  private async end(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.idle.push(resolve);
+      this.settleIdle();
+    });
+    this.keeper.stop();
+    const { unstarted } = this;
+    try {
+      await this.options.store.release(unstarted);
+      this.options.onGivenBack?.(unstarted);
+    } catch (error) {
+      // They come back when their leases end.
+      this.logFault(
+        `${this.options.name}: ${unstarted.length} rows could not be given back`,
+        error
+      );
+    }
+  }
+
+  private settleIdle(): void {
+    if (this.slots.busy > 0 || this.claiming > 0 || this.recorder.isBusy()) return;
+    for (const resolve of this.idle.splice(0)) resolve();
+  }
+
+  private async record(done: readonly { lease: L; outcome: Outcome }[]): Promise<void> {
+    for (const { lease } of done) this.keeper.drop(lease);
+    try {
+      await this.options.record(done.map(({ outcome }) => outcome));
+    } catch (error) {
+      // It is tried again until the database is back; what is given up comes back with its lease.
+      if (isInfrastructureFault(error)) {
+        for (const { lease } of done) this.keeper.keep(lease, Number.NEGATIVE_INFINITY);
+      }
+      throw error;
+    } finally {
+      for (const { lease } of done) this.ofTurns?.recorded(lease);
+    }
+  }
+
+  /** Performs one piece of work that holds a slot, and goes on with its group. */
+  private async run(lease: L): Promise<void> {
+    const since = performance.now();
+    const { healthy, wasPerformed } = await this.perform(lease);
+    const took = wasPerformed ? performance.now() - since : undefined;
+    this.slots.finish(lease.group, healthy, took);
+    this.start();
+    this.recorder.start();
+    if (this.slots.busy === 0) this.recorder.expectNoMore();
+    if (!wasPerformed) this.ofTurns?.unworked(lease.group);
+    const ofTurn = this.ofTurns?.finished(lease);
+    if (ofTurn) this.options.announce(lease.group);
+    else if (ofTurn === undefined && wasPerformed) this.goOn(lease.group);
+    else if (ofTurn === undefined) this.lookAgain(lease.group);
+    this.settleIdle();
+  }
+
+  /** @returns whether the work speaks for its group, null where it says nothing, and whether there was any */
+  private async perform(lease: L): Promise<{ healthy: boolean | null; wasPerformed: boolean }> {
+    const { awaited, healthy, name, perform, slows } = this.options;
+    try {
+      const outcome = await perform(lease);
+      if (outcome === null) {
+        this.keeper.drop(lease);
+        return { healthy: null, wasPerformed: false };
+      }
+      const isHealthy = healthy(outcome);
+      if (!isHealthy && slows?.(outcome)) this.slots.slow(lease.group);
+      this.ofTurns?.unrecorded(lease);
+      this.recorder.add({ lease, outcome }, awaited?.(outcome));
+      return { healthy: isHealthy, wasPerformed: true };
+    } catch (error) {
+      this.keeper.drop(lease);
+      this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
+      // A database that is away says nothing about the group; the row comes back with its lease.
+      return { healthy: isInfrastructureFault(error) ? null : false, wasPerformed: false };
+    }
+  }
 
   /** What waited for a slot until too little of its lease was left goes back to its place. */
-  const giveBack = async (leases: L[]): Promise<void> => {
+  private async giveBack(leases: L[]): Promise<void> {
+    const { announce, name, onGivenBack, store } = this.options;
     try {
       await store.release(leases);
-      options.onGivenBack?.(leases);
-      options.announce(null);
+      onGivenBack?.(leases);
+      announce(null);
     } catch (error) {
-      logFault(`${name}: ${leases.length} rows could not be given back`, error);
+      this.logFault(`${name}: ${leases.length} rows could not be given back`, error);
     }
-  };
+  }
 
-  const nextTurn = (): void => {
-    startedThisTurn = false;
-    start();
+  private readonly nextTurn = (): void => {
+    this.startedThisTurn = false;
+    this.start();
   };
 
   /**
@@ -430,101 +347,138 @@ export const createSlotWorker = <L extends Lease, Outcome>(
    * requests are served in between. Goes on until nothing more can start: what waited through its
    * lease gives its slot back at once, and nobody else would offer it to the next one.
    */
-  const start = (): void => {
+  private start(): void {
     const late: L[] = [];
-    while (!stopping && !startedThisTurn) {
-      const lease = slots.takeNext();
+    while (!this.stopping && !this.startedThisTurn) {
+      const lease = this.slots.takeNext();
       if (!lease) break;
-      if (lease.leaseUntil - now() < options.reserveMs) {
-        slots.finish(lease.group, null);
-        keeper.drop(lease);
-        turns.givenBack(lease);
+      if (lease.leaseUntil - this.now() < this.options.reserveMs) {
+        this.slots.finish(lease.group, null);
+        this.keeper.drop(lease);
+        this.ofTurns?.givenBack(lease);
         late.push(lease);
         continue;
       }
-      startedThisTurn = true;
-      setImmediate(nextTurn);
-      void run(lease);
+      this.startedThisTurn = true;
+      setImmediate(this.nextTurn);
+      void this.run(lease);
     }
-    if (late.length > 0) detached(() => void giveBack(late));
-  };
+    if (late.length > 0) this.options.detached(() => void this.giveBack(late));
+  }
 
-  /** Has rows claimed, and starts them. */
-  const take = async (claim: () => Promise<L[]>): Promise<void> => {
-    claiming += 1;
+  /** Goes on now that a row of this group was worked on: with that group where few have more. */
+  private goOn(group: number): void {
+    const { slots } = this;
+    const isShared = this.crowdedOut.size > 0 || this.unfinished.size > FEW_GROUPS;
+    if (!isShared) this.refill(group);
+    else if (slots.hungry || (slots.hasMuchRoom && !slots.saturated && slots.wantsMore(group))) {
+      // Several have more, or wait for room: a look gives all of them their turn.
+      this.options.announce(null);
+    }
+  }
+
+  /** The row was not worked on, perhaps because its group is off: only what is due tells whether to go on. */
+  private lookAgain(group: number): void {
+    this.unfinished.delete(group);
+    this.options.announce(null);
+  }
+
+  /** Claims of groups, and remembers which of them may have more. */
+  private async claim(rooms: readonly GroupRoom[]): Promise<L[]> {
+    const { slots } = this;
+    const asked = rooms.reduce((sum, { limit }) => sum + limit, 0);
+    slots.reserve(asked);
     try {
-      const leases = await claim();
-      options.onClaimed?.(leases);
-      if (stopping) unstarted.push(...leases);
-      else {
-        for (const lease of leases) keeper.keep(lease);
-        slots.add(leases);
+      const leases = await this.options.store.claim(rooms);
+      const brought = new Map<number, number>();
+      for (const { group } of leases) brought.set(group, (brought.get(group) ?? 0) + 1);
+      for (const { group, limit } of rooms) {
+        if ((brought.get(group) ?? 0) < limit) this.unfinished.delete(group);
+        else this.unfinished.add(group);
       }
+      // What somebody holds locked is passed over: only a look tells that nothing more is due.
+      if (leases.length < asked) this.options.announce(null, this.now() + LOOK_AGAIN_MS);
+      return leases;
     } finally {
-      claiming -= 1;
-      settleIdle();
+      slots.reserve(-asked);
     }
-    start();
-  };
+  }
 
-  const claims = createSlotClaims<L>({
-    name,
-    store,
-    slots,
-    detached,
-    isAlone: (group) => options.limitsOf?.(group).alone ?? false,
-    isHeldUp: () => recorder.isFull(),
-    isStopping: () => stopping,
-    announce: options.announce,
-    take,
-    logFault,
-  });
-  const turns = createSlotTurns<L>({
-    store,
-    slots,
-    concurrency: options.concurrency,
-    concurrencyPerGroup: options.concurrencyPerGroup,
-    isHeldUp: () => recorder.isFull(),
-    isStopping: () => stopping,
-    mayClaimAhead: (group) => !options.limitsOf?.(group).alone,
-    take,
-  });
+  /** What was leased with other groups would wait for this claim: it is made beside them, some at once. */
+  private async claimAlone({ group, limit }: GroupRoom): Promise<void> {
+    while (this.alone.size >= CLAIMS_ALONE) await Promise.race(this.alone);
+    const underWay = this.refilling.get(group);
+    if (underWay) underWay.wasDue = true;
+    if (underWay || this.stopping) return;
+    const claiming: Promise<void> = this.claimMore(group, limit).finally(() =>
+      this.alone.delete(claiming)
+    );
+    this.alone.add(claiming);
+  }
 
-  const end = async (): Promise<void> => {
-    await new Promise<void>((resolve) => {
-      idle.push(resolve);
-      settleIdle();
-    });
-    keeper.stop();
+  private async claimMore(group: number, limit: number): Promise<void> {
+    const refill = { wasDue: false };
+    this.refilling.set(group, refill);
     try {
-      await store.release(unstarted);
-      options.onGivenBack?.(unstarted);
+      await this.take(() => this.claim([{ group, limit }]));
     } catch (error) {
-      // They come back when their leases end.
-      logFault(`${name}: ${unstarted.length} rows could not be given back`, error);
+      this.logFault(`${this.options.name}: more of a group could not be claimed`, error);
+      this.unfinished.delete(group);
+      this.options.announce(null, this.now() + FAILED_AGAIN_MS);
+    } finally {
+      this.refilling.delete(group);
     }
-  };
+    // What was committed after the claim had begun is not in it.
+    if (refill.wasDue) this.unfinished.add(group);
+    // Rows that ended meanwhile found the claim under way, or the room that it had reserved.
+    this.goOn(group);
+  }
 
-  return {
-    pollMs: options.pollMs,
-    now,
-    dueTimes: () => store.dueTimes(),
-    work: claims.work,
-    takeTurn: turns.takeTurn,
-    turns: { groups: options.concurrency, nodes: options.concurrencyPerGroup },
-    looked(due) {
-      slots.forgetExcept(due);
-      turns.forgetExcept(due);
-      claims.forgetExcept(due);
-    },
-    stop() {
-      stopping = true;
-      turns.wake();
-      recorder.hurry();
-      const waiting = slots.dropWaiting();
-      for (const lease of waiting) keeper.drop(lease);
-      unstarted.push(...waiting);
-      return stopWithin(options.longestMs + STOP_MARGIN_MS, end());
-    },
-  };
-};
+  /** Claims more of a group that is known to have it, without asking first what is due. */
+  private refill(group: number): void {
+    const { slots } = this;
+    if (this.stopping || !this.unfinished.has(group) || this.refilling.has(group)) return;
+    if (!slots.wantsMore(group) || this.isHeldUp()) return;
+    const room = slots.roomFor(group);
+    if (room > 0) this.options.detached(() => void this.claimMore(group, room));
+    else if (slots.isCrowdedOut(group)) this.crowdedOut.add(group);
+  }
+
+  /**
+   * So many groups from there on that their rows may fill what is free, and a fair share for each.
+   * @returns where the rest begins.
+   */
+  private plan(groups: readonly number[], from: number): { rooms: GroupRoom[]; next: number } {
+    const { slots } = this;
+    const rooms: GroupRoom[] = [];
+    let planned = 0;
+    let next = from;
+    for (; next < groups.length && rooms.length < GROUPS_AT_ONCE; next += 1) {
+      const group = groups[next] as number;
+      const sharers = Math.min(groups.length - next, GROUPS_AT_ONCE - rooms.length);
+      const share =
+        groups.length > FEW_GROUPS ? Math.ceil((slots.room - planned) / sharers) : slots.room;
+      const underWay = this.refilling.get(group);
+      if (underWay) underWay.wasDue = true;
+      const limit = underWay ? 0 : Math.min(slots.roomFor(group, planned), Math.max(1, share));
+      // What was planned may turn out to be less.
+      if (!underWay && limit === 0 && planned > 0 && slots.roomFor(group) > 0) break;
+      if (limit > 0) {
+        rooms.push({ group, limit });
+        this.crowdedOut.delete(group);
+      } else {
+        this.unfinished.add(group);
+        if (slots.isCrowdedOut(group)) this.crowdedOut.add(group);
+      }
+      planned += limit;
+    }
+    return { rooms, next };
+  }
+
+  /** Due groups in the order in which they are claimed of, after those that had to be left out. */
+  private leftOutFirst(due: readonly number[]): readonly number[] {
+    const { crowdedOut } = this;
+    if (crowdedOut.size === 0) return due;
+    return [...crowdedOut, ...due.filter((group) => !crowdedOut.has(group))];
+  }
+}

@@ -1,7 +1,4 @@
-import {
-  createSlotWorker,
-  type SlotWorkerOptions,
-} from '../../../server/src/scheduling/slot-worker';
+import { SlotWorker, type SlotWorkerOptions } from '../../../server/src/scheduling/slot-worker';
 import type { Lease } from '../../../server/src/queue/lease';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
@@ -12,7 +9,7 @@ const LEASE_MS = 800;
 const RENEW_MS = 200;
 
 const open = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Lease>>) =>
-  createSlotWorker<Lease, Lease>({
+  new SlotWorker<Lease, Lease>({
     name: 'work',
     store: queue,
     log: { error: () => {} },

@@ -1,11 +1,11 @@
-import { createRecorder } from '../../../server/src/scheduling/recorder';
+import { Recorder } from '../../../server/src/scheduling/recorder';
 
 /** A recorder whose recordings end when the test says so, on a clock that the test moves. */
 const slowRecorder = () => {
   let time = 0;
   const ends: (() => void)[] = [];
   const done: boolean[] = [];
-  const recorder = createRecorder<number>({
+  const recorder = new Recorder<number>({
     name: 'work',
     record: () => new Promise<void>((resolve) => ends.push(resolve)),
     logFault: () => undefined,

@@ -1,4 +1,4 @@
-import { createSlotWorker } from '../../../server/src/scheduling/slot-worker';
+import { SlotWorker } from '../../../server/src/scheduling/slot-worker';
 import type { Turn } from '../../../server/src/scheduling/types';
 import type { Lease } from '../../../server/src/queue/lease';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
@@ -15,7 +15,7 @@ const open = (queue: MemoryStore, attemptMs: number, changes: Changes = {}) => {
   const announced: (number | null)[] = [];
   let now = 0;
   let most = 0;
-  const worker = createSlotWorker<Lease, Lease>({
+  const worker = new SlotWorker<Lease, Lease>({
     name: 'work',
     store: queue,
     log: { error: () => {} },

@@ -1,8 +1,5 @@
 import { createEmbeddedScheduler } from '../../../server/src/scheduling/embedded-scheduler';
-import {
-  createSlotWorker,
-  type SlotWorkerOptions,
-} from '../../../server/src/scheduling/slot-worker';
+import { SlotWorker, type SlotWorkerOptions } from '../../../server/src/scheduling/slot-worker';
 import type { Lease } from '../../../server/src/queue/lease';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
@@ -43,7 +40,7 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
     scheduler.announce('work', group, at);
   scheduler.serve(
     'work',
-    createSlotWorker<Lease, Outcome>({
+    new SlotWorker<Lease, Outcome>({
       name: 'work',
       store: queue,
       log,

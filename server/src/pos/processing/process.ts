@@ -7,7 +7,7 @@ import { inSpan, measures } from '../../observability/measures';
 import { whenLoaded } from '../../runtime/background-work';
 import { debugEach, debugLog, errorText, isoTime } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
-import { createBatchWorker } from '../../scheduling/batch-worker';
+import { BatchWorker } from '../../scheduling/batch-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { type ItemName, lookUpItems, lookUpTrialItems } from '../../stock/items';
 import { stockChangeEvents } from '../../stock/ledger';
@@ -271,7 +271,7 @@ const applyAll = async (app: App, claimed: readonly LeasedRecord[]): Promise<voi
 /** Applies what was accepted, on this node. */
 export const createProcessor = (app: App): GroupHandler => {
   const store = getRecordStore(app);
-  return createBatchWorker<LeasedRecord>({
+  return new BatchWorker<LeasedRecord>({
     name: RECORDS,
     store,
     log: app.log,

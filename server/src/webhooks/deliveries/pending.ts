@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import { qualified } from '../../database/dialects/types';
 import { TimeSlice } from '../../runtime/event-loop';
 import { HOUR_MS } from '../../runtime/text';

@@ -4,7 +4,7 @@ import { type Detached, padded, rowsOf, type Statement } from '../../database/co
 import { enabledModules, storedModules } from '../../modules/modules';
 import { debugEach, debugLog } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
-import { createSlotWorker } from '../../scheduling/slot-worker';
+import { SlotWorker } from '../../scheduling/slot-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { claimedLine, unsentLine } from '../debug-lines';
 import {
@@ -269,7 +269,7 @@ export const createDeliveryHandler = (
     if (untold >= TELL_AT_ONCE) await Promise.race(telling);
   };
 
-  const worker = createSlotWorker<LeasedDelivery, MadeAttempt>({
+  const worker = new SlotWorker<LeasedDelivery, MadeAttempt>({
     name: DELIVERIES,
     store,
     log: app.log,
@@ -289,6 +289,11 @@ export const createDeliveryHandler = (
     onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),
     onGivenBack: (leases) =>
       debugEach(app.strapi, leases, (one) => unsentLine(one, 'no time left')),
+    dueTimes: () => heldBack.dueTimes(),
+    async onStop() {
+      for (const timer of again.values()) clearTimeout(timer);
+      await Promise.all(telling);
+    },
   });
 
   /** One timer a webhook, for when its rate allows more. */
@@ -306,13 +311,5 @@ export const createDeliveryHandler = (
     again.set(webhook, timer);
   };
 
-  return {
-    ...worker,
-    dueTimes: () => heldBack.dueTimes(),
-    async stop() {
-      for (const timer of again.values()) clearTimeout(timer);
-      await worker.stop();
-      await Promise.all(telling);
-    },
-  };
+  return worker;
 };
