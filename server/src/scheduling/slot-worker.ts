@@ -254,15 +254,13 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     });
     this.keeper.stop();
     const { unstarted } = this;
+    const { name, onGivenBack, store } = this.options;
     try {
-      await this.options.store.release(unstarted);
-      this.options.onGivenBack?.(unstarted);
+      await store.release(unstarted);
+      onGivenBack?.(unstarted);
     } catch (error) {
       // They come back when their leases end.
-      this.logFault(
-        `${this.options.name}: ${unstarted.length} rows could not be given back`,
-        error
-      );
+      this.logFault(`${name}: ${unstarted.length} rows could not be given back`, error);
     }
   }
 
@@ -417,14 +415,15 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   }
 
   private async claimMore(group: number, limit: number): Promise<void> {
+    const { announce, name } = this.options;
     const refill = { wasDue: false };
     this.refilling.set(group, refill);
     try {
       await this.take(() => this.claim([{ group, limit }]));
     } catch (error) {
-      this.logFault(`${this.options.name}: more of a group could not be claimed`, error);
+      this.logFault(`${name}: more of a group could not be claimed`, error);
       this.unfinished.delete(group);
-      this.options.announce(null, this.now() + FAILED_AGAIN_MS);
+      announce(null, this.now() + FAILED_AGAIN_MS);
     } finally {
       this.refilling.delete(group);
     }

@@ -115,7 +115,8 @@ it('one that fails says why, when it is due again, and that its webhook is switc
     // Not of this level: who reads the warning knows the webhook by the name that he gave it.
     `switchboard: webhook 3 (${CANARY} name): Attempts fail since TIME: http_500.`,
   ]);
-  await site.connection('switchboard_deliveries').update({ due_at: 1, next_attempt_at: 1 });
+  await site.connection('switchboard_deliveries').update({ next_attempt_at: 1 });
+  await site.connection('switchboard_delivery_queue').update({ due_at: 1 });
   expect(await linesOfSending(/switched off/)).toEqual([
     'switchboard: delivery ID claimed for attempt 2, lease until TIME',
     'switchboard: delivery ID: attempt started, to webhook 3',
