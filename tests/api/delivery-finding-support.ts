@@ -49,18 +49,12 @@ export const insertLogged = async (
         .where({ document_id: documentId })
         .first();
       made.push(id);
-      if (status === 'sent') continue;
-      const section = is_test
-        ? status === 'failed'
-          ? 4
-          : 3
-        : status === 'failed'
-          ? 2
-          : tries > 0
-            ? 1
-            : 0;
+      if (status === 'sent' && !is_test) continue;
+      const ended = status !== 'pending';
+      const ofTest = { pending: 3, failed: 4, sent: 5 }[status as 'pending'];
+      const section = is_test ? ofTest : ended ? 2 : Math.min(1, tries);
       await strapi.db.connection('switchboard_delivery_queue').insert({
-        ...{ id, group_id: webhook_id, state: status === 'failed' ? 3 : 2, due_at: created_at },
+        ...{ id, group_id: webhook_id, state: ended ? 3 : 2, due_at: created_at },
         ...{ section, error, event, created_at },
       });
     }

@@ -238,8 +238,12 @@ describe('the seven extension hooks', () => {
   it('log_days: decides how long finished deliveries stay', async () => {
     const { id } = await createWebhook(site, receiver.url, { active: false });
     const daysAgo = (days: number) => Date.now() - days * 86_400_000;
-    await insertDeliveries(site, id, 3, { status: 'sent', finished_at: daysAgo(6) });
-    await insertDeliveries(site, id, 3, { status: 'sent', finished_at: daysAgo(4) });
+    await insertDeliveries(site, id, 3, {
+      ...{ status: 'sent', created_at: daysAgo(6), finished_at: daysAgo(6) },
+    });
+    await insertDeliveries(site, id, 3, {
+      ...{ status: 'sent', created_at: daysAgo(6), finished_at: daysAgo(4) },
+    });
     await setMode({ logDays: 5 });
     await site.evaluate(async ({ strapi }) => {
       const job = strapi.cron.jobs.find(

@@ -37,6 +37,13 @@ const fillLog = (site: Site, kind: 'sqlite' | 'postgres', webhookId: number, cou
      SELECT 'w${webhookId}-' || n, ${webhookId}, 'load.test',
        CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'sent' END, 1, ${kind === 'postgres' ? 'false' : '0'},
        ${Date.now()}, ${Date.now()}, 'http://127.0.0.1/', '{}' FROM s`
+  ).then(() =>
+    sql(
+      site,
+      `INSERT INTO switchboard_delivery_queue (id, group_id, state, due_at, section, event, created_at)
+       SELECT id, webhook_id, 3, created_at, 2, event, created_at
+       FROM switchboard_deliveries WHERE webhook_id = ${webhookId} AND status = 'failed'`
+    )
   );
 
 describeEach(databases(), 'the log’s retention', (database) => {
@@ -50,13 +57,14 @@ describeEach(databases(), 'the log’s retention', (database) => {
     const { id } = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
     const old = Date.now() - 31 * DAY_MS;
     const young = Date.now() - 29 * DAY_MS;
-    await insertDeliveries(site, id, 1700, { status: 'sent', finished_at: old });
-    await insertDeliveries(site, id, 20, { status: 'failed', finished_at: old });
-    await insertDeliveries(site, id, 10, { status: 'sent', finished_at: young });
+    const ofOld = { created_at: old, finished_at: old };
+    await insertDeliveries(site, id, 1700, { status: 'sent', ...ofOld });
+    await insertDeliveries(site, id, 20, { status: 'failed', ...ofOld });
+    await insertDeliveries(site, id, 10, { status: 'sent', created_at: old, finished_at: young });
     await insertDeliveries(site, id, 10, { created_at: old, next_attempt_at: old });
     // An old one that somebody is sending again at this moment is under a lease.
     const held = { owner: 'x', leased_until: Date.now() + 600_000 };
-    await insertDeliveries(site, id, 1, { status: 'failed', finished_at: old }, held);
+    await insertDeliveries(site, id, 1, { status: 'failed', ...ofOld }, held);
 
     await sql(
       site,

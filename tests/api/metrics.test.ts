@@ -4,7 +4,14 @@ import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import { createTill } from './pos-till';
-import { createWebhook, removeWebhook, send, sql, waitForDelivery } from './delivery-support';
+import {
+  createWebhook,
+  insertDeliveries,
+  removeWebhook,
+  send,
+  sql,
+  waitForDelivery,
+} from './delivery-support';
 
 const METRICS = '/api/fw-crm/v1/metrics';
 
@@ -76,12 +83,7 @@ describeEach(databases(), 'the metrics', (database) => {
     await send(site, 'loyalty.earned', {});
     await waitForDelivery(site, id, ({ state }) => state === 'failing');
     const off = await createWebhook(site, receiver.url);
-    await sql(
-      site,
-      `INSERT INTO switchboard_deliveries (document_id, webhook_id, event, status, tries, is_test, created_at, url, body, attempts)
-       VALUES ('m1', ?, 'loyalty.earned', 'pending', 0, ?, ?, '', '{}', '[]')`,
-      [off.id, false, Date.now() - 60_000]
-    );
+    await insertDeliveries(site, off.id, 1, { created_at: Date.now() - 60_000 }, { state: 2 });
     const samples = await read(site);
     expect(attempts(samples)).toEqual([1, 1]);
     expect(samples).toMatchObject({
@@ -102,7 +104,7 @@ describeEach(databases(), 'the metrics', (database) => {
     } finally {
       await sibling.stop();
     }
-    await sql(site, "DELETE FROM switchboard_deliveries WHERE document_id = 'm1'");
+    await sql(site, 'DELETE FROM switchboard_delivery_queue WHERE group_id = ?', [off.id]);
     await removeWebhook(site, off.id);
   }, 120_000);
 

@@ -24,7 +24,7 @@ export interface Loop {
  */
 export const createLoop = (
   name: string,
-  handler: GroupHandler,
+  handler: Omit<GroupHandler, 'takeTurn' | 'turns'>,
   log: WorkerLog,
   detached: Detached
 ): Loop => {

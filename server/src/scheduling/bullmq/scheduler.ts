@@ -636,7 +636,10 @@ export const createBullmqScheduler = ({
     const loop = createLoop(
       kind,
       {
-        ...handler,
+        pollMs: handler.pollMs,
+        now: () => handler.now(),
+        looked: (due) => handler.looked?.(due),
+        stop: () => handler.stop(),
         async dueTimes() {
           paused = await isPaused(kind);
           return handler.dueTimes();
