@@ -170,7 +170,7 @@ export const insertDeliveries = (
         .orderBy('id');
       await client.batchInsert(
         'switchboard_delivery_queue',
-        made.map((row: any) => ({
+        made.map((row: Record<string, unknown>) => ({
           ...{ id: row.id, group_id: row.webhook_id, state, section },
           ...{ due_at: row.next_attempt_at ?? at, error: row.error, event: row.event },
           ...{ created_at: row.created_at, ...queued },
