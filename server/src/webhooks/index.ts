@@ -6,6 +6,7 @@ import { loadUndici } from '../net/undici-transport';
 import { offerMetrics } from '../observability/measures';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { moveIntoQueue } from '../queue/moving';
+import { oldDeliveryQueue } from './deliveries/old-queue';
 import { getDeliveryStore } from './deliveries/store';
 import { settleArrivedWebhooks } from './sending/arrivals';
 import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './sending/switch-off';
@@ -89,7 +90,7 @@ export const webhooks: Feature = {
     if (app.options.webhooks.client === 'undici') await loadUndici();
     await app.clock.sync();
     await prepareNodes(app);
-    await moveIntoQueue(app, getDeliveryStore(app).oldQueue());
+    await moveIntoQueue(app, oldDeliveryQueue(getDeliveryStore(app)));
     await settleArrivedWebhooks(app);
     await switchOffUnfitFilters(app);
     await prepareNumbering(app);

@@ -1,8 +1,7 @@
 import { sparseColumn } from '../../database/tables/plain-tables';
 import type { OldQueue } from '../../queue/moving';
-import type { Queue } from '../../queue/queue';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
-import { PLACED_COLUMNS, type PlacedRow } from './store';
+import { type DeliveryStore, PLACED_COLUMNS, type PlacedRow } from './store';
 
 /** What versions before 0.3 kept of the queue in a delivery's row. */
 type OldRow = PlacedRow &
@@ -28,14 +27,8 @@ const placeOf = ({ due_at: dueAt, owner }: OldRow) => {
   return { state: 'ready' as const, dueAt: Number(before ?? dueAt) };
 };
 
-/**
- * The queue of deliveries in the columns `due_at`, `owner` and `line` of the log.
- * @param queuedOf a delivery as the queue has it, by its row alone
- */
-export const oldDeliveryQueue = (
-  queue: Queue,
-  queuedOf: (row: PlacedRow) => Parameters<Queue['insertMissing']>[1][number]
-): OldQueue => ({
+/** The queue of deliveries in the columns `due_at`, `owner` and `line` of the log. */
+export const oldDeliveryQueue = (store: DeliveryStore): OldQueue => ({
   name: 'delivery_queue',
   tableName: DELIVERIES_TABLE,
   columns: [
@@ -45,7 +38,7 @@ export const oldDeliveryQueue = (
   ],
   indexes: ['sb_delivery_waiting', 'sb_delivery_line', 'sb_delivery_due'],
   tables: ['switchboard_line_ends', 'switchboard_webhook_paces', 'switchboard_manual_requests'],
-  queue,
+  queue: store.queue,
   async read(tx, after, limit) {
     const rows = (await tx
       .table(DELIVERIES_TABLE)
@@ -57,7 +50,7 @@ export const oldDeliveryQueue = (
       .orderBy('id')
       .limit(limit)) as OldRow[];
     return rows.map((row) => ({
-      ...queuedOf(row),
+      ...store.queued(row),
       ...placeOf(row),
       orderingKey: row.line === null ? null : `${row.subject_type}:${row.subject_id}`,
     }));

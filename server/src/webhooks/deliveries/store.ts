@@ -9,7 +9,6 @@ import type { UpdatedTable, RowUpdate } from '../../database/dialects';
 import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../../queue/lease';
 import { type CountedLease, LimitedQueue } from '../../queue/limited-queue';
 import { type LeasedRow, type NextPlace, type FoundRow, QUEUE_STATES } from '../../queue/queue';
-import type { OldQueue } from '../../queue/moving';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { SECTIONS, sectionOf } from '../rules/delivery-state';
 import type { NextState } from '../rules/transition';
@@ -25,7 +24,6 @@ import {
 import { appendAttempts, mayHaveMany } from './attempts';
 import { KnownLimits, LimitedClaims, seenOf } from './limits';
 import { insertMessages, readBodies, type SharedMessage } from './messages';
-import { oldDeliveryQueue } from './old-queue';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
@@ -178,7 +176,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   /** What webhooks are known to have of their own. */
   readonly limits: KnownLimits;
   readonly claims: LimitedClaims;
-  private readonly queue: LimitedQueue;
+  readonly queue: LimitedQueue;
   private readonly log: UpdatedTable;
   private readonly byHandMs: number;
 
@@ -558,11 +556,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     await this.queue.forget(await this.app.db.current(), webhook);
   }
 
-  /** Where versions before this queue kept it. */
-  oldQueue(): OldQueue {
-    return oldDeliveryQueue(this.queue, (row) => this.queued(row));
-  }
-
   private rows(db: Db): Knex.QueryBuilder {
     return db.table(DELIVERIES_TABLE);
   }
@@ -583,7 +576,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 
   /** A delivery as the queue has it, at its place. */
-  private queued(row: PlacedRow, group = Number(row.webhook_id)) {
+  queued(row: PlacedRow, group = Number(row.webhook_id)) {
     return { id: Number(row.id), group, ...this.placeOf(row, group) };
   }
 
