@@ -36,7 +36,7 @@ const readCatalogue = () =>
     const { app, handlers } = fakeHost();
     const { CRM_EVENTS } = load('./server/src/crm/catalogue.js');
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
-    load('./server/src/stock/events.js').declareStockEvents(app);
+    load('./server/src/stock/ledger.js').declareStockEvents(app);
     load('./server/src/pos/processing/events.js').declarePosEvents(app);
     const { sampleEvents } = load('./server/src/entries/catalogue.js');
     handlers.push((map) => ({ ...map, ...sampleEvents() }));
