@@ -28,6 +28,7 @@ import {
   locationTable,
   movementTable,
   retiredSkusTable,
+  trialCountTable,
 } from '../../server/src/stock/tables';
 import { Publisher } from '../../server/src/webhooks/publish';
 import {
@@ -186,6 +187,7 @@ const TABLES: readonly PlainTable[] = [
   catalogueHeadTable,
   epochsTable,
   retiredSkusTable,
+  trialCountTable,
   {
     tableName: 'strapi_core_store_settings',
     attributes: { id: { type: 'increments' }, key: { type: 'string' }, value: { type: 'text' } },

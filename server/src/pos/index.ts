@@ -3,6 +3,7 @@ import { followInternalRows, prepareInternalTypes } from '../database/tables/int
 import type { Feature } from '../feature';
 import { offerMetrics } from '../observability/measures';
 import { moveIntoQueue } from '../queue/moving';
+import { takeOverRecords } from './processing/old-records';
 import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';
 import { ConnectionsService } from './admin/connections-service';
@@ -63,6 +64,7 @@ export const pos: Feature = {
   async bootstrap(app) {
     // Before any request, so that what the queue detaches from requests is detached.
     const store = getRecordStore(app);
+    await takeOverRecords(app);
     await moveIntoQueue(app, await store.oldQueue());
     await settleArrivedConnections(app);
     getRefusals(app);

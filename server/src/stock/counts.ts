@@ -65,6 +65,18 @@ export const saveTrialCounts = async (tx: Tx, counts: readonly AcceptedCount[]):
   }
 };
 
+/** Counts of test mode that version 0.2 kept with the levels. */
+export const takeOverTrialCounts = async (tx: Tx): Promise<void> => {
+  const rows = (await tx
+    .table(LEVELS_TABLE)
+    .select('item_id', 'location_id', 'test_count_at')
+    .whereNotNull('test_count_at')) as (Omit<TrialCountRow, 'at'> & { test_count_at: Big })[];
+  await saveTrialCounts(
+    tx,
+    rows.map(({ test_count_at: at, ...row }) => ({ ...placeOf({ ...row, at }), at: Number(at) }))
+  );
+};
+
 const timesOf = (levels: ReadonlyMap<string, LevelRow>): Map<string, number> =>
   new Map(
     [...levels].flatMap(([key, { accepted_count_at: time }]): [string, number][] =>

@@ -30,6 +30,7 @@ import {
   unknownNames,
   waitingLines,
   withdrawMisplaced,
+  placesOf,
 } from './processing-context';
 import {
   loadRefundGroups,
@@ -80,6 +81,8 @@ const forget = (work: ProcessingContext, undone: readonly UndoneLine[]): Posted[
       ? [{ work, line, item, location: locationId }]
       : []
   );
+  // Version 0.2 did not write down what a stocktake was placed as.
+  if (isPosted && row.counted_places === null) row.counted_places = placesOf(work);
   work.items = items.map((item, line) => (lines.has(line) ? null : item));
   work.ignored = work.ignored.filter((line) => !lines.has(line));
   work.locationId = location;
