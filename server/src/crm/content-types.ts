@@ -47,6 +47,11 @@ interface Screen {
 interface TypeInput {
   /** Attributes that are no part of a payload; the others are those of the kind's fields. */
   more?: Record<string, Attribute>;
+  /**
+   * Attributes that stand before another one, by their names. The host compares the fields of permissions
+   * in their order, and makes those of its own anew where that is another one.
+   */
+  before?: Record<string, string>;
   indexes?: { name: string; columns: string[]; type?: 'unique' }[];
   screen: Screen;
 }
@@ -89,14 +94,20 @@ const screenConfig = (names: readonly string[], screen: Screen) => ({
  * A CRM content type. The attribute behind the payload key `status` is never called `status`: the
  * content manager takes that name of a request body for the publication status.
  */
-const crmType = (kind: Kind, { more, indexes, screen }: TypeInput): { schema: unknown } => {
+const crmType = (
+  kind: Kind,
+  { more, before = {}, indexes, screen }: TypeInput
+): { schema: unknown } => {
   const { label, plural, fields } = KIND_DEFINITIONS[kind];
-  const attributes = {
+  const own = {
     ...Object.fromEntries(
       fields.flatMap(({ attribute, column }) => (column ? [[attribute, column]] : []))
     ),
     ...more,
   };
+  const names = Object.keys(own).filter((name) => !(name in before));
+  for (const [name, next] of Object.entries(before)) names.splice(names.indexOf(next), 0, name);
+  const attributes = Object.fromEntries(names.map((name) => [name, own[name]]));
   return {
     schema: {
       kind: 'collectionType',
@@ -120,6 +131,7 @@ export const contentTypes = {
       deals: hasMany('deal', 'contact'),
       tasks: hasMany('task', 'contact'),
     },
+    before: { tags: 'address' },
     indexes: [{ name: 'switchboard_contacts_email', columns: ['email_key'], type: 'unique' }],
     screen: {
       mainField: 'email',
@@ -146,6 +158,7 @@ export const contentTypes = {
       slug_key: uniqueKey(),
       contacts: manyToMany('contact', { mappedBy: 'tags' }),
     },
+    before: { name: 'slug' },
     indexes: [{ name: 'switchboard_tags_slug', columns: ['slug_key'], type: 'unique' }],
     screen: {
       mainField: 'name',
@@ -213,6 +226,7 @@ export const contentTypes = {
     },
   }),
   task: crmType('task', {
+    before: { completed_at: 'contact', owner: 'contact' },
     screen: {
       mainField: 'title',
       sortBy: 'due_at',
