@@ -93,10 +93,9 @@ const inChunks = async (list, size, work) => {
 
 /** Items with a name, a barcode and a level each, as the catalogue tells them. */
 const stock = async (strapi, { items }) => {
-  const { insertRows } = pluginModule('database/insert-rows');
-  const { markChanged } = pluginModule('stock/catalogue/changes');
-  const { numberAll } = pluginModule('stock/catalogue/numbering');
+  const { markChanged } = pluginModule('stock/catalogue');
   const { gtinDigest, skuDigest } = pluginModule('stock/items');
+  const { db } = pluginModule('app').appOf(strapi);
   const knex = strapi.db.connection;
   const at = Date.now();
   const rows = Array.from({ length: items }, (_one, index) => {
@@ -108,20 +107,20 @@ const stock = async (strapi, { items }) => {
     };
   });
   await inChunks(rows, 1000, (some) =>
-    strapi.db.transaction(({ trx }) => insertRows(strapi, trx, 'switchboard_items', some))
+    db.retrying((tx) => tx.insert('switchboard_items', some))
   );
   const { id: location } = await knex('switchboard_locations').first('id');
   const ids = await knex('switchboard_items').where('sku', 'like', 'SHELF-%').pluck('id');
   await inChunks(ids, 1000, (some) =>
-    strapi.db.transaction(async ({ trx }) => {
+    db.retrying(async (tx) => {
       const levels = some.map((id) => ({
         ...{ item_id: id, location_id: location, opening: 7, quantity: 7, updated_at: at },
       }));
-      await insertRows(strapi, trx, 'switchboard_levels', levels);
-      await markChanged(strapi, trx, some);
+      await tx.insert('switchboard_levels', levels);
+      await markChanged(tx, some);
     })
   );
-  await numberAll(strapi);
+  await strapi.cron.jobs.find(({ name }) => name === 'switchboardCatalogue').job.invoke();
 };
 
 /** Resolves when nothing is due any more. */
