@@ -106,9 +106,7 @@ const stock = async (strapi, { items }) => {
       ...{ name: `Item ${index}`, low_at: 0, created_at: at, updated_at: at },
     };
   });
-  await inChunks(rows, 1000, (some) =>
-    db.retrying((tx) => tx.insert('switchboard_items', some))
-  );
+  await inChunks(rows, 1000, (some) => db.retrying((tx) => tx.insert('switchboard_items', some)));
   const { id: location } = await knex('switchboard_locations').first('id');
   const ids = await knex('switchboard_items').where('sku', 'like', 'SHELF-%').pluck('id');
   await inChunks(ids, 1000, (some) =>
