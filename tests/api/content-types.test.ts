@@ -239,14 +239,12 @@ describeEach(anyDatabase(), 'webhooks, deliveries and connections as content typ
     const leading = Object.values(byName).map((list) => list[0]);
     expect(leading.filter((name) => name === 'document_id')).toHaveLength(1);
     expect(byName).toMatchObject({
-      sb_delivery_log: known(['webhook_id', 'status', 'is_test', 'error', 'created_at']),
       sb_delivery_new: known(['webhook_id', 'created_at']),
-      sb_delivery_all: known(['status', 'is_test', 'error', 'created_at']),
-      sb_delivery_event: known(['event', 'status', 'is_test', 'created_at']),
+      sb_delivery_all: known(['created_at']),
+      sb_delivery_event: known(['event', 'created_at']),
       sb_delivery_subject: known(['subject_type', 'subject_id', 'created_at']),
-      sb_delivery_end: ['finished_at'],
     });
-    expect(Object.keys(byName)).toHaveLength(7);
+    expect(Object.keys(byName)).toHaveLength(5);
     expect(foreignKeys).toEqual([]);
     expect(columns).not.toContain('delivery_id');
     expect(columns).not.toContain('created_by_id');
