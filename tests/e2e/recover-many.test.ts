@@ -46,6 +46,10 @@ const insertFailed = async (count: number, error: string): Promise<void> => {
       is_test, created_at, finished_at, error, subject_type, subject_id, subject_label, url, body, attempts)
       VALUES ${rows.join(', ')}`);
   }
+  statements.push(`INSERT INTO switchboard_delivery_queue
+      (id, group_id, state, due_at, section, error, event, created_at)
+    SELECT id, webhook_id, 3, finished_at, 2, error, event, created_at FROM switchboard_deliveries
+    WHERE status = 'failed' AND id NOT IN (SELECT id FROM switchboard_delivery_queue)`);
   await runSql('sqlite', site.databaseFile, ...statements);
 };
 

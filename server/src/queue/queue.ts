@@ -220,7 +220,7 @@ export class Queue {
     const db = await this.database.current();
     const due = new Map<number, number>();
     const slice = new TimeSlice();
-    for (let after = -1; ;) {
+    for (let after = 0; ;) {
       const groups = await this.dueGroupsAfter(db, after);
       let looked = 0;
       for (const group of groups) {
@@ -242,7 +242,7 @@ export class Queue {
     const db = await this.database.current();
     const { tableName, always } = this.options.groups;
     const lost: number[] = [];
-    for (let after = -1; ;) {
+    for (let after = 0; ;) {
       const { sql, bindings } = this.dialect.groupsAfter(this.name, after, LOOKED_AT_ONCE);
       const found = await db.rows<Pick<DueGroup, 'id' | 'looked_at'>>(sql, bindings);
       const ids = found.map(({ id }) => Number(id)).sort((a, b) => a - b);

@@ -93,9 +93,9 @@ export type HandRefusal = 'absent' | 'finished' | 'held';
 
 /**
  * The group of what somebody has sent by hand from a process that does not send: another one takes it
- * whatever its webhook has to do, and whether that is on or not. No webhook has this id.
+ * whatever its webhook has to do, and whether that is on or not. The largest id: no webhook has it.
  */
-export const BY_HAND = 0;
+export const BY_HAND = 2_147_483_647;
 
 /** Causes of deliveries that ended without an attempt. */
 const CAUSES = {
