@@ -114,6 +114,27 @@ export class Db {
     );
   }
 
+  /** As `insert`, of rows with document ids. @returns the rows' ids, by those */
+  async insertForIds(
+    tableName: string,
+    rows: readonly (InsertedRow & { document_id: string })[]
+  ): Promise<Map<string, number>> {
+    const { insertForIds } = this.dialect;
+    if (!insertForIds) {
+      await this.insert(tableName, rows);
+      return this.idsOf(
+        tableName,
+        rows.map(({ document_id: key }) => key)
+      );
+    }
+    const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
+    const ids = new Map<string, number>();
+    await this.inParts(rows, { count: INSERTED_AT_ONCE, valuesOf: (row) => row }, async (part) => {
+      for (const [key, id] of await insertForIds(this.knex, target, part)) ids.set(key, id);
+    });
+    return ids;
+  }
+
   /** The ids of rows by their document ids, some hundreds. */
   async idsOf(tableName: string, documentIds: readonly string[]): Promise<Map<string, number>> {
     const found = (await this.table(tableName)

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Dialect } from './types';
-import { rawStatement } from '../connection';
+import { rawStatement, type Statement } from '../connection';
 import {
   addRowsOnConflict,
   columnTypesOf,
@@ -12,13 +12,26 @@ import {
 
 type Result = { rows: Record<string, unknown>[] };
 
+const insertOf = async (
+  ...[executor, target, rows]: Parameters<Dialect['insert']>
+): Promise<Statement> =>
+  rows.length === 1
+    ? insertOfValues(target, rows)
+    : insertOfArrays(target, await columnTypesOf(executor, target), rows);
+
 export const postgres: Dialect = {
   async insert(executor, target, rows) {
-    const { sql, bindings } =
-      rows.length === 1
-        ? insertOfValues(target, rows)
-        : insertOfArrays(target, await columnTypesOf(executor, target), rows);
+    const { sql, bindings } = await insertOf(executor, target, rows);
     await rawStatement(executor, sql, bindings);
+  },
+
+  async insertForIds(executor, target, rows) {
+    const { sql, bindings } = await insertOf(executor, target, rows);
+    const answer = await rawStatement(executor, `${sql} RETURNING id, document_id`, bindings);
+    return (answer as unknown as Result).rows.map(({ id, document_id: key }) => [
+      String(key),
+      Number(id),
+    ]);
   },
 
   async updateRows(executor, table, rows) {

@@ -35,6 +35,13 @@ export interface Dialect {
    */
   insert(executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]): Promise<void>;
 
+  /** As `insert`, where the statement can say the ids of the rows, by their document ids. */
+  insertForIds?(
+    executor: Executor,
+    target: InsertTarget,
+    rows: readonly InsertedRow[]
+  ): Promise<[documentId: string, id: number][]>;
+
   /**
    * Writes a batch, rows with an owner only `WHERE id = ? AND owner = ?`. Every row has the same columns.
    * @returns the ids that were still held by their owner.

@@ -622,7 +622,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       if (typeof body !== 'string' && body.id === null) messages.add(body);
     }
     await insertMessages(tx, [...messages]);
-    await tx.insert(
+    return tx.insertForIds(
       DELIVERIES_TABLE,
       deliveries.map((one) => ({
         document_id: one.deliveryId,
@@ -643,10 +643,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
         message_id: typeof one.body === 'string' ? null : one.body.id,
         attempts: '[]',
       }))
-    );
-    return tx.idsOf(
-      DELIVERIES_TABLE,
-      deliveries.map(({ deliveryId }) => deliveryId)
     );
   }
 
