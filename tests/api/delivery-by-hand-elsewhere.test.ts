@@ -108,6 +108,22 @@ describeEach(anyDatabase(), 'sending by hand on a node that does not send', (dat
     expect((await testWebhook(site, 999_999)).status).toBe(404);
   }, 120_000);
 
+  it('sends an old test again, and keeps it in the log where no process does', async () => {
+    worker = await startWorker(site.env(), ['--only', 'webhooks']);
+    const { id } = await createWebhook(site, receiver.url);
+    await testWebhook(site, id);
+    const [test] = await listDeliveries(site, id);
+    await sleep(TIMEOUT_MS + POLL_SECONDS * 1000);
+    expect((await retryDelivery(site, test!.id)).body).toMatchObject({ status: 'sent', tries: 2 });
+    expect(receiver.requests).toHaveLength(2);
+    await worker.stop('SIGKILL');
+    expect((await retryDelivery(site, test!.id)).status).toBe(503);
+    expect(await listDeliveries(site, id, '?state=test')).toMatchObject([
+      { id: test!.id, status: 'sent', tries: 2 },
+    ]);
+    expect(await openRequests()).toEqual([]);
+  }, 120_000);
+
   it('says that nobody answered where the process that took it over died', async () => {
     const { id } = await createWebhook(site, receiver.url, { active: false });
     worker = await startWorker(site.env(), ['--only', 'webhooks']);

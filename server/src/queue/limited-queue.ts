@@ -232,12 +232,14 @@ export class LimitedQueue extends Queue {
    * order: who settles one of them has either done so, or finds it as the change left it.
    */
   async lockGroup(tx: Tx, group: number): Promise<void> {
-    await this.in(tx)
-      .select('id')
-      .where({ group_id: group })
-      .whereNot({ state: QUEUE_STATES.ended })
-      .orderBy('id')
-      .forUpdate();
+    if (this.dialect.hasRowLocks) {
+      await this.in(tx)
+        .select('id')
+        .where({ group_id: group })
+        .whereNot({ state: QUEUE_STATES.ended })
+        .orderBy('id')
+        .forUpdate();
+    }
     await this.lockTurn(tx, group);
   }
 

@@ -316,8 +316,10 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       const known = (await this.queue.lock(tx, [id])).get(id);
       if (known?.group !== BY_HAND || known.isHeld) return false;
       const row = await this.find(tx, id);
-      if (row?.is_test) await this.rows(tx).where({ id }).delete();
-      const isGone = !row || row.is_test || row.status === 'sent';
+      // A test that nobody has sent never was; one that is sent again stays in the log.
+      const isUnsentTest = Boolean(row?.is_test) && row?.status === 'pending';
+      if (isUnsentTest) await this.rows(tx).where({ id }).delete();
+      const isGone = !row || isUnsentTest || (row.status === 'sent' && !row.is_test);
       await this.queue.move(tx, [id], isGone ? null : this.placeOf(row));
       return true;
     });
@@ -416,8 +418,10 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
    */
   endLost(webhook: number | null, limit: number): Promise<number> {
     return this.app.db.retrying(async (tx) => {
-      if (webhook === null)
-        return this.endUnqueued(tx, (rows) => rows.whereNull('webhook_id'), limit);
+      if (webhook === null) {
+        const nameless = this.rows(tx).whereNull('webhook_id');
+        return this.endUnqueued(tx, nameless, limit, CAUSES.webhookDeleted);
+      }
       const found = this.free(
         this.places(tx).where({ group_id: webhook }).whereNot({ state: QUEUE_STATES.ended })
       );
@@ -430,9 +434,10 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
    * another site: the original did, or will. @returns how many there were.
    */
   endImported(webhooks: readonly number[], limit: number): Promise<number> {
-    return this.app.db.retrying((tx) =>
-      this.endUnqueued(tx, (rows) => rows.whereIn('webhook_id', [...webhooks]), limit)
-    );
+    return this.app.db.retrying((tx) => {
+      const found = this.rows(tx).whereIn('webhook_id', [...webhooks]);
+      return this.endUnqueued(tx, found, limit, CAUSES.imported);
+    });
   }
 
   /** Parks leased deliveries until `bringBack`: their schedule stays as it was. */
@@ -524,11 +529,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   /** The places of deliveries in the queue, locked until the transaction ends. */
   lock(tx: Tx, ids: readonly number[]): Promise<Map<number, FoundRow>> {
     return this.queue.lock(tx, ids);
-  }
-
-  /** The places of deliveries in the queue. */
-  placesOf(db: Db, ids: readonly number[]): Promise<Map<number, FoundRow>> {
-    return this.queue.find(db, ids);
   }
 
   /** Takes deliveries that the caller has locked out of the queue: they are about to leave the log. */
@@ -748,11 +748,12 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   /** Ends what waits without a place in the queue, as an import leaves it, or that is of another site. */
   private async endUnqueued(
     tx: Tx,
-    only: (rows: Knex.QueryBuilder) => Knex.QueryBuilder,
-    limit: number
+    found: Knex.QueryBuilder,
+    limit: number,
+    error: string
   ): Promise<number> {
     const places = this.places(tx).select('id');
-    const rows = (await only(this.rows(tx))
+    const rows = (await found
       .select(PLACED_COLUMNS)
       .andWhere((any) => {
         any
@@ -774,7 +775,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       tx,
       rows.filter((row) => !pending.includes(row)).map((row) => this.queued(row))
     );
-    await this.end(tx, pending, CAUSES.imported);
+    await this.end(tx, pending, error);
     return rows.length;
   }
 

@@ -223,7 +223,9 @@ export class WebhooksService {
     const store = getDeliveryStore(this.app);
     const changed = await this.app.db.retrying(async (tx) => {
       // Who records an attempt locks its delivery, then its webhook: so does this.
-      if (input.ordering !== undefined) await store.prepareReorder(tx, id);
+      const isReordered =
+        input.ordering !== undefined && input.ordering !== (known.ordering ?? 'none');
+      if (isReordered) await store.prepareReorder(tx, id);
       const before = await this.findLocked(id);
       judgeChange(before, change, mayMoveHeaders);
       const switchesOn = active === true && !before.active;
@@ -254,7 +256,11 @@ export class WebhooksService {
       if (beginsAnew) await beginActivation(this.app, id);
       const row = beginsAnew ? await this.find(id) : after;
       const ordering = row.ordering ?? 'none';
-      if (ordering !== (before.ordering ?? 'none')) await store.reorder(tx, { id, ordering });
+      if (ordering !== (before.ordering ?? 'none')) {
+        // Somebody may have given it another one since it was read.
+        if (!isReordered) await store.prepareReorder(tx, id);
+        await store.reorder(tx, { id, ordering });
+      }
       const switchedOn = Boolean(row.active) && !before.active;
       const health = await this.healthOf(row, switchedOn || !row.active);
       return toManaged(row, health);

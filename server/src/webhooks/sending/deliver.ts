@@ -204,7 +204,9 @@ export const createDeliveryHandler = (
     const { webhook, enabled } = loaded;
     const isByHand = group === BY_HAND;
     if (delivery.isTest) {
-      const isAwaited = isByHand && delivery.createdAt + patienceOf(app) > store.now();
+      const isAsked =
+        delivery.status !== 'pending' || delivery.createdAt + patienceOf(app) > store.now();
+      const isAwaited = isByHand && isAsked;
       return { kind: isAwaited ? 'send' : 'interrupted test', webhook };
     }
     if (isByHand) return { kind: 'send', webhook };
