@@ -136,7 +136,10 @@ export class Db {
   }
 
   /** The ids of rows by their document ids, some hundreds. */
-  async idsOf(tableName: string, documentIds: readonly string[]): Promise<Map<string, number>> {
+  private async idsOf(
+    tableName: string,
+    documentIds: readonly string[]
+  ): Promise<Map<string, number>> {
     const found = (await this.table(tableName)
       .select('id', 'document_id')
       .whereIn('document_id', [...documentIds])) as { id: number | string; document_id: string }[];

@@ -38,7 +38,7 @@ export const insertMessages = async (db: Db, messages: readonly SharedMessage[])
   if (messages.length === 0) return;
   const site = db.site.instance;
   const byKey = new Map(messages.map((message) => [uuidV7(message.at), message]));
-  await db.insert(
+  const ids = await db.insertForIds(
     MESSAGES_TABLE,
     [...byKey].map(([key, { event, at, frame, data, deliveries }]) => ({
       document_id: key,
@@ -50,10 +50,7 @@ export const insertMessages = async (db: Db, messages: readonly SharedMessage[])
       created_at: at,
     }))
   );
-  for (const [key, id] of await db.idsOf(MESSAGES_TABLE, [...byKey.keys()])) {
-    const message = byKey.get(key);
-    if (message) message.id = id;
-  }
+  for (const [key, message] of byKey) message.id = ids.get(key) ?? null;
 };
 
 /** What is read again and again while the deliveries of one event are sent, in characters. */
