@@ -5,6 +5,7 @@ import {
   adminActionId,
 } from '../../../shared/contracts/permissions';
 import type { RouteConfig } from '../feature';
+import { controllersOf, type Endpoints, handledBy, type Shape } from '../http/endpoint';
 import type { App } from '../app';
 
 interface ActionLabel {
@@ -89,4 +90,16 @@ export const adminRoute = (
 ): RouteConfig => ({
   ...{ method, path, handler, ...(request && { request }) },
   config: { policies: adminPolicies(action) },
+});
+
+/** A single object is put into `data`. */
+export const inData: Shape = (data) => ({ data });
+
+/** The routes and controllers of endpoints that the panel alone has. */
+export const adminApi = (...tables: Endpoints[]) => ({
+  routes: handledBy(tables).map(([handler, { method, path, request, may }]): RouteConfig => ({
+    ...{ method, path, handler, ...(request && { request }) },
+    config: { policies: adminPolicies(...may) },
+  })),
+  controllers: controllersOf(tables, inData),
 });

@@ -1,23 +1,16 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { errors, z } from '@strapi/utils';
-import type { Context } from 'koa';
-import type {
-  ApplicationPassword,
-  ApplicationPasswordList,
-  CreatedApplicationPassword,
-  RevokedApplicationPassword,
-} from '../../../shared/contracts/access';
+import type { ApplicationPassword } from '../../../shared/contracts/access';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { type WriteEvent, writtenRows } from '../database/written-rows';
-import type { RouteConfig } from '../feature';
-import { forbidStoring, jsonBody } from '../http/guarded-route';
-import { idFromPath, labelText, parseInput } from '../http/validation';
+import { endpoint } from '../http/endpoint';
+import { forbidStoring } from '../http/guarded-route';
+import { labelText } from '../http/validation';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
-import { adminRoute } from './admin-actions';
+import { adminApi } from './admin-actions';
 import { ADMIN_SESSION_STRATEGY, requireAdminUser, strategyOf } from './current-admin-user';
-import { type App, appOf } from '../app';
+import type { App } from '../app';
 import type { Db } from '../database/db';
 
 const APPLICATION_PASSWORDS_TABLE = 'switchboard_application_passwords';
@@ -183,52 +176,39 @@ export const getApplicationPasswords = (app: App): ApplicationPasswordsService =
 
 const inputSchema = z.strictObject({ name: labelText(100) });
 
+const MAY = { may: 'application-passwords.manage' } as const;
+
 /** Everybody sees, makes and revokes their own application passwords only. */
-export const applicationPasswordsController = ({ strapi }: { strapi: Core.Strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async find(ctx: Context) {
-      const data = await getApplicationPasswords(app).list(requireAdminUser(ctx).id);
-      ctx.body = { data } satisfies ApplicationPasswordList;
-    },
-
-    async create(ctx: Context) {
-      const user = requireAdminUser(ctx);
-      // An admin token may hold fewer permissions than its owner; an application password holds all.
-      if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
-        throw new errors.ForbiddenError(
-          'Log in to the admin panel to make an application password'
-        );
+export const applicationPasswordApi = adminApi({
+  'application-passwords': {
+    find: endpoint('GET /application-passwords', MAY, ({ app, ctx }) =>
+      getApplicationPasswords(app).list(requireAdminUser(ctx).id)
+    ),
+    create: endpoint(
+      'POST /application-passwords',
+      { ...MAY, body: inputSchema, status: 201 },
+      ({ app, ctx, body }) => {
+        const user = requireAdminUser(ctx);
+        // An admin token may hold fewer permissions than its owner; an application password holds all.
+        if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
+          throw new errors.ForbiddenError(
+            'Log in to the admin panel to make an application password'
+          );
+        }
+        const { name } = body();
+        forbidStoring(ctx);
+        return getApplicationPasswords(app).create(user.id, name);
       }
-      const { name } = parseInput(inputSchema, ctx.request.body);
-      const data = await getApplicationPasswords(app).create(user.id, name);
-      forbidStoring(ctx);
-      ctx.status = 201;
-      ctx.body = { data } satisfies CreatedApplicationPassword;
-    },
-
-    async delete(ctx: Context) {
-      const id = idFromPath(ctx.params.id, 'Application password');
-      const revoked = await getApplicationPasswords(app).revoke(requireAdminUser(ctx).id, id);
+    ),
+    delete: endpoint('DELETE /application-passwords/:id', MAY, async (asked) => {
+      const id = asked.id('Application password');
+      const user = requireAdminUser(asked.ctx);
+      const revoked = await getApplicationPasswords(asked.app).revoke(user.id, id);
       if (!revoked) throw new errors.NotFoundError('Application password not found');
-      ctx.body = { data: revoked } satisfies RevokedApplicationPassword;
-    },
-  };
-};
-
-const ACTION = 'application-passwords.manage';
-
-export const applicationPasswordRoutes: RouteConfig[] = [
-  adminRoute('GET', '/application-passwords', 'application-passwords.find', ACTION),
-  adminRoute(
-    'POST',
-    '/application-passwords',
-    'application-passwords.create',
-    ACTION,
-    jsonBody(inputSchema)
-  ),
-  adminRoute('DELETE', '/application-passwords/:id', 'application-passwords.delete', ACTION),
-];
+      return revoked;
+    }),
+  },
+});
 
 /** Forgets the application passwords of admin users that are deleted, in the same transaction. */
 export const cleanUpDeletedUsers = (app: App): (() => void) => {

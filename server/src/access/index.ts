@@ -3,8 +3,7 @@ import { serviceOf } from '../app';
 import type { Feature } from '../feature';
 import { registerAdminActions } from './admin-actions';
 import {
-  applicationPasswordRoutes,
-  applicationPasswordsController,
+  applicationPasswordApi,
   ApplicationPasswordsService,
   applicationPasswordTable,
   cleanUpDeletedUsers,
@@ -19,8 +18,8 @@ const undo: (() => void)[] = [];
 export const access: Feature = {
   tables: [applicationPasswordTable],
   services: { 'application-passwords': serviceOf(ApplicationPasswordsService) },
-  controllers: { 'application-passwords': applicationPasswordsController },
-  routes: { admin: applicationPasswordRoutes },
+  controllers: applicationPasswordApi.controllers,
+  routes: { admin: applicationPasswordApi.routes },
   register(app) {
     addBasicAuthentication(app, new FailedAttempts());
   },

@@ -1,13 +1,11 @@
 import type { ItemDetail, StockClock } from '../../../shared/contracts/stock';
-import { adminRoute as route } from '../access/admin-actions';
+import { adminApi } from '../access/admin-actions';
 import { nameOfAdminUser } from '../access/current-admin-user';
-import { type App, appOf } from '../app';
 import type { FeatureRoutes } from '../feature';
-import { type ControllerFactory, jsonBody, queryOf } from '../http/guarded-route';
-import { idFromPath, parseInput } from '../http/validation';
+import { endpoint } from '../http/endpoint';
 import { answerUpload, uploadQuery } from '../imports/upload';
 import { isoTime } from '../runtime/text';
-import { type StocktakesService, type StockTransfersService, timeOf } from './by-hand';
+import { StocktakesService, StockTransfersService, timeOf } from './by-hand';
 import { rebuildLevels, startLevelCheck } from './check-levels';
 import { importItems } from './import';
 import {
@@ -27,220 +25,137 @@ import {
   updateLevelInput,
   updateLocationInput,
 } from './inputs';
-import type { ItemsService } from './items-service';
-import { explainLevel, type LevelsService, listGrid } from './levels-service';
+import { ItemsService } from './items-service';
+import { explainLevel, LevelsService, listGrid } from './levels-service';
 import { linkedProduct } from './products';
 
-export const routes: FeatureRoutes = {
-  admin: [
-    route('GET', '/locations', 'stock-locations.find', 'stock.read', queryOf(listQuery)),
-    route(
-      'POST',
-      '/locations',
-      'stock-locations.create',
-      'stock.manage',
-      jsonBody(createLocationInput)
-    ),
-    route('GET', '/locations/:id', 'stock-locations.findOne', 'stock.read'),
-    route(
-      'PUT',
-      '/locations/:id',
-      'stock-locations.update',
-      'stock.manage',
-      jsonBody(updateLocationInput)
-    ),
-    route('GET', '/items', 'stock-items.find', 'stock.read', queryOf(itemsQuery)),
-    route('POST', '/items', 'stock-items.create', 'stock.manage', jsonBody(createItemInput)),
-    route('POST', '/items/import', 'stock-items.import', 'stock.import', queryOf(uploadQuery)),
-    route('GET', '/items/:id', 'stock-items.findOne', 'stock.read'),
-    route('PUT', '/items/:id', 'stock-items.update', 'stock.manage', jsonBody(updateItemInput)),
-    route('DELETE', '/items/:id', 'stock-items.delete', 'stock.manage'),
-    route('POST', '/items/:id/adjust', 'stock-items.adjust', 'stock.manage', jsonBody(adjustInput)),
-    route('GET', '/stock-grid', 'stock-levels.grid', 'stock.read', queryOf(gridQuery)),
-    route('GET', '/levels', 'stock-levels.find', 'stock.read', queryOf(levelsQuery)),
-    // Before `/levels/:id`, so that nobody reads "check" or "rebuild" as an id.
-    route('POST', '/levels/check', 'stock-levels.check', 'stock.manage', jsonBody(rebuildInput)),
-    route(
-      'POST',
-      '/levels/rebuild',
-      'stock-levels.rebuild',
-      'stock.manage',
-      jsonBody(rebuildInput)
-    ),
-    route('GET', '/levels/:id', 'stock-levels.findOne', 'stock.read'),
-    route('PUT', '/levels/:id', 'stock-levels.update', 'stock.manage', jsonBody(updateLevelInput)),
-    route('GET', '/levels/:id/explanation', 'stock-levels.explain', 'stock.read'),
-    route(
-      'GET',
-      '/levels/:id/movements',
-      'stock-levels.movements',
-      'stock.read',
-      queryOf(levelMovementsQuery)
-    ),
-    route('GET', '/transfers', 'stock-transfers.find', 'stock.read', queryOf(movementsQuery)),
-    route('POST', '/transfers', 'stock-transfers.create', 'stock.manage', jsonBody(transferInput)),
-    route('GET', '/transfers/:id', 'stock-transfers.findOne', 'stock.read'),
-    route('GET', '/stocktakes', 'stocktakes.find', 'stock.read', queryOf(movementsQuery)),
-    route('POST', '/stocktakes', 'stocktakes.create', 'stock.manage', jsonBody(stocktakeInput)),
-    // Before `/stocktakes/:id`, so that nobody reads "clock" as an id.
-    route('GET', '/stocktakes/clock', 'stocktakes.clock', 'stock.manage'),
-    route('GET', '/stocktakes/:id', 'stocktakes.findOne', 'stock.read'),
-  ],
+const READ = { may: 'stock.read' } as const;
+const MANAGE = { may: 'stock.manage' } as const;
+const LIST = { ...READ, whole: true } as const;
+const MADE = { ...MANAGE, status: 201 } as const;
+
+const locations = {
+  find: endpoint('GET /locations', { ...LIST, query: listQuery }, ({ app, query }) =>
+    new ItemsService(app).listLocations(query())
+  ),
+  create: endpoint('POST /locations', { ...MADE, body: createLocationInput }, ({ app, body }) =>
+    new ItemsService(app).createLocation(body())
+  ),
+  findOne: endpoint('GET /locations/:id', READ, ({ app, id }) =>
+    new ItemsService(app).getLocation(id('Location'))
+  ),
+  update: endpoint('PUT /locations/:id', { ...MANAGE, body: updateLocationInput }, (asked) =>
+    new ItemsService(asked.app).updateLocation(asked.id('Location'), asked.body())
+  ),
 };
 
-const service = <S>(app: App, name: string): S =>
-  app.strapi.service(`plugin::switchboard.${name}`) as unknown as S;
-
-const itemsOf = (app: App) => service<ItemsService>(app, 'stock-items');
-const levelsOf = (app: App) => service<LevelsService>(app, 'stock-levels');
-
-const stocktakesOf = (app: App) => service<StocktakesService>(app, 'stocktakes');
-const transfersOf = (app: App) => service<StockTransfersService>(app, 'stock-transfers');
-
-const items: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async find(ctx) {
-      ctx.body = await itemsOf(app).listItems(parseInput(itemsQuery, ctx.query));
-    },
-    async findOne(ctx) {
-      const item = await itemsOf(app).getItem(idFromPath(ctx.params.id, 'Item'));
-      const data: ItemDetail = { ...item, product: await linkedProduct(app, item.sku) };
-      ctx.body = { data };
-    },
-    async create(ctx) {
-      const input = parseInput(createItemInput, ctx.request.body);
-      ctx.body = { data: await itemsOf(app).createItem(input) };
-      ctx.status = 201;
-    },
-    async update(ctx) {
-      const id = idFromPath(ctx.params.id, 'Item');
-      const input = parseInput(updateItemInput, ctx.request.body);
-      ctx.body = { data: await itemsOf(app).updateItem(id, input) };
-    },
-    async import(ctx) {
-      await answerUpload(app, ctx, 'items', (file, options) => importItems(app, file, options));
-    },
-    async delete(ctx) {
-      await itemsOf(app).archiveItem(idFromPath(ctx.params.id, 'Item'));
-      ctx.status = 204;
-    },
-    async adjust(ctx) {
-      const id = idFromPath(ctx.params.id, 'Item');
-      const input = parseInput(adjustInput, ctx.request.body);
-      if (input.preview) {
-        ctx.body = { data: await stocktakesOf(app).preview(id, input) };
-        return;
-      }
-      const madeBy = nameOfAdminUser(ctx);
-      if (input.counted !== undefined) await stocktakesOf(app).setTo(id, input, madeBy);
-      else await levelsOf(app).adjust(id, input, madeBy);
-      ctx.body = { data: await levelsOf(app).at(id, input.location) };
-      ctx.status = 201;
-    },
-  };
+const items = {
+  find: endpoint('GET /items', { ...LIST, query: itemsQuery }, ({ app, query }) =>
+    new ItemsService(app).listItems(query())
+  ),
+  create: endpoint('POST /items', { ...MADE, body: createItemInput }, ({ app, body }) =>
+    new ItemsService(app).createItem(body())
+  ),
+  import: endpoint('POST /items/import', { may: 'stock.import', query: uploadQuery }, (asked) =>
+    answerUpload(asked.app, asked.ctx, 'items', (file, options) =>
+      importItems(asked.app, file, options)
+    )
+  ),
+  findOne: endpoint('GET /items/:id', READ, async ({ app, id }): Promise<ItemDetail> => {
+    const item = await new ItemsService(app).getItem(id('Item'));
+    return { ...item, product: await linkedProduct(app, item.sku) };
+  }),
+  update: endpoint('PUT /items/:id', { ...MANAGE, body: updateItemInput }, ({ app, id, body }) =>
+    new ItemsService(app).updateItem(id('Item'), body())
+  ),
+  delete: endpoint('DELETE /items/:id', MANAGE, ({ app, id }) =>
+    new ItemsService(app).archiveItem(id('Item'))
+  ),
+  adjust: endpoint('POST /items/:id/adjust', { ...MANAGE, body: adjustInput }, async (asked) => {
+    const { app, ctx } = asked;
+    const id = asked.id('Item');
+    const input = asked.body();
+    if (input.preview) return new StocktakesService(app).preview(id, input);
+    const madeBy = nameOfAdminUser(ctx);
+    if (input.counted !== undefined) await new StocktakesService(app).setTo(id, input, madeBy);
+    else await new LevelsService(app).adjust(id, input, madeBy);
+    ctx.status = 201;
+    return new LevelsService(app).at(id, input.location);
+  }),
 };
 
-const locations: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async find(ctx) {
-      ctx.body = await itemsOf(app).listLocations(parseInput(listQuery, ctx.query));
-    },
-    async findOne(ctx) {
-      ctx.body = { data: await itemsOf(app).getLocation(idFromPath(ctx.params.id, 'Location')) };
-    },
-    async create(ctx) {
-      const input = parseInput(createLocationInput, ctx.request.body);
-      ctx.body = { data: await itemsOf(app).createLocation(input) };
-      ctx.status = 201;
-    },
-    async update(ctx) {
-      const id = idFromPath(ctx.params.id, 'Location');
-      const input = parseInput(updateLocationInput, ctx.request.body);
-      ctx.body = { data: await itemsOf(app).updateLocation(id, input) };
-    },
-  };
+const levels = {
+  grid: endpoint('GET /stock-grid', { ...LIST, query: gridQuery }, ({ app, query }) =>
+    listGrid(app, query())
+  ),
+  find: endpoint('GET /levels', { ...LIST, query: levelsQuery }, ({ app, query }) =>
+    new LevelsService(app).list(query())
+  ),
+  check: endpoint(
+    'POST /levels/check',
+    { ...MANAGE, body: rebuildInput, status: 202 },
+    ({ app, ctx, body }) =>
+      startLevelCheck(app, { mend: body().mend, madeBy: nameOfAdminUser(ctx) })
+  ),
+  rebuild: endpoint('POST /levels/rebuild', { ...MANAGE, body: rebuildInput }, ({ app, body }) =>
+    rebuildLevels(app, body())
+  ),
+  findOne: endpoint('GET /levels/:id', READ, ({ app, id }) =>
+    new LevelsService(app).get(id('Level'))
+  ),
+  update: endpoint('PUT /levels/:id', { ...MANAGE, body: updateLevelInput }, ({ app, id, body }) =>
+    new LevelsService(app).update(id('Level'), body())
+  ),
+  explain: endpoint('GET /levels/:id/explanation', READ, ({ app, id }) =>
+    explainLevel(app, id('Level'))
+  ),
+  movements: endpoint(
+    'GET /levels/:id/movements',
+    { ...LIST, query: levelMovementsQuery },
+    ({ app, id, query }) => new LevelsService(app).movements(id('Level'), query())
+  ),
 };
 
-const levels: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async find(ctx) {
-      ctx.body = await levelsOf(app).list(parseInput(levelsQuery, ctx.query));
-    },
-    async findOne(ctx) {
-      ctx.body = { data: await levelsOf(app).get(idFromPath(ctx.params.id, 'Level')) };
-    },
-    async update(ctx) {
-      const id = idFromPath(ctx.params.id, 'Level');
-      const input = parseInput(updateLevelInput, ctx.request.body);
-      ctx.body = { data: await levelsOf(app).update(id, input) };
-    },
-    async movements(ctx) {
-      const id = idFromPath(ctx.params.id, 'Level');
-      ctx.body = await levelsOf(app).movements(id, parseInput(levelMovementsQuery, ctx.query));
-    },
-    async explain(ctx) {
-      ctx.body = { data: await explainLevel(app, idFromPath(ctx.params.id, 'Level')) };
-    },
-    async grid(ctx) {
-      ctx.body = await listGrid(app, parseInput(gridQuery, ctx.query));
-    },
-    async check(ctx) {
-      const { mend } = parseInput(rebuildInput, ctx.request.body);
-      ctx.body = { data: await startLevelCheck(app, { mend, madeBy: nameOfAdminUser(ctx) }) };
-      ctx.status = 202;
-    },
-    async rebuild(ctx) {
-      ctx.body = { data: await rebuildLevels(app, parseInput(rebuildInput, ctx.request.body)) };
-    },
-  };
+const transfers = {
+  find: endpoint('GET /transfers', { ...LIST, query: movementsQuery }, ({ app, query }) =>
+    new StockTransfersService(app).list(query())
+  ),
+  create: endpoint('POST /transfers', { ...MANAGE, body: transferInput }, async (asked) => {
+    const { app, ctx, body } = asked;
+    const made = await new StockTransfersService(app).transfer(body(), nameOfAdminUser(ctx));
+    ctx.status = made.duplicate ? 200 : 201;
+    return made;
+  }),
+  findOne: endpoint('GET /transfers/:id', READ, ({ app, id }) =>
+    new StockTransfersService(app).get(id('Transfer'))
+  ),
 };
 
-const transfers: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async find(ctx) {
-      ctx.body = await transfersOf(app).list(parseInput(movementsQuery, ctx.query));
-    },
-    async findOne(ctx) {
-      ctx.body = { data: await transfersOf(app).get(idFromPath(ctx.params.id, 'Transfer')) };
-    },
-    async create(ctx) {
-      const input = parseInput(transferInput, ctx.request.body);
-      const made = await transfersOf(app).transfer(input, nameOfAdminUser(ctx));
-      ctx.body = { data: made };
-      ctx.status = made.duplicate ? 200 : 201;
-    },
-  };
+const stocktakes = {
+  find: endpoint('GET /stocktakes', { ...LIST, query: movementsQuery }, ({ app, query }) =>
+    new StocktakesService(app).list(query())
+  ),
+  create: endpoint('POST /stocktakes', { ...MANAGE, body: stocktakeInput }, (asked) => {
+    const input = asked.body();
+    asked.ctx.status = input.preview ? 200 : 201;
+    return new StocktakesService(asked.app).stocktake(input, nameOfAdminUser(asked.ctx));
+  }),
+  /** What time it is here: when counting begins is not for a browser's clock to say. */
+  clock: endpoint('GET /stocktakes/clock', MANAGE, (): StockClock => ({
+    now: isoTime(timeOf(undefined)),
+  })),
+  findOne: endpoint('GET /stocktakes/:id', READ, ({ app, id }) =>
+    new StocktakesService(app).get(id('Stocktake'))
+  ),
 };
 
-const stocktakes: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    /** What time it is here: when counting begins is not for a browser's clock to say. */
-    async clock(ctx) {
-      ctx.body = { data: { now: isoTime(timeOf(undefined)) } satisfies StockClock };
-    },
-    async find(ctx) {
-      ctx.body = await stocktakesOf(app).list(parseInput(movementsQuery, ctx.query));
-    },
-    async findOne(ctx) {
-      ctx.body = { data: await stocktakesOf(app).get(idFromPath(ctx.params.id, 'Stocktake')) };
-    },
-    async create(ctx) {
-      const input = parseInput(stocktakeInput, ctx.request.body);
-      ctx.body = { data: await stocktakesOf(app).stocktake(input, nameOfAdminUser(ctx)) };
-      ctx.status = input.preview ? 200 : 201;
-    },
-  };
-};
-
-export const controllers = {
-  'stock-items': items,
+const api = adminApi({
   'stock-locations': locations,
+  'stock-items': items,
   'stock-levels': levels,
   'stock-transfers': transfers,
   stocktakes,
-};
+});
+
+export const routes: FeatureRoutes = { admin: api.routes };
+export const { controllers } = api;

@@ -14,7 +14,6 @@ import { webhookMetrics } from './figures/health';
 import { rollupsTable, totalsTable } from './figures/rollups';
 import { journalTable, prepareNumbering, replaysTable } from './journal';
 import { offerWebhookTools } from './managing/assistant-tools';
-import { controllers } from './managing/controllers';
 import { DeliveriesService } from './managing/deliveries-service';
 import { RecoveriesService } from './managing/recoveries-service';
 import {
@@ -35,7 +34,7 @@ import {
 } from './tables';
 import { createEventsService, sendForPlugin } from './events-service';
 import { onUnfitFilter, prepareTelling, Publisher } from './publish';
-import { routes } from './managing/routes';
+import { controllers, routes } from './managing/routes';
 import { copyHostWebhooks } from './managing/host-webhooks';
 import { leaveNodes, nodesTable, prepareNodes } from './sending/nodes';
 import { announcePrivateAddresses } from './sending/send';

@@ -1,0 +1,118 @@
+import type { z } from '@strapi/utils';
+import type { Context } from 'koa';
+import type { AdminAction } from '../../../shared/contracts/permissions';
+import { type App, appOf } from '../app';
+import type { RouteConfig } from '../feature';
+import { codeOf, type Refusal } from '../runtime/refusal';
+import { type ControllerFactory, jsonBody, queryOf } from './guarded-route';
+import { idFromPath, parseInput } from './validation';
+
+/** A request, as an endpoint sees it: input is parsed where it is asked for, and in that order. */
+interface Asked<Query, Body> {
+  app: App;
+  ctx: Context;
+  /** The id in the path. @throws NotFoundError (404) that says `what` there is none of */
+  id(what: string): number;
+  /** @throws ValidationError (400) that names each field, as `body` does */
+  query(): Query;
+  body(): Body;
+}
+
+interface Described<Query, Body> {
+  /** What a user of the panel has to be allowed. */
+  may?: AdminAction | readonly AdminAction[];
+  params?: Record<string, z.ZodType>;
+  query?: Query;
+  body?: Body;
+  /** What it answers, for the OpenAPI document. */
+  response?: z.ZodType;
+  /** The answer is the body as it is, such as a page of a list, and no single object. */
+  whole?: boolean;
+  /** Of an answer; else 200. */
+  status?: number;
+}
+
+/** How a single object is put into an answer: bare for the CRM API, in `data` for the panel. */
+export type Shape = (value: unknown) => unknown;
+
+/** A route and what answers it. */
+export interface Endpoint extends Omit<RouteConfig, 'handler' | 'config' | 'info'> {
+  may: readonly AdminAction[];
+  respond(app: App, ctx: Context, shape: Shape): Promise<void>;
+}
+
+/**
+ * @param call method and path
+ * @param answer resolves with `undefined` where there is nothing to say (204), or it has answered itself
+ */
+export const endpoint = <Query extends z.ZodObject, Body extends z.ZodType>(
+  call: string,
+  { may = [], params, query, body, response, whole, status }: Described<Query, Body>,
+  answer: (asked: Asked<z.infer<Query>, z.infer<Body>>) => unknown
+): Endpoint => {
+  const [method, path] = call.split(' ') as [RouteConfig['method'], string];
+  const request = {
+    ...(params && { params }),
+    ...(query && queryOf(query)),
+    ...(body && jsonBody(body)),
+  };
+  return {
+    ...{ method, path, response, may: [may].flat() },
+    ...(Object.keys(request).length > 0 && { request }),
+    async respond(app, ctx, shape) {
+      const answered = await answer({
+        app,
+        ctx,
+        id: (what) => idFromPath(ctx.params.id, what),
+        query: () => parseInput(query!, ctx.query),
+        body: () => parseInput(body!, ctx.request.body),
+      });
+      if (answered !== undefined) {
+        if (status !== undefined) ctx.status = status;
+        ctx.body = whole ? answered : shape(answered);
+      } else if (ctx.body === undefined) ctx.status = 204;
+    },
+  };
+};
+
+/** Answers 409 with what stands against it. */
+export const conflict = (ctx: Context, wrong: Refusal): void =>
+  ctx.conflict(wrong.message, codeOf(wrong));
+
+/** Endpoints by controller and action; of several routes of one, the answer is the first one's. */
+export type Endpoints = Readonly<Record<string, Readonly<Record<string, Endpoint | Endpoint[]>>>>;
+
+/** Endpoints with their handlers, in the order of their routes: one for `/a/b` before one for `/a/:id`. */
+export const handledBy = (tables: readonly Endpoints[]): [handler: string, Endpoint][] =>
+  tables.flatMap((table) =>
+    Object.entries(table).flatMap(([controller, actions]) =>
+      Object.entries(actions).flatMap(([name, those]) =>
+        [those].flat().map((one): [string, Endpoint] => [`${controller}.${name}`, one])
+      )
+    )
+  );
+
+/** The controllers of endpoints. @param nameOf what one is called, by its name in the table */
+export const controllersOf = (
+  tables: readonly Endpoints[],
+  shape: Shape,
+  nameOf = (controller: string) => controller
+): Record<string, ControllerFactory> => {
+  const controllers = new Map<string, [action: string, Endpoint][]>();
+  for (const [handler, one] of handledBy(tables).reverse()) {
+    const [controller = '', action = ''] = handler.split('.');
+    controllers.set(controller, [...(controllers.get(controller) ?? []), [action, one]]);
+  }
+  return Object.fromEntries(
+    [...controllers].map(([controller, actions]) => [
+      nameOf(controller),
+      ({ strapi }) =>
+        Object.fromEntries(
+          actions.map(([action, { respond }]) => [
+            action,
+            (ctx: Context) => respond(appOf(strapi), ctx, shape),
+          ])
+        ),
+    ])
+  );
+};
