@@ -15,7 +15,7 @@ const anyOf = (...actions: Parameters<typeof permissionsFor>) =>
 const prefixed = (texts: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(texts).map(([key, text]) => [`${PLUGIN_ID}.${key}`, text]));
 
-/** Those about tills and stock are a file of their own, so that no file is a large one. */
+/** Texts about tills and stock have a file of their own, so that no file gets large. */
 const textsIn = async (locale: string): Promise<Record<string, string>> => {
   const [screens, tills] = (await Promise.all([
     import(`./translations/${locale}.json`),

@@ -12,10 +12,10 @@ export interface Access {
 }
 
 /**
- * What whoever is logged in was granted, for `AccessContext`. Read from the host's own list, which
- * follows its request: `useRBAC` asks once, and where that list was still on its way it answers for
- * good that nothing is granted. None of the plugin's actions has a subject that a condition could
- * be about, so being granted is all there is to know.
+ * The current user's grants, for `AccessContext`. Read from the host's own list, which follows its
+ * request: `useRBAC` asks once, and where that list was still on its way it answers for good that
+ * nothing is granted. None of the plugin's actions has a subject that a condition could be about, so
+ * being granted is all there is to know.
  */
 export const useGrants = (): Access => {
   const isLoading = useAuth('Switchboard', (state) => state.isLoading);
@@ -29,5 +29,5 @@ export const useGrants = (): Access => {
 /** Outside of a page that asked, nothing is granted. */
 export const AccessContext = createContext<Access>({ isLoading: false, can: () => false });
 
-/** What whoever is logged in may do here. The server asks again, whatever the screen shows. */
+/** The current user's permissions. The server asks again, whatever the screen shows. */
 export const useAccess = (): Access => useContext(AccessContext);

@@ -3,15 +3,15 @@
 const { parseArgs } = require('node:util');
 const { createOutput } = require('./output');
 
-/** A message for whoever typed the command; shown as one line, without a stack trace. */
+/** A message for the user of the command; shown as one line, without a stack trace. */
 class CommandError extends Error {}
 
 const COMMON = { help: { type: 'boolean' }, json: { type: 'boolean' } };
 
 /**
  * The commands by their words. Each file exports `summary`, `usage` (the help's text), `options` for
- * `parseArgs` beside the common ones, and `run(values, output)`, which resolves with the exit code. One
- * that takes a word of its own names it in `argument`, and finds it in `values` by that name.
+ * `parseArgs` besides the common ones, and `run(values, output)`, which resolves with the exit code.
+ * One that takes a word of its own names it in `argument`, and finds it in `values` by that name.
  */
 const COMMANDS = {
   worker: () => require('./worker'),

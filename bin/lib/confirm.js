@@ -3,7 +3,7 @@
 const readline = require('node:readline');
 
 /**
- * Whether the first line of a stream is "yes". Anything else, an end without a line too, is a no.
+ * True if the first line of a stream is "yes". Anything else, an end without a line too, is a no.
  * @param {NodeJS.ReadableStream} input
  * @returns {Promise<boolean>}
  */

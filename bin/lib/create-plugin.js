@@ -19,7 +19,7 @@ overwrites nothing.
 Ends with 0, or with 2 where it could not run: the name is not valid, or the folder is there already.
 `;
 
-/** What the host takes for the name of a plugin. */
+/** The host's rule for the name of a plugin. */
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const LONGEST = 50;
 

@@ -14,7 +14,7 @@ const answer = (response, status, body) => {
 
 /**
  * Answers `GET /health` for whatever watches over a worker: 200 while it works, 503 before and after.
- * It says nothing of the database: a worker that is started anew because that is away would lose the
+ * It says nothing of the database: a worker that is restarted because that is away would lose the
  * outcomes that it keeps until they can be recorded, and have receivers sent them a second time.
  * @param {{ host: string, port: number }} address
  * @param {() => { state: 'starting' | 'working' | 'stopping', serves: string[] }} status

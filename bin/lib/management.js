@@ -1,6 +1,6 @@
 'use strict';
 
-/** What a route refuses names its fields; whoever typed the command knows them as options. */
+/** A route's errors name fields; users of the command know them as options. */
 const asOptions = (command, error) => {
   const issues = error?.details?.errors;
   if (error?.name !== 'ValidationError' || !Array.isArray(issues) || issues.length === 0)
@@ -25,7 +25,7 @@ const requireWebhooks = async (strapi, command) => {
     throw new Error(`${command}: the module Webhooks is switched off.`);
 };
 
-/** Whoever runs a command has the database: nothing of an answer is kept from them. */
+/** Users of a command have the database: answers hide nothing from them. */
 const SEES_ALL = { route: { info: { type: 'admin' } }, userAbility: { can: () => true } };
 
 /**

@@ -3,7 +3,7 @@
 const fs = require('node:fs');
 const path = require('node:path');
 
-/** What a TypeScript site compiles; `types` are generated, and compile to nothing. */
+/** The compiled folders of a TypeScript site; `types` are generated, and compile to no files. */
 const SOURCES = ['src', 'config', 'database'];
 const LEFT_OUT = new Set(['node_modules', 'dist', 'build']);
 
@@ -44,7 +44,7 @@ const upToDateDist = (appDir) => {
   if (!fs.existsSync(path.join(distDir, 'src'))) return null;
   const sources = SOURCES.map((name) => newestBelow(path.join(appDir, name)));
   const changed = Math.max(modified(path.join(appDir, 'tsconfig.json')), ...sources);
-  // TypeScript writes anew only what changed, and notes each time that it did.
+  // TypeScript writes only changed files again, and notes each time that it did.
   const made = Math.max(
     modified(path.join(distDir, 'tsconfig.tsbuildinfo')),
     ...SOURCES.map((name) => newestBelow(path.join(distDir, name)))

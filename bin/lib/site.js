@@ -13,7 +13,7 @@ const siteStrapi = () => {
   }
 };
 
-/** What a command does of the site's work that only looks into it: nothing is sent or applied. */
+/** The site's work during a command that only reads: nothing is sent or applied. */
 const NO_WORK = { sends: false, applies: false };
 
 const create = async (work = NO_WORK, level = 'error') => {
@@ -26,7 +26,7 @@ const create = async (work = NO_WORK, level = 'error') => {
   const folders = await siteFolders(compileStrapi);
   process.off('exit', couldNotRun);
   const strapi = createStrapi({ ...folders, serveAdminPanel: false });
-  // What the site has to say while it loads is not what most commands were asked for.
+  // The site's messages while it loads are of no interest to most commands.
   if (level) strapi.log.level = level;
   strapi.config.set('switchboard-command', work);
   return strapi;

@@ -1,6 +1,6 @@
 'use strict';
 
-/** What the plugin leaves in a database. All of it is found by name: the plugin need not be on. */
+/** The plugin's traces in a database. All of it is found by name: the plugin need not be on. */
 
 const TABLE_PREFIX = 'switchboard_';
 const OURS = 'plugin::switchboard.';
@@ -66,7 +66,7 @@ const findTables = async (strapi) => {
   return tables;
 };
 
-/** What there is, with the numbers of rows. Changes nothing. */
+/** Lists the traces with the numbers of rows. Changes nothing. */
 const inspect = async (strapi) => {
   const permissions = {};
   for (const [name, [table, columns]] of Object.entries(PERMISSIONS))

@@ -46,7 +46,7 @@ const readSettings = ({ only, concurrency, json = false, ...others }) => ({
   json,
 });
 
-/** What it can do of that on this site, known once its options are. */
+/** The part of that which this site supports, known once its options are. */
 const served = (strapi, wanted) => {
   if (!strapi.plugins.switchboard)
     throw new Error('The plugin switchboard is not on in config/plugins of this site.');
@@ -76,7 +76,7 @@ const atMost = (milliseconds, work) =>
  * half loaded cannot be destroyed: its load is waited for, and where that fails nothing was begun.
  */
 const load = async (strapi, { onStopping, onStopped }) => {
-  // The site's own scheduled tasks are its nodes' to run: with workers beside them, each would run twice.
+  // The site's nodes run its own scheduled tasks: in workers as well, each would run twice.
   strapi.config.set('server.cron.enabled', false);
   const destroy = strapi.destroy.bind(strapi);
   const loading = strapi.load();

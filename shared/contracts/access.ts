@@ -3,14 +3,14 @@
 /** Times are ISO 8601 with an explicit offset. */
 export interface ApplicationPassword {
   id: number;
-  /** What it is for, in its owner's words. */
+  /** Its purpose, in its owner's words. */
   name: string;
   created_at: string;
   /** To the minute; null when it was never used. */
   last_used_at: string | null;
 }
 
-/** `GET /switchboard/application-passwords`: those of whoever asks, newest first. */
+/** `GET /switchboard/application-passwords`: the caller's own, newest first. */
 export interface ApplicationPasswordList {
   data: ApplicationPassword[];
 }

@@ -1,7 +1,7 @@
 import type { Page } from './webhooks';
 import type { Purchase } from './pos';
 
-/** What the tills and the CRM ask of each other. Each may be absent: a site may do without it. */
+/** Services that the tills and the CRM offer each other. Each may be absent: a site may do without it. */
 
 /** `customer` of a sale, without what does not fit. */
 export interface SaleCustomer {
@@ -23,7 +23,7 @@ export interface CustomersService {
     customer: SaleCustomer,
     options: { create: boolean; country: string | undefined }
   ): Promise<string | null>;
-  /** Has whoever else works on a contact's value wait until the transaction ends. */
+  /** Makes other writers of a contact's value wait until the transaction ends. */
   lockValue(contact: string): Promise<void>;
   /**
    * Has a locked contact's lifetime value follow its purchases, quietly: no event says so. Whatever else

@@ -11,7 +11,7 @@ export const CONTACT_TEXT_COLUMNS = [
   'source',
 ] as const;
 export const CONTACT_NUMBER_COLUMNS = ['score', 'lifetime_value', 'owner_id'] as const;
-/** The same of a file of items besides `low_at` and `quantity` (docs/tills.md#importing-items). */
+/** The text columns of a file of items; it also has `low_at` and `quantity` (docs/tills.md#importing-items). */
 export const ITEM_TEXT_COLUMNS = ['sku', 'gtin', 'name'] as const;
 
 /**
@@ -38,5 +38,5 @@ export interface ImportJob {
   finished_at: string | null;
 }
 
-/** What is imported from a file. */
+/** Kinds of files that can be imported. */
 export type FileKind = Exclude<ImportJob['kind'], 'levels'>;

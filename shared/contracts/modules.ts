@@ -21,6 +21,6 @@ export interface Module {
 /** `GET` and `PUT /switchboard/modules`. */
 export interface ModulesAnswer {
   data: Module[];
-  /** What the site has at all, as its options say. */
+  /** The parts that the site's options enable. */
   features: Features;
 }

@@ -3,17 +3,17 @@ import type { DisabledBecause, Health, SubjectType, WebhookOrdering } from './we
 /** Types of `/switchboard/{webhooks-health,mapped-types}`: what the admin panel shows at a glance. */
 
 /**
- * What became of deliveries in a span of time, and what is not finished; tests do not count. In a
+ * Deliveries of a span of time by outcome, and those that are not finished; tests do not count. In a
  * bar of a chart the unfinished ones are those that were made in its time, else all of them.
  */
 export interface HealthCounts {
   /** Not finished: `waiting`, or `failing`. */
   pending: number;
-  /** Of the pending ones, those whose tries failed so far; they will be tried again. */
+  /** Pending deliveries that have failed so far; they will be retried. */
   failing: number;
   /** Delivered in that time. */
   sent: number;
-  /** Given up in that time: the last try failed. */
+  /** Deliveries whose last attempt failed in that time. */
   failed: number;
 }
 
@@ -48,7 +48,7 @@ export interface WebhookHealth extends HealthCounts {
   /** null where nothing was answered. */
   response: ResponseTimes | null;
   buckets: HealthBucket[];
-  /** Of the newest delivery that was tried; null where none was, or none of the latest thousand. */
+  /** Answer to the newest attempted delivery; null if none of the latest thousand was attempted. */
   last: LastAnswer | null;
 }
 

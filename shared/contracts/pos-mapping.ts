@@ -16,14 +16,14 @@ export interface UnknownValue {
   records: number;
   /** How many of them are of which kind. */
   by_kind: Record<RecordKind, number>;
-  /** What these lines are about, whatever their sign. */
+  /** Pieces on these lines, whatever their sign. */
   pieces: number;
   /** When the first and the last of the records were received. */
   first_at: string;
   last_at: string;
 }
 
-/** What a value is to mean. `create: true` makes an item of that SKU (or SKU and GTIN). */
+/** The target of a value. `create: true` makes an item of that SKU (or SKU and GTIN). */
 export type MappingTarget =
   | { item: number | string }
   | { create: true | { sku?: string; gtin?: string | null; name?: string | null; low_at?: number } }
@@ -42,7 +42,7 @@ export interface ResolveInput {
 }
 
 export interface Resolved {
-  /** Of the mapping, for undoing it; null in a preview. */
+  /** The mapping's id, for undoing it; null in a preview. */
   id: number | null;
   records: number;
   pieces: number;

@@ -8,7 +8,7 @@ import type { DisabledBecause } from './webhooks';
 export const RECORD_KINDS = ['sale', 'refund', 'inventory'] as const;
 export type RecordKind = (typeof RECORD_KINDS)[number];
 
-/** What is in the log of records: those, and closings, which are judged when they arrive. */
+/** Kinds of rows in the log of records: records, and closings, which are judged on receipt. */
 export const POS_EVENT_KINDS = [...RECORD_KINDS, 'closing'] as const;
 export type PosEventKind = (typeof POS_EVENT_KINDS)[number];
 
@@ -28,11 +28,11 @@ export type ConnectionScope = (typeof CONNECTION_SCOPES)[number];
 export const CONNECTION_MODES = ['live', 'test'] as const;
 export type ConnectionMode = (typeof CONNECTION_MODES)[number];
 
-/** What a connection may be; docs/contract-pos.md#connections. */
+/** Types of a connection; docs/contract-pos.md#connections. */
 export const CONNECTION_TYPES = ['Generic webhook'] as const;
 export type ConnectionType = (typeof CONNECTION_TYPES)[number];
 
-/** A till's name of a location beside ours. */
+/** A till's name of a location, with ours. */
 export interface ConnectionLocation {
   ref: string;
   location: LocationSummary;
@@ -51,7 +51,7 @@ export interface OpenHours {
   to: string;
 }
 
-/** What a connection may have at most. */
+/** Maxima of a connection's expectation. */
 export const SILENCE_LIMITS = { minutes: 10_080, openHours: 50 } as const;
 
 export interface Connection {
@@ -69,7 +69,7 @@ export interface Connection {
   group: string | null;
   /** Empty: single-store mode, everything goes to the default location. */
   locations: ConnectionLocation[];
-  /** What becomes of a sale's `customer`. */
+  /** The rule for a sale's `customer`. */
   customers: CustomerRule;
   /** ISO 3166 code that phone numbers without a prefix are read by; null: the option `pos.country`. */
   country: string | null;
@@ -86,7 +86,7 @@ export interface Connection {
   active: boolean;
   /** Why it is off, where its owner did not switch it off. */
   disabled_reason: string | null;
-  /** The same as a code, as a webhook has it. */
+  /** The reason as a code, as a webhook has it. */
   disabled_because: DisabledBecause | null;
   revoked_at: string | null;
   last_seen_at: string | null;
@@ -130,13 +130,13 @@ export const REFUSALS_KEPT = 50;
 /** A request of a connection's key that was refused; `GET /switchboard/connections/:id/refusals`. */
 export interface ConnectionRefusal {
   at: string;
-  /** What was refused: a record, or a request that carries none of its own. */
+  /** The refused thing: a record, or a request that carries no record of its own. */
   kind: PosEventKind | AskingKind | 'ping';
   /** As the till was told: `signature_mismatch`, `schema_invalid`, `stale_count` … */
   code: string;
   /** Exactly what the till was told. */
   message: string;
-  /** Of the refused record, where the connection signed it and it can be read. */
+  /** The refused record's id, where the connection signed it and it can be read. */
   external_id: string | null;
 }
 
@@ -208,20 +208,20 @@ export interface PosEvent {
   location_ref: string | null;
   /** Lines of a count that were older than an accepted one, as sent. */
   stale: { sku: string; quantity: number }[];
-  /** What its lines wait for. */
+  /** The unknown values of its lines. */
   waiting: { line: number | null; sku?: string; gtin?: string; location_ref?: string }[];
   /** Lines that a mapping says to ignore. */
   ignored: number[];
   error: string | null;
   /** Why the customer of a sale could not be attached to a contact; it is tried again. */
   customer_error: string | null;
-  /** What a live sale or refund counts for in the figures, in minor units; else null. */
+  /** The amount that a live sale or refund counts for in the figures, in minor units; else null. */
   money: { currency: string; total: number } | null;
   /** How a closing compares, without the ids; null for other kinds. */
   closing_summary: ClosingSummary | null;
 }
 
-/** What somebody had done with a record; docs/tills.md#looking-into-the-log. */
+/** Actions of users on a record; docs/tills.md#looking-into-the-log. */
 export const RECORD_ACTIONS = ['reprocessed', 'accepted_without_sale'] as const;
 export type RecordAction = (typeof RECORD_ACTIONS)[number];
 
@@ -246,17 +246,17 @@ export interface PosEventDetail extends PosEvent {
   /** The body exactly as sent. */
   body: string;
   movements: PlacedMovement[];
-  /** What a test-mode record would have done; empty for live ones. */
+  /** The effects that a test-mode record would have had; empty for live ones. */
   simulated: SimulatedMovement[];
   /** How a closing compares with the records; null for other kinds. */
   closing: ClosingComparison | null;
   /** The CRM's contact that it is a purchase of. */
   contact: { id: string } | null;
-  /** Of a refund: the sale that it names, where that came. */
+  /** Refunds only: the sale that it names, once that was received. */
   sale: RelatedRecord | null;
-  /** Of a sale, at most 50. */
+  /** Sales only, at most 50. */
   refunds: RelatedRecord[];
-  /** What was done with it by hand, oldest first: the latest 50. */
+  /** The latest 50 actions of users on it, oldest first. */
   by_hand: RecordHandling[];
 }
 
@@ -304,7 +304,7 @@ export interface SalesFigures {
   currency: string;
   sales: { count: number; total: MinorSum };
   refunds: { count: number; total: MinorSum };
-  /** Of all lines, whether their items are known or not; only where `pieces=true` asked for it. */
+  /** Pieces of all lines, including unknown items; only with `pieces=true`. */
   pieces?: { sold: number; returned: number };
 }
 
@@ -317,11 +317,11 @@ export interface ShopDay {
 
 /** `meta` of `/switchboard/sales-days`. */
 export interface SalesMeta extends ShopDay {
-  /** Of the connections or items that rows are about, by their ids; empty where rows are days. */
+  /** Names of the rows' connections or items, by their ids; empty where rows are days. */
   names: Record<string, string | null>;
 }
 
-/** What `/switchboard/sales-days` may be grouped by. */
+/** Groupings of `/switchboard/sales-days`. */
 export const SALES_GROUPS = ['day', 'connection', 'item'] as const;
 export type SalesGroup = (typeof SALES_GROUPS)[number];
 
@@ -336,7 +336,7 @@ export interface SalesSummary {
   totals: SalesFigures[];
 }
 
-/** What a connection makes of a sale's `customer`. */
+/** Rules of a connection for a sale's `customer`. */
 export const CUSTOMER_RULES = ['match', 'create', 'ignore'] as const;
 export type CustomerRule = (typeof CUSTOMER_RULES)[number];
 

@@ -1,10 +1,10 @@
 /**
- * Why something is refused, for whoever says it in another language than English: `code` of each of
- * `details.errors` (400), of `details` (404, 409, 503). docs/management-api.md#errors.
- * The admin has a text for each, `error.code.<code>`.
+ * Reasons of a refusal, for clients that speak another language than English: `code` of each of
+ * `details.errors` (400), of `details` (404, 409, 503). docs/management-api.md#errors. The admin has a
+ * text for each, `error.code.<code>`.
  */
 export const REFUSAL_CODES = [
-  // What a schema says of a field.
+  // Schema errors of a field.
   'required',
   'invalid',
   'empty',
@@ -16,7 +16,7 @@ export const REFUSAL_CODES = [
   'unknown_field',
   'control_characters',
   'time',
-  // What is said of names and references.
+  // Errors of names and references.
   'taken',
   'named_twice',
   'no_item',
@@ -55,7 +55,7 @@ export const REFUSAL_CODES = [
   'header_unknown',
   'headers_large',
   'headers_moved',
-  // What cannot be done now.
+  // Errors of the current state.
   'module_off',
   'under_way',
   'finished',
@@ -71,7 +71,7 @@ export const REFUSAL_CODES = [
 
 export type RefusalCode = (typeof REFUSAL_CODES)[number];
 
-/** What a text of a code names, such as `{ maximum: 255 }`. */
+/** Values in a code's text, such as `{ maximum: 255 }`. */
 export type RefusalValues = Readonly<Record<string, string | number>>;
 
 export interface CodedRefusal {

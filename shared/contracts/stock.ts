@@ -50,7 +50,7 @@ export interface ItemInput {
   name?: string | null;
   /** Default: 0. */
   low_at?: number;
-  /** What the shelves hold before any record; timeless: any count supersedes it. */
+  /** The stock before any record; timeless: any count supersedes it. */
   opening?: { location?: number | string; quantity: number }[];
 }
 
@@ -70,7 +70,7 @@ export interface AdjustInput {
   preview?: boolean;
 }
 
-/** What a level is, and would be after a change by hand. */
+/** A level now, and after a change by hand. */
 export interface ChangePreview {
   location: LocationSummary;
   before: number;
@@ -81,7 +81,7 @@ export interface ChangePreview {
 
 /** Body of `POST /switchboard/transfers`; docs/tills.md#moving-stock. */
 export interface TransferInput {
-  /** The same again is no other transfer. */
+  /** A repeated id is the same transfer. */
   external_id?: string;
   /** Locations, by id or code. */
   from: number | string;
@@ -107,7 +107,7 @@ export interface Transfer {
   created_at: string;
   lines: (DocumentLine & {
     quantity: number;
-    /** What was taken and what was given; an effect of 0 has a reason: a later count stands. */
+    /** Both sides of the transfer; an effect of 0 has a reason: a later count stands. */
     movements: {
       id: number;
       level_id: number;
@@ -128,7 +128,7 @@ export interface StockClock {
 /** Body of `POST /switchboard/stocktakes`; docs/tills.md#counting-by-hand. */
 export interface StocktakeInput {
   location: number | string;
-  /** When counting began; now if left out. What was sold since is taken off again. */
+  /** When counting began; now if left out. Later sales are subtracted from the count. */
   occurred_at?: string;
   counts: { item: number | string; quantity: number; reason?: string }[];
   preview?: boolean;
@@ -203,17 +203,17 @@ export interface Movement {
   id: number;
   level_id: number;
   type: MovementType;
-  /** What it is ordered by. */
+  /** The time that it is ordered by. */
   effective_at: string;
   /** As asked: what the shelf should gain; for a count, what was counted. */
   quantity: number;
-  /** What it changed when it was written; 0 with a `reason`. */
+  /** The change at the time of writing; 0 with a `reason`. */
   effect: number;
   /** Why the effect is what it is: `covered_by_count`, `stale_count`, `no_restock`, … */
   reason: string | null;
   /** The level after it was written. */
   quantity_after: number;
-  /** Free words of whoever sent it. */
+  /** The sender's own words. */
   note: string | null;
   event_id: number | null;
   /** The transfer or stocktake it belongs to. */
@@ -257,7 +257,7 @@ export interface LevelExplanation {
   series: ExplanationPoint[];
 }
 
-/** A movement beside the item and the location it belongs to. */
+/** A movement with its item and its location. */
 export interface PlacedMovement extends Movement {
   sku: string;
   location: LocationSummary;
@@ -274,7 +274,7 @@ export interface RebuildDifference {
 export interface RebuildReport {
   levels: number;
   differences: RebuildDifference[];
-  /** Whether the differences were mended. */
+  /** True if the differences were repaired. */
   mended: boolean;
 }
 
@@ -284,7 +284,7 @@ export interface LevelCheck extends ImportJob {
   levels: number;
 }
 
-/** What `POST /switchboard/items/import` came to, beside its `ImportJob`. */
+/** The result of `POST /switchboard/items/import`, in addition to its `ImportJob`. */
 export interface ItemImportReport {
   total: number;
   created: number;

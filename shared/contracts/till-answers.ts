@@ -1,6 +1,6 @@
 import type { ConnectionMode, PosEventKind, PosEventState } from './pos';
 
-/** What tills are answered; docs/contract-pos.md. Times are ISO 8601. */
+/** Answers to tills; docs/contract-pos.md. Times are ISO 8601. */
 
 /** The answer to an accepted or repeated record. */
 export interface Accepted {
@@ -10,12 +10,12 @@ export interface Accepted {
   duplicate: boolean;
   /** Another body came under an id that was accepted before; the first one counts. */
   payload_mismatch?: true;
-  /** Of a repeat: the record was accepted in test mode, and moves no stock in any state. */
+  /** Repeats only: the record was accepted in test mode, and moves no stock in any state. */
   mode?: 'test';
   stale?: { sku: string; quantity: number }[];
 }
 
-/** What the single route would have answered to one record of a batch, with its HTTP status. */
+/** The single route's answer to one record of a batch, with its HTTP status. */
 export type BatchResult = { status: number } & (Accepted | (PosFailure & Record<string, unknown>));
 
 export interface BatchAnswer {
@@ -29,15 +29,15 @@ export interface TillMovement {
   sku: string;
   /** As the connection maps it; null for the single store and for locations that it does not map. */
   location_ref: string | null;
-  /** What the shelf should gain; for a count, what was counted. */
+  /** Pieces that the shelf should gain; the counted number for a count. */
   quantity: number;
-  /** What it changes; 0 where a count covers it, for example. */
+  /** The change that results; 0 where a count covers it, for example. */
   effect: number;
   /** The level after it; only for connections with the scope `stock:read`. */
   quantity_after?: number;
 }
 
-/** What a record would become; docs/tills.md#trying-a-record. */
+/** The outcome that a record would have; docs/tills.md#trying-a-record. */
 export interface Validated {
   ok: true;
   state: PosEventState;
@@ -45,11 +45,11 @@ export interface Validated {
   stale: { sku: string; quantity: number }[];
   flags: string[];
   movements: TillMovement[];
-  /** What the site does not know, each once. */
+  /** Values that the site does not know, each once. */
   unknown: ({ sku: string } | { gtin: string } | { location_ref: string })[];
 }
 
-/** What became of a record; `unknown` where the connection never sent one of this id. */
+/** The state of a record; `unknown` where the connection never sent one of this id. */
 export type RecordStatus =
   | { external_id: string; state: 'unknown' }
   | {

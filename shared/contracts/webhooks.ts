@@ -3,11 +3,11 @@
 export const DELIVERY_STATUSES = ['pending', 'sent', 'failed'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** What a webhook is sent of an event: all of it, or its ids. */
+/** The payload of a delivery: the full event, or its ids. */
 export const WEBHOOK_PAYLOADS = ['full', 'thin'] as const;
 export type WebhookPayload = (typeof WEBHOOK_PAYLOADS)[number];
 
-/** Whether the events of one record wait for each other: `by_record`, a later one for the earlier one's end. */
+/** Ordering of the events of one record: with `by_record`, a later one waits for the end of an earlier one. */
 export const WEBHOOK_ORDERINGS = ['none', 'by_record'] as const;
 export type WebhookOrdering = (typeof WEBHOOK_ORDERINGS)[number];
 
@@ -22,8 +22,8 @@ export const HEADER_LIMITS = { most: 20, name: 128, value: 4096, total: 8192 } a
 export const KEPT_VALUE = '***';
 
 /**
- * What has become of a delivery, more exactly than its status says: `waiting` has no attempt that counts, `failing`
- * was tried and will be again, `failed` was given up, `test` is one that a person asked for.
+ * The state of a delivery, more exactly than its status: `waiting` has no attempt that counts,
+ * `failing` has failed and will be retried, `failed` will not, `test` was requested by a person.
  */
 export const DELIVERY_STATES = ['waiting', 'failing', 'failed', 'sent', 'test'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
@@ -37,7 +37,7 @@ export interface Subject {
   type: SubjectType;
   /** As in the payload; the document id of an entry. */
   id: string;
-  /** What a person calls it: a name, a title, an e-mail address; its id where it has none of them. */
+  /** The label for people: a name, a title, an e-mail address; its id where it has none of them. */
   label: string;
 }
 
@@ -51,8 +51,8 @@ export const DISABLED_CODES = [
 export type DisabledCode = (typeof DISABLED_CODES)[number];
 
 /**
- * Why something was switched off, for whoever says it in another language than English:
- * `failed_deliveries` has the number `deliveries`, `failing_hours` has `hours`.
+ * The reason of a switch-off, for clients that speak another language than English: `failed_deliveries`
+ * has the number `deliveries`, `failing_hours` has `hours`.
  */
 export interface DisabledBecause {
   code: DisabledCode;
@@ -68,7 +68,7 @@ export interface Webhook {
   events: string[];
   active: boolean;
   disabled_reason: string | null;
-  /** The same as a code; null, too, for a reason that the plugin did not give. */
+  /** The reason as a code; null, too, for a reason that the plugin did not give. */
   disabled_because: DisabledBecause | null;
   disabled_at: string | null;
   consecutive_failures: number;
@@ -105,7 +105,7 @@ export interface Health {
    * and in the one that switches it on.
    */
   waiting_since?: string | null;
-  /** The same of those that wait or fail. */
+  /** The oldest waiting or failing delivery. */
   oldest_at?: string | null;
 }
 
@@ -114,8 +114,8 @@ export interface ManagedWebhook extends Webhook {
   /** The headers of its own that its posts carry, by their names alone. */
   header_names: string[];
   /**
-   * Whether the receiver has answered 2xx to a post since the rotation whose overlap is under way,
-   * which is one that was signed with both secrets; null: none is.
+   * True if the receiver has answered 2xx since the current rotation began, to a post that was signed
+   * with both secrets; null: no rotation is under way.
    */
   answered_since_rotation: boolean | null;
   health: Health;
@@ -123,8 +123,8 @@ export interface ManagedWebhook extends Webhook {
 
 export interface WebhookWithSecret extends ManagedWebhook {
   /**
-   * `null` where the stored secret can no longer be decrypted: rotate it. Absent for whoever may not
-   * reveal secrets (content API action `webhooks.revealSecret`, admin action `webhooks.reveal`).
+   * `null` where the stored secret can no longer be decrypted: rotate it. Absent for callers who may
+   * not reveal secrets (content API action `webhooks.revealSecret`, admin action `webhooks.reveal`).
    */
   secret?: string | null;
   /** The headers of its own, where `secret` is; a value is null where it can no longer be decrypted. */
@@ -154,7 +154,7 @@ export interface WebhookInput {
   headers?: Record<string, string> | null;
 }
 
-/** What becomes of the deliveries that wait when a webhook is switched on; default: they are sent. */
+/** Choice for the waiting deliveries when a webhook is switched on; default: they are sent. */
 export const WAITING_CHOICES = ['send', 'discard'] as const;
 export type WaitingChoice = (typeof WAITING_CHOICES)[number];
 
@@ -166,7 +166,7 @@ export interface WebhookChanges extends Partial<WebhookInput> {
 
 /** `POST /webhooks/{id}/secret` */
 export interface RotateSecretInput {
-  /** How long the old secret goes on signing beside the new one, 0 to 168; default: not at all. */
+  /** How long the old secret goes on signing together with the new one, 0 to 168; default: not at all. */
   overlap_hours?: number;
 }
 
@@ -177,7 +177,7 @@ export interface FilterPreviewInput {
   event?: string;
 }
 
-/** What a filter would have made of one event. */
+/** The result of a filter for one event. */
 export interface FilterSample {
   event: string;
   /** The delivery whose data it is; null: it is the event's example. */
@@ -229,7 +229,7 @@ export interface Delivery {
   subject: Subject | null;
   status: DeliveryStatus;
   state: DeliveryState;
-  /** Whether it was made again from the journal. */
+  /** True if it was created again from the journal. */
   replayed: boolean;
   tries: number;
   first_attempt_at: string | null;
@@ -285,7 +285,7 @@ export interface Page<T> {
 export interface CursorPage<T> {
   data: T[];
   meta: {
-    /** Of the next page; null: there is none. */
+    /** Cursor of the next page; null: there is none. */
     next_cursor: string | null;
     total: number;
     /** `total` is a lower bound: counting stops at 10,000. */
@@ -295,7 +295,7 @@ export interface CursorPage<T> {
   };
 }
 
-/** What a receiver is posted; docs/contract-webhooks.md#envelope. */
+/** The body of a post; docs/contract-webhooks.md#envelope. */
 export interface Envelope {
   id: string;
   event: string;
@@ -307,7 +307,7 @@ export interface Envelope {
 /** `GET /webhooks/journal` */
 export interface JournalPage {
   data: Envelope[];
-  /** Of the next page; where `data` is empty, nothing has come since. */
+  /** Cursor of the next page; if `data` is empty, nothing has come since. */
   next_cursor: string;
 }
 
@@ -342,7 +342,7 @@ export interface RecoveryFilter {
   from?: string;
   to?: string;
   q?: string;
-  /** What another recovery was to send. */
+  /** Only the deliveries of another recovery. */
   recovery?: number;
   /** At most 500: of rows, or as receivers know them. */
   ids?: (number | string)[];
@@ -357,7 +357,7 @@ export interface Recovery {
   state: RecoveryState;
   /** Deliveries that it is about. */
   matching: number;
-  /** Those of them that were put into the queue so far. */
+  /** Deliveries that were queued so far. */
   queued: number;
   /** How the first attempt of each ended after that. */
   sent: number;

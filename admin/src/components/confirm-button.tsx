@@ -4,7 +4,7 @@ import { type ReactNode, useState } from 'react';
 
 interface ConfirmButtonProps {
   label: string;
-  /** What will happen, said before it does. */
+  /** The consequence, shown before it happens. */
   question: ReactNode;
   icon: ReactNode;
   /** An icon alone, for rows of a table. */

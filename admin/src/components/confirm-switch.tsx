@@ -5,7 +5,7 @@ import { useText } from '../utils/text';
 
 interface ConfirmSwitchProps {
   label: string;
-  /** What will stop, said before it does. */
+  /** The consequence of switching off, shown before it happens. */
   question: string;
   checked: boolean;
   disabled?: boolean;

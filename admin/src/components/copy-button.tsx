@@ -8,7 +8,7 @@ const CONFIRMED_MS = 2000;
 
 interface CopyButtonProps {
   value: string;
-  /** What is copied, for those who hear the screen: "Copy the secret". */
+  /** Label for screen readers: "Copy the secret". */
   label: string;
   /** Shows the label as a button's text instead of an icon. */
   wide?: boolean;

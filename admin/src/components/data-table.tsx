@@ -48,7 +48,7 @@ interface DataTableProps<Row> {
 
 const WIDE = 'switchboard-wide';
 
-/** Beside the menus of a screen of 1024 pixels there is room for fewer columns, closer together. */
+/** A screen of 1024 pixels with its menus has room for fewer columns, closer together. */
 const Fitting = styled.div`
   @media (max-width: 1151px) {
     .${WIDE} {

@@ -10,7 +10,7 @@ interface DefinitionListProps {
   rows: readonly (readonly [label: string, value: ReactNode])[];
 }
 
-/** Facts beside their names. */
+/** Facts with their names. */
 export const DefinitionList = ({ rows }: DefinitionListProps) => (
   <Grid.Root tag="dl" gap={4} gridCols={12}>
     {rows.map(([label, value]) => (

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useState } from 'react';
 import { changedFields, same } from '../utils/changed-fields';
 import type { Problems, Saved } from '../utils/errors';
 
-/** What a form's fields are drawn from. */
+/** The state that a form's fields are drawn from. */
 export interface Editing<Values> {
   values: Values;
   errors: Problems;
@@ -15,14 +15,14 @@ export interface Editing<Values> {
 
 interface EditFormProps<Values extends object> {
   initial: Values;
-  /** What the form can tell without the server, by field. */
+  /** Problems found without the server, by field. */
   problemsOf?(values: Values): Problems;
   /** @param changed  the fields that differ from what they were when editing began */
   onSave(values: Values, changed: Partial<Values>): Promise<Saved>;
   children(editing: Editing<Values>): ReactNode;
 }
 
-/** Tells when the record may be shown anew: while nothing is being edited. */
+/** Reports when the record may be reloaded: while nothing is being edited. */
 const WhenUntouched = ({ tell }: { tell(untouched: boolean): void }) => {
   const modified = useForm('EditForm', (form) => form.modified);
   useEffect(() => tell(!modified), [modified, tell]);

@@ -15,7 +15,7 @@ const Details = styled.details`
   }
 `;
 
-/** What few need, folded away behind its name. */
+/** Rarely needed content, folded behind a label. */
 export const Folded = ({ label, children }: { label: string; children: ReactNode }) => (
   <Details>
     <summary>{label}</summary>

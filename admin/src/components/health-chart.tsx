@@ -71,7 +71,7 @@ const COLORS = {
   waiting: 'warning700',
 } as const;
 
-/** The counts in words, beside or below a chart. */
+/** The counts in words, next to or below a chart. */
 export const HealthCountsLine = ({ counts }: { counts: HealthCounts }) => {
   const text = useText();
   const parts = partsOf(counts);

@@ -7,7 +7,7 @@ import { useText } from '../utils/text';
 
 const MOST = 20;
 
-/** What is searched in, and shown: a search by barcode has to leave its item in the list. */
+/** The text that is searched and shown: a search by barcode has to leave its item in the list. */
 const labelOf = ({ sku, name, gtin }: Pick<Item, 'sku' | 'name'> & { gtin?: string | null }) =>
   [sku, name, gtin].filter(Boolean).join(' – ');
 

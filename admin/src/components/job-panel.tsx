@@ -16,7 +16,6 @@ interface JobPanelProps {
   /** Its numbers in words. */
   saidOf(job: ImportJob): string;
   onEnded(job: ImportJob): void;
-  /** What it lists. */
   children(job: ImportJob): ReactNode;
 }
 

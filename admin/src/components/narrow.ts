@@ -8,6 +8,6 @@ const subscribe = (onChange: () => void): (() => void) => {
   return () => query.removeEventListener('change', onChange);
 };
 
-/** Whether the screen is as narrow as a telephone's: drawings that are scaled to it need larger texts. */
+/** True on a screen as narrow as a phone: drawings that are scaled to it need larger texts. */
 export const useIsNarrow = (): boolean =>
   useSyncExternalStore(subscribe, () => window.matchMedia(NARROW).matches);

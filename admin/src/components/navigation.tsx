@@ -11,7 +11,7 @@ interface NavigationProps {
 
 const address = (path: string): string => `/plugins/switchboard/${path}`;
 
-/** The host's navigation beside a page. The host hides it where the screen is narrow. */
+/** The host's navigation next to a page. The host hides it where the screen is narrow. */
 export const SideNavigation = ({ groups }: NavigationProps) => {
   const text = useText();
   return (
@@ -47,7 +47,7 @@ const Entry = styled(NavLink)`
   }
 `;
 
-/** The same entries above a page, on the narrow screens that have no room beside it. */
+/** The entries of the navigation above a page, on screens too narrow to have it at the side. */
 export const TopNavigation = ({ groups }: NavigationProps) => {
   const text = useText();
   return (

@@ -7,7 +7,7 @@ import { statusOf } from '../utils/errors';
 import { useRefusals } from '../utils/refusals';
 import { type TextKey, useText } from '../utils/text';
 
-/** What stands where something was asked for that does not exist; there is nothing to do about it. */
+/** Shown in place of something that does not exist. */
 export const NotFound = () => {
   const text = useText();
   return (
@@ -18,7 +18,7 @@ export const NotFound = () => {
 interface LoadedProps<T> {
   query: {
     data?: T;
-    /** Of the question as it is now; `data` may be the answer to the one before. */
+    /** The answer to the current query; `data` may be that of the previous one. */
     currentData?: T;
     error?: unknown;
     isLoading?: boolean;
@@ -28,9 +28,9 @@ interface LoadedProps<T> {
 }
 
 /**
- * What a query gave: a loader, why there is nothing with a way to try again, or the content. Data
- * that is there stays on the screen while it is asked for again, also when that fails; but what answers
- * another question does not stay beneath one that failed.
+ * Draws a query: a loader, the error with a way to try again, or the content. Data that is there stays
+ * on the screen while it is asked for again, also when that fails; but what answers another question
+ * does not stay beneath one that failed.
  */
 export const Loaded = <T,>({ query, children }: LoadedProps<T>) => {
   const text = useText();
@@ -78,8 +78,8 @@ const NothingHere = ({ reason }: { reason: TextKey }) => {
   );
 };
 
-/** What stands at the address of a page whose module is off. */
+/** The page of a module that is off. */
 export const ModuleOff = () => <NothingHere reason="modules.webhooksOff" />;
 
-/** What stands at the address of a page about a part of the plugin that the site does without. */
+/** The page of a part of the plugin that the site does not use. */
 export const FeatureOff = () => <NothingHere reason="feature.off" />;

@@ -29,7 +29,7 @@ interface ShownOnceProps {
   onDone(): void;
 }
 
-/** What is shown once: no Escape, no click beside it and no closing button loses it by accident. */
+/** Shows values once: no Escape, outside click or closing button loses them by accident. */
 export const ShownOnce = ({ title, values, children, onDone }: ShownOnceProps) => {
   const text = useText();
   const [kept, setKept] = useState(false);

@@ -1,7 +1,6 @@
 import { TextInput } from '@strapi/design-system';
 import { styled } from 'styled-components';
 
-/** Whether a colour such as `#181826` is dark. */
 const isDark = (color: string): boolean => /^#[0-7]/.test(color);
 
 /** A field for a day or a time, whose picker the browser draws: it is told how dark the theme is. */

@@ -58,7 +58,7 @@ export const useAbsoluteTime = () => {
 interface TimeProps extends Omit<TypographyProps<'span'>, 'children'> {
   /** ISO 8601. */
   at: string;
-  /** Shows the absolute time beside the relative one instead of in its title. */
+  /** Shows the absolute time next to the relative one instead of in its title. */
   both?: boolean;
 }
 

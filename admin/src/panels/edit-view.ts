@@ -1,4 +1,4 @@
-/** What the content manager tells a panel beside an entry. */
+/** The content manager's props for a panel next to an entry. */
 export interface EditView {
   /** The content type's uid. */
   model: string;

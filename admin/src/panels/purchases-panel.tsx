@@ -6,7 +6,7 @@ import type { EditView } from './edit-view';
 
 const ContactPurchases = lazy(() => import('./contact-purchases'));
 
-/** Beside a contact: what it bought and gave back. For other entries, nothing. */
+/** The purchases and refunds of a contact. For other entries, nothing. */
 export const PurchasesPanel = ({ model, documentId }: EditView) => {
   const text = useText();
   const { can } = useGrants();

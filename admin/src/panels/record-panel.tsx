@@ -6,7 +6,7 @@ import type { EditView } from './edit-view';
 
 const RecordDeliveries = lazy(() => import('./record-deliveries'));
 
-/** Beside an entry that events are about: its latest deliveries. For others, nothing. */
+/** The latest deliveries about an entry that has events. For others, nothing. */
 export const RecordPanel = ({ model, documentId }: EditView) => {
   const text = useText();
   const { can } = useGrants();

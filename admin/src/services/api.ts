@@ -54,7 +54,7 @@ export const everyPage = async <Row, E>(
   }
 };
 
-/** What the admin's routes answer with where it is one object. */
+/** An answer of the admin's routes that is one object. */
 export interface One<T> {
   data: T;
 }

@@ -9,7 +9,7 @@ const importApi = api.injectEndpoints({
       query: (id) => `/switchboard/imports/${id}`,
       transformResponse: ({ data }: One<ImportJob>) => data,
       keepUnusedDataFor: 0,
-      // Nobody waits for the end but whoever asks how it gets on.
+      // Only the progress query waits for the end.
       async onQueryStarted(_id, { dispatch, queryFulfilled }) {
         await queryFulfilled.then(
           ({ data: { state, dry_run: dryRun } }) => {

@@ -20,7 +20,7 @@ const mappingApi = api.injectEndpoints({
     switchboardMappingInbox: build.query<Page<UnknownValue>, InboxFilter>({
       query: ({ perPage, ...filter }) =>
         `/switchboard/mapping-inbox${queryString({ ...filter, per_page: perPage })}`,
-      // What waits is decided by records and by the items that there are.
+      // Waiting values depend on records and items.
       providesTags: ['SwitchboardEvent', 'SwitchboardStock'],
     }),
     switchboardMappings: build.query<Page<Mapping>, { page: number; perPage: number }>({
@@ -28,7 +28,7 @@ const mappingApi = api.injectEndpoints({
         `/switchboard/mapping-inbox/resolved${queryString({ page, per_page: perPage })}`,
       providesTags: ['SwitchboardEvent'],
     }),
-    /** What a mapping would reach; stores nothing, so it is no mutation. */
+    /** Previews a mapping; stores nothing, so it is no mutation. */
     switchboardPreviewMapping: build.query<Resolved, Omit<ResolveInput, 'preview'>>({
       query: (input) => ({
         url: '/switchboard/mapping-inbox/resolve',

@@ -19,7 +19,7 @@ type ItemChange = Partial<Pick<ItemInput, 'sku' | 'gtin' | 'name' | 'low_at'>> &
   archived?: false;
 };
 
-/** What people do to items and levels by hand: items, low marks, counts, transfers. */
+/** Changes to items and levels by hand: items, low marks, counts, transfers. */
 const byHandApi = api.injectEndpoints({
   endpoints: (build) => ({
     switchboardItems: build.query<Page<Item>, { search?: string; perPage?: number }>({
@@ -62,7 +62,7 @@ const byHandApi = api.injectEndpoints({
       transformResponse: ({ data }: One<Level>) => data,
       invalidatesTags: ['SwitchboardStock'],
     }),
-    /** What a level is, and would be; stores nothing, so it is no mutation. */
+    /** A level now and after a change; stores nothing, so it is no mutation. */
     switchboardPreviewChange: build.query<ChangePreview, { itemId: number } & AdjustInput>({
       query: ({ itemId, ...data }) => ({
         url: `/switchboard/items/${itemId}/adjust`,

@@ -32,7 +32,7 @@ export interface LogFilter {
   from?: string;
   to?: string;
   q?: string;
-  /** What this recovery was to send. */
+  /** Only the deliveries of this recovery. */
   recovery?: number;
 }
 
@@ -54,7 +54,7 @@ export interface FiguresFilter {
   to: string;
 }
 
-/** What a replay is asked for; docs/management-api.md#replaying. */
+/** The body of a replay; docs/management-api.md#replaying. */
 export interface ReplayRange {
   id: number;
   from: string;
@@ -93,7 +93,7 @@ const webhooksApi = api.injectEndpoints({
     }),
     switchboardDeleteWebhook: build.mutation<unknown, number>({
       query: (id) => ({ url: `/switchboard/webhooks/${id}`, method: 'DELETE' }),
-      // The lists alone: whoever still shows the deleted one must not ask for it again.
+      // Only the lists: a page that still shows the deleted webhook must not load it again.
       invalidatesTags: ['SwitchboardWebhookList', 'SwitchboardHealth'],
     }),
     switchboardRotateSecret: build.mutation<{ secret: string }, { id: number; hours: number }>({
@@ -166,7 +166,7 @@ const webhooksApi = api.injectEndpoints({
     switchboardRecoveries: build.query<Page<Recovery>, void>({
       query: () => '/switchboard/webhook-recoveries?per_page=5',
       providesTags: ['SwitchboardRecovery'],
-      // What it sends leaves the lists of what failed, and nobody on this page has asked for that.
+      // The sent deliveries leave the lists of failed ones, which no query on this page has reloaded.
       async onQueryStarted(_none, { dispatch, getCacheEntry, queryFulfilled }) {
         const before = getCacheEntry().data?.data;
         const now = await queryFulfilled.then(

@@ -4,8 +4,8 @@ import type tills from '../translations/tills/en.json';
 export type TextKey = keyof typeof screens | keyof typeof tills;
 
 /**
- * The English texts, which stand in where a language has none. They are loaded beside the reader's
- * language instead of being part of what every page of the admin panel loads first.
+ * The English texts, which stand in where a language has none. They are loaded together with the
+ * reader's language, not with every page of the admin panel.
  */
 const english = new Map<string, string>();
 

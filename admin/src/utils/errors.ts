@@ -26,10 +26,10 @@ export const useOutcome = () => {
   );
 };
 
-/** What is wrong with a form, by field. */
+/** A form's problems, by field. */
 export type Problems = Record<string, string | undefined>;
 
-/** What came of saving a form. `problems` is empty where the message named no field. */
+/** The result of saving a form. `problems` is empty where the message named no field. */
 export type Saved = { saved: true } | { saved: false; problems: Problems };
 
 /**

@@ -5,7 +5,7 @@ export const localTime = (iso: string | undefined): string => {
   return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 };
 
-/** What such a field says, as an instant; undefined for none. */
+/** The field's value as an instant; undefined if it is empty. */
 export const instantOf = (local: string): string | undefined => {
   const at = Date.parse(local);
   return Number.isNaN(at) ? undefined : new Date(at).toISOString();

@@ -2,7 +2,7 @@ import type { Recovery } from '../../../shared/contracts/webhooks';
 
 type Seen = Pick<Recovery, 'id' | 'state' | 'sent' | 'failed'>;
 
-/** Whether recoveries have sent something, or ended, between two looks at them. */
+/** True if recoveries have sent something, or ended, since the last look. */
 export const haveMoved = (before: readonly Seen[], now: readonly Seen[]): boolean => {
   const known = new Map(before.map((recovery) => [recovery.id, recovery]));
   return now.some(({ id, state, sent, failed }) => {

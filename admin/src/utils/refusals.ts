@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 import type { CodedRefusal, RefusalValues } from '../../../shared/contracts/refusals';
 import { keyFor, type TextKey, type Translate, useText } from './text';
 
-/** What the server said about one field. */
+/** The server's message about one field. */
 interface FieldIssue extends Partial<CodedRefusal> {
   path?: (string | number)[];
   message?: string;
@@ -15,7 +15,7 @@ interface ApiError {
   details?: Partial<CodedRefusal> & { errors?: FieldIssue[] };
 }
 
-/** What an answer says by its status alone. */
+/** The messages for an answer of which only the status is known. */
 const STATUS_KEYS: Readonly<Record<number, TextKey>> = {
   401: 'error.status.401',
   403: 'error.status.403',
@@ -75,7 +75,7 @@ export interface RefusalTexts {
   whole(error: unknown): string;
   /** By the field's name; empty where it named none. */
   byField(error: unknown): Record<string, string>;
-  /** The same by the whole path, as `lines.0.quantity`: for forms with lines. */
+  /** As `byField`, by the whole path such as `lines.0.quantity`: for forms with lines. */
   byPath(error: unknown): Record<string, string>;
 }
 

@@ -13,7 +13,7 @@ export const daysFromTo = (from: string, to: string): string[] => {
   return days;
 };
 
-/** What sales brought less what refunds gave back, in minor units. */
+/** Sales less refunds, in minor units. */
 export const takingsOf = ({ sales, refunds }: Pick<SalesFigures, 'sales' | 'refunds'>): MinorSum =>
   minorSum(BigInt(sales.total) - BigInt(refunds.total));
 

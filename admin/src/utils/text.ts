@@ -15,7 +15,7 @@ export const message = (key: TextKey) => ({
 
 export type Translate = (key: TextKey, values?: Record<string, PrimitiveType>) => string;
 
-/** The plugin's texts in the language of whoever is logged in; a key that is not in English does not compile. */
+/** The plugin's texts in the user's language; a key that is not in English does not compile. */
 export const useText = (): Translate => {
   const { formatMessage } = useIntl();
   return useCallback((key, values) => formatMessage(message(key), values), [formatMessage]);

@@ -17,7 +17,7 @@ const Content = () => {
   );
 };
 
-/** What needs whoever is logged in, on the home page. */
+/** The current user's open problems, on the home page. */
 export const NeedsWidget = () => (
   <AccessContext.Provider value={useGrants()}>
     <Content />

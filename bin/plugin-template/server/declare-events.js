@@ -3,8 +3,8 @@
 /** @typedef {import('strapi-plugin-switchboard/strapi-server').EventMap} EventMap */
 
 /**
- * What webhooks can choose. A name begins with the plugin's; `schema` is the JSON Schema of the event's
- * data, and `example` what "Send a test" sends.
+ * The events that webhooks can choose. A name begins with the plugin's; `schema` is the JSON Schema of
+ * the event's data, and `example` what "Send a test" sends.
  *
  * @type {EventMap}
  */

@@ -58,7 +58,7 @@ const BackToTest = ({ connection: { id, name } }: { connection: Connection }) =>
   );
 };
 
-/** What its owner may do with a till's connection. */
+/** The actions that an owner has on a till's connection. */
 export const Actions = ({ connection }: { connection: Connection }) => {
   const text = useText();
   const navigate = useNavigate();

@@ -35,7 +35,7 @@ const SCOPES: readonly ConnectionScope[] = [
 ];
 const MODES: readonly ConnectionMode[] = ['test', 'live'];
 
-/** What is entered; a location that was not chosen yet is null. */
+/** The form's values; a location that was not chosen yet is null. */
 export interface ConnectionValues extends SilenceValues {
   name: string;
   type: ConnectionType;
@@ -45,7 +45,7 @@ export interface ConnectionValues extends SilenceValues {
   locations: MappedLocation[];
 }
 
-/** What is sent: every location is chosen, and no hours are null. */
+/** The request: every location is chosen, and no hours are null. */
 export type ConnectionChanges = Omit<ConnectionValues, 'locations' | 'open_hours'> &
   Required<Pick<ConnectionInput, 'locations' | 'open_hours'>>;
 

@@ -15,7 +15,7 @@ import { useText } from '../../utils/text';
 
 export interface MappedLocation {
   ref: string;
-  /** Null until somebody has chosen: which shelf a till empties is nobody's guess. */
+  /** Null until the user has chosen: the shelf that a till sells from must not be guessed. */
   location: number | null;
 }
 
@@ -26,7 +26,7 @@ interface LocationMapProps {
   onChange(value: MappedLocation[]): void;
 }
 
-/** A till's names of locations beside the site's own. */
+/** Maps a till's names of locations to the site's own. */
 export const LocationMap = ({ value, error, disabled, onChange }: LocationMapProps) => {
   const text = useText();
   const { can } = useAccess();

@@ -30,7 +30,7 @@ const DAY_MS = 86_400_000;
 const isComplete = ({ days, from, to }: OpenHours): boolean =>
   days.length > 0 && TIME.test(from) && (TIME.test(to) || to === '24:00') && from !== to;
 
-/** What can be told without the server. */
+/** Problems found without the server. */
 export const silenceProblems = (
   { expected_every_minutes: minutes, open_hours: hours }: SilenceValues,
   text: Translate

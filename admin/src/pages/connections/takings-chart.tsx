@@ -48,7 +48,7 @@ const LEFT = 48;
 const TOP = 8;
 const BOTTOM = 18;
 const PLOT = HEIGHT - TOP - BOTTOM;
-/** Of the room that a bar has. */
+/** The share of its slot that a bar fills. */
 const BAR = 0.6;
 
 /** A day of the shop as the reader's language writes it; `brief` where there is little room. */
@@ -64,7 +64,7 @@ export const useDayLabel = () => {
 };
 
 interface TakingsChartProps {
-  /** Of one currency, day after day. */
+  /** Days of one currency, in order. */
   days: readonly ({ day: string } & SalesFigures)[];
   currency: string;
 }

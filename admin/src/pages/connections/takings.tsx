@@ -20,7 +20,7 @@ const SPANS = [
 ] as const satisfies readonly (readonly [TextKey, number, number])[];
 const WEEK = 6;
 
-/** What a span brought, a currency after the other. */
+/** The takings of a span, one line a currency. */
 const Span = ({ label, rows }: { label: string; rows: readonly SalesRow[] }) => {
   const text = useText();
   const money = useMoney();
@@ -54,7 +54,7 @@ const Span = ({ label, rows }: { label: string; rows: readonly SalesRow[] }) => 
 
 type Day = { day: string } & SalesFigures;
 
-/** The same as the chart and more, for who reads or hears numbers. */
+/** The data of the chart and more, as a table for screen readers. */
 const Numbers = ({ days }: { days: readonly Day[] }) => {
   const text = useText();
   const money = useMoney();
@@ -151,7 +151,7 @@ const Week = ({ connectionId, today, zone }: WeekProps) => {
   );
 };
 
-/** What a till took today, yesterday and in the last seven days of the shop. */
+/** The takings of a till today, yesterday and in the shop's last seven days. */
 export const Takings = ({ connectionId }: { connectionId: number }) => {
   // Asked again now and then: a page may be open at midnight.
   const day = useShopDay(undefined, { pollingInterval: REFRESH_MS });

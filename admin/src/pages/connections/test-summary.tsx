@@ -6,7 +6,7 @@ import { needsAttention } from '../events/states';
 
 const LATEST = 100;
 
-/** What the latest records that came in test mode would have done. */
+/** The effects that the latest test-mode records would have had. */
 export const TestSummary = ({ connectionId }: { connectionId: number }) => {
   const text = useText();
   const { can } = useAccess();

@@ -18,7 +18,7 @@ interface DayFieldProps {
   onChange(day: string): void;
 }
 
-/** A day as the browser asks for it. What is half typed waits here. */
+/** A day as the browser asks for it. Half-typed input stays here. */
 const DayField = ({ name, value, onChange }: DayFieldProps) => {
   const text = useText();
   const [typed, setTyped] = useState(value);

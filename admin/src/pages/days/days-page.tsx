@@ -55,7 +55,7 @@ const Report = ({
   page: number;
 }) => {
   const { currentData: data, error, refetch } = useSales(filter, { pollingInterval: REFRESH_MS });
-  // What another question was answered stands for nothing here.
+  // An answer to another query must not be shown.
   return (
     <Loaded query={{ ...(data && { data }), error, refetch }}>
       {(sales) => <DaysTable sales={sales} filter={filter} page={page} perPage={perPage} />}

@@ -4,7 +4,7 @@ import type { SalesFilter } from '../../services/sales';
 import { dayAfter } from '../../utils/sales';
 import type { TextKey } from '../../utils/text';
 
-/** What the address of the report says. */
+/** The report's address, parsed. */
 export interface DaysQuery {
   from?: string;
   to?: string;
@@ -32,7 +32,7 @@ export const rangeOf = (preset: Preset, today: string): { from: string; to: stri
 };
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
-/** What the server reports at most, docs/tills.md#what-was-sold. */
+/** The most days that the server reports, docs/tills.md#what-was-sold. */
 const MAX_DAYS = 1_100;
 
 export const isDay = (text: string): boolean =>
@@ -41,7 +41,7 @@ export const isDay = (text: string): boolean =>
 const idOf = (text: string | undefined): number | undefined =>
   text && /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined;
 
-/** What an address asks for; without days, those of the last week. */
+/** The filter of an address; the last week if it has no days. */
 export const filterOf = (query: DaysQuery, { today }: Pick<ShopDay, 'today'>): SalesFilter => {
   const usual = rangeOf('week', today);
   const group = SALES_GROUPS.find((one) => one === query.group) ?? 'day';
@@ -65,7 +65,7 @@ type Changes = Partial<Record<'from' | 'to' | 'group' | 'connection' | 'item', s
 /** The address of the report, and how to ask for another one: from its first page again. */
 export const useDaysQuery = (): [query: DaysQuery, change: (changes: Changes) => void] => {
   const [{ query }, setQuery] = useQueryParams<DaysQuery>();
-  // What is undefined is left out of the address.
+  // Keys that are undefined are left out of the address.
   const change = (changes: Changes): void =>
     setQuery({ ...changes, page: undefined } as DaysQuery, 'push', true);
   return [query, change];

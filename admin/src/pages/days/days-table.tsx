@@ -24,7 +24,7 @@ const keyOf = (row: TableRow): string => {
   return `${id} ${row.currency}`;
 };
 
-/** What a row is about: a day, a till or an item. */
+/** The subject of a row: a day, a till or an item. */
 const Subject = ({ row, names }: { row: TableRow; names: SalesMeta['names'] }) => {
   const text = useText();
   const { can } = useAccess();

@@ -26,11 +26,11 @@ const Step = ({ icon, last, children }: StepProps) => (
 
 interface AttemptTimelineProps {
   attempts: readonly Attempt[];
-  /** When the next try is due; ISO 8601. */
+  /** When the next attempt is due; ISO 8601. */
   next: string | null;
 }
 
-/** Each try in its order, with its cause in plain words, and the one to come. */
+/** The attempts in order, each with its cause in plain words, and the next one. */
 export const AttemptTimeline = ({ attempts, next }: AttemptTimelineProps) => {
   const text = useText();
   const cause = useCause();

@@ -31,7 +31,7 @@ export const LOG_ID = 'switchboard-log';
 /** The link of a delivery's row, which gets the focus back. */
 export const rowLinkId = (id: number | string): string => `switchboard-delivery-${id}`;
 
-/** What went wrong and what the receiver said about it: before anything else. */
+/** The error and the receiver's answer, shown first. */
 const Reason = ({ delivery: { error, answer } }: { delivery: Delivery }) => {
   const text = useText();
   const cause = useCause();
@@ -136,7 +136,7 @@ const Detail = ({ delivery, active }: { delivery: Delivery; active: boolean }) =
 };
 
 interface DeliveryDialogProps {
-  /** Of its row, or the one that its receiver knows. */
+  /** The row's id, or the delivery id that its receiver knows. */
   id: string;
   /** Whose log it is shown over: a delivery of another one is not found here. */
   webhook?: number;

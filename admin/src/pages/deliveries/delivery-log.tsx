@@ -36,7 +36,7 @@ interface Selection {
   toggle(id: number): void;
 }
 
-/** Whether sending a delivery again by a recovery would do anything. */
+/** True if a recovery would send the delivery again. */
 const isRecoverable = ({ state }: Delivery): boolean => state === 'failing' || state === 'failed';
 
 const useColumns = (

@@ -1,7 +1,7 @@
 import type { RecoveryFilter } from '../../../../shared/contracts/webhooks';
 import type { LogFilter } from '../../services/webhooks';
 
-/** What of the address narrows the log, under the names that the routes have for it. */
+/** The keys of the address that narrow the log, named as in the routes. */
 export const FILTER_KEYS = [
   'webhook',
   'event',
@@ -53,8 +53,8 @@ const stateOfRecovery = (states: string): Pick<RecoveryFilter, 'state'> => {
 };
 
 /**
- * What a recovery is to be told so that it sends again what of this log is failing or failed. It takes
- * one state, and leaves out what is neither by itself.
+ * The filter of a recovery that resends the failing or failed deliveries of this log. It takes one
+ * state, and leaves out what is neither by itself.
  */
 export const recoveryFilterOf = ({ state, ...rest }: LogFilter): RecoveryFilter => ({
   ...(rest as Omit<RecoveryFilter, 'state'>),

@@ -9,7 +9,7 @@ import { instantOf, localTime } from '../../utils/local-time';
 import { useText } from '../../utils/text';
 import type { LogQuery } from './log-query';
 
-/** What is likely to be looked for first. */
+/** The most likely filter. */
 export const FAILED_STATES = 'failing,failed';
 const WEBHOOKS_OFFERED = 100;
 

@@ -10,8 +10,8 @@ import { useText } from '../../utils/text';
 
 const RUNNING_MS = 2000;
 const IDLE_MS = 30_000;
-/** How long one that ended is still told about. */
-const TOLD_FOR_MS = 3_600_000;
+/** How long a recovery that ended is still shown. */
+const SHOWN_FOR_MS = 3_600_000;
 
 const Bar = styled(ProgressBar)`
   width: 100%;
@@ -79,7 +79,7 @@ const One = ({ recovery }: { recovery: Recovery }) => {
   );
 };
 
-/** What is being sent again, and what was lately: it goes on whatever page is open. */
+/** Recoveries that are running or ended lately; shown on every page. */
 export const RecoveryProgress = () => {
   const now = useNow();
   const { data } = useRecoveries();
@@ -88,7 +88,7 @@ export const RecoveryProgress = () => {
     pollingInterval: isRunning ? RUNNING_MS : IDLE_MS,
   });
   const shown = (recoveries.data?.data ?? []).filter(
-    (one) => isOpen(one) || (one.finished_at && now - Date.parse(one.finished_at) < TOLD_FOR_MS)
+    (one) => isOpen(one) || (one.finished_at && now - Date.parse(one.finished_at) < SHOWN_FOR_MS)
   );
   return (
     <>

@@ -6,7 +6,7 @@ import { useText } from '../../utils/text';
 
 type Row = RecordHandling & { index: number };
 
-/** What somebody did with the record by hand, and when. */
+/** The actions that users took on the record, with their times. */
 export const HandlingPanel = ({ by_hand: handlings }: Pick<PosEventDetail, 'by_hand'>) => {
   const text = useText();
   if (handlings.length === 0) return null;

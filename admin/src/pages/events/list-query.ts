@@ -1,6 +1,6 @@
 import { useQueryParams } from '@strapi/strapi/admin';
 
-/** What the address of the log says. */
+/** The log's address, parsed. */
 export interface ListQuery {
   tab?: string;
   _q?: string;

@@ -20,7 +20,7 @@ interface LinesProps {
   receipt: Receipt;
 }
 
-/** Whether a line waits for its item, or is ignored. */
+/** Marks a line that waits for its item or is ignored. */
 const LineMark = ({ event, index }: { event: PosEventDetail; index: number }) => {
   const text = useText();
   if (event.waiting.some(({ line }) => line === index)) {

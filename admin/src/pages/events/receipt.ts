@@ -10,21 +10,21 @@ export interface ReceiptLine {
   reason: string | null;
 }
 
-/** What a record says to a person; null where it says nothing of it. */
+/** A record's contents for a reader; null where the record lacks them. */
 export interface Receipt {
   lines: ReceiptLine[];
   currency: string | null;
   total: number | null;
   cashier: string | null;
   customer: { name: string | null; email: string | null; phone: string | null } | null;
-  /** Of a refund: the sale that it names. */
+  /** Refunds only: the sale that it names. */
   saleId: string | null;
   reason: string | null;
-  /** Of a refund: whether the goods go back on the shelf. */
+  /** Refunds only: true if the goods go back on the shelf. */
   restock: boolean | null;
-  /** Of a stock record: a stocktake, or what came and went. */
+  /** Stock records only: a stocktake, or goods in and out. */
   mode: 'absolute' | 'relative' | null;
-  /** Of a closing: its sums, by currency. */
+  /** Closings only: its sums, by currency. */
   totals: {
     currency: string;
     sales: { count: number; total: number };
@@ -105,8 +105,8 @@ export const readReceipt = (kind: PosEventKind, body: string): Receipt | null =>
 };
 
 /**
- * What a record comes to: as it counts, else as its till said. A refund counts in the currency of its sale,
- * whatever its till calls it, and for no sum below nothing.
+ * The total of a record: as it counts, else as its till said. A refund counts in the currency of its
+ * sale, whatever its till calls it, and for no sum below nothing.
  */
 export const comesTo = (
   receipt: Pick<Receipt, 'currency' | 'total'>,

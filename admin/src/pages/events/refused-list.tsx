@@ -16,7 +16,7 @@ interface RefusedListProps {
   perPage: number;
 }
 
-/** What was refused of any till, each as its till was told. */
+/** Refused requests of all tills, each with the answer that its till got. */
 export const RefusedList = ({ connection, page, perPage }: RefusedListProps) => {
   const text = useText();
   const refusals = useLoggedRefusals(

@@ -8,7 +8,7 @@ import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { readReceipt } from './receipt';
 
-/** What a held refund waits for, and what becomes of it if that does not come. */
+/** Says what a held refund waits for, and what happens if that never comes. */
 const HeldQuestion = ({ event }: { event: PosEventDetail }) => {
   const text = useText();
   const absolute = useAbsoluteTime();

@@ -1,6 +1,6 @@
 import type { PosEvent, PosEventState } from '../../../../shared/contracts/pos';
 
-/** Whoever looks for what needs a mapping means records that wait with some of their lines too. */
+/** A filter by missing mappings also means records of which only some lines wait. */
 export const statesOf = (filter: string | undefined): PosEventState[] | undefined => {
   if (!filter) return undefined;
   return filter === 'needs_mapping'
@@ -8,7 +8,7 @@ export const statesOf = (filter: string | undefined): PosEventState[] | undefine
     : [filter as PosEventState];
 };
 
-/** A record whose till or shop has something to mend before it is live. */
+/** A record whose till or shop has something to fix before going live. */
 export const needsAttention = ({ state, waiting }: Pick<PosEvent, 'state' | 'waiting'>): boolean =>
   state === 'failed' ||
   state === 'needs_mapping' ||

@@ -19,7 +19,7 @@ import { useText } from '../../utils/text';
 
 type Waiting = PosEventDetail['waiting'][number];
 
-/** What is entered for one line: the item that is made of it, or the location that it means. */
+/** The answer for one line: the item to create, or the location that it means. */
 interface Answer {
   sku?: string;
   name?: string;
@@ -138,7 +138,7 @@ const offersInbox = ({ mode }: PosEventDetail, { location_ref: ref }: Waiting): 
 
 const NOTHING: { answers: Record<string, Answer> } = { answers: {} };
 
-/** What an event waits for, each with the way to give it right here. */
+/** The unknown values of an event, each with the form to map it. */
 export const WaitingPanel = ({ event }: { event: PosEventDetail }) => {
   const text = useText();
   const { can } = useAccess();

@@ -22,7 +22,7 @@ interface Row {
   index: number;
 }
 
-/** What each column of the file is; a column may be left out. */
+/** Lets the user assign each column of the file; a column may be left out. */
 export const ColumnTable = ({ kind, headings, sample, names, onChange }: ColumnTableProps) => {
   const text = useText();
   const { can } = useAccess();

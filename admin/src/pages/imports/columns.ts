@@ -35,7 +35,7 @@ const normalize = (heading: string): string =>
 const isOwn = (kind: FileKind, heading: string): boolean =>
   (kind === 'items' ? /^quantity\../i : /^(fields|address)\../i).test(heading);
 
-/** What the server would make of a heading; null where it knows none like it. */
+/** The column that the server would recognise by a heading; null if none. */
 export const guess = (kind: FileKind, heading: string): string | null => {
   const plain = heading.trim();
   if (isOwn(kind, plain)) return plain;
@@ -45,7 +45,7 @@ export const guess = (kind: FileKind, heading: string): string | null => {
 };
 
 /**
- * What a column may be.
+ * The columns that a heading can be assigned to.
  * @param codes  of the site's locations
  */
 export const choicesOf = (kind: FileKind, heading: string, codes: readonly string[]): string[] => {
@@ -60,7 +60,7 @@ export const choicesOf = (kind: FileKind, heading: string, codes: readonly strin
 };
 
 /**
- * What keeps a file from being imported.
+ * Problems that keep a file from being imported.
  * @returns `required`: the column that is missing; `twice`: one that several columns are to be
  */
 export const problemsOf = (kind: FileKind, names: readonly (string | null)[]): Problems => {

@@ -49,7 +49,7 @@ export const FileDrop = ({ name, onFile }: FileDropProps) => {
           accept=".csv,text/csv,text/plain"
           onChange={({ currentTarget }) => {
             take(currentTarget.files);
-            // The same file again is a change, too: somebody has mended it.
+            // Choosing the file again is a change, too: it may have been corrected.
             currentTarget.value = '';
           }}
         />

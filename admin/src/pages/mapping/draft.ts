@@ -1,7 +1,7 @@
 import type { MappingTarget, UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import type { ChosenItem } from '../../utils/chosen-item';
 
-/** What an unknown value is to mean, as far as it was entered. */
+/** The target of an unknown value, as far as it was entered. */
 export interface Draft {
   means: 'item' | 'create' | 'location' | 'ignore' | null;
   item: ChosenItem | null;
@@ -24,7 +24,7 @@ export const emptyDraft = ({ kind, value }: UnknownValue): Draft => ({
   location: null,
 });
 
-/** What the draft says; null where something is still missing. */
+/** The draft's target; null where something is still missing. */
 export const targetOf = (draft: Draft): MappingTarget | null => {
   const typed = draft.typed.trim();
   const sku = draft.sku.trim();

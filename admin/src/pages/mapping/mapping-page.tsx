@@ -74,7 +74,7 @@ const useColumns = (onResolve: (unknown: UnknownValue) => void): Column<UnknownV
   ];
 };
 
-/** What was mapped last, with the way back while one still knows what one did. */
+/** The last mapping, with a button to undo it. */
 const JustResolved = ({ value, id, records }: { value: string; id: number; records: number }) => {
   const text = useText();
   const outcome = useOutcome();

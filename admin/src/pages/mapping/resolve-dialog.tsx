@@ -40,7 +40,7 @@ export const ResolveDialog = ({ unknown, onClose, onResolved }: ResolveDialogPro
   const change = (next: Draft): void => {
     setDraft(next);
     setProblems({});
-    // What was previewed was something else.
+    // The preview belongs to the previous target.
     setReach(null);
   };
   const refused = (error: unknown): void => {

@@ -38,7 +38,7 @@ const Undo = ({ mapping }: { mapping: Mapping }) => {
   );
 };
 
-/** What holds, newest first, each with the way to take it back. */
+/** Active mappings, newest first, each with a button to undo it. */
 export const ResolvedPanel = () => {
   const text = useText();
   const [page, setPage] = useState(1);

@@ -107,7 +107,7 @@ const Place = ({ draft, problems, onChange }: FieldsProps) => {
   );
 };
 
-/** What an unknown value may mean, and the fields of what was chosen. */
+/** The choice of targets for an unknown value, and the fields of the chosen one. */
 export const TargetFields = ({ kind, ...fields }: FieldsProps & Pick<UnknownValue, 'kind'>) => {
   const text = useText();
   const { draft, problems, onChange } = fields;

@@ -2,7 +2,7 @@ import { RECORD_KINDS } from '../../../../shared/contracts/pos';
 import type { UnknownValue } from '../../../../shared/contracts/pos-mapping';
 import type { Translate } from '../../utils/text';
 
-/** What waits for a value, by the kinds of record that there are: "2 sales, 1 refund, 3 pieces". */
+/** The records that wait for a value, by kind: "2 sales, 1 refund, 3 pieces". */
 export const waitingRecords = (
   { by_kind: records, pieces }: Pick<UnknownValue, 'by_kind' | 'pieces'>,
   text: Translate

@@ -45,7 +45,7 @@ interface NumbersProps {
   webhook: number | undefined;
 }
 
-/** The same as the charts, for who reads or hears numbers. */
+/** The data of the charts as a table, for screen readers. */
 const Numbers = ({ figures, webhook }: NumbersProps) => {
   const text = useText();
   const absolute = useAbsoluteTime();

@@ -27,7 +27,7 @@ const Sentence = ({ need }: { need: Need }) => {
 
 interface NeedListProps {
   needs: readonly Need[];
-  /** What is said where nothing is wrong. */
+  /** Shown where nothing is wrong. */
   well: TextKey;
   /** Not everything could be looked at: nothing is said to be well then. */
   isPartial?: boolean;
@@ -35,7 +35,7 @@ interface NeedListProps {
   most?: number;
 }
 
-/** What is wrong, the most harmful first, each with how to mend it. */
+/** Problems, the most harmful first, each with its remedy. */
 export const NeedList = ({
   needs,
   well,

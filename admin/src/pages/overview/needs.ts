@@ -4,7 +4,7 @@ import type { Connection } from '../../../../shared/contracts/pos';
 import type { SwitchedOff } from '../../components/disabled-reason';
 import type { TextKey } from '../../utils/text';
 
-/** A way to mend what is wrong: where it leads, under `/plugins/switchboard`. */
+/** A way to fix a problem: where it leads, under `/plugins/switchboard`. */
 export interface Remedy {
   label: TextKey;
   to: string;
@@ -43,7 +43,7 @@ const open = (id: number, label: TextKey): Remedy => ({
   asks: 'webhooks.update',
 });
 
-/** What somebody may do about it; where that is nothing, they may look. */
+/** Keeps the remedies that the user is allowed; a link to look at the problem if there is none. */
 export const allowed = (need: Need, can: (action: AdminAction) => boolean): Need => {
   const remedies = need.remedies.filter(({ asks }) => asks === undefined || can(asks));
   const [first] = need.remedies;
@@ -51,7 +51,7 @@ export const allowed = (need: Need, can: (action: AdminAction) => boolean): Need
   return { ...need, remedies: remedies.length > 0 ? remedies : (look ?? []) };
 };
 
-/** What is wrong with a webhook and how harmful it is; null where nothing is. */
+/** The problem of a webhook and its harm; null if it has none. */
 const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null => {
   const { webhook_id: id, name, health, failed, disabled_reason: reason, last } = webhook;
   const { state, failing, waiting } = health;

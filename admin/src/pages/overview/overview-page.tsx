@@ -9,7 +9,7 @@ import { FiguresPanel } from './figures-panel';
 import { NeedList } from './need-list';
 import { useNeeds } from './use-needs';
 
-/** What the site shows above everything else on this page. */
+/** The site's own content, above everything else on this page. */
 const OwnOfTheSite = () => {
   const getPlugin = useStrapiApp('OverviewPage', (state) => state.getPlugin);
   const components = getPlugin(PLUGIN_ID)?.getInjectedComponents('overview', 'top') ?? [];

@@ -8,7 +8,7 @@ const REFRESH_MS = 10_000;
 
 export interface Needs {
   isLoading: boolean;
-  /** What could not be looked at now: nothing may be said to be well then. */
+  /** Something could not be checked: the page must not say that all is well. */
   isUnknown: boolean;
   /** There may be more than `needs`. */
   isPartial: boolean;
@@ -17,7 +17,7 @@ export interface Needs {
 
 const polled = (skip: boolean) => ({ pollingInterval: REFRESH_MS, skip });
 
-/** What needs whoever is logged in, of what they may see. */
+/** Problems for the current user, as far as they may see them. */
 export const useNeeds = (): Needs => {
   const { can } = useAccess();
   const modules = useModules();
@@ -35,7 +35,7 @@ export const useNeeds = (): Needs => {
     polled(!seesRecords)
   );
   const broken = usePosEvents({ states: ['failed'], perPage: 1 }, polled(!seesRecords));
-  const asked = [
+  const queries = [
     ...(seesWebhooks ? [health] : []),
     ...(seesTills ? [tills] : []),
     ...(seesRecords ? [unmapped, broken] : []),
@@ -52,9 +52,9 @@ export const useNeeds = (): Needs => {
           },
         ]
       : [];
-  const isUnknown = modules.isError || asked.some(({ isError }) => isError);
+  const isUnknown = modules.isError || queries.some(({ isError }) => isError);
   return {
-    isLoading: modules.isLoading || asked.some(({ isLoading }) => isLoading),
+    isLoading: modules.isLoading || queries.some(({ isLoading }) => isLoading),
     isUnknown,
     isPartial: isUnknown || (health.data?.webhooks_capped ?? false),
     needs: [

@@ -12,7 +12,7 @@ import { Differences } from './differences';
 
 const LIST = '/plugins/switchboard/stock';
 
-/** All levels against the sums of their movements: looked at first, mended once somebody says so. */
+/** Compares all levels with the sums of their movements; repairs them once the user says so. */
 const CheckPage = () => {
   const text = useText();
   const outcome = useOutcome();
@@ -25,7 +25,7 @@ const CheckPage = () => {
   };
   const onEnded = useCallback((job: ImportJob): void => setEnded(job), []);
   const isRunning = running !== null && ended?.id !== running.id;
-  const isToMend =
+  const canRepair =
     ended !== null && !isRunning && ended.dry_run && ended.state === 'done' && ended.updated > 0;
   return (
     <Page.Main>
@@ -48,7 +48,7 @@ const CheckPage = () => {
                 >
                   {text('check.start')}
                 </Button>
-                {isToMend && (
+                {canRepair && (
                   <Button loading={isLoading} onClick={() => void start(true)}>
                     {text('check.mend', { n: ended.updated })}
                   </Button>

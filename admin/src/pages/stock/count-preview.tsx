@@ -5,7 +5,7 @@ import { Panel } from '../../components/panel';
 import { useText } from '../../utils/text';
 import { MovementReason, Signed } from '../events/movement-table';
 
-/** What a count does, or did, to each level. */
+/** The effect of a count on each level, planned or done. */
 export const CountPreview = ({ title, stocktake }: { title: string; stocktake: Stocktake }) => {
   const text = useText();
   const columns: Column<StocktakeLine>[] = [

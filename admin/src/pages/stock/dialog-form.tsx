@@ -42,7 +42,7 @@ interface DialogFormProps {
   onSubmit(values: Values): Promise<Saved>;
 }
 
-/** A button that opens a short form; what the server objects to stands beside its field. */
+/** A button that opens a short form; the server's errors are shown at their fields. */
 export const DialogForm = ({
   label,
   icon,

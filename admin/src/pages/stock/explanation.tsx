@@ -12,7 +12,7 @@ import { LevelChart } from './level-chart';
 
 const MINUS = '−';
 
-/** What the list of movements is narrowed to; nothing of a term that has none. */
+/** The filter of movements for a term; empty for a term that has none. */
 export const filterOf = ({ type, reason, rest }: ExplanationTerm): TermFilter => ({
   type,
   ...(reason !== null && { reason }),

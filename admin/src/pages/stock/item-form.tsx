@@ -17,7 +17,7 @@ interface ItemValues {
 
 const FIELDS = ['sku', 'name', 'gtin', 'low_at'] as const;
 
-/** What an item is called, and where it is low. */
+/** An item's names, and its low mark. */
 export const ItemForm = ({ item, disabled }: { item: Item; disabled: boolean }) => {
   const text = useText();
   const savedOr = useSaved();

@@ -1,7 +1,7 @@
 import { Pill } from '../../components/pill';
 import { useText } from '../../utils/text';
 
-/** What is wrong with a quantity, in a word: below zero says more than low. */
+/** A quantity's problem in a word: "below zero" wins over "low". */
 export const LevelMark = ({ level }: { level: { quantity: number; low: boolean } }) => {
   const text = useText();
   if (level.quantity < 0) return <Pill variant="danger">{text('stock.mark.negative')}</Pill>;

@@ -9,7 +9,7 @@ interface LineEditorProps {
   label: string;
   quantityLabel: string;
   lines: readonly Line[];
-  /** What is wrong with each of them. */
+  /** The problem of each line. */
   problems: readonly (string | undefined)[];
   onChange(lines: Line[]): void;
 }

@@ -30,7 +30,7 @@ export const isQuantity = (text: string, least: number): boolean =>
   isWhole(text) && Number(text) >= least;
 
 /**
- * What is wrong with each line, by its place in the form.
+ * The problem of each line, by its place in the form.
  * @param field  as the server calls the list; it counts the lines that were sent
  */
 export const lineProblems = (
@@ -50,7 +50,7 @@ export const lineProblems = (
   });
 };
 
-/** What the form can tell without the server, named as the server would name it. */
+/** Problems found without the server, by the server's names of fields. */
 export const quantityProblems = (
   lines: readonly Line[],
   field: 'counts' | 'lines',

@@ -76,7 +76,7 @@ interface MovementListProps {
   onClear(): void;
 }
 
-/** What moved a level, newest first: who, when and why. */
+/** The movements of a level, newest first: who, when and why. */
 export const MovementList = ({ levelId, refreshMs, filter, onClear }: MovementListProps) => {
   const text = useText();
   const [{ query }] = useQueryParams<{ page?: string; pageSize?: string }>();

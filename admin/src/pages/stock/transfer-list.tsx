@@ -13,7 +13,7 @@ import { MovementReason } from '../events/movement-table';
 
 const PER_PAGE = 20;
 
-/** What was moved, and where a later count stands for one side. */
+/** The lines of a transfer, with a note if a later count overrides one side. */
 const Lines = ({ transfer }: { transfer: Transfer }) => {
   const reasons = new Set(
     transfer.lines.flatMap(({ movements }) =>

@@ -22,7 +22,7 @@ interface TransferValues {
 
 const EMPTY: TransferValues = { from: null, to: null, lines: [] };
 
-/** Of one form: what is sent twice is moved once. `crypto.randomUUID` is not there without TLS. */
+/** One id a form: submitting it twice moves the goods once. `crypto.randomUUID` is not there without TLS. */
 const newId = (): string =>
   `by-hand-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 12)}`;
 

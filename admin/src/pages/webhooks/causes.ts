@@ -9,7 +9,7 @@ const statusKey = (status: number) =>
 export interface CauseTexts {
   /** A few words, for a cell of a table. */
   short(cause: string): string;
-  /** What happened and what to do about it. */
+  /** The cause and its remedy. */
   long(cause: string): string;
 }
 

@@ -49,7 +49,7 @@ const WebhookCreatePage = () => {
           onSave={async (values) => {
             const done = await create(values);
             if (!('error' in done)) {
-              // Its own page will not show the secret to whoever may not reveal it.
+              // Its own page hides the secret from users without the permission to reveal it.
               if (can('webhooks.reveal')) open(done.data.id);
               else setCreated(done.data);
             }

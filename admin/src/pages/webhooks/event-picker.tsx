@@ -94,7 +94,7 @@ export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerPr
   const eventText = useEventText();
   const catalogue = useCatalogue();
   const [search, setSearch] = useState('');
-  // What was picked comes back when "every event" was only tried.
+  // Restores the selection when "every event" is switched off again.
   const [remembered, setRemembered] = useState<readonly string[]>([]);
   const every = chosen.includes('*');
   const picked = every ? remembered : chosen;

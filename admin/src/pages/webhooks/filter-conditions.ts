@@ -40,9 +40,9 @@ export const parseFilter = (text: string): Schema | null | undefined => {
 };
 
 /**
- * What a typed value may be in the data: true, false and null are themselves. Digits may be a number
- * or a text there, such as a postcode, which only whoever sends them knows; unless a number would be
- * written otherwise (`007`) or is not exact.
+ * The data values that typed text may stand for: true, false and null are themselves. Digits may be a
+ * number or a text such as a postcode, so both match; unless a number would be written differently
+ * (`007`) or is not exact.
  */
 const formsOf = (typed: string): unknown[] => {
   const text = typed.trim();
@@ -84,7 +84,7 @@ const leafOf = ({ operator, value }: Condition): Schema => {
   }
 };
 
-/** Both: beside each other where their keywords allow it. */
+/** Both conditions, in one schema if their keywords do not overlap. */
 const both = (schema: Schema, leaf: Schema): Schema => {
   const isFree = Object.entries(leaf).every(
     ([key, value]) => !(key in schema) || schema[key] === value

@@ -9,7 +9,7 @@ export interface HeaderRow {
 
 type Headers = Record<string, string>;
 
-/** What the form begins with: values that are not shown, and those that cannot be read, are kept. */
+/** The form's initial rows: values that are hidden or unreadable are kept. */
 export const headersOf = (webhook: {
   header_names: readonly string[];
   headers?: Readonly<Record<string, string | null>>;
@@ -35,7 +35,7 @@ export interface RowProblem {
   values?: Record<string, string | number>;
 }
 
-/** What an object cannot say, or the form can tell at once; the server judges the rest. */
+/** Problems that the form can find at once, and that an object cannot express; the server checks the rest. */
 export const problemOf = (rows: readonly HeaderRow[]): RowProblem | undefined => {
   const said = filled(rows);
   if (said.some(({ name }) => name === '')) return { key: 'form.required' };

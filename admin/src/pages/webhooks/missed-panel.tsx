@@ -101,7 +101,7 @@ const Replay = ({ webhook, onOff }: { webhook: ManagedWebhook; onOff(): void }) 
   const text = useText();
   const outcome = useOutcome();
   const catalogue = useCatalogue();
-  const [asked, setAsked] = useState(lastDay);
+  const [fields, setFields] = useState(lastDay);
   const [found, setFound] = useState<{ range: ReplayRange; matching: number }>();
   const [look, looking] = usePreviewReplay();
   const [send, sending] = useReplay();
@@ -109,10 +109,10 @@ const Replay = ({ webhook, onOff }: { webhook: ManagedWebhook; onOff(): void }) 
   const events = (catalogue.data ?? [])
     .map(({ event }) => event)
     .filter((name) => wanted.has('*') || wanted.has(name));
-  const [from, to] = [instantOf(asked.from), instantOf(asked.to)];
+  const [from, to] = [instantOf(fields.from), instantOf(fields.to)];
   const range: ReplayRange | undefined =
     from !== undefined && to !== undefined && from < to
-      ? { id: webhook.id, from, to, ...(asked.event !== '' && { events: [asked.event] }) }
+      ? { id: webhook.id, from, to, ...(fields.event !== '' && { events: [fields.event] }) }
       : undefined;
   const onLook = async (wantedRange: ReplayRange): Promise<void> => {
     const done = await look(wantedRange);
@@ -130,10 +130,10 @@ const Replay = ({ webhook, onOff }: { webhook: ManagedWebhook; onOff(): void }) 
     <>
       <Flex gap={4} wrap="wrap" alignItems="end">
         <RangeFields
-          {...asked}
+          {...fields}
           events={events}
           onChange={(change) => {
-            setAsked({ ...asked, ...change });
+            setFields({ ...fields, ...change });
             setFound(undefined);
           }}
         />
@@ -166,14 +166,14 @@ const Replay = ({ webhook, onOff }: { webhook: ManagedWebhook; onOff(): void }) 
   );
 };
 
-/** What a webhook was never sent of the journal: how much of it, and to send it now. */
+/** The journaled events that a webhook never got, with a button to send them. */
 export const MissedPanel = ({ webhook }: { webhook: ManagedWebhook }) => {
   const text = useText();
   const { can } = useAccess();
   const mayRead = can('journal.read');
   const [isOff, setIsOff] = useState(false);
   const [isRead, setIsRead] = useState(false);
-  // Whoever may not read it learns whether there is one by asking what was missed.
+  // Users who may not read the journal learn whether there is one from the missed events.
   const journal = useJournal({ after: '', limit: 1 }, { skip: !mayRead });
   const off = isOff || statusOf(journal.error) === NO_JOURNAL;
   return (

@@ -88,7 +88,7 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
             disabled={isLoading}
             onConfirm={async () => {
               const rotated = outcome(await rotate({ id, hours }), 'secret.rotated');
-              // Whoever may not look it up again gets it now, to hand it to the receiver.
+              // Users who may not reveal it later see it now, to pass it on to the receiver.
               if (!can('webhooks.reveal')) setReplaced(rotated?.secret);
             }}
           />

@@ -14,7 +14,7 @@ import { useEventText } from './event-text';
 
 const PING = 'ping';
 
-/** What the receiver answered, found again in the log by the test's delivery id. */
+/** The receiver's answer, found in the log by the test's delivery id. */
 const Result = ({ result }: { result: TestResult }) => {
   const text = useText();
   const cause = useCause();
@@ -55,7 +55,7 @@ const Result = ({ result }: { result: TestResult }) => {
   );
 };
 
-/** The receiver answers again: what it refused need not wait for its next try. */
+/** The receiver answers again: its failing deliveries need not wait for their next attempt. */
 const SendFailing = ({ webhook: { id, health } }: { webhook: ManagedWebhook }) => {
   const text = useText();
   const { look, isLooking, dialog } = useLookedAtRecovery();

@@ -56,7 +56,7 @@ const asValues = <V extends Partial<FormValues>>({ incomplete: _, ...values }: V
     ...(values.headers !== undefined && { headers: toHeaders(values.headers) }),
   }) as Entered<V>;
 
-/** What the form can tell without the server, which judges the rest (addresses, names of events). */
+/** Problems found without the server, which checks the rest (addresses, names of events). */
 const problemsOf = (values: FormValues): Partial<Record<keyof FormValues, TextKey>> => {
   const problems: Partial<Record<keyof FormValues, TextKey>> = {};
   if (values.name.trim() === '') problems.name = 'form.required';

@@ -32,14 +32,14 @@ interface PageQuery {
 const Health = ({ webhook }: { webhook: WebhookWithSecret }) => {
   const text = useText();
   const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
-  const mine = health.data?.webhooks.find((one) => one.webhook_id === webhook.id);
+  const own = health.data?.webhooks.find((one) => one.webhook_id === webhook.id);
   return (
     <Panel title={text('health.title')}>
       <HealthBadge health={webhook.health} />
-      {mine && (
+      {own && (
         <>
-          <HealthChart buckets={mine.buckets} counts={mine} height={48} />
-          <HealthCountsLine counts={mine} />
+          <HealthChart buckets={own.buckets} counts={own} height={48} />
+          <HealthCountsLine counts={own} />
         </>
       )}
     </Panel>
@@ -74,7 +74,7 @@ const Settings = ({ webhook }: { webhook: WebhookWithSecret }) => {
         webhookId={id}
         disabled={!can('webhooks.update')}
         submitLabel={text('action.save')}
-        // What was not edited here may have been changed elsewhere meanwhile, and stays so.
+        // Fields that were not edited may have been changed elsewhere meanwhile, and stay so.
         onSave={async (_values, changed) => {
           const waiting = changed.active ? await ask(id) : undefined;
           if (waiting === null) return { saved: false, problems: {} };
