@@ -66,6 +66,39 @@ describe('possible events', () => {
   });
 });
 
+describe('events of a change', () => {
+  type Payload = Record<string, unknown>;
+  const namesOf = (kind: 'contact' | 'deal' | 'task', before: Payload | null, after: Payload) =>
+    KIND_RULES[kind]
+      ?.derive({
+        before: before && { payload: before, keys: Object.keys(before), tags: null },
+        after: { payload: { id: 'x', ...after }, tags: null },
+        origin: () => ({ type: 'api' }) as never,
+        bookkeeping: new Set(),
+      })
+      .map(({ event }) => event);
+
+  it.each([
+    ['contact', null, { status: 'subscribed' }, ['contact.created', 'contact.subscribed']],
+    ['contact', { status: 'subscribed', phone: null }, { status: 'subscribed', phone: '1' }, 1],
+    ['contact', { status: 'pending' }, { status: 'subscribed' }, 2],
+    ['contact', { status: 'subscribed' }, { status: 'unsubscribed' }, 2],
+    // The write cannot have touched what was not read.
+    ['contact', { phone: null }, { status: 'subscribed', phone: '1' }, 1],
+    ['deal', null, { status: 'won' }, ['deal.created', 'deal.won']],
+    ['deal', { status: 'won', value: 1 }, { status: 'won', value: 2 }, 1],
+    ['deal', { status: 'open' }, { status: 'lost' }, 2],
+    ['deal', { stage_id: 1 }, { stage_id: 1, value: 2 }, 0],
+    ['deal', { stage_id: 1 }, { stage_id: 2 }, ['deal.updated', 'deal.stage_changed']],
+    ['task', { status: 'done' }, { status: 'done' }, 0],
+    ['task', { status: 'open' }, { status: 'done' }, ['task.completed']],
+  ] as const)('%s from %j to %j', (kind, before, after, expected) => {
+    const names = namesOf(kind, before, after);
+    if (typeof expected === 'number') expect(names).toHaveLength(expected);
+    else expect(names).toEqual(expected);
+  });
+});
+
 describe('relationInput', () => {
   it.each([
     [null, { replaces: true, ids: [] }],

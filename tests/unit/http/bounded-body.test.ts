@@ -96,6 +96,13 @@ describe('a body of somebody unknown', () => {
     expect(await answer).toBe('413');
   });
 
+  it('that ends one byte past the limit is too long, too', async () => {
+    limits = { bytes: 10, discard: 20 };
+    const socket = open('Content-Length: 11');
+    socket.write('x'.repeat(11));
+    expect(await answered(socket)).toBe('413');
+  });
+
   it('that goes on past that has the connection closed on it', async () => {
     limits = { bytes: 10, discard: 20 };
     const socket = open('Content-Length: 1000');

@@ -70,6 +70,9 @@ describe('what a refund costs', () => {
     expect(amounts([priced], [refund(2, [line('a', 1)], 900), refund(3, null)])).toEqual([
       900, 100,
     ]);
+    expect(amounts([priced], [refund(2, [line('a', 1)], 900), refund(3, [line('a', 1)])])).toEqual([
+      900, 100,
+    ]);
     expect(amounts([priced], [refund(2, [line('c', 1)])])).toEqual([0]);
   });
 

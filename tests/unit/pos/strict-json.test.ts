@@ -94,6 +94,7 @@ describe('what strict means', () => {
   it.each([
     ['{"a":1,"a":1}', 'a must not appear twice'],
     ['{"a":1,"\\u0061":2}', 'a must not appear twice'],
+    ['{"\\u0061":1,"a":2}', 'a must not appear twice'],
     ['{"line_items":[{"sku":"x","sku":"y"}]}', 'line_items[0].sku must not appear twice'],
     ['{"meta":{"two words":1,"b":0,"two words":1}}', 'meta["two words"] must not appear twice'],
     ['{"__proto__":1,"__proto__":2}', '__proto__ must not appear twice'],

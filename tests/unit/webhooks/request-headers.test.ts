@@ -87,6 +87,15 @@ describe('headers in the log', () => {
     expect(redactHeaders({ [name]: value })).toEqual({ [name]: value });
   });
 
+  it('show no value of the webhook’s own headers, however their names are written', () => {
+    const headers = { 'X-Shop': 'one', 'x-AREA': 'two', Accept: '*/*' };
+    expect(redactHeaders(headers, ['x-shop', 'X-Area'])).toEqual({
+      'X-Shop': '***',
+      'x-AREA': '***',
+      Accept: '*/*',
+    });
+  });
+
   it('show the rest as it was sent', () => {
     const headers = { 'X-Service-Signature': 'sha256=00', 'Content-Type': 'application/json' };
     expect(redactHeaders(headers)).toEqual(headers);
