@@ -7,7 +7,7 @@ import { Modules } from './modules/modules';
 import { createScheduler } from './scheduling';
 import type { Scheduler } from './scheduling/types';
 
-/** What a feature is given: the site, as the plugin sees it. */
+/** The site, as the plugin's features see it. */
 export interface App {
   /** The host itself. */
   readonly strapi: Core.Strapi;
@@ -19,7 +19,7 @@ export interface App {
   readonly hooks: Hooks;
   readonly modules: Modules;
   readonly scheduler: Scheduler;
-  /** What `make` makes of this app: made at the first use, and once. */
+  /** The result of `make` for this app: created at the first use, and once. */
   part<T>(make: (app: App) => T): T;
   /** Makes the scheduler. To be called in `register`, outside any request. */
   prepare(): Promise<void>;

@@ -38,8 +38,8 @@ export interface Feature {
   contentTypes?: Record<string, { schema: unknown }>;
   /**
    * Internal tables. Not content types on purpose: they are then never in the content manager, in
-   * GraphQL, in the content-type builder or in `strapi export`, and have no columns they do not use.
-   * Some are columns of the plugin's own beside the attributes of a content type.
+   * GraphQL, in the content-type builder or in `strapi export`, and have no columns they do not use. Some
+   * are the plugin's own columns, in addition to the attributes of a content type.
    */
   tables?: PlainTable[];
   services?: Record<string, unknown>;

@@ -43,7 +43,7 @@ interface HostContext {
   strapi: Core.Strapi;
 }
 
-/** Those that the site has; the others of its options are as if they were not there. */
+/** The features that the site has; options of others are ignored. */
 const featuresOf = ({ options }: App): readonly Feature[] =>
   features.filter((feature) => isOn(feature, options.features));
 
@@ -122,7 +122,7 @@ export type { Delivery, Webhook } from '../../shared/contracts/webhooks';
 // eslint-disable-next-line @typescript-eslint/no-empty-object-type -- to be augmented
 export interface SwitchboardEvents extends ContentEvents {}
 
-/** What `strapi.service(uid)` is for the plugin's public services. */
+/** The plugin's public services, by the names for `strapi.service(uid)`. */
 export interface SwitchboardServices {
   'plugin::switchboard.events': EventsService;
   'plugin::switchboard.email': EmailService;

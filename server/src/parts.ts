@@ -12,11 +12,11 @@ const gather = <K extends Named>(features: readonly Feature[], part: K): NonNull
 export const isOn = ({ option }: { option?: FeatureId }, on: Features): boolean =>
   option === undefined || on[option];
 
-/** What a reader of the export sees of a route; `RouteConfig` would pack the types of the features. */
+/** A route as readers of the export see it; `RouteConfig` would pack the types of the features. */
 type Route = { method: string; path: string };
 
 /**
- * What the features bring, as the host's loader takes it, and what leaves parts of it out.
+ * The features' parts in the shape of the host's loader, and a way to leave some out.
  *
  * The loader reads a plugin's export, then the site's options, which it gives to `config.validator`,
  * then the site's extensions of the plugin, and only then takes over content types, services,

@@ -60,10 +60,10 @@ export const generateApplicationPassword = (random: RandomSource): string =>
 export const normalizeApplicationPassword = (typed: string): string => typed.replace(/\s+/g, '');
 
 /**
- * What is stored in place of an application password: HMAC-SHA512 under the site's
- * `admin.apiToken.salt`, just as the host stores its API tokens. A slow hash would protect nothing:
- * 140 random bits cannot be guessed, and it would have to be paid on every request. Being
- * deterministic it can be looked up by index, so no secret is ever compared byte by byte.
+ * The stored form of an application password: HMAC-SHA512 under the site's `admin.apiToken.salt`, just as
+ * the host stores its API tokens. A slow hash would protect nothing: 140 random bits cannot be guessed,
+ * and it would have to be paid on every request. Being deterministic it can be looked up by index, so no
+ * secret is ever compared byte by byte.
  */
 export const hashApplicationPassword = (typed: string, salt: string): string =>
   createHmac('sha512', salt).update(normalizeApplicationPassword(typed)).digest('hex');
@@ -117,10 +117,10 @@ export class ApplicationPasswordsService {
   /** @returns what was revoked, or null where that user has no such password. */
   async revoke(userId: number, id: number): Promise<ApplicationPassword | null> {
     return this.app.db.retrying(async (tx) => {
-      const mine = { id, user_id: userId };
-      const row: ApplicationPasswordRow | undefined = await rows(tx).where(mine).first();
+      const own = { id, user_id: userId };
+      const row: ApplicationPasswordRow | undefined = await rows(tx).where(own).first();
       if (!row) return null;
-      await rows(tx).where(mine).delete();
+      await rows(tx).where(own).delete();
       return toContract(row);
     });
   }
@@ -133,7 +133,7 @@ export class ApplicationPasswordsService {
         .delete();
   }
 
-  /** The password that was typed, whoever's it is; null where there is none such. */
+  /** The typed password of any user; null if there is none such. */
   async findByPassword(
     typed: string
   ): Promise<{ id: number; userId: number; lastUsedAt: number | null } | null> {
@@ -149,7 +149,7 @@ export class ApplicationPasswordsService {
   async touch({ id, lastUsedAt }: { id: number; lastUsedAt: number | null }): Promise<void> {
     const now = Date.now();
     if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_PRECISION_MS) return;
-    // Of requests that come at once, one writes.
+    // One of several concurrent requests writes.
     await rows(await this.app.db.current())
       .where({ id })
       .where((builder: Knex.QueryBuilder) => {

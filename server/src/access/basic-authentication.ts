@@ -61,8 +61,8 @@ interface Route {
 const routeOf = (ctx: Context): Route => (ctx.state as { route?: Route }).route ?? {};
 
 /**
- * Whether a request is ours to judge: a Basic header on a route of this plugin. On any other route
- * the header is not for us, and a site that uses Basic for purposes of its own must not notice us.
+ * True for a Basic header on a route of this plugin. On any other route the header is not for us, and a
+ * site that uses Basic for purposes of its own must not notice us.
  */
 const concernsUs = (ctx: Context): boolean => {
   const { info, config } = routeOf(ctx);
@@ -80,9 +80,9 @@ const sameEmail = (one: string, other: string): boolean =>
   timingSafeEqual(digest(one.toLowerCase()), digest(other.toLowerCase()));
 
 /**
- * The user whose e-mail address and application password these are. The password is looked up
- * first, by its hash, and the address is only compared with its owner's: whoever has no valid
- * password cannot tell an address that exists from one that does not, by the answer or its time.
+ * The user whose e-mail address and application password these are. The password is looked up first, by
+ * its hash, and the address is only compared with its owner's: without a valid password nobody can tell
+ * an address that exists from one that does not, by the answer or its time.
  */
 const authenticatedUser = async (app: App, header?: string): Promise<AdminUser | null> => {
   const credentials = parseBasic(header);
@@ -101,10 +101,10 @@ const authenticatedUser = async (app: App, header?: string): Promise<AdminUser |
 };
 
 /**
- * HTTP Basic with an admin user's e-mail address and application password, for the content API
- * routes of this plugin; docs/contract-webhooks.md#who-may. What the user may do is decided by their
- * admin roles (`rules/content-api-actions.ts`). Wrong credentials are a 401 and never fall through
- * to what the public may do; too many from one address are a 429.
+ * HTTP Basic with an admin user's e-mail address and application password, for the content API routes of
+ * this plugin; docs/contract-webhooks.md#who-may. Admin roles decide what the user may do
+ * (`rules/content-api-actions.ts`). Wrong credentials are a 401 and never fall through to what the public
+ * may do; too many from one address are a 429.
  */
 const createBasicStrategy = (app: App, failedAttempts: FailedAttempts) => ({
   name: BASIC_STRATEGY,

@@ -15,9 +15,9 @@ export const grantKey = ({ action, subject }: Grant): string =>
   subject ? `${action}|${subject}` : action;
 
 /**
- * What the role still has to be given. `offered` are the keys of all that it was ever given: what
- * is among them and not in the role any more was taken away by somebody, and stays away. What a
- * later version of the plugin brings is not among them, and is given once.
+ * The grants that the role has yet to get. `offered` are the keys of all that it was ever given: what is
+ * among them and not in the role any more was taken away by somebody, and stays away. Grants that a later
+ * version of the plugin adds are not among them, and are given once.
  */
 export const grantsToOffer = <G extends Grant>(
   wanted: readonly G[],

@@ -60,7 +60,7 @@ export const nameOfAdminUser = (ctx: Context): string | null => {
   return name || user.username || user.email;
 };
 
-/** Something that an answer shows only to whoever has an action beside the route's own. */
+/** A part of an answer that needs an action in addition to the route's own. */
 interface Shown {
   /** Actions of the content API; each is enough. */
   content: readonly string[];
@@ -108,18 +108,18 @@ const isAllowed = async (app: App, ctx: Context, { content, admin }: Shown): Pro
   return false;
 };
 
-/** Whether whoever asks may see signing secrets: an action of its own beside reading webhooks. */
+/** True if the caller may see signing secrets: an action of its own besides reading webhooks. */
 export const mayRevealSecrets = (app: App, ctx: Context): Promise<boolean> =>
   isAllowed(app, ctx, SECRETS);
 
-/** Whether whoever asks may see what deliveries hold, in the answer of a route for something else. */
+/** True if the caller may see the contents of deliveries, in the answer of another route. */
 export const mayReadDeliveries = (app: App, ctx: Context): Promise<boolean> =>
   isAllowed(app, ctx, DELIVERIES);
 
-/** Whether whoever asks may have what is in the journal. */
+/** True if the caller may read the journal. */
 export const mayReadJournal = (app: App, ctx: Context): Promise<boolean> =>
   isAllowed(app, ctx, JOURNAL);
 
-/** Whether whoever asks may see tills' records, in the answer of a route for something else. */
+/** True if the caller may see tills' records, in the answer of another route. */
 export const mayReadPosEvents = (app: App, ctx: Context): Promise<boolean> =>
   isAllowed(app, ctx, POS_EVENTS);

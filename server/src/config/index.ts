@@ -16,8 +16,8 @@ export const config = {
 const COMMAND = 'switchboard-command';
 
 /**
- * What a process of the command `switchboard` does of the site's work, whatever the options say: a
- * worker what it was started for, any other command nothing, because it loads the site to look into it.
+ * The site's work in a process of the command `switchboard`, whatever the options say: a worker does what
+ * it was started for, any other command nothing, because it loads the site to look into it.
  */
 interface CommandProcess {
   sends: boolean;
@@ -48,10 +48,10 @@ export const readOptions = (strapi: Core.Strapi): Options => {
 
 export type { Options } from './schema';
 
-/** What a declaration in `config/plugins` has besides the plugin's options, which are in `config`. */
+/** Keys of a declaration in `config/plugins` besides `config`, which has the plugin's options. */
 const OF_THE_HOST = new Set(['enabled', 'resolve', 'config', 'isModule']);
 
-/** What a file of plugins says of this one; the host keeps nothing but `config` of it. */
+/** This plugin's declaration in a file of plugins; the host keeps only its `config`. */
 const declarationIn = (file: string): Record<string, unknown> => {
   if (!fs.existsSync(file)) return {};
   const given: unknown = importDefault(file);
@@ -64,7 +64,7 @@ const declarationIn = (file: string): Record<string, unknown> => {
 const misplacedKeys = (declaration: object): string[] =>
   Object.keys(declaration).filter((key) => !OF_THE_HOST.has(key));
 
-/** A line about options that stand beside `enabled`, where the host looks at none. */
+/** A line about options that stand next to `enabled`, where the host looks at none. */
 export const misplaced = (strapi: Core.Strapi): string[] => {
   const folder = strapi.dirs.dist.config;
   const files = ['plugins.js', path.join('env', process.env.NODE_ENV ?? '', 'plugins.js')];
@@ -88,7 +88,7 @@ const NEEDED_BY: Readonly<Record<FeatureId, readonly string[]>> = {
   pos: ['pos', 'stock'],
 };
 
-/** Of the sources, those that need no CRM. */
+/** Sources that need no CRM. */
 const ALWAYS = new Set(['entries', 'media']);
 
 const isGiven = (value: unknown): boolean =>

@@ -29,10 +29,10 @@ const webhooks = z.strictObject({
   /** A webhook none of whose attempts succeeded for so long is switched off; fractions are allowed. */
   disableAfterFailingHours: z.number().positive().max(8760).default(24),
   logDays: positive(3650).default(30),
-  /** How long each published event is kept, whoever asked for it; 0: none is. */
+  /** How long each published event is kept, with or without subscribers; 0: none is. */
   journalDays: z.number().int().min(0).max(3650).default(0),
   allowPrivateNetworks: z.union([z.boolean(), cidrList]).default(false),
-  /** Whether this node sends; `false`: another one does. */
+  /** This node sends; `false`: another one does. */
   dispatch: z.boolean().default(true),
   pollSeconds: positive(3600).default(5),
   /** Who is told by e-mail that a webhook was switched off; nobody where it is absent. */
@@ -53,7 +53,7 @@ const pos = z.strictObject({
   maxBodyBytes: positive(16 * 1024 * 1024).default(262_144),
   timestampWindowSeconds: positive(86_400).default(300),
   refundGraceHours: z.number().min(0).max(8760).default(24),
-  /** Whether this node applies accepted records; `false`: another one does. */
+  /** This node applies accepted records; `false`: another one does. */
   process: z.boolean().default(true),
   /** The shop's time zone (IANA), by which days of sales begin; the server's where it is absent. */
   timeZone: z
@@ -79,7 +79,7 @@ const redis = z.union(
 );
 
 const scheduler = z.strictObject({
-  /** What shares work among nodes: the database alone, or tickets on a Redis. */
+  /** The means to share work among nodes: only the database, or tickets on a Redis. */
   engine: z.enum(['database', 'bullmq']).default('database'),
   redis: redis.default('redis://127.0.0.1:6379'),
   /** Every key in Redis begins with it. */
@@ -92,7 +92,7 @@ const scheduler = z.strictObject({
     .default('switchboard'),
 });
 
-/** What a site may do without; the webhooks are always there. */
+/** Optional parts of the plugin; the webhooks are always there. */
 const features = z.strictObject({
   crm: z.boolean().default(true),
   /** The tills and the stock. */
@@ -138,12 +138,12 @@ const stock = z.strictObject({
   sku: z.string().min(1),
   gtin: z.string().min(1).optional(),
   quantity: z.string().min(1).optional(),
-  /** What the catalogue of tills says of an item; `price` is in major units. */
+  /** Attributes of an item for the catalogue of tills; `price` is in major units. */
   name: z.string().min(1).optional(),
   price: z.string().min(1).optional(),
   /** The name of an attribute, or a code that holds for all products. */
   currency: z.string().min(1).optional(),
-  /** What becomes of a number that the site writes into a product: an adjustment, or a 400. */
+  /** The reaction to a number that the site writes into a product: an adjustment, or a 400. */
   onProductWrite: z.enum(['adjust', 'refuse']).default('adjust'),
 });
 

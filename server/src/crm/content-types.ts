@@ -18,7 +18,7 @@ const manyToMany = (
   ...ends,
 });
 
-/** What makes an address or a slug unique; see `digestOf` in `contact-integrity.ts`. */
+/** The unique key of an address or a slug; see `digestOf` in `contact-integrity.ts`. */
 const uniqueKey = (): Attribute => ({
   type: 'string',
   private: true,
@@ -30,7 +30,7 @@ const uniqueKey = (): Attribute => ({
 
 /** How the content manager shows a type on a site that has not arranged it itself. */
 interface Screen {
-  /** What a record is called in relations and titles. */
+  /** The attribute that names a record in relations and titles. */
   mainField: string;
   /** `mainField`, if left out. */
   sortBy?: string;
@@ -40,7 +40,7 @@ interface Screen {
   edit: Record<string, number>[];
   /** Kept by the plugin, shown but not edited. */
   readOnly?: string[];
-  /** What people choose related records by, where it is not the host's first guess. */
+  /** The attribute by which people choose related records, if it is not the host's first guess. */
   chooseBy?: Record<string, string>;
 }
 
@@ -49,7 +49,7 @@ interface TypeInput {
   more?: Record<string, Attribute>;
   /**
    * Attributes that stand before another one, by their names. The host compares the fields of permissions
-   * in their order, and makes those of its own anew where that is another one.
+   * in their order, and recreates its own if the order differs.
    */
   before?: Record<string, string>;
   indexes?: { name: string; columns: string[]; type?: 'unique' }[];

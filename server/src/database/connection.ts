@@ -11,7 +11,7 @@ export type Executor = Knex | Knex.Transaction;
 export const table = (strapi: Core.Strapi, executor: Executor, name: string): Knex.QueryBuilder => {
   const schema = strapi.db.getSchemaName();
   const builder = schema ? executor(name).withSchema(schema) : executor(name);
-  // What it throws may end in the host's log, with every value that was to be written.
+  // Its errors may end in the host's log, with every value that was to be written.
   return builder.on('query-error', dropStatement);
 };
 
@@ -48,27 +48,27 @@ export type Detached = <T>(work: () => T) => T;
  */
 export const createDetached = (): Detached => AsyncLocalStorage.snapshot() as Detached;
 
-/** What is used of a statement of SQLite's driver. */
+/** The used part of a statement of SQLite's driver. */
 interface Prepared {
-  /** Whether it answers with rows. */
+  /** True if it answers with rows. */
   readonly reader: boolean;
   all(bindings: readonly unknown[]): unknown[];
   run(bindings: readonly unknown[]): unknown;
 }
 
-/** What it answers where it has no rows. */
+/** The answer of a statement without rows. */
 interface Changed {
   changes: number;
 }
 
-/** What is used of a connection of SQLite's driver. */
+/** The used part of a connection of SQLite's driver. */
 interface SqliteConnection {
   prepare(sql: string): Prepared;
 }
 
 /** By connection: a statement is its connection's, and goes with it. The ones that were used last come last. */
 const prepared = new WeakMap<object, Map<string, Prepared>>();
-/** Of one connection: columns that differ make statements that differ. */
+/** Statements kept by a connection: different columns make different statements. */
 const KEPT = 200;
 
 const prepareOnce = (connection: SqliteConnection, sql: string): Prepared => {
@@ -87,9 +87,8 @@ const asBinding = (value: Knex.RawBinding): unknown =>
   typeof value === 'boolean' ? Number(value) : value;
 
 /**
- * Runs a statement of SQLite's, prepared once: the query builder would have it prepared anew each time,
- * which costs many times what a small statement does. So only for statements of which there are few
- * different ones.
+ * Runs a statement of SQLite's, prepared once: the query builder would prepare it each time, which costs
+ * many times what a small statement does. So only for statements of which there are few different ones.
  */
 const runOnSqlite = (
   executor: Executor,
@@ -125,7 +124,7 @@ const withConnection = async <T>(
 const isOver = (executor: Executor): boolean =>
   Boolean((executor as Partial<Knex.Transaction>).isCompleted?.()) || isLost(executor);
 
-/** Whether statements of this executor are prepared once. */
+/** True if statements of this executor are prepared once. */
 const isPrepared = (executor: Executor): boolean =>
   executor.client.driverName === 'better-sqlite3' && !isOver(executor);
 
@@ -169,7 +168,7 @@ export const runForEach = (
     );
   });
 
-/** What one statement may carry, in bytes of values. */
+/** The capacity of one statement, in bytes of values. */
 export interface StatementSize {
   /** Rows are put together into one statement up to this. */
   batch: number;
@@ -178,7 +177,7 @@ export interface StatementSize {
 }
 
 const MIB = 1024 * 1024;
-/** The rest of a statement beside its one large value. */
+/** The rest of a statement besides its one large value. */
 const OVERHEAD = 64 * 1024;
 
 /**

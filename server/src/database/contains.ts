@@ -18,7 +18,7 @@ export const whereContains = (
   });
 };
 
-/** What people write between the digits of a phone number. */
+/** Separators between the digits of a phone number. */
 const BETWEEN = [' ', '-', '(', ')', '.', '/', '\u00a0'];
 
 /** A column of phone numbers without what is written between digits: an expression and its bindings. */

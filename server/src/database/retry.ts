@@ -44,7 +44,7 @@ export const withTransientRetry = async <T>(work: () => Promise<T>, tries = 10):
 
 const CODES = new Set(['23505', 'ER_DUP_ENTRY', 'SQLITE_CONSTRAINT_UNIQUE']);
 
-/** Whether a statement failed at a unique index. @param index what its name, or its columns on SQLite, match */
+/** True if a unique index refused a statement. @param index matches its name, or its columns on SQLite */
 export const isDuplicate = (error: unknown, index?: RegExp): boolean => {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (!CODES.has(String(code)) && !/unique constraint/i.test(String(message))) return false;
@@ -78,14 +78,13 @@ const MYSQL = new Set([
   'ER_TOO_MANY_USER_CONNECTIONS',
   'ER_USER_LIMIT_REACHED',
 ]);
-/** What drivers and the pool say without a code. */
+/** Messages of drivers and the pool without a code. */
 const MESSAGES =
   /connection (?:terminated|ended|lost)|not queryable|closed state|acquiring a connection|acquire a connection|transaction query already complete|client was closed|connection is closed/i;
 
 /**
- * Whether the database is away, locked, full or read-only, or the connection to it broke: nobody's
- * fault, so it counts no try. What a row itself is
- * refused for is not among these.
+ * True if the database is away, locked, full or read-only, or the connection to it broke: it is no
+ * receiver's fault, so no attempt is counted. Errors about the row itself are not among these.
  */
 export const isInfrastructureFault = (error: unknown): boolean => {
   if (isTransient(error)) return true;

@@ -7,9 +7,8 @@ import { ensureTables, type PlainTable } from './tables/plain-tables';
 export const SITE_TABLE = 'switchboard_site';
 
 /**
- * What belongs to this database alone. A plain table, because `strapi export`, `import` and
- * `transfer` carry content types: it is how a copy of a site knows that it is one. All nodes of a
- * database share it.
+ * Facts about this database only. A plain table, because `strapi export`, `import` and `transfer` carry
+ * content types: it is how a copy of a site knows that it is one. All nodes of a database share it.
  */
 export const siteTable: PlainTable = {
   tableName: SITE_TABLE,
@@ -55,8 +54,8 @@ export class Site {
   }
 
   /**
-   * Whether a row belongs to another site. Rows without a stamp were made by hand here: what a
-   * transfer carries has one.
+   * True if a row belongs to another site. Rows without a stamp were made by hand here: what a transfer
+   * carries has one.
    */
   isForeign({ site_instance: stamp }: { site_instance: string | null }): boolean {
     return stamp !== null && stamp !== this.instance;
@@ -103,11 +102,11 @@ export class DatabaseClock {
     const { db } = this.strapi;
     const executor = db.inTransaction() ? (await db.transaction()).get() : db.connection;
     const statement = NOW[db.dialect.client] ?? (NOW.sqlite as string);
-    const asked = performance.now();
+    const sentAt = performance.now();
     const [row] = rowsOf<{ now: number | string }>(await executor.raw(statement));
     const answered = performance.now();
-    const took = answered - asked;
-    const next = Number(row?.now) - (asked + answered) / 2;
+    const took = answered - sentAt;
+    const next = Number(row?.now) - (sentAt + answered) / 2;
     // A slow answer counts only where the clock must have been set since.
     const tells = took <= Math.max(SLOW_MS, this.bestTook) || Math.abs(next - this.origin) > took;
     if (!Number.isFinite(next) || !tells) return;

@@ -3,7 +3,7 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { describeDatabaseError, errorText, isDatabaseError } from '../runtime/text';
 
-/** One transaction of the site, whoever opened it. */
+/** One transaction of the site, of any origin. */
 interface Transaction {
   readonly trx: Knex.Transaction;
   /** Each of its statements reads what is committed by then, not what was when it first read. */
@@ -14,18 +14,18 @@ interface Transaction {
   lost: Error | null;
   /** Its last error, unless it went back to before that. */
   fault: unknown;
-  /** Whether it was committed, once it has ended. */
+  /** True if it was committed; resolves once it has ended. */
   readonly ended: Promise<boolean>;
 }
 
-/** The transaction is rolled back, though whoever is at work in it may have caught the reason. */
+/** The transaction is rolled back, though the code at work in it may have caught the reason. */
 class LostTransactionError extends Error {
-  /** Of the error that did it, where there was one. */
+  /** The code of the error that did it, if there was one. */
   readonly code: string | undefined;
 
   constructor(cause: unknown, what = 'The database rolled the transaction back') {
     const { code } = (cause ?? {}) as { code?: unknown };
-    // What the database said itself may hold a statement and its values.
+    // The database's own message may hold a statement and its values.
     const reason = isDatabaseError(cause) ? `: ${describeDatabaseError(cause)}` : '';
     super(`${what}${reason}`);
     this.name = 'LostTransactionError';
@@ -38,7 +38,7 @@ interface QueryObject {
   response?: unknown;
 }
 
-/** What is used of a client of knex's. */
+/** The used part of a client of knex's. */
 interface QueryClient {
   driverName: string;
   query(connection: unknown, statement: string | QueryObject): Promise<QueryObject>;
@@ -49,7 +49,7 @@ interface QueryClient {
 
 type Ending = (value?: unknown) => Promise<unknown>;
 
-/** What is used of a transaction of knex's. */
+/** The used part of a transaction of knex's. */
 interface Transactor {
   client: QueryClient;
   executionPromise: Promise<unknown>;
@@ -58,7 +58,7 @@ interface Transactor {
   rollback: Ending;
 }
 
-/** What the host gives to the work of a transaction. */
+/** The host's arguments to the work of a transaction. */
 interface HostTools {
   trx: Knex.Transaction;
   commit(): Promise<void>;
@@ -224,17 +224,17 @@ export class Turn {
     return this.ended();
   }
 
-  /** Whether the database has rolled back the whole transaction. */
+  /** True if the database has rolled back the whole transaction. */
   isLost(): boolean {
     return Boolean(this.transaction?.lost);
   }
 
-  /** Has the transaction roll back in the end, whoever catches the error, unless it goes back to before this. */
+  /** Makes the transaction roll back in the end, unless it goes back to before this. */
   refuseCommit(error: unknown): void {
     this.doom ??= error instanceof Error ? error : new Error(String(error));
   }
 
-  /** Whether the database went back to before it. */
+  /** True if the database went back to before it. */
   isGone(): boolean {
     return this.isUndone || (this.parent?.isGone() ?? false);
   }
@@ -247,7 +247,7 @@ export class Turn {
       if (this.doom) throw rolledBack(this.doom);
       return result;
     } finally {
-      // Those that wait for their turn fail; one that is under way ends before the rollback.
+      // Waiting parts fail; one that is under way ends before the rollback.
       this.isOpen = false;
       await this.ended();
     }
@@ -319,7 +319,7 @@ const refuseLost = (strapi: Core.Strapi): void => {
   });
 };
 
-/** What the host gives to the work of a transaction, for every part of it. */
+/** The host's arguments to the work of a transaction, for every part of it. */
 const toolsOf = (strapi: Core.Strapi, { trx, onCommit, onRollback }: HostTools): HostTools => ({
   trx,
   // A part does not end the whole.
@@ -394,7 +394,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
 /** Has a transaction that `work` opens first be one of the plugin's: with fresh reads on MySQL. */
 export const openingOurs = <T>(work: () => T): T => opening.run({ isOurs: true }, work);
 
-/** The same for one that the host opens in `work` in any case. */
+/** As `opening`, for a transaction that the host opens in `work` in any case. */
 export const openingFresh = <T>(work: () => T): T => opening.run({ isOurs: false }, work);
 
 /**
@@ -408,7 +408,7 @@ export const readNewest = <T>(strapi: Core.Strapi, work: () => T): T =>
     ? newest.run(true, work)
     : work();
 
-/** Whether the database has rolled back the transaction that an executor is. */
+/** True if the database has rolled back the transaction that an executor is. */
 export const isLost = (executor: object): boolean => Boolean(transactions.get(executor)?.lost);
 
 /** Takes note of an error of a statement that did not come by way of knex. */

@@ -11,13 +11,13 @@ import {
 } from '../scheduling/bullmq/mistyped-keys';
 import type { App } from '../app';
 
-/** What `switchboard doctor` finds of one thing. */
+/** A finding of `switchboard doctor`. */
 export interface CheckResult {
-  /** `warn`: something to know or to mend at leisure; `fail`: work stands still until it is mended. */
+  /** `warn`: to know, or to fix at leisure; `fail`: no work is done until it is fixed. */
   state: 'ok' | 'warn' | 'fail';
-  /** What there is, in one line. */
+  /** The state, in one line. */
   message: string;
-  /** What to do about it, in one line. */
+  /** The remedy, in one line. */
   advice: string;
 }
 
@@ -42,7 +42,7 @@ export const fail = (message: string, advice: string): CheckResult => ({
 
 const ANSWERS_WITHIN_MS = 5000;
 
-/** What is used of the Redis client, which a site installs only where it uses Redis. */
+/** The used part of the Redis client, which a site installs only if it uses Redis. */
 export interface RedisClient extends KeyScanner {
   on(event: 'error', listener: (error: Error) => void): unknown;
   connect(): Promise<unknown>;

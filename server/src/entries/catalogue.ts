@@ -99,7 +99,7 @@ const SCALAR_EXAMPLES: Readonly<Record<string, unknown>> = {
   blocks: [],
 };
 
-/** What a file of the media library may be; a name that is not here is null. */
+/** Values of a file of the media library; a name that is not here is null. */
 const FILE: EntryValue = {
   name: 'harbour.jpg',
   alternativeText: 'The harbour',
@@ -158,7 +158,7 @@ const exampleFile = ({ fields }: Shape): EntryValue => ({
   ...Object.fromEntries(fields.map(([name]) => [name, FILE[name] ?? null])),
 });
 
-/** What of a type the catalogue speaks of. */
+/** The part of a type that the catalogue needs. */
 type DeclaredType = Omit<EntryType, 'populate' | 'uid'> & { readonly uid: string };
 
 interface Words {

@@ -28,7 +28,7 @@ interface Rest {
   longestMs: number;
 }
 
-/** Of hooks that are asked inside a write, for which others wait. */
+/** For hooks that are called inside a write, for which others wait. */
 const REST_INSIDE_WRITES: Rest = { firstMs: 60_000, longestMs: 3_600_000 };
 
 class LateError extends Error {}
@@ -56,7 +56,7 @@ type Guarded<Out> = { ok: true; value: Out } | { ok: false };
 type Guard<In, Out> = (
   handler: HookHandler<In, Out>,
   value: In,
-  /** What to make of what it returned; what it throws is logged by the handler's name. */
+  /** Turns a handler's result into the hook's; errors that it throws are logged by the handler's name. */
   accept?: (returned: Out) => Out
 ) => Promise<Guarded<Out>>;
 
@@ -131,12 +131,12 @@ const createHook = <In, Out>(
   return hook;
 };
 
-/** What one filter asks of its handlers beyond not throwing. */
+/** The rules of a filter for its handlers besides not throwing. */
 export interface FilterRules<T> {
-  /** What a handler is handed: a copy, where one that is left out must leave no trace. */
+  /** The value for a handler: a copy, if a handler that is left out must leave no trace. */
   prepare(current: T): T;
   /**
-   * What goes on of what a handler returned.
+   * The value that goes on after a handler has returned.
    * @throws Error that says what is wrong with it; the handler is then left out
    */
   accept(returned: unknown, handed: T): T;
@@ -222,7 +222,7 @@ export class Hooks {
     return this.strapi.get('hooks').get(name) as never;
   }
 
-  /** Whether handlers of `service_crm_webhook` listen. */
+  /** True if handlers of `service_crm_webhook` listen. */
   hasListeners(): boolean {
     return this.own.getHandlers().length > 0;
   }
@@ -234,11 +234,11 @@ export class Hooks {
   async tell(events: readonly ToldEvent[]): Promise<void> {
     const hook = this.own;
     const tellOne = async (handler: HookHandler<EventToSend, void>): Promise<void> => {
-      let told = 0;
+      let count = 0;
       for (const { event, text } of events) {
         await hook.guarded(handler, { event, data: JSON.parse(text) as EventToSend['data'] });
-        told += 1;
-        if (told % A_TURN === 0) await nextTurn();
+        count += 1;
+        if (count % A_TURN === 0) await nextTurn();
       }
     };
     await Promise.all(hook.getHandlers().map(tellOne));

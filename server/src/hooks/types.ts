@@ -1,6 +1,6 @@
 import type { Webhook } from '../../../shared/contracts/webhooks';
 
-/** What a plugin says about an event of its own: an entry of the `service_crm_webhook_events` map. */
+/** A plugin's declaration of an event of its own: an entry of the `service_crm_webhook_events` map. */
 export interface EventDeclaration {
   label: string;
   group: string;
@@ -51,7 +51,7 @@ export interface DeliveredResult {
   /** Readable cause of a failure; null after a success. */
   error: string | null;
   duration_ms: number;
-  /** ISO 8601; null where no try follows. */
+  /** ISO 8601; null where no attempt follows. */
   next_attempt_at: string | null;
 }
 
@@ -61,7 +61,7 @@ export interface DeliveredValue {
   webhook: Webhook;
 }
 
-/** What a handler of each hook is handed, and what it returns. */
+/** Arguments and results of each hook's handlers. */
 export interface HookTypes {
   service_crm_webhook_events: { in: EventMap; out: EventMap };
   service_crm_webhook: { in: EventToSend; out: void };

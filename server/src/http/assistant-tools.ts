@@ -4,7 +4,7 @@ import { type AdminAction, adminActionId } from '../../../shared/contracts/permi
 import { errorText } from '../runtime/text';
 import type { App } from '../app';
 
-/** Whether texts are shown that others wrote: an assistant may take what they say for an order. */
+/** True to show texts that others wrote: an assistant may mistake them for an order. */
 export const foreignInput = z
   .boolean()
   .default(false)
@@ -29,7 +29,7 @@ interface AssistantTool<Input extends z.ZodObject, Output extends z.ZodObject> {
   action: AdminAction;
   input: Input;
   output: Output;
-  /** What it throws of the host's errors is what the assistant is told. */
+  /** The host's errors that it throws are passed on to the assistant. */
   run(input: z.infer<Input>, may: (action: AdminAction) => boolean): Promise<z.infer<Output>>;
 }
 

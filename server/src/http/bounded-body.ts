@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What all bodies that are being read at one place may hold together, in bytes. */
+/** The bytes that all bodies being read at one place may hold together. */
 interface BodyBudget {
   readonly limit: number;
   held: number;
@@ -33,9 +33,9 @@ export interface BodyLimits {
 }
 
 /**
- * Reads a body, of somebody who has not shown yet who they are, exactly as it comes. What is refused is let go at once,
- * and what still comes of it is thrown away by the server once the answer is out. A `Content-Length`
- * is believed only where it says too much: what counts is what comes.
+ * Reads a body, of somebody who has not shown yet who they are, exactly as it comes. A refused body is
+ * let go at once, and the server throws away the rest of it once the answer is out. A `Content-Length` is
+ * believed only where it says too much: what counts is what comes.
  */
 export const readBoundedBody = (
   request: IncomingMessage,
@@ -110,8 +110,8 @@ export const leaveUnparsed = (request: IncomingMessage): void => {
 export const typeOfUnparsed = (request: IncomingMessage): string => types.get(request) ?? '';
 
 /**
- * A path without the slashes at its end. Counted from the end: the pattern `\/+$` would begin anew
- * at each of many thousand slashes that something else follows.
+ * A path without the slashes at its end. Counted from the end: the pattern `\/+$` would start over at
+ * each of many thousand slashes that something else follows.
  */
 export const withoutTrailingSlashes = (path: string): string => {
   let length = path.length;

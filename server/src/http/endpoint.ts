@@ -19,16 +19,16 @@ interface Asked<Query, Body> {
 }
 
 interface Described<Query, Body> {
-  /** What a user of the panel has to be allowed. */
+  /** The action that a user of the panel needs. */
   may?: AdminAction | readonly AdminAction[];
   params?: Record<string, z.ZodType>;
   query?: Query;
   body?: Body;
-  /** What it answers, for the OpenAPI document. */
+  /** The answer's schema, for the OpenAPI document. */
   response?: z.ZodType;
   /** The answer is the body as it is, such as a page of a list, and no single object. */
   whole?: boolean;
-  /** Of an answer; else 200. */
+  /** The status of an answer; else 200. */
   status?: number;
 }
 

@@ -34,7 +34,7 @@ interface InputIssue {
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** What no database keeps: PostgreSQL's text has no NUL, its JSON no half of a surrogate pair. */
+/** Characters that no database stores: PostgreSQL's text has no NUL, its JSON no half of a surrogate pair. */
 const textIssue = (text: string): string | null => {
   if (text.includes('\0')) return 'must not contain a NUL character';
   return LONE_SURROGATE.test(text) ? 'must be valid Unicode' : null;
@@ -83,7 +83,7 @@ export const findInputIssues = (input: unknown): InputIssue[] => {
   return issues;
 };
 
-/** Whether a path's part could be the id of anything: text a database takes, a number of 32 bits. */
+/** True if a path's part could be the id of anything: text a database takes, a number of 32 bits. */
 export const isPossibleId = (text: string): boolean =>
   textIssue(text) === null && !(/^\d+$/.test(text) && Number(text) > LARGEST_ID);
 
@@ -150,7 +150,7 @@ export const jsonBody = (schema: z.ZodType) => ({ body: { 'application/json': sc
 /** The `request` of a route that takes a query. */
 export const queryOf = ({ shape }: z.ZodObject) => ({ query: shape });
 
-/** What a feature gives the host as a controller: made once a process, with a method for each action. */
+/** A feature's controller for the host: created once a process, with a method for each action. */
 export type ControllerFactory<HostContext extends Context = Context> = (context: {
   strapi: Core.Strapi;
 }) => Record<string, (ctx: HostContext) => Promise<void>>;

@@ -5,7 +5,7 @@ import type { Context, Next } from 'koa';
 import type { Feature, FeatureRoutes } from '../feature';
 import type { App } from '../app';
 
-/** What the addresses of the plugin's routes begin with, in lower case. */
+/** The first parts of the addresses of the plugin's routes, in lower case. */
 const foldersOf = ({ strapi }: App): [api: keyof FeatureRoutes, folder: string][] => {
   const prefix = strapi.config.get<string>('api.rest.prefix', '/api');
   const api = prefix.replace(/\/+$/, '').toLowerCase();
@@ -40,7 +40,7 @@ const isBelow = (path: string, beginning: string): boolean =>
  * there: it is told 404.
  */
 export const answerAbsent = (app: App, present: readonly Feature[], absent: readonly Feature[]) => {
-  /** Of addresses that only features which are not there would serve. */
+  /** Addresses that only absent features would serve. */
   const beginnings = foldersOf(app).flatMap(([api, folder]) => {
     const served = wordsOf(api, present);
     const gone = [...wordsOf(api, absent)].filter((word) => !served.has(word));

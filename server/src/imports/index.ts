@@ -38,7 +38,7 @@ const imports: ControllerFactory = ({ strapi }) => {
       const lines = async function* () {
         yield csvLine([...(isOfFile ? ['line', 'error'] : []), ...headings.map(noFormula)]);
         for await (const { line, message, cells } of rejectsOf(app, id)) {
-          // A file's own cells can be imported as they are here, once they are mended.
+          // A file's own cells can be imported as they are here, once they are corrected.
           const own = cells.map(unlessNumber);
           yield csvLine(isOfFile ? [line, noFormula(message), ...own] : own);
         }

@@ -108,7 +108,7 @@ interface Parsed {
 const lineEnds = (raw: string, isLf: boolean): number =>
   raw.match(isLf ? /\n/g : /\r\n?|\n/g)?.length ?? 0;
 
-/** Whether quotation marks stand only around whole cells, as RFC 4180 has them. */
+/** True if quotation marks stand only around whole cells, as RFC 4180 has them. */
 const isStrictlyQuoted = (raw: string, delimiter: string): boolean => {
   let at = 0;
   while (at < raw.length) {
@@ -130,7 +130,7 @@ const isStrictlyQuoted = (raw: string, delimiter: string): boolean => {
   return true;
 };
 
-/** What our own lists of rejected rows put before a text that a spreadsheet would calculate. */
+/** The mark that our own lists of rejected rows put before a text that a spreadsheet would calculate. */
 const withoutMark = (cell: string): string => (/^'[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell);
 
 /**
@@ -186,7 +186,7 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
   let lines = 0;
   try {
     for await (const { record, raw, info } of input.pipe(parser) as AsyncIterable<Parsed>) {
-      // The parser is ahead of the reader. What it finds behind the fault is not whole.
+      // The parser is ahead of the reader. Rows that it finds after the fault are incomplete.
       if (info.lines >= faultAt) break;
       isLf ??= raw.endsWith('\n');
       const text = raw.replace(/^[\r\n]+/, '');
@@ -222,7 +222,7 @@ export const columnName = (heading: string): string =>
     .toLowerCase()
     .replace(/[\s-]+/g, '_');
 
-/** What the columns of a file are, in their order, or why its headings are refused. */
+/** The columns of a file in their order, or why its headings are refused. */
 export type Header<Column> = { ok: true; columns: Column[] } | { ok: false; message: string };
 
 /**

@@ -12,7 +12,7 @@ const NAMES: Readonly<Record<ModuleId, string>> = {
   email_conversations: 'Email conversations',
 };
 
-/** What a module is called on the screens. */
+/** A module's name on the screens. */
 export const moduleName = (id: ModuleId): string => NAMES[id];
 
 export type Switches = Partial<Record<ModuleId, boolean>>;

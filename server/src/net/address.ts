@@ -7,7 +7,7 @@ type Cidr = [Address, number];
 /** CIDR ranges that were checked by `parseCidrList`. */
 export type CidrList = readonly Cidr[];
 
-/** Whether an address may be posted to; `reason` is a short phrase that is safe to show. */
+/** The judgement of an address as a target; `reason` is a short phrase that is safe to show. */
 export type AddressJudgement = { ok: true } | { ok: false; reason: string };
 
 const OK: AddressJudgement = { ok: true };
@@ -130,7 +130,7 @@ function judge(address: Address, allowed: CidrList): AddressJudgement {
  * to one link and passes only by the list.
  *
  * @param ip an address in any spelling, with or without brackets
- * @param allowed ranges the site allows beside the public ones
+ * @param allowed ranges the site allows besides the public ones
  */
 export function judgeAddress(ip: string, allowed: CidrList = []): AddressJudgement {
   const bare = /^\[.*\]$/.test(ip) ? ip.slice(1, -1) : ip;
@@ -151,7 +151,7 @@ const LOCAL_NAMES =
   /^(?:.+\.)?(?:localhost|localhost[46]?\.localdomain[46]?|localhost[46]|ip6-(?:localhost|loopback|localnet|allnodes|allrouters|mcastprefix)|loopback)$/;
 
 /**
- * Whether a URL's host is a name of this machine itself, whatever DNS says.
+ * True if a URL's host is a name of this machine itself, whatever DNS says.
  *
  * @param hostname as the WHATWG URL parser gives it: lower case, percent signs and full-width
  *   letters resolved

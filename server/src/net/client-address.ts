@@ -5,14 +5,14 @@ import type { Context } from 'koa';
 export interface ClientAddress {
   /** The client's address as the host tells it: behind a trusted proxy, what the proxy's header says. */
   client: string;
-  /** The address of the connection itself where that is another one: the last proxy's, or whoever says so. */
+  /** The address of the connection itself if it differs: the last proxy, or a client that claims to be one. */
   socket: string | null;
-  /** Whether the site says how many proxies there are, so that a client cannot write the header itself. */
+  /** The site says how many proxies there are, so that a client cannot write the header itself. */
   proxiesCounted: boolean;
 }
 
 /**
- * What failures are counted by: an IPv4 address, or an IPv6 /64, which is what one subscriber has
+ * The key for counting failures: an IPv4 address, or an IPv6 /64, which is what one subscriber has
  * (counting single addresses would give each of them 2^64 counters).
  */
 export const addressKey = (ip: string | undefined): string => {
@@ -37,14 +37,14 @@ export const clientAddress = (ctx: Context): ClientAddress => {
 const SHARED_BY = 10;
 
 /**
- * How many failures a minute the connection's own address may have. Behind proxies that are counted
- * it is shared by whoever comes through them; where they are not, the header is the client's to
- * write, and the connection is all that tells clients apart.
+ * How many failures a minute the connection's own address may have. Behind counted proxies all their
+ * clients share it; where they are not counted, the client writes the header, and only the connection
+ * tells clients apart.
  */
 export const socketLimit = (limit: number, { proxiesCounted }: ClientAddress): number =>
   proxiesCounted ? limit * SHARED_BY : limit;
 
-/** What is wrong with `config/server` for counting by address; null where nothing is. */
+/** The fault of `config/server` for counting by address; null if there is none. */
 export const proxyWarning = (proxy: unknown): string | null => {
   const { koa, maxIpsCount } = (typeof proxy === 'object' && proxy !== null ? proxy : {}) as {
     koa?: unknown;

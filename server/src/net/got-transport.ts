@@ -61,7 +61,7 @@ const loadGot = async (): Promise<Got> => {
 const follow = (stream: Request, listener: AnswerListener): Sending => {
   let over = false;
   const fail = (error: unknown): void => {
-    // What follows the first error, or our own destroying, must find a listener, and tells nothing.
+    // Errors after the first one, or after our own destroying, need a listener and are ignored.
     if (over) return;
     over = true;
     listener.error(error, stream.reusedSocket === true);
@@ -69,7 +69,7 @@ const follow = (stream: Request, listener: AnswerListener): Sending => {
   stream.once('response', ({ statusCode, headers }: IncomingMessage) =>
     listener.head({ status: statusCode ?? 0, headers })
   );
-  stream.on('information', (told: Informational) => listener.informational(told));
+  stream.on('information', (info: Informational) => listener.informational(info));
   stream.on('data', (chunk: Buffer) => listener.data(chunk));
   stream.once('end', () => {
     over = true;

@@ -34,7 +34,7 @@ const HOSTS =
     ? path.join(process.env.SystemRoot ?? 'C:\\Windows', 'System32', 'drivers', 'etc', 'hosts')
     : '/etc/hosts';
 
-/** What the machine says of names beside DNS. */
+/** The machine's settings for names besides DNS. */
 interface NameFiles {
   hosts(): ReadonlyMap<string, string[]>;
   search(): string[];
@@ -42,7 +42,7 @@ interface NameFiles {
   version(): number;
 }
 
-/** What a file says, read again when it has changed; what an empty one says where there is none. */
+/** The parsed contents of a file, read again when it has changed; of an empty text if there is none. */
 const watchFile = <T>(file: string, parse: (text: string) => T) => {
   const empty = { value: parse(''), version: -1 };
   let known = empty;
@@ -147,9 +147,9 @@ const oneAtATime = (lookup: Ask) => {
       await Promise.race([running, delay(until - Date.now())]);
     }
     if (running) throw unknown;
-    const mine = lookup(name);
-    running = mine.catch(() => undefined).finally(() => (running = null));
-    return mine;
+    const answer = lookup(name);
+    running = answer.catch(() => undefined).finally(() => (running = null));
+    return answer;
   };
 };
 

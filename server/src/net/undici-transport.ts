@@ -15,7 +15,7 @@ import {
   type Sending,
 } from './transport';
 
-/** What is used of the optional package. */
+/** The used part of the optional package. */
 type UndiciPackage = Pick<typeof Undici, 'Client'>;
 
 /**
@@ -36,7 +36,7 @@ interface Connection {
   socket: Socket | null;
   /** Requests that were written to the socket. */
   uses: number;
-  /** What the socket had read when the last of them was written. */
+  /** The bytes that the socket had read when the last of them was written. */
   readBefore: number;
 }
 
@@ -48,8 +48,8 @@ interface Origin {
 }
 
 /**
- * Bytes that a socket may bring for one request. What is kept of an answer is far less, and reading
- * stops there; only what is no part of head or body (extensions of chunks) comes as far as this.
+ * Bytes that a socket may bring for one request. Much less of an answer is kept, and reading stops there;
+ * only the parts that are neither head nor body (extensions of chunks) come as far as this.
  */
 const MAX_READ_BYTES = 256 * 1024;
 

@@ -61,7 +61,7 @@ const controller: ControllerFactory = ({ strapi }) => ({
 
 const route = { method: 'GET', path: '/metrics', handler: 'metrics.find' } as const;
 
-/** What monitoring systems ask for; docs/monitoring.md#metrics. The features say what there is. */
+/** Metrics for monitoring systems; docs/monitoring.md#metrics. The features say what there is. */
 export const observability: Feature = {
   controllers: { metrics: controller },
   routes: {

@@ -9,10 +9,10 @@ import {
 } from '@opentelemetry/api';
 import type { App } from '../app';
 
-/** What spans and meters are listed under. */
+/** The name that spans and meters are listed under. */
 export const INSTRUMENTATION = 'strapi-plugin-switchboard';
 
-/** What this process counts for OpenTelemetry; docs/monitoring.md#traces. */
+/** This process's counters for OpenTelemetry; docs/monitoring.md#traces. */
 interface Measures {
   published: Counter;
   attempts: Histogram;
@@ -41,19 +41,19 @@ const create = (): Measures => {
 
 let created: Measures | undefined;
 
-/** Made at the first use: whoever registers an SDK has done so by then. */
+/** Created at the first use: an SDK is registered by then. */
 export const measures = (): Measures => (created ??= create());
 
 /** The spans of the plugin, docs/monitoring.md#traces. */
 type SpanName =
   'switchboard.publish' | 'switchboard.attempt' | 'switchboard.intake' | 'switchboard.apply';
 
-/** Of the API alone: without an SDK nothing is recorded, whenever one is registered. */
+/** The API's own tracer: without an SDK nothing is recorded, whenever one is registered. */
 const tracer = trace.getTracer(INSTRUMENTATION);
 
 /**
- * Does some work within a span, which ends with it. Of an error the span has the name alone: its
- * message may hold what was to be written.
+ * Does some work within a span, which ends with it. An error is recorded by its name: its message may
+ * hold what was to be written.
  */
 export const inSpan = <T>(
   name: SpanName,
@@ -83,13 +83,13 @@ export interface Metric {
 export interface Sample {
   value: number;
   labels?: Readonly<Record<string, string>>;
-  /** Of a histogram: what follows the metric's name. */
+  /** A histogram's suffix to the metric's name. */
   suffix?: '_bucket' | '_count';
 }
 
 /**
- * What a feature says of itself. It reads the database, so that every node of a site answers the
- * same, and little of it, however much there is.
+ * A feature's source of metrics. It reads the database, so that every node of a site answers the same,
+ * and little of it, however much there is.
  */
 export interface MetricSource {
   metrics: readonly Metric[];

@@ -81,7 +81,7 @@ const readFigures = async (
 /** Several screens and widgets ask at once; they may share an answer for this long, in milliseconds. */
 const SHARED_FOR_MS = 2000;
 
-/** Those that the content manager lists: a single type has an address of another kind. */
+/** Types that the content manager lists: a single type has an address of another kind. */
 const collections = (app: App) =>
   [...getEntryTypes(app).values()]
     .map(({ uid }) => uid)
@@ -125,7 +125,7 @@ const ofWebhooks = (
   config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
 });
 
-/** What the admin panel shows at a glance; it only reads, and only little, however long the log is. */
+/** The admin panel's overview; it only reads, and only little, however long the log is. */
 export const overview: Feature = {
   controllers: { overview: controller },
   routes: {
@@ -136,7 +136,7 @@ export const overview: Feature = {
         method: 'GET',
         path: '/record-types',
         handler: 'overview.recordTypes',
-        // Names of types alone; panels beside entries ask, for readers of webhooks or of contacts.
+        // Only names of types; panels next to entries ask, for readers of webhooks or of contacts.
         config: { policies: ['admin::isAuthenticatedAdmin'] },
       },
       adminRoute('GET', '/mapped-types', 'overview.mappedTypes', 'modules.update'),

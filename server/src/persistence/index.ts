@@ -41,8 +41,8 @@ interface Kept {
 const startsWithOurs = { $startsWith: OURS };
 
 /**
- * What the host keeps about the plugin's actions and content types, and removes at a boot that does
- * not know them: permissions of admin roles and of admin users' tokens, those of API tokens and of
+ * Settings that the host keeps about the plugin's actions and content types, and removes at a boot that
+ * does not know them: permissions of admin roles and of admin users' tokens, those of API tokens and of
  * the roles of users-permissions, and how the content manager shows the types.
  */
 const KEPT: Readonly<Record<string, Kept>> = {
@@ -85,7 +85,7 @@ const mayBeOurs = ({ result }: { result?: unknown }): boolean => {
 /** Not asynchronous: a query builder that a promise resolves with is run. */
 const settings = (db: Db) => db.table(TABLE);
 
-/** What the host has of `KEPT`: written down whenever it changes, and put back after a boot without the plugin. */
+/** The host's `KEPT` settings: stored at each change, restored after a boot without the plugin. */
 class HostSettings {
   /** @param absent content types and actions that the site does without now: the host does not know of them in this process */
   constructor(
@@ -122,8 +122,8 @@ class HostSettings {
   }
 
   /**
-   * Puts back what the host removed while the plugin was away, with the ids it had, for roles and
-   * tokens that still are there. What was granted or taken away before comes back as it was.
+   * Puts back what the host removed while the plugin was away, with the ids it had, for roles and tokens
+   * that still are there. Earlier grants and removals come back.
    */
   async restore(): Promise<void> {
     let restored = 0;
@@ -138,7 +138,7 @@ class HostSettings {
     return Object.entries(KEPT).filter(([uid]) => this.app.strapi.db.metadata.has(uid));
   }
 
-  /** Whether a row of the host is about a content type or an action that the site does without now. */
+  /** True if a row of the host is about a content type or an action that the site now lacks. */
   private isAbsent(row: Row): boolean {
     return [row.action, row.subject, row.key].some((text) => {
       const [, name] = (typeof text === 'string' && NAME_OF_OURS.exec(text)) || [];
@@ -146,7 +146,7 @@ class HostSettings {
     });
   }
 
-  /** Of owners the id alone: a token's row has a hash of its key. Equal rows are equal as text. */
+  /** Owners are kept by id only: a token's row has a hash of its key. Equal rows are equal as text. */
   private async read(uid: string, { where, owners }: Kept): Promise<Row[]> {
     const rows = (await this.app.strapi.db.query(uid).findMany({
       where,
@@ -157,8 +157,8 @@ class HostSettings {
   }
 
   /**
-   * Writes down what the host has of a kind now, in the transaction that changed it. What is about a
-   * part that the site does without now stays as it was written down: the host forgot it.
+   * Writes down what the host has of a kind now, in the transaction that changed it. Rows about a part
+   * that the site now lacks stay as they were written down: the host forgot them.
    */
   private async save(uid: string, kept: Kept): Promise<void> {
     // If the process that booted last did not know the plugin, what is gone was not taken away.
@@ -249,7 +249,7 @@ interface SyncEvent {
   oldContentTypes?: Record<string, unknown> | null;
 }
 
-/** Whether the plugin, or a part that is there now, has no content type on record of the last boot. */
+/** True if the plugin, or a part that is there now, has no content type on record of the last boot. */
 const wasAway = (
   { oldContentTypes }: SyncEvent,
   app: App,

@@ -19,7 +19,7 @@ const parse = (value: string | null): Entry[] => {
   return Array.isArray(entries) ? entries : [];
 };
 
-/** Whether the host has made its core store yet: on an empty database it has not. */
+/** True if the host has created its core store; on an empty database it has not yet. */
 export const hasCoreStore = (strapi: Core.Strapi): Promise<boolean> =>
   strapi.db.getSchemaConnection().hasTable(STORE_TABLE);
 
@@ -70,9 +70,9 @@ interface Schema {
 }
 
 interface Compared {
-  /** What the host made at the last boot of any node. */
+  /** The schema that the host created at the last boot of any node. */
   previousSchema?: Schema;
-  /** What this node's content types say. */
+  /** The schema of this node's content types. */
   userSchema: Schema;
 }
 
@@ -96,9 +96,9 @@ const withoutUnknown = (known: Schema, wanted: Schema): Schema => ({
 const patched = new WeakSet<object>();
 
 /**
- * Has the host drop nothing from the plugin's tables. It drops what it made at an earlier boot and does
- * not find in the content types of this one: the columns of a later version, with all that is in them,
- * when a node of this version boots beside it. What it does not remember it leaves alone.
+ * Has the host drop nothing from the plugin's tables. It drops what it created at an earlier boot and
+ * does not find in the content types of this one: the columns of a later version, with all that is in
+ * them, when a node of this version boots next to it. It leaves alone all else.
  */
 export const keepColumns = (strapi: Core.Strapi): void => {
   const { schemaDiff } = strapi.db.schema as unknown as {

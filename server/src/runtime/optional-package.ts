@@ -5,7 +5,7 @@ import { errorText } from './text';
 
 /**
  * Packages that a site installs only for some of its options. They are no peer dependencies, not even
- * optional ones: npm refuses to install the plugin beside a version out of a peer's range, also where
+ * optional ones: npm refuses to install the plugin next to a version out of a peer's range, also where
  * the site has that version for something else. So they are loaded by name, and judged then.
  */
 const SUPPORTED = { bullmq: [5, 6], ioredis: [5, 6], undici: [6] } as const satisfies Record<
@@ -42,7 +42,7 @@ const installedVersion = (name: OptionalPackage): string | null => {
 const inWords = (majors: readonly number[]): string =>
   majors.length < 2 ? majors.join('') : `${majors.slice(0, -1).join(', ')} and ${majors.at(-1)}`;
 
-/** What is wrong with the version of a package; null: nothing, or it cannot be told. */
+/** The fault of a package's version; null: none, or it cannot be told. */
 export const versionFault = (
   name: OptionalPackage,
   version: string | null = installedVersion(name)

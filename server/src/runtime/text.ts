@@ -14,9 +14,9 @@ const withoutQuotes = (error: Error): string =>
     : error.message.replace(/,? but the final value was:[\s\S]*$/, '');
 
 /**
- * What of an error may go into a log: its name, its code and a capped message of one line, without
- * credentials. Never a driver's text: it holds the whole statement with its values, which are
- * payloads and secrets.
+ * The loggable part of an error: its name, its code and a capped message of one line, without
+ * credentials. Never a driver's text: it holds the whole statement with its values, which are payloads
+ * and secrets.
  */
 export const errorText = (error: unknown): string => {
   if (!(error instanceof Error)) return oneLine(String(error));
@@ -46,11 +46,11 @@ export const lineOf = (value: unknown, maximum: number): string => {
 export const isoTime = (epochMs: number): string =>
   new Date(epochMs).toISOString().replace('Z', '+00:00');
 
-/** The same for a stored time, which PostgreSQL and MySQL hand out as text. */
+/** As `isoTime`, for a stored time, which PostgreSQL and MySQL hand out as text. */
 export const isoTimeOrNull = (epochMs: number | string | null | undefined): string | null =>
   epochMs === null || epochMs === undefined ? null : isoTime(Number(epochMs));
 
-/** Whether a value is an object with keys: no null, no list. */
+/** True for an object with keys: no null, no list. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -69,7 +69,7 @@ export const HOUR_MS = 3_600_000;
 /** The beginning of the hour of UTC that a time is in; both in epoch milliseconds. */
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
 
-/** What stands where a credential was. */
+/** Replaces a credential. */
 export const REDACTED = '***';
 
 const WORDS =
@@ -85,8 +85,8 @@ const USERINFO = /(?<![a-z0-9+.-])([a-z0-9+.-]+:\/\/)[^/?#\s]+@/gi;
 /** A scheme of the header Authorization, wherever it stands. */
 const SCHEME = /\b(bearer|basic)(\s+)[\w.~+/=-]{6,}/gi;
 /**
- * Credentials that can be told by their shape: a JWT, and the prefixes of well-known issuers. What looks
- * like the beginning of a JWT ends where another one begins: else each would be followed to the end.
+ * Credentials that can be told by their shape: a JWT, and the prefixes of well-known issuers. A seeming
+ * JWT ends where another one begins: else each would be followed to the end.
  */
 const SHAPES =
   /\beyJ(?:(?!-eyJ)[\w-]){5,}\.[\w-]{5,}(?:\.[\w-]*)?|\b(?:whsec_|sk_(?:live|test)_|rk_(?:live|test)_|xox[abeprs]-|gh[opusr]_|github_pat_|glpat-|pos_secret_)[\w+/=-]+/g;
@@ -103,7 +103,7 @@ export const redactText = (text: string): string =>
     .replace(PAIR, `$1${REDACTED}`)
     .replace(SHAPES, REDACTED);
 
-/** What drivers put on their errors; each has some of it. */
+/** Properties that drivers put on their errors; each has some of them. */
 interface DriverError extends Error {
   code?: unknown;
   errno?: unknown;
@@ -119,7 +119,7 @@ interface DriverError extends Error {
 const STATEMENT =
   /^\s*(?:insert|update|delete|select|with|begin|commit|rollback|savepoint|release|create|alter|drop|lock|set|merge|replace)\b[\s\S]* - /i;
 
-/** Whether an error is of a database or its driver: its text may hold a statement and its values. */
+/** True for an error of a database or its driver: its text may hold a statement and its values. */
 export const isDatabaseError = (error: unknown): error is DriverError => {
   if (!(error instanceof Error)) return false;
   const { code, errno, sql, sqlState, severity, name, message } = error as DriverError;
@@ -140,7 +140,7 @@ const SAFE_PARTS = [
   /\b((?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY) constraint failed(?:: [\w., ]{1,200})?)$/,
   /\b(no such (?:table|column): [\w.]{1,100})$/,
   /\b(database is locked)$/,
-  // What drivers and the pool say of a connection; `isInfrastructureFault` reads it.
+  // Messages of drivers and the pool about a connection; `isInfrastructureFault` reads them.
   /\b((?:Connection (?:terminated|ended|lost|is closed)|Client (?:was closed|has encountered)|Can't add new command|Cannot enqueue|Timeout acquiring a connection|Query read timeout)[\w :,.?']{0,160})$/i,
   /\b(for key '[\w.]{1,100}')$/,
   /- (Data too long for column '\w{1,64}') at row \d+$/,
@@ -176,9 +176,9 @@ export const framesOf = (error: Error): string =>
     .join('\n');
 
 /**
- * Takes the statement and its values out of a driver's error, in place: name, codes and the names
- * of the schema stay, so that whoever catches it can still tell what happened. What is thrown
- * through somebody else's write ends in the host's log as it is.
+ * Takes the statement and its values out of a driver's error, in place: name, codes and the names of the
+ * schema stay, so that a caller that catches it can still tell what happened. An error that is thrown
+ * through somebody else's write ends in the host's log unchanged.
  */
 export const dropStatement = (error: unknown): void => {
   if (!isDatabaseError(error)) return;
@@ -198,8 +198,8 @@ export const dropStatement = (error: unknown): void => {
 type DebugLog = (line: string) => void;
 
 /**
- * What writes a line of the level `debug`, or null where the host's log leaves that level out:
- * `` debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
+ * Writes a line of the level `debug`; null where the host's log leaves that level out: ``
+ * debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
  *
  * A line names what it is about by the plugin's own ids, with states, causes and times; never a
  * body, an address, a secret, a person, or an id that a till gave.

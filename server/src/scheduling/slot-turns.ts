@@ -10,11 +10,11 @@ const CLAIM_AT_ONCE = 64;
  * where they are slow the group comes back when a slot empties.
  */
 const SLOT_WAIT_MS = 100;
-/** The same where the whole node is busy: then another one may take the group. */
+/** The wait on a busy node: then another node may take the group. */
 const NODE_WAIT_MS = 500;
 /** Claims of this node under way at once: stores make several of them together. */
 const CLAIMS_AT_ONCE = 16;
-/** What a turn claims first of a group, at least: whether it has more than that, nobody knows before. */
+/** The least that a turn's first claim asks for: it cannot know whether there is more. */
 const FIRST_CLAIM = 2;
 /**
  * The least time between a claim of this node and the next one of a turn that has claimed before,
@@ -28,7 +28,7 @@ const LONGEST_GATHER_MS = 50;
 const FILLED_AHEAD = 0.75;
 /** When a group is looked at again whose cap other nodes have used up: none of them says when it may go on. */
 const REST_MS = 250;
-/** The same where this node has, and says so as soon as a slot empties. */
+/** The rest if this node used up the cap, which announces its next free slot. */
 const OWN_REST_MS = 2000;
 
 /** Rows of each group, by their ids. */
@@ -59,10 +59,10 @@ const sleep = (milliseconds: number): Promise<void> =>
   });
 
 /**
- * What a slot worker does in a turn of a group: it claims what fits into free slots, and again when
- * some have emptied. What is leased counts towards the group's cap on all nodes, so it claims ahead
- * only while no other node holds any of the group, and only where its rows are quick: with slower ones
- * there is time to claim, and other nodes should get some.
+ * A slot worker's turn of a group: it claims rows for free slots, and again when some have emptied.
+ * Leased rows count towards the group's cap on all nodes, so it claims ahead only while no other node
+ * holds any of the group, and only if its rows are quick: with slower ones there is time to claim, and
+ * other nodes should get some.
  */
 export class SlotTurns<L extends Lease> {
   /** Groups that have a turn now, each with what wakes it. */
@@ -198,7 +198,7 @@ export class SlotTurns<L extends Lease> {
     return this.isNodeBusy() ? 0 : this.slotsFor(group);
   }
 
-  /** A first claim, beside others of groups that have a turn as well: most have little to do. */
+  /** A first claim, at the same time as those of other groups with a turn: most have little to do. */
   private firstRoomFor(group: number): number {
     const share = Math.ceil((2 * this.worker.options.concurrency) / this.turns.size);
     return Math.min(this.roomFor(group), Math.max(FIRST_CLAIM, share));

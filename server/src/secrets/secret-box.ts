@@ -13,7 +13,7 @@ export const MISSING_KEY_HELP =
 const host = ({ strapi }: Pick<App, 'strapi'>): HostEncryption =>
   strapi.service('admin::encryption') as unknown as HostEncryption;
 
-/** Whether the site has the key that secrets are encrypted with. */
+/** True if the site has the key that secrets are encrypted with. */
 export const hasEncryptionKey = ({ strapi }: Pick<App, 'strapi'>): boolean =>
   Boolean(strapi.config.get('admin.secrets.encryptionKey'));
 

@@ -27,7 +27,7 @@ const output = z.object({
   ),
 });
 
-/** What assistants may ask of stock, for whoever may see it. */
+/** Tools for assistants about stock, for users who may see it. */
 export const offerStockTools = (app: App): void => {
   const levels = (): LevelsService =>
     app.strapi.service('plugin::switchboard.stock-levels') as unknown as LevelsService;

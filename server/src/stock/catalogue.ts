@@ -28,13 +28,13 @@ import {
 
 /**
  * An epoch begins where a process gives its first number. A database that a backup took the place of
- * gives numbers again that it has given before, to other changes; but the processes that are started
- * with it do so in epochs that nobody has a cursor of. So a cursor has its epoch beside its number, and
- * is good up to where that ended.
+ * gives numbers again that it has given before, to other changes; but the processes that are started with
+ * it do so in epochs that nobody has a cursor of. So a cursor has its epoch in addition to its number,
+ * and is good up to where that ended.
  */
 
 const KEPT = 500;
-/** Of numbers that an earlier version gave. */
+/** The epoch of numbers that an earlier version gave. */
 const NONE = '0'.repeat(8);
 
 interface EpochRow {
@@ -47,8 +47,8 @@ interface EpochRow {
 const epochs = (db: Db) => db.table(EPOCHS_TABLE);
 
 /**
- * Begins an epoch, in a transaction in which nobody else gives numbers. Those of long ago are forgotten:
- * their cursors start over.
+ * Begins an epoch, in a transaction in which nobody else gives numbers. Old epochs are forgotten: their
+ * cursors start over.
  * @param number  the last that was given
  */
 const beginEpoch = async (tx: Tx, number: number): Promise<void> => {
@@ -73,7 +73,7 @@ const currentEpoch = async (app: App): Promise<string> => {
   return row?.token ?? NONE;
 };
 
-/** Whether this database has given a number in an epoch: else its past is another one. */
+/** True if this database has given a number in an epoch: else its past is another one. */
 const wasGiven = async (app: App, number: number, token: string): Promise<boolean> => {
   const db = await app.db.current();
   const after = epochs(db).orderBy('id');
@@ -133,7 +133,7 @@ const begun = new WeakSet<App>();
 
 const giveNumbers = async (app: App): Promise<Numbered> => {
   const numbered = await app.db.transaction(async (tx) => {
-    // Until the commit nobody else gives numbers: whoever sees one sees all that are smaller.
+    // No other transaction gives numbers until the commit: a reader of one sees all smaller ones.
     const given = await lastOf(head(tx).forUpdate());
     const changes = (await waiting(tx).limit(AT_ONCE)) as ChangeRow[];
     if (changes.length === 0) return { last: given, more: false, isGiven: false };
@@ -248,8 +248,8 @@ const goneEntry = ({ sku }: RetiredRow): CatalogueEntry => ({
 });
 
 /**
- * Items that were changed after a number, in the order of their latest changes, each once and as it
- * is now. What changes meanwhile gets a larger number and comes again.
+ * Items that were changed after a number, in the order of their latest changes, each once and as it is
+ * now. An item that changes meanwhile gets a larger number and comes again.
  */
 export const readCatalogue = async (
   app: App,
@@ -257,8 +257,8 @@ export const readCatalogue = async (
 ): Promise<CataloguePage> => {
   const numbered = await numberChanges(app);
   const db = await app.db.current();
-  // What was never given, or in an epoch that is none of this database, is of one that a backup took the
-  // place of.
+  // A number that was never given, or in an epoch that is none of this database, is of one that a backup
+  // replaced.
   const isOurs =
     after !== null &&
     after.number <= numbered.last &&
@@ -342,8 +342,8 @@ export const markChanged = async (db: Db, items: readonly number[]): Promise<voi
 };
 
 /**
- * Says that an article has another SKU from now on: whoever keeps the old one hears that it is deleted.
- * In the transaction that renames the item, which is marked as changed beside it.
+ * Records that an article has another SKU from now on: clients that keep the old one learn that it is
+ * deleted. In the transaction that renames the item and marks it as changed.
  */
 export const retireSku = async (db: Db, sku: string): Promise<void> => {
   await db

@@ -176,7 +176,7 @@ export const withdrawCounts = async (
   accepted: () => Promise<readonly AcceptedCount[]>
 ): Promise<void> => {
   if (withdrawn.length === 0) return;
-  // Whoever moves them later in this transaction asks for their products.
+  // Later moves in this transaction lock their products.
   await lockMappedItems(
     tx,
     app,

@@ -147,7 +147,7 @@ export const listQuery = z.object({ ...pageQuery, search: z.string().max(256).op
 
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
 
-/** Of the stock grid; a minus before it: the other way round. */
+/** Sort keys of the stock grid; a minus before it: the other way round. */
 export const GRID_SORTS = ['id', 'sku', 'name', 'total'] as const;
 
 export const gridQuery = listQuery.extend({

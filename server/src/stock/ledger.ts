@@ -81,7 +81,7 @@ export const readLevels = async (
   places: readonly Place[]
 ): Promise<Map<string, LevelRow>> => byKey(await select(db, distinct(places), false));
 
-/** What a new level starts from. */
+/** The opening of a new level. */
 export interface LevelOpening extends Place {
   opening: number;
 }
@@ -193,7 +193,7 @@ export const foldInDatabase = async (db: Db, level: Named): Promise<LevelState> 
 interface AskedEntry extends Place {
   /** Effective time, epoch milliseconds. */
   at: number;
-  /** What the shelf gains; for a count, what was counted. */
+  /** Pieces that the shelf gains; for a count, the counted number. */
   quantity: number;
   /** The POS event it belongs to; null for the owner's own adjustments. */
   eventId: number | null;
@@ -229,7 +229,7 @@ export interface LedgerLine extends Place {
   note: string | null;
   documentId?: number;
   madeBy?: string | null;
-  /** Of an item that there is not, in test mode (items.ts). */
+  /** The SKU of an unknown item, in test mode (items.ts). */
   sku?: string;
 }
 
@@ -294,8 +294,8 @@ export class Ledger {
   ) {}
 
   /**
-   * Locks the levels of these places; every place must be locked before it is written to. What the site
-   * has written into a mapped product past the ledger becomes an adjustment here.
+   * Locks the levels of these places; every place must be locked before it is written to. Changes that
+   * the site has written into a mapped product past the ledger become an adjustment here.
    */
   async lock(places: readonly Place[]): Promise<void> {
     const wanted = places.filter((place) => !this.levels.has(placeKey(place)));
@@ -353,8 +353,8 @@ export class Ledger {
   }
 
   /**
-   * Writes everything and follows through to mapped products. What changed is for the caller to
-   * publish (`stockChangeEvents`), in the same transaction.
+   * Writes everything and follows through to mapped products. The caller publishes the changes
+   * (`stockChangeEvents`), in the same transaction.
    */
   async flush(): Promise<LevelChange[]> {
     if (this.options.simulate || this.pending.length === 0) return [];
@@ -372,7 +372,7 @@ export class Ledger {
       this.tx,
       changes.map(({ item }) => item)
     );
-    // Those whose sum is as before, too: their product may have had another number.
+    // Unchanged sums, too: their product may have had another number.
     await writeThrough(
       this.tx,
       this.app,
@@ -404,7 +404,7 @@ export class Ledger {
   private async movedAfter(ids: readonly number[], time: number): Promise<Map<number, number>> {
     const sums = new Map<number, number>();
     for (let start = 0; start < ids.length; start += 200) {
-      // Of quantities: what a count covered has no effect, and moves again once that count is undone.
+      // Sums quantities: a covered movement has no effect, but moves again once the count is undone.
       const query = moving(this.tx.table(MOVEMENTS_TABLE))
         .select('level_id')
         .sum({ moved: 'quantity' })
@@ -515,7 +515,7 @@ const writeFolded = async (
   return [{ ...place, levelId: Number(level.id), before, after: quantity }];
 };
 
-/** Has the catalogue and mapped products follow levels that were set anew. */
+/** Updates the catalogue and mapped products after levels were corrected. */
 const follow = async (tx: Tx, app: App, changes: readonly LevelChange[]): Promise<void> => {
   await markChanged(
     tx,
@@ -567,8 +567,8 @@ const undoOnLevel = async (
 };
 
 /**
- * Takes counts back: their lines stay in the ledger, marked, and no level starts from them any more.
- * What the level becomes by that is a line of its own, so that the effects still add up to it.
+ * Takes counts back: their lines stay in the ledger, marked, and no level starts from them any more. The
+ * resulting change of the level is a line of its own, so that the effects still add up to it.
  */
 export const undoCounts = async (
   tx: Tx,
@@ -576,7 +576,7 @@ export const undoCounts = async (
   counts: readonly CountToUndo[]
 ): Promise<LevelChange[]> => {
   if (counts.length === 0) return [];
-  // What the site has written into their products meanwhile is neither lost nor taken for the counts'.
+  // Numbers that the site wrote into their products meanwhile are neither lost nor counted.
   const ledger = new Ledger(app, tx);
   await ledger.lock(counts);
   const changes = await ledger.flush();
@@ -607,7 +607,7 @@ export const setLowMark = async (tx: Tx, id: number, lowAt: number | null): Prom
   await tx.table(LEVELS_TABLE).where({ id }).update({ low_at: lowAt });
 };
 
-/** What a record did to the shelves, in the order in which it was written. */
+/** A record's movements, in the order in which they were written. */
 export const movementsOfEvent = async (db: Db, event: number): Promise<PlacedMovement[]> => {
   const rows = (await db
     .table(`${MOVEMENTS_TABLE} as m`)
@@ -688,8 +688,8 @@ export const declareStockEvents = (app: App): void => {
 };
 
 /**
- * What a transaction did to the shelves, as the events that somebody hears; they are published with
- * everything else the transaction has to tell.
+ * A transaction's stock changes as events with subscribers; they are published with the transaction's
+ * other events.
  */
 export const stockChangeEvents = async (
   tx: Tx,

@@ -47,7 +47,7 @@ export const locationNamed = async (
   return byCode ?? (/^[1-9]\d{0,8}$/.test(named) ? find({ id: Number(named) }) : undefined);
 };
 
-/** What is said of a location that a client named and that there is none of. */
+/** The error for a location that a client named and that does not exist. */
 export const noLocation = (named: number | string | undefined): Refusal =>
   refusal(`there is no location ${named}`, 'no_location', { name: named ?? '' });
 

@@ -140,7 +140,7 @@ const stocktakes = {
     asked.ctx.status = input.preview ? 200 : 201;
     return new StocktakesService(asked.app).stocktake(input, nameOfAdminUser(asked.ctx));
   }),
-  /** What time it is here: when counting begins is not for a browser's clock to say. */
+  /** The server's time: a browser's clock must not decide when counting begins. */
   clock: endpoint('GET /stocktakes/clock', MANAGE, (): StockClock => ({
     now: isoTime(timeOf(undefined)),
   })),

@@ -192,8 +192,8 @@ export type MovementRow = RowOf<
 > & { type: MovementType };
 
 /**
- * What texts that must be compared byte for byte are found by: a MySQL collation takes `A1` and
- * `a1` for the same, and PostgreSQL may normalise; hex of a hash means the same everywhere.
+ * The key of texts that must be compared byte for byte: a MySQL collation takes `A1` and `a1` for equal,
+ * and PostgreSQL may normalise; hex of a hash means the same everywhere.
  */
 export const digestOf = (text: string): string =>
   createHash('sha256').update(text, 'utf8').digest('hex');
@@ -207,8 +207,8 @@ export const RETIRED_SKUS_TABLE = 'switchboard_retired_skus';
 export const EPOCHS_TABLE = 'switchboard_catalogue_epochs';
 
 /**
- * Items that a transaction changed and that were not given a number since. Whoever changes an item
- * only adds here; whoever gives numbers takes away what it has seen, row by row.
+ * Items that a transaction changed and that were not given a number since. A transaction that changes an
+ * item only adds here; one that gives numbers removes the rows it has seen, row by row.
  */
 export const changesTable = {
   tableName: CHANGES_TABLE,
@@ -233,7 +233,7 @@ export const catalogueTable = {
   ],
 } satisfies PlainTable;
 
-/** One row: the last number that was given. Whoever gives numbers locks it until the commit. */
+/** One row: the last number that was given. The transaction that gives numbers locks it until the commit. */
 export const catalogueHeadTable: PlainTable = {
   tableName: CATALOGUE_HEAD_TABLE,
   attributes: {

@@ -27,7 +27,7 @@ type Data = Record<string, unknown>;
 interface TrackedChange {
   /** null: there was none. */
   before: Before | null;
-  /** Whether its tags may have changed, so that they are read again afterwards. */
+  /** True if its tags may have changed, so that they are read again afterwards. */
   tags: boolean;
   /** The row as the write left it, where it need not be read again. */
   row: Entry | null;
@@ -43,7 +43,7 @@ const newRecord = (tags: boolean): TrackedChange => ({
   unknown: false,
 });
 
-/** What a write with such data may change; null data: anything. */
+/** The possible changes of a write with such data; null data: anything. */
 export const impactOf = (
   watched: WatchedSource,
   action: WriteImpact['action'],
@@ -61,13 +61,13 @@ export const impactOf = (
   return { action, keys, tags: tags !== null && data[tags] !== undefined };
 };
 
-/** What an event of a deletion says, by kind; the others say no more than which record it was. */
+/** Keys of a deletion's event, by kind; other kinds only have the record's id. */
 const KEYS_OF_DELETED: Readonly<Record<string, readonly string[]>> = {
   contact: ['id', 'email'],
   deal: ['id', 'title'],
 };
 
-/** What has to be known of a record before such a write. */
+/** The parts of a record that have to be read before such a write. */
 const readingBefore = (watched: WatchedSource, impact: WriteImpact): Reading => {
   if (impact.action !== 'delete') return { keys: impact.keys, tags: impact.tags };
   const keys = KEYS_OF_DELETED[watched.source.kind];
@@ -99,7 +99,7 @@ const existingRecord = (
   }
 };
 
-/** What the first write found stays; a later one may add keys that the first one left alone. */
+/** Keys that the first write found stay; a later write may add others. */
 const mergeBefore = (first: Before, later: Before): Before => {
   const known = new Set(first.keys);
   return {
@@ -109,7 +109,7 @@ const mergeBefore = (first: Before, later: Before): Before => {
   };
 };
 
-/** Whether nothing of a record has to be read that is not known already. */
+/** True if everything needed of a record is known already. */
 const isKnown = (change: TrackedChange, watched: WatchedSource, reading: Reading): boolean => {
   // New in this unit of work, or never to have an event.
   if (!change.before || change.unknown) return true;
@@ -120,7 +120,7 @@ const isKnown = (change: TrackedChange, watched: WatchedSource, reading: Reading
 
 type RowId = number | string;
 
-/** What a write says about a relation, in any of the forms that the host's entity manager takes. */
+/** A relation in a write, in any of the forms that the host's entity manager takes. */
 interface RelationInput {
   /** The links that are not named go. */
   replaces: boolean;
@@ -146,7 +146,7 @@ export const relationInput = (value: unknown): RelationInput => {
   return { replaces: value.set !== undefined, ids: [...ids, ...idsOf(value.disconnect)] };
 };
 
-/** Whether records that are linked to a written one may lose it by what it says of the relation. */
+/** True if records that are linked to a written one may lose it by this value of the relation. */
 const unlinks = ({ exclusive }: WatchedRelation, value: unknown): boolean =>
   // An end that has room for one link gives up the one it had, even where one is only "connected".
   relationInput(value).replaces || (exclusive && connectedIds(value).length > 0);
@@ -161,7 +161,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     super(app);
   }
 
-  /** Whether somebody subscribed to an event that a write may cause. */
+  /** True if an event that a write may cause has a subscriber. */
   async isHeard(watched: WatchedSource, impact: WriteImpact): Promise<boolean> {
     const rules = KIND_RULES[watched.source.kind];
     if (!rules) return false;
@@ -217,11 +217,11 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /**
-   * Tracks the records that a write changes without naming them. They are at the other end of a
-   * relation that it edits: a tag that takes contacts on, a company that is deleted. Or they are at the
-   * same end, where a record has one holder at most: the host takes it from the previous holder without
-   * a lifecycle. The written rows are locked first: whoever links a record to one that is being deleted
-   * waits, or has done so before the records are looked for.
+   * Tracks the records that a write changes without naming them. They are at the other end of a relation
+   * that it edits: a tag that takes contacts on, a company that is deleted. Or they are at the same end,
+   * where a record has one holder at most: the host takes it from the previous holder without a
+   * lifecycle. The written rows are locked first: a write that links a record to one that is being
+   * deleted waits, or has done so before the records are looked for.
    */
   async trackRelated(
     plan: WatchPlan,

@@ -56,8 +56,8 @@ const candidates = async (app: App, source: ValueColumn, digits: string): Promis
 };
 
 /**
- * The contacts with a phone number, which is compared in E.164; one that is stored without a prefix
- * is read by the same country. At most two: more are as many as two. One in the bin is nobody's.
+ * The contacts with a phone number, which is compared in E.164; one that is stored without a prefix is
+ * read by the same country. At most two: more are as many as two. Contacts in the bin do not count.
  * @param phone  in E.164
  */
 const findByPhone = async (

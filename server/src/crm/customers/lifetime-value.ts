@@ -5,7 +5,7 @@
 const PLACES = 4;
 const ONE = 10n ** BigInt(PLACES);
 
-/** What a column can hold: places after the point, and the largest number in units. */
+/** The limits of a column: places after the point, and the largest number in units. */
 const COLUMNS = {
   /** That of the plugin's own contacts: thirty digits, four of them after the point. */
   own: { places: 4, largest: 10n ** 30n - 1n },
@@ -20,7 +20,7 @@ export type ValueKind = keyof typeof COLUMNS;
 
 export const isValueKind = (type: string): type is ValueKind => Object.hasOwn(COLUMNS, type);
 
-/** Whether a column holds sums of any currency as they are. */
+/** True if a column holds sums of any currency exactly. */
 export const isExact = (column: ValueKind): boolean => column === 'own';
 
 /** An amount in minor units of a currency of so many digits, in units. */
@@ -55,9 +55,9 @@ const held = (units: bigint, column: ValueKind): bigint => {
 };
 
 /**
- * A value after purchases that came to `before` come to `after`. What a column had to round or could not
- * hold is taken back as it was given, so that no error adds up and no refund takes off more than its
- * sale has added.
+ * A value after purchases that came to `before` come to `after`. Amounts that a column had to round or
+ * could not hold are taken back as they were given, so that no error adds up and no refund takes off more
+ * than its sale has added.
  */
 export const follow = (
   value: bigint,

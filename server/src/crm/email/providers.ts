@@ -34,7 +34,7 @@ const MIB = 1024 * 1024;
 const EVENTS_MAX = MIB;
 /** A mail with its attachments comes in whole: of SendGrid up to 30 MB, of Mailgun up to 25. */
 const MAIL_MAX = 32 * MIB;
-/** Of all posts that are under way: whoever posts has shown no signature yet. */
+/** The limit for all posts under way: their senders have shown no signature yet. */
 const TOTAL_MAX = 32 * MIB;
 /** Providers sit in data centres: what has not come by then is not coming. */
 const DEADLINE_MS = 30_000;
@@ -103,8 +103,8 @@ const noteSeen = async (app: App, provider: string, id: string, now: number): Pr
 };
 
 /**
- * Whether a signed token may count with this content: when it comes for the first time, or again with
- * the same, within the current transaction.
+ * True if a signed token may count with this content: it is new, or comes again with the same content,
+ * within the current transaction.
  */
 const bindToken = async (
   app: App,
@@ -228,7 +228,7 @@ const RETRY_AFTER_SECONDS = 10;
 
 export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
   const app = appOf(strapi);
-  // Whoever posts what no provider signed is told to wait; what a provider signed always passes.
+  // Senders of posts that no provider signed are told to wait; signed posts always pass.
   const failures = new FailedAttempts();
   const refuse = async (ctx: HostContext, answer: () => void): Promise<void> => {
     const retryAfter = await failures.charge(clientAddress(ctx));

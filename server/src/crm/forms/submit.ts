@@ -43,8 +43,8 @@ const readSender = (flat: Values): Sender | null => {
 };
 
 /**
- * What an entry of a form means to the CRM: its sender becomes a contact, or is found among them,
- * and then `form.submitted` goes out. Runs in the transaction of the entry.
+ * Turns an entry of a form into CRM data: its sender becomes a contact, or is found among them, and then
+ * `form.submitted` goes out. Runs in the transaction of the entry.
  */
 export const submitForm = async (app: App, form: Form, entry: Payload): Promise<void> => {
   const sender = readSender(entry.contact as Values);
@@ -60,8 +60,8 @@ export const submitForm = async (app: App, form: Form, entry: Payload): Promise<
     const { contact, created } = await withOrigin('form', () =>
       upsertContact(app, sender.input, {
         onlyNew: { source: 'form' },
-        // Whoever fills in a form may know no more of the contact than the address. What differs from
-        // what the CRM has stands in the answers.
+        // The sender of a form may know no more of the contact than the address. Values that differ from
+        // the CRM's are kept in the answers.
         forKnown: (contact) => completion(contact, sender.input),
       })
     );

@@ -11,8 +11,8 @@ import { readOnly } from '../../http/validation';
 import type { Kind } from '../rules';
 
 /**
- * What an object of each kind consists of: where it is in the payload, which attribute of the plugin's
- * own content type holds it, what REST takes and what REST and events show (shared/contracts/crm.ts).
+ * Each kind's attributes: their place in the payload and in the plugin's own content type, their input in
+ * REST and their output in REST and events (shared/contracts/crm.ts).
  */
 
 /**
@@ -28,7 +28,7 @@ interface Value {
   readonly type: FieldType;
   /** null: the host keeps it itself, or nothing does. */
   readonly column: Attribute | null;
-  /** What its column can hold; null: it is not written. */
+  /** Valid values of its column; null: it is not written. */
   readonly input: z.ZodType | null;
   /** Any text for a status: a site that maps types of its own may keep other ones. */
   readonly output: z.ZodType;
@@ -173,7 +173,7 @@ const bag = (output: z.ZodType): Value => ({
   output,
 });
 
-/** A document id. What does not look like one names nothing, and never reaches a query. */
+/** A document id. A text of another shape names nothing, and never reaches a query. */
 export const DOCUMENT_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** @param inversedBy the attribute of the related type that lists these records */

@@ -6,7 +6,7 @@ import type { AttributeShape, Entry, MappedField, Source } from './mapping';
 import type { WatchedSource } from './sources';
 import type { App } from '../../app';
 
-/** What of a record to read. */
+/** The parts of a record to read. */
 export interface Reading {
   /** Payload keys; null: all. */
   keys: ReadonlySet<string> | null;
@@ -59,7 +59,7 @@ export const countedWhere = async (app: App, watched: WatchedSource): Promise<Wh
   ...(watched.localized && { locale: await defaultLocale(app.strapi) }),
 });
 
-/** What is in the bin, or what is not; no condition where a type has no bin. */
+/** The condition for records in the bin, or for all others; none where a type has no bin. */
 export const binWhere = (watched: WatchedSource, inBin: boolean): Where[] => {
   const field = watched.source.fields.find(({ path }) => path === 'dates.trashed_at');
   return field?.attribute ? [{ [field.attribute]: { [inBin ? '$notNull' : '$null']: true } }] : [];

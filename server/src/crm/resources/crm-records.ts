@@ -36,7 +36,7 @@ const PHONE = /^[+\d\s()./-]+$/;
 /** Fewer would be in nearly every number. */
 const LEAST_DIGITS = 3;
 
-/** What a phone number has in it however it begins; null for what is none. */
+/** The digits of a phone number however it begins; null if it is none. */
 const phoneDigits = (text: string, country: string | undefined): string | null => {
   if (!PHONE.test(text)) return null;
   const international = text.replace(/^00/, '+');
@@ -162,7 +162,7 @@ class CrmRecords {
     });
   }
 
-  /** Of a contact: adds a tag or takes it off; doing it twice changes nothing. */
+  /** Adds a tag to a contact or takes it off; doing it twice changes nothing. */
   changeTag(id: string, tagId: string, change: 'connect' | 'disconnect'): Promise<Payload> {
     const { tags } = this.watched.source;
     return this.app.db.retrying(async () => {

@@ -42,7 +42,7 @@ type Input = Readonly<Record<string, unknown>>;
 interface UpsertOptions {
   /** Values for a contact that does not exist yet, unless the input has others. */
   onlyNew?: Input;
-  /** What of the input holds for a contact that exists: all of it, if not given. */
+  /** The part of the input that applies to a contact that exists: all of it, if not given. */
   forKnown?: (contact: Payload) => Input;
 }
 
@@ -94,7 +94,7 @@ const findOrCreate = async (
 /** Objects of which an input completes the keys that it names. */
 const BAGS: ReadonlySet<string> = new Set(['fields', 'address']);
 
-/** What an input would change; values that it leaves empty never empty a contact's. */
+/** The changes that an input would make; values that it leaves empty never empty a contact's. */
 export const differences = (contact: Payload, input: Input): Record<string, unknown> => {
   const changes: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(input)) {
@@ -115,8 +115,8 @@ const isEmpty = (value: unknown): boolean => value === null || value === undefin
 const UNDECIDED: ReadonlySet<unknown> = new Set([null, undefined, '', 'pending']);
 
 /**
- * What of an input fills what a contact has empty: of the keys of `fields` and `address` each by
- * itself. For input of somebody who may not be the contact, and so must not change what is there.
+ * The part of an input that fills a contact's empty values: each key of `fields` and `address` by itself.
+ * For input of somebody who may not be the contact, and so must not change what is there.
  */
 export const completion = (contact: Payload, input: Input): Record<string, unknown> => {
   const filled: Record<string, unknown> = {};
@@ -136,9 +136,9 @@ export const completion = (contact: Payload, input: Input): Record<string, unkno
 };
 
 /**
- * Finds the contact of an e-mail address, whatever its case, and completes it, or makes it. Two that
- * come at once make one contact. Call it within `withOrigin` where a form or an import is at work.
- * What the site's contacts do not keep is left out (`keptInput`).
+ * Finds the contact of an e-mail address, whatever its case, and completes it, or makes it. Two that come
+ * at once make one contact. Call it within
+ * `withOrigin` where a form or an import is at work. Values that the site's contacts do not have are left out (`keptInput`).
  * @param input a contact as REST takes it, with a valid `email`
  */
 export const upsertContact = (

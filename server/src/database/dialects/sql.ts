@@ -107,7 +107,7 @@ const ROWS_AT_ONCE = 100;
 interface Clauses {
   /** How the statement calls the table's own rows, behind its name. */
   alias: string;
-  /** What a row that is there already becomes. */
+  /** The values of a row that exists already. */
   conflict(keys: readonly string[], sums: readonly string[]): string;
 }
 

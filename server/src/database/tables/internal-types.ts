@@ -60,7 +60,7 @@ export const internalType = (type: InternalType): { schema: unknown } => ({
 });
 
 /**
- * What the host gives every content type and these do not use. Two foreign keys to administrators
+ * The host's own attributes of a content type, which these do not use. Two foreign keys to administrators
  * with an index each and three more times would be written with every delivery; the times are the
  * plugin's own, under the names that its answers have.
  */

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from '../../../../shared/contracts/webhooks';
 import { isRecord, lineOf } from '../../runtime/text';
 
-/** What of one attribute a payload carries. */
+/** An attribute in a payload. */
 export type FieldShape =
   | { readonly kind: 'scalar'; readonly type: string; readonly values?: readonly string[] }
   | {
@@ -12,7 +12,7 @@ export type FieldShape =
       readonly morph: boolean;
       /** This side keeps the order of what it relates to; the other side has none. */
       readonly ordered: boolean;
-      /** What it relates to has drafts. */
+      /** Its related type has drafts. */
       readonly drafts: boolean;
     }
   | { readonly kind: 'media'; readonly many: boolean; readonly file: Shape }
@@ -29,7 +29,7 @@ export interface Shape {
 
 export type EntryStatus = 'draft' | 'published';
 
-/** What a receiver is told of an entry or a file: as REST shows it, relations as `{ documentId }`. */
+/** An entry or a file as receivers get it: as in REST, relations as `{ documentId }`. */
 export type EntryValue = Readonly<Record<string, unknown>>;
 
 /** One row of a document: of one language, draft or published. */
@@ -55,7 +55,7 @@ const each = (value: unknown, one: (part: EntryValue) => unknown): unknown => {
 const keyOf = (reference: EntryValue): string =>
   `${typeof reference.__type === 'string' ? reference.__type : ''}:${String(reference.documentId)}`;
 
-/** Without the ids of rows: each publish writes components anew. A file is the same file by its id. */
+/** Without the ids of rows: each publish writes components again. A file is the same file by its id. */
 const comparable = (field: FieldShape, value: unknown): unknown => {
   switch (field.kind) {
     case 'scalar':
@@ -121,7 +121,7 @@ export interface DocumentChange {
   readonly after: readonly Version[];
   /** The languages of which a draft is there afterwards. */
   readonly drafts: ReadonlySet<string | null>;
-  /** Its content was written anew, whether it differs or not: a file was replaced. */
+  /** Its content was written again, whether it differs or not: a file was replaced. */
   readonly rewritten?: boolean;
 }
 
@@ -144,7 +144,7 @@ const byLocale = ({ before, after }: DocumentChange): Map<string | null, Group> 
   return groups;
 };
 
-/** What happened to a version that is written in place: an entry without drafts, or a draft. */
+/** The change of a version that is written in place: an entry without drafts, or a draft. */
 const ofPlain = ({ shape, rewritten }: DocumentChange, { before, after }: Pair): EntryChange[] => {
   if (!after) return before ? [{ action: 'deleted', version: before }] : [];
   if (!before) return [{ action: 'created', version: after }];
@@ -165,8 +165,8 @@ const ofPublished = (change: DocumentChange, { before, after }: Pair): EntryChan
 };
 
 /**
- * What happened to a document, by language: drafts before what is published, and one deletion a
- * language, with what was published where something was. docs/any-content-type.md#events
+ * The changes of a document, by language: drafts before the published version, and one deletion a
+ * language, with the published version if there was one. docs/any-content-type.md#events
  */
 export const derive = (change: DocumentChange): EntryChange[] =>
   [...byLocale(change).values()].flatMap((group) => {
@@ -202,7 +202,7 @@ const LABEL_MAX = 200;
 const TEXTS = new Set(['string', 'text', 'email', 'uid']);
 const FIRST_CHOICES = ['name', 'title'];
 
-/** What a person calls it: its name or title, else the first of its short texts, else its id. */
+/** The label for people: its name or title, else the first of its short texts, else its id. */
 const labelOf = ({ fields }: Shape, entry: EntryValue): string => {
   const texts = fields.flatMap(([name, field]) =>
     field.kind === 'scalar' && TEXTS.has(field.type) && name !== 'locale' ? [name] : []
@@ -246,7 +246,7 @@ const references = (field: Relation, value: unknown, status: EntryStatus): Entry
   for (const row of listOf(value)) {
     const { documentId, publishedAt, __type: type } = row;
     if (typeof documentId !== 'string') continue;
-    // What is published shows no draft of what it relates to.
+    // A published entry shows no draft of a related one.
     if (field.drafts && status === 'published' && publishedAt === null) continue;
     const reference = field.morph ? { __type: type, documentId } : { documentId };
     found.set(`${field.morph ? String(type) : ''}:${documentId}`, reference);

@@ -26,7 +26,7 @@ interface Range {
 interface SalesQuery extends Range {
   item?: number | undefined;
   group: SalesGroup;
-  /** Whether rows say how many pieces went and came back. */
+  /** True if rows have the pieces sold and returned. */
   pieces?: boolean | undefined;
 }
 
@@ -107,7 +107,7 @@ const gathered = (sums: readonly Sums[]): Sums[] => {
       known[what].pieces += one[what].pieces;
     }
   }
-  // What was counted and is counted elsewhere now leaves a row of nothing.
+  // Amounts that are now counted elsewhere leave a row of zeros.
   return [...byKey.values()].filter(({ sales, refunds }) => sales.count > 0 || refunds.count > 0);
 };
 
@@ -129,7 +129,7 @@ const figuresOf = ({ currency, sales, refunds }: Sums, withPieces = false): Sale
 
 type NamedRow = { id: number; name: string | null; sku?: string };
 
-/** What connections (deleted ones too) or items are called, by their ids. */
+/** The names of connections (deleted ones too) or items, by their ids. */
 const namesOf = async (
   db: Db,
   group: 'connection' | 'item',
@@ -152,8 +152,8 @@ export const shopDay = (app: App): ShopDay => {
 };
 
 /**
- * What was sold and refunded, by day, connection or item (docs/tills.md#what-was-sold), and what the
- * connections or items of the rows are called.
+ * Sales and refunds by day, connection or item (docs/tills.md#what-was-sold), and the names of the rows'
+ * connections or items.
  */
 export const readSales = async (
   app: App,
@@ -183,7 +183,7 @@ export const readSales = async (
   return { data, meta: { ...shopDay(app), names } };
 };
 
-/** The same of one connection altogether: a row a currency. */
+/** The totals of one connection: a row a currency. */
 export const readTotals = async (app: App, range: Range): Promise<SalesFigures[]> => {
   const db = await app.db.current();
   const days = daysOfZone(range.from, range.to, timeZoneOf(app));
@@ -209,9 +209,9 @@ const piecesOf = ({ pieces }: SalesRow): number[] =>
   pieces ? [pieces.sold, pieces.returned] : [0, 0];
 
 interface SalesCsvOptions {
-  /** Whether the rows say how many pieces went and came back. */
+  /** True if the rows have the pieces sold and returned. */
   pieces?: boolean | undefined;
-  /** Of connections, by their ids. */
+  /** Names of connections or items, by their ids. */
   names?: Readonly<Record<string, string | null>>;
 }
 
@@ -242,13 +242,13 @@ export const salesCsv = (
     .map((cells) => csvLine(cells.map(cell)))
     .join('');
 
-/** What lines of one item come to: their `unit_price` times their quantity, and their quantity. */
+/** The sum of one item's lines: their `unit_price` times their quantity, and their quantity. */
 export interface ItemSum {
   total: bigint;
   pieces: number;
 }
 
-/** What the sales figures have of one live sale or refund. Money is in minor units. */
+/** The amounts of one live sale or refund in the sales figures. Money is in minor units. */
 export interface Counted {
   kind: 'sale' | 'refund';
   connection: number;
@@ -256,9 +256,9 @@ export interface Counted {
   at: number;
   currency: string;
   amount: bigint;
-  /** Of a refund: the sale that it was found to be of. */
+  /** Refunds only: the sale that was found for it. */
   sale: number | null;
-  /** Of all its lines, whether their items are known or not. */
+  /** Pieces of all its lines, including unknown items. */
   pieces: number;
   items: ReadonlyMap<number, ItemSum>;
 }
@@ -318,7 +318,7 @@ export const salesTable: PlainTable = {
   ],
 };
 
-/** The same by item. */
+/** Sales by item. */
 export const itemSalesTable: PlainTable = {
   tableName: ITEM_SALES_TABLE,
   attributes: {

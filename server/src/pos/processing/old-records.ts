@@ -43,7 +43,7 @@ const claimLines = async (
 
 /**
  * Writes down what version 0.2 left to be found out when a mapping is undone or a trial count judged. For
- * the first boot after it, before its queue of records is moved: it may be interrupted, and begins anew.
+ * the first boot after it, before its queue of records is moved: it can be repeated.
  */
 export const takeOverRecords = async (app: App): Promise<void> => {
   const { db, strapi } = app;

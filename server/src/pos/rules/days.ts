@@ -1,14 +1,14 @@
 const DAY_MS = 86_400_000;
 const QUARTER_MS = 900_000;
 /** No zone is further from UTC than this. */
-const FAR_MS = 16 * 3_600_000;
+const LARGEST_OFFSET_MS = 16 * 3_600_000;
 
 const FORM = /^\d{4}-\d{2}-\d{2}$/;
 
 const midnight = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
-/** Whether a text is a day of the calendar, `YYYY-MM-DD`. */
+/** True if a text is a day of the calendar, `YYYY-MM-DD`. */
 export const isDay = (text: string): boolean => {
   const at = FORM.test(text) ? midnight(text) : Number.NaN;
   return !Number.isNaN(at) && dayOf(at) === text;
@@ -39,8 +39,8 @@ export const dayInZone = (at: number, zone: string): string => localDay(zone)(at
 
 /** The first quarter hour of UTC that belongs to a day; where midnight is skipped, the one after it. */
 const beginningOf = (day: string, dayAt: (at: number) => string): number => {
-  let before = midnight(day) - FAR_MS;
-  let within = midnight(day) + FAR_MS;
+  let before = midnight(day) - LARGEST_OFFSET_MS;
+  let within = midnight(day) + LARGEST_OFFSET_MS;
   while (within - before > QUARTER_MS) {
     const middle = before + Math.floor((within - before) / 2 / QUARTER_MS) * QUARTER_MS;
     if (dayAt(middle) < day) before = middle;

@@ -8,7 +8,7 @@ const MONDAY_TO_EPOCH_MS = 3 * DAY_MS;
 
 /** A time of day, `HH:MM`. */
 export const BEGINNING = /^([01]\d|2[0-3]):[0-5]\d$/;
-/** The same, or the end of the day. */
+/** A time of `START`, or the end of the day. */
 export const END = /^(([01]\d|2[0-3]):[0-5]\d|24:00)$/;
 
 const minutesOf = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3));
@@ -54,7 +54,7 @@ const openUntil = (week: Week, local: number): number => {
   return sum;
 };
 
-/** What the clocks of a time zone show at an instant, as if it were UTC; whole seconds. */
+/** The local time of a time zone at an instant, as if it were UTC; whole seconds. */
 const localTime = (zone: string): ((at: number) => number) => {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
@@ -103,7 +103,7 @@ const changeBetween = (zone: string, from: number, to: number): number => {
   return other * 1000;
 };
 
-/** Whether hours are open at an instant (epoch milliseconds), by the clocks of a time zone. */
+/** True if hours are open at an instant (epoch milliseconds), by the clocks of a time zone. */
 export const isOpenAt = (hours: readonly OpenHours[], zone: string, at: number): boolean => {
   const within = (at + offsetAt(zone, at) + MONDAY_TO_EPOCH_MS) % WEEK_MS;
   return weekOf(hours).some(([from, to]) => within >= from && within < to);

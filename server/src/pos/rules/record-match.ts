@@ -1,15 +1,15 @@
 import { isRecord } from '../../runtime/text';
 
-/** What a record is found by. */
+/** The search terms of a record. */
 export interface Findable {
   externalId: string;
   /** As sent; null where it is not looked into. */
   body: string | null;
-  /** What it counts for in the figures, in minor units; null where it counts for nothing. */
+  /** Its amount in the figures, in minor units; null if it does not count. */
   money: { currency: string; amount: bigint } | null;
 }
 
-/** What of a body is looked at. */
+/** The searched parts of a body. */
 interface Content {
   texts: string[];
   money: { currency: string; amount: bigint } | null;
@@ -57,7 +57,7 @@ const contentOf = (body: string | null): Content => {
 
 const AMOUNT = /^(-?\d{1,15})(?:[.,](\d{1,4}))?$/;
 
-/** Whether a text is an amount, such as 17.98, 17,98 or 18, or the same in minor units: 1798. */
+/** Tests if a text is an amount, such as 17.98, 17,98 or 18, or in minor units: 1798. */
 const amountTest = (
   text: string,
   digitsOf: (currency: string) => number

@@ -45,7 +45,7 @@ class JsonFault extends Error {
   }
 }
 
-/** What most numbers are: whole, and exact in a double. */
+/** The most common numbers: whole, and exact in a double. */
 const SHORT_INTEGER = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
 const NUMBER = /-?(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?/y;
 /** A string's characters up to its end, an escape, or what must not stand there. */
@@ -59,8 +59,8 @@ const endOfMatch = (pattern: RegExp, text: string, at: number): number => {
 };
 
 /**
- * Whether a literal is a whole number as written, before any rounding: `5.0` and `1e3` are. Counts
- * from the end: a pattern for zeros at the end would begin anew at each zero of a long literal.
+ * True if a literal is a whole number as written, before any rounding: `5.0` and `1e3` are. Counts from
+ * the end: a pattern for zeros at the end would start over at each zero of a long literal.
  */
 const isWholeLiteral = (whole: string, fraction: string, exponent: number): boolean => {
   const digits = whole + fraction;
@@ -78,7 +78,7 @@ export interface JsonPart {
   key: string;
   /** As it was written. */
   text: string;
-  /** What it contains; see `outlineSteps`. */
+  /** Its contents; see `outlineSteps`. */
   parts: JsonPart[];
 }
 
@@ -93,7 +93,7 @@ interface ScanRules {
 
 interface Open {
   closing: '}' | ']';
-  /** Those that it has so far. */
+  /** Its keys so far. */
   keys: Set<string> | null;
   start: number;
   part: JsonPart | null;
@@ -111,7 +111,7 @@ class JsonScanner {
   private at = 0;
   private nodes = 0;
   private readonly path: (string | number)[] = [];
-  /** What is open around the next value. */
+  /** The open objects and lists around the next value. */
   private readonly open: Open[] = [];
 
   constructor(
@@ -126,7 +126,7 @@ class JsonScanner {
    */
   scan(most: number): boolean {
     for (let count = 0; count < most; count += 1) {
-      // Of what was opened, the first value comes next.
+      // The first value of the opened object or list comes next.
       if (this.start() && this.finish()) return true;
     }
     return false;
@@ -307,7 +307,7 @@ class JsonScanner {
   }
 }
 
-/** What is wrong with a body, in plain words. */
+/** A body's fault, in plain words. */
 export interface BodyIssue {
   /** `line_items[0].sku`; `body` if it is the body as a whole. */
   field: string;
@@ -315,7 +315,7 @@ export interface BodyIssue {
   message: string;
 }
 
-/** What was read of a body, or what is wrong with it. */
+/** A body as it was read, or its fault. */
 export type Read<T> = { ok: true; value: T } | Refused;
 
 interface Refused {
@@ -334,8 +334,8 @@ type StrictJson =
       value: JsonValue;
       /**
        * Fields whose number was written with a fraction that a double cannot hold, such as
-       * `1.00000000000000000001`: they read as whole numbers and are none. Those of the record's
-       * own fields; what lies deeper is its sender's.
+       * `1.00000000000000000001`: they read as whole numbers and are none. The record's own fields only;
+       * deeper ones are the sender's business.
        */
       roundedToInteger: ReadonlySet<string>;
     }

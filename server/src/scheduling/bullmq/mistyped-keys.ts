@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { errorText } from '../../runtime/text';
 
-/** What BullMQ keeps a queue in, by the last part of each key. */
+/** The types of BullMQ's keys of a queue, by the last part of each key. */
 const TYPES: ReadonlyMap<string, string> = new Map([
   ['meta', 'hash'],
   ['id', 'string'],
@@ -35,16 +35,16 @@ const DELETE_AS =
 
 const SCANNED_AT_ONCE = '1000';
 
-/** Whether Redis refused something because a key holds a value of another type than it is for. */
+/** True if Redis refused something because a key holds a value of another type than it is for. */
 export const isWrongType = (error: unknown): boolean => /\bWRONGTYPE\b/.test(errorText(error));
 
 interface MistypedKey {
   key: string;
-  /** What it holds, in Redis's words. */
+  /** Its type, in Redis's words. */
   type: string;
 }
 
-/** What is used of a Redis client to find them. */
+/** The used part of a Redis client to find them. */
 export interface KeyScanner {
   scan(
     cursor: string,

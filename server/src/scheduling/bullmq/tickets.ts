@@ -7,7 +7,7 @@ import { asPart } from './mistyped-keys';
  * be lost with it. A group that several nodes work on has a ticket for each of its slots.
  */
 export interface Ticket {
-  /** `ANY_GROUP`: whoever takes it looks for groups that are due. */
+  /** `ANY_GROUP`: its holder looks for groups that are due. */
   group: number;
   slot: number;
 }
@@ -47,8 +47,8 @@ export const createTickets = (
   let wanted = new Map<string, Ticket>();
 
   const flush = async (): Promise<void> => {
-    const asked = wanted;
-    const ids = [...asked.keys()];
+    const batch = wanted;
+    const ids = [...batch.keys()];
     wanted = new Map();
     try {
       for (let start = 0; start < ids.length; start += ADD_AT_ONCE) {
@@ -61,7 +61,7 @@ export const createTickets = (
         );
       }
     } catch (error) {
-      refused(error, [...asked.values()]);
+      refused(error, [...batch.values()]);
     }
   };
 
@@ -85,19 +85,19 @@ const LOOKED_AT_ONCE = 200;
 const IN_LINE: ReadonlySet<string> = new Set(['waiting', 'prioritized']);
 
 interface Seen {
-  /** When this very ticket was first seen in nobody's hands, on a clock that only goes forward. */
+  /** When this very ticket was first seen unlocked, on a clock that only goes forward. */
   since: number;
   ticket: string;
 }
 
 export interface LeftOverTickets {
   /**
-   * Of groups that are due and have no turn here, those whose ticket nobody gets: BullMQ writes no second
-   * one while its key is there. A node that dies leaves its tickets for a shorter time than that. One that
-   * waits in its queue is given to whoever is free next, be that in a minute.
+   * Groups, among some that are due and have no turn here, whose ticket no node gets: BullMQ writes no
+   * second one while its key is there. A node that dies leaves its tickets for a shorter time than that.
+   * A ticket that waits in its queue is given to the next free worker, be that in a minute.
    */
   among(groups: readonly number[]): Promise<number[]>;
-  /** Whether there are tickets that nobody has, and that may turn out to be left over. */
+  /** True if there are unlocked tickets that may be left over. */
   isWatching(): boolean;
   /** Removes a group's ticket, so that the next one can be written. @returns its key */
   remove(group: number): Promise<string>;
@@ -115,17 +115,17 @@ export const createLeftOverTickets = (
   const idOf = (group: number): string => ticketId(kind, { group, slot: 0 });
   const lockOf = (key: string): string => `${key}:lock`;
 
-  /** What tells each group's ticket from a later one; null: there is none, or somebody holds it. */
+  /** Tells each group's ticket from a later one; null: there is none, or it is locked. */
   const look = async (groups: readonly number[]): Promise<(string | null)[]> => {
-    const asked = redis.pipeline();
+    const pipeline = redis.pipeline();
     for (const group of groups) {
       const key = queue.toKey(idOf(group));
-      asked.exists(key).hmget(key, 'timestamp', 'ats').pttl(lockOf(key));
+      pipeline.exists(key).hmget(key, 'timestamp', 'ats').pttl(lockOf(key));
     }
-    const answers = (await asked.exec()) ?? [];
+    const answers = (await pipeline.exec()) ?? [];
     return groups.map((_group, at) => {
       const [exists, ticket, lock] = answers.slice(3 * at, 3 * at + 3);
-      // A lock that does not end by itself is nobody's: who holds a ticket prolongs one that does.
+      // A lock that does not expire has no holder: a worker that holds a ticket prolongs one that does.
       if (exists?.[1] !== 1 || Number(lock?.[1]) > 0) return null;
       return String(ticket?.[0] ?? ticket?.[1]);
     });
@@ -156,7 +156,7 @@ export const createLeftOverTickets = (
 
     async remove(group) {
       const key = queue.toKey(idOf(group));
-      // What is no job, or locked for ever, BullMQ does not remove.
+      // BullMQ does not remove a key that is no job, or locked for ever.
       await queue.remove(idOf(group)).catch(() => 0);
       await redis.del(key, lockOf(key));
       seen.delete(group);

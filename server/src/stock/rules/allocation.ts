@@ -56,7 +56,7 @@ export interface Share {
   /** null: not known yet, to be posted later. */
   location: LocationId | null;
   requested: number;
-  /** What of it the sale still had; at most `requested`. */
+  /** Pieces that the sale still had; at most `requested`. */
   allocated: number;
 }
 
@@ -70,7 +70,7 @@ export interface RefundShares {
 /** Code units, not a locale: the order must be the same on every machine. */
 const compareText = (a: string, b: string): number => Number(a > b) - Number(a < b);
 
-/** What refunds are shared out in the order of. */
+/** The order in which refunds are shared out. */
 export type RefundKey = Pick<RefundToShare, 'effectiveMs' | 'externalId' | 'connection'>;
 
 export const compareRefunds = (a: RefundKey, b: RefundKey): number =>
@@ -79,8 +79,8 @@ export const compareRefunds = (a: RefundKey, b: RefundKey): number =>
   a.connection - b.connection;
 
 /**
- * What a sale still has of an item after its refunds were shared out, so that one more need not share
- * all of them out again: the thousandth refund of a sale costs what the tenth did.
+ * The rest of an item in a sale after its refunds were shared out, so that one more need not share all of
+ * them out again: the thousandth refund of a sale costs as much as the tenth.
  *
  * Requests for an item are served in order, each with what is left at its place. So one more changes
  * nobody else's share if there is enough left for it, wherever it sorts; and if it sorts after the
@@ -97,7 +97,7 @@ export interface LeftOfItem {
 
 export type SaleLeft = readonly LeftOfItem[];
 
-/** What a sale has before any refund. It happens in one place, so an item's first line tells where. */
+/** The sold pieces before any refund. It happens in one place, so an item's first line tells where. */
 export const wholeSale = (lines: readonly SoldLine[]): LeftOfItem[] => {
   const items = new Map<ItemId, LeftOfItem>();
   for (const { item, location, quantity } of lines) {
@@ -155,7 +155,7 @@ const shareRest = (refund: RefundToShare, items: Items): Share[] | null => {
   return shares;
 };
 
-/** What refunds came to, in the order of sharing, and what the sale has left. */
+/** The shares of refunds in order, and the rest of the sale. */
 interface Shared {
   shared: RefundShares[];
   left: LeftOfItem[];
@@ -195,7 +195,7 @@ export const allocateRefunds = (
   return result;
 };
 
-/** What a refund puts back of one item in one location, all its lines together. */
+/** The pieces of one item that a refund puts back in one location, all its lines together. */
 export interface Posting {
   refund: number;
   item: ItemId;
@@ -205,13 +205,13 @@ export interface Posting {
 
 /** A movement that the ledger has to append for a refund, at the refund's effective time. */
 export interface PostingDifference extends Posting {
-  /** What `applyMovement` is given as reason. */
+  /** The `reason` for `applyMovement`. */
   reason: AskedReason | null;
 }
 
 const keyOf = ({ refund, item, location }: Posting): string => `${refund}:${item}:${location}`;
 
-/** What a refund's shares come to, by item and location; shares without a location wait. */
+/** A refund's shares by item and location; shares without a location wait. */
 export const postingsOf = (refund: number, shares: readonly Share[]): Posting[] => {
   const postings = new Map<string, Posting>();
   for (const { item, location, allocated } of shares) {
@@ -225,10 +225,10 @@ export const postingsOf = (refund: number, shares: readonly Share[]): Posting[] 
 };
 
 /**
- * What the ledger still has to append so that each refund's movements add up to what it should
- * have: the first time for a place, the posting itself (with quantity 0 and `over_refund` if
- * nothing was left, so that the log shows why); later, the difference, as `reallocated`. Nothing
- * that is right already is returned, so doing it twice does nothing.
+ * The lines that the ledger still has to append so that each refund's movements add up to the right sum:
+ * the first time for a place, the posting itself (with quantity 0 and
+ * `over_refund` if nothing was left, so that the log shows why); later, the difference, as `reallocated`.
+ * Nothing that is right already is returned, so doing it twice does nothing.
  *
  * @param desired  `postingsOf` all refunds that may have changed
  * @param posted  the sums of the **quantities** (not effects) of the movements already in the

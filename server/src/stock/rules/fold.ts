@@ -44,14 +44,14 @@ export type AskedReason = StandingReason | 'reallocated' | 'mapping_undone' | 'p
 export const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'transfer', 'count'] as const;
 export type MovementType = (typeof MOVEMENT_TYPES)[number];
 
-/** What orders counts: time, then arrival (`seq`, the record's id), then line of the record. */
+/** The order of counts: time, then arrival (`seq`, the record's id), then line of the record. */
 interface CountMark {
   time: number;
   seq: number;
   line: number;
 }
 
-/** What a level has to remember. */
+/** The stored state of a level. */
 export interface LevelState {
   quantity: number;
   /** The count that the quantity starts from; null while it is the opening quantity. */
@@ -66,11 +66,11 @@ interface AskedMovement {
 }
 
 interface AskedCount extends CountMark {
-  /** What was counted. */
+  /** The counted quantity. */
   quantity: number;
 }
 
-/** What one ledger line does: the level after it, what it changed, and why. */
+/** The effect of one ledger line: the level after it, the change, and why. */
 export interface Step {
   level: LevelState;
   effect: number;
@@ -107,8 +107,8 @@ export const applyMovement = (level: LevelState, movement: AskedMovement): Step 
 };
 
 /**
- * Whether a count would become the level's last one. False saves the caller the sum that
- * `applyCount` needs.
+ * True if a count would become the level's last one. False saves the caller the sum that `applyCount`
+ * needs.
  */
 export const isLatestCount = (level: LevelState, count: CountMark): boolean =>
   level.lastCount === null || compareCounts(count, level.lastCount) > 0;

@@ -18,8 +18,8 @@ type Row = PlacedRow & Pick<DeliveryRow, 'site_instance'>;
 const rows = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
 
 /**
- * Makes failing and failed deliveries due now, in a transaction. Failed ones begin anew, with their whole
- * schedule; one whose attempt is under way stays as it is: it has what it was to get.
+ * Makes failing and failed deliveries due now, in a transaction. Failed ones start over with their whole
+ * schedule; one whose attempt is under way stays as it is: it has its attempt.
  * @param isHeld whether an event may not be sent now
  * @returns how many attempts each has had that is due now or under way, by the id of its row; what was
  * sent meanwhile, is a test, belongs to another site or is held is absent.
@@ -39,7 +39,7 @@ export const sendAgain = async (
     .forUpdate()) as Row[];
   const now = store.now();
   const tries = new Map<number, number>();
-  const anew: Row[] = [];
+  const failed: Row[] = [];
   const advanced: number[] = [];
   for (const row of found) {
     const id = Number(row.id);
@@ -48,12 +48,12 @@ export const sendAgain = async (
     if (place?.state === 'parked' || (await isHeld(row.event))) continue;
     if (row.status === 'pending' && !place) continue;
     if (!place?.isHeld) {
-      if (row.status === 'failed') anew.push(row);
+      if (row.status === 'failed') failed.push(row);
       else if (place && place.dueAt > now) advanced.push(id);
     }
     tries.set(id, Number(row.tries));
   }
-  await store.startAnew(tx, anew);
+  await store.startAnew(tx, failed);
   await store.advance(tx, advanced);
   return tries;
 };
@@ -63,7 +63,7 @@ interface FoundAgain extends QueuedAgain {
   isHeld: boolean;
 }
 
-/** What has become of deliveries that were to be sent again, by the ids of their rows; in one statement. */
+/** The current state of deliveries that were to be sent again, by the ids of their rows; in one statement. */
 export const readAgain = async (
   db: Db,
   ids: readonly number[]
@@ -90,7 +90,7 @@ export const readAgain = async (
 interface SeveralEnds {
   /** Attempts made so far, as of the same moment. */
   tries: number;
-  /** Whether each attempt that the log has as a row succeeded, oldest first. */
+  /** For each attempt in the log, oldest first: true if it succeeded. */
   ends: boolean[];
 }
 

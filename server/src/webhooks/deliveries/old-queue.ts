@@ -3,24 +3,24 @@ import type { OldQueue } from '../../queue/moving';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
 import { type DeliveryStore, PLACED_COLUMNS, type PlacedRow } from './store';
 
-/** What versions before 0.3 kept of the queue in a delivery's row. */
+/** The columns of the queue in a delivery's row before version 0.3. */
 type OldRow = PlacedRow &
   Pick<DeliveryRow, 'subject_type' | 'subject_id'> & {
     /** Epoch milliseconds; the end of the lease where somebody held it; null: it was due for nobody. */
     due_at: number | string | null;
-    /** Of a lease, with when the delivery was due before it: `<token>/<time>`. */
+    /** The lease's token, with when the delivery was due before it: `<token>/<time>`. */
     owner: string | null;
-    /** Of the record whose deliveries go one after the other. */
+    /** The record whose deliveries go one after the other. */
     line: string | null;
   };
 
 /** When deliveries were due that waited for a module, or for an earlier one of their record. */
-const ASIDE_UNTIL = 253_402_300_799_999;
-const HELD_UNTIL = ASIDE_UNTIL - 1000;
+const PARKED_UNTIL = 253_402_300_799_999;
+const HELD_UNTIL = PARKED_UNTIL - 1000;
 
 const placeOf = ({ due_at: dueAt, owner }: OldRow) => {
   if (dueAt === null) return {};
-  if (Number(dueAt) === ASIDE_UNTIL) return { state: 'parked' as const };
+  if (Number(dueAt) === PARKED_UNTIL) return { state: 'parked' as const };
   // The first claim holds it again, unless what it waited for has ended.
   if (Number(dueAt) === HELD_UNTIL) return { state: 'ready' as const };
   const [, before] = /\/(\d+)$/.exec(owner ?? '') ?? [];

@@ -29,13 +29,13 @@ const COUNTERPARTS: ReadonlyMap<string, string> = new Map([
   ['media.delete', 'media.deleted'],
 ]);
 
-/** What of a webhook is not copied, and why. */
+/** A part of a webhook that is not copied, and why. */
 interface LeftOut {
   name: string;
   reason: string;
 }
 
-/** What becomes of a webhook's events or headers. */
+/** The result of mapping a webhook's events or headers. */
 interface Mapped<Kept> {
   kept: Kept;
   leftOut: LeftOut[];
@@ -67,7 +67,7 @@ export const mapEvents = (
 const OF_THE_HOST = /^x-strapi-event$/i;
 
 /**
- * What a webhook's posts carried, as headers of its own here.
+ * The headers of a webhook's posts, as headers of its own here.
  * @param defaults those that the host adds to each webhook; one of the webhook's own goes before
  */
 export const mapHeaders = (
@@ -91,7 +91,7 @@ export const mapHeaders = (
   return { kept: Object.fromEntries(kept), leftOut };
 };
 
-/** What whoever receives the host's posts will find changed; docs/from-strapi-webhooks.md. */
+/** Changes that receivers of the host's posts will notice; docs/from-strapi-webhooks.md. */
 const CHANGES: readonly string[] = [
   'The body is { id, event, created_at, site, data } in place of { event, createdAt, model, uid, entry }: the entry is data.entry, its type (uid) data.content_type, a file data.media.',
   'Events are named entry.created, entry.updated, entry.deleted, entry.published, entry.unpublished, media.created, media.updated and media.deleted.',
@@ -123,20 +123,20 @@ interface CopiedWebhook extends Named, WithoutCounterpart {
   /** Names alone. */
   headers: string[];
   headers_left_out: LeftOut[];
-  /** Of the copy; not shown again but to whoever may reveal it. */
+  /** The copy's secret; shown again only to users who may reveal it. */
   secret: string | null;
 }
 
-/** What came of copying the host's webhooks, each of which is in one of the lists. */
+/** The result of copying the host's webhooks, each of which is in one of the lists. */
 interface HostCopy {
   copied: CopiedWebhook[];
-  /** Of one with that name and address there is a webhook already. */
+  /** Webhooks that exist here with that name and address. */
   present: (Named & { id: number })[];
   /** None of its events has a counterpart. */
   skipped: (Named & WithoutCounterpart)[];
-  /** What a webhook here may not be: its address is refused, say. */
+  /** Webhooks that are invalid here: their address is refused, say. */
   refused: (Named & { reason: string })[];
-  /** What a receiver will find changed. */
+  /** Changes that a receiver will notice. */
   changes: readonly string[];
 }
 

@@ -42,7 +42,7 @@ const concurrency = z
   .max(CONCURRENCY_LIMITS.most)
   .nullable();
 export const ordering = z.enum(WEBHOOK_ORDERINGS);
-/** What it may say is judged by `webhooks-service.ts`. */
+/** Its contents are judged by `webhooks-service.ts`. */
 export const filter = z.record(z.string(), z.unknown());
 const url = z.string().trim().min(1).max(2048);
 const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
@@ -56,7 +56,7 @@ const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
   }
 });
 
-/** What an answer says of a webhook beside what may be written: it may be sent back, or copied. */
+/** Read-only keys of a webhook's answer: it may be sent back, or copied. */
 const ofAnswers = readOnlyKeys(
   ...(['id', 'secret', 'health', 'header_names', 'created_at', 'updated_at'] as const),
   ...(['disabled_reason', 'disabled_because', 'disabled_at', 'consecutive_failures'] as const),
@@ -79,7 +79,7 @@ export const createWebhookInput = z.strictObject({
 
 export const updateWebhookInput = z.strictObject({
   ...ofAnswers,
-  /** What becomes of the deliveries that wait, where this switches the webhook on. */
+  /** Choice for the waiting deliveries, if this switches the webhook on. */
   waiting: z.enum(WAITING_CHOICES).optional(),
   name: name.optional(),
   url: url.optional(),
@@ -109,7 +109,7 @@ export const testInput = z.strictObject({
 
 export const listQuery = z.object({ ...pageQuery });
 
-/** What the list of webhooks can be sorted by. */
+/** Sort keys of the list of webhooks. */
 const SORTED_BY = ['id', 'name', 'url', 'active', 'created_at'] as const;
 
 export const webhooksQuery = z.object({
@@ -210,8 +210,8 @@ const deliveryIdValue = z.union([
 ]);
 
 /**
- * What a recovery is to send again: the filters of the log, and deliveries by their ids. A filter that
- * is misspelt must not leave everything.
+ * The deliveries that a recovery sends again: the filters of the log, and deliveries by their ids. A
+ * filter that is misspelt must not leave everything.
  */
 const recoveryFilter = z.strictObject({
   ...logFilters,

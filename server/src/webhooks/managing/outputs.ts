@@ -19,7 +19,7 @@ const healthOutput = z.object({
   paused_until: nullable(isoDate),
   waiting: z.number().int(),
   failing: z.number().int(),
-  /** Of a webhook that is off, and in the answer that switches one on. */
+  /** Only if the webhook is off, and in the answer that switches one on. */
   waiting_since: nullable(isoDate).optional(),
   oldest_at: nullable(isoDate).optional(),
 });
@@ -53,7 +53,7 @@ export const webhookOutput = z.object({
 });
 
 export const webhookWithSecretOutput = webhookOutput.extend({
-  /** Absent for whoever may not reveal secrets. */
+  /** Absent for users who may not reveal secrets. */
   secret: nullable(z.string()).optional(),
   headers: z.record(z.string(), nullable(z.string())).optional(),
 });

@@ -4,9 +4,9 @@ import { type Refusal, refusal } from '../../runtime/refusal';
 import { addFilterKeywords, expandFilter, LOOPED, UnfitFilter } from './filter-schema';
 
 /**
- * Keeps what was made of the filters that were asked last. By the text that a webhook's row holds, which is the
- * version of its filter: whoever changes it, and however, the next event goes by the new one, and webhooks with
- * the same filter share one.
+ * Keeps what was made of the filters that were asked last. By the text that a webhook's row holds, which
+ * is the version of its filter: after any change, by whatever means, the next event goes by the new one,
+ * and webhooks with the same filter share one.
  * @param make throws where it cannot be made; nothing is kept then
  * @param most how many are kept; the one that was asked the longest ago is forgotten first
  */
@@ -65,8 +65,8 @@ const each = (value: unknown): unknown => {
   return isRecord(value) ? withoutPatterns(value) : value;
 };
 
-/** Beside what the schema says already. */
-const beside = (schema: Schema, said: Schema): Schema => {
+/** A schema with further keywords, in `allOf` if it has one of them already. */
+const withKeywords = (schema: Schema, said: Schema): Schema => {
   const isFree = Object.keys(said).every((keyword) => !Object.hasOwn(schema, keyword));
   if (isFree && !Object.hasOwn(schema, 'if')) return { ...schema, ...said };
   const others: unknown[] = Array.isArray(schema.allOf) ? schema.allOf : [];
@@ -87,7 +87,7 @@ const withoutPatterns = (schema: Schema): Schema => {
   );
   if (pattern === undefined) return rest;
   const said = typeof pattern === 'string' ? keywordsOf(pattern) : null;
-  return said === null ? { ...rest, pattern } : beside(rest, said);
+  return said === null ? { ...rest, pattern } : withKeywords(rest, said);
 };
 
 /**
@@ -96,16 +96,16 @@ const withoutPatterns = (schema: Schema): Schema => {
  */
 type DataFilter = Record<string, unknown>;
 
-/** What nothing matches. */
+/** Matches nothing. */
 const NOTHING: DataFilter = { not: {} };
 
-/** What the rows of filters hold, which tells them apart without making text of each again at every event. */
+/** The rows' texts of filters, which tell them apart without making text of each again at every event. */
 const texts = new WeakMap<DataFilter, string>();
 
 /**
  * The filter that a webhook's row holds; null: none. Somebody else may have written there what is no
  * filter: that lets nothing through, and must cost no write. Simple patterns, which version 0.2 took,
- * are said by today's keywords; the row stays as it is, for nodes of 0.2 that run beside this one.
+ * become today's keywords; the row stays unchanged, for nodes of 0.2 that run at the same time.
  */
 export const storedFilter = (text: string | null): DataFilter | null => {
   if (text === null) return null;
@@ -131,9 +131,9 @@ const ajv = new Ajv2020({
   strictRequired: false,
   strictTypes: false,
   allowUnionTypes: true,
-  // What a format means differs from library to library; here it says something to people alone.
+  // The meaning of a format differs from library to library; here it is an annotation only.
   validateFormats: false,
-  // What a schema may be is judged before; compiling the schema of schemas alone takes some 100 ms.
+  // Schemas are judged before; compiling the schema of schemas alone takes some 100 ms.
   validateSchema: false,
   meta: false,
   addUsedSchema: false,
@@ -154,18 +154,18 @@ addFilterKeywords(ajv);
  */
 export const compile = (filter: DataFilter): ValidateFunction => {
   // Within `if` ajv tells no errors.
-  const asked = { if: expandFilter(filter), else: false };
+  const schema = { if: expandFilter(filter), else: false };
   try {
-    return ajv.compile(asked);
+    return ajv.compile(schema);
   } finally {
     // ajv keeps what it has compiled, by the object it was given.
-    ajv.removeSchema(asked);
+    ajv.removeSchema(schema);
   }
 };
 
 /**
- * Why a filter may not be used, without compiling it; null where it may. What ajv alone would find
- * wrong is not looked for: nobody could save it.
+ * Why a filter may not be used, without compiling it; null where it may. Faults that only ajv would find
+ * are not looked for: nobody could save them.
  */
 export const refusalOf = (filter: DataFilter): Refusal | null => {
   try {
@@ -195,7 +195,7 @@ const KEPT = 5000;
 const compiled = new FilterCache<DataFilter, ValidateFunction>(compile, KEPT);
 
 /**
- * Whether data is sent to a webhook with this filter.
+ * True if data is sent to a webhook with this filter.
  * @param data as JSON has it, whole: before anything is left out of it
  * @throws Error where the filter is none; such a filter cannot be saved
  */

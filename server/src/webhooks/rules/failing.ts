@@ -26,7 +26,7 @@ export const continueRun = (
   return { count: run, tripped };
 };
 
-/** What a webhook's row keeps of how its attempts went. */
+/** A webhook row's record of how its attempts went. */
 export interface Failing {
   /** Deliveries in a row that ended `failed`. */
   consecutiveFailures: number;
@@ -39,7 +39,7 @@ export interface Failing {
 /** An attempt of a real delivery; tests never count. */
 export interface CountedAttempt {
   ok: boolean;
-  /** What the delivery became by it, where it ended. */
+  /** The delivery's final status, if the attempt ended it. */
   ended: 'sent' | 'failed' | null;
   /** The receiver said that it is gone for good. */
   isGone?: boolean;
@@ -101,7 +101,7 @@ export const continueFailing = (
   };
 };
 
-/** What is kept of how the attempts of a webhook went; tests never count. */
+/** A webhook's spell of failures; tests never count. */
 export interface Spell {
   /** An attempt was made. */
   attempted: boolean;

@@ -9,7 +9,7 @@ import type { RefusalCode, RefusalValues } from '../../../../shared/contracts/re
 import { isRecord } from '../../runtime/text';
 import { type Refusal, refusal } from '../../runtime/refusal';
 
-/** Where a text that is looked for may begin anew after a part of it that was found. */
+/** Positions where a text that is looked for may start over after a part of it that was found. */
 const restartsOf = (sought: string): Uint16Array => {
   const restarts = new Uint16Array(sought.length);
   let matched = 0;
@@ -72,8 +72,8 @@ const decidedBy = <S>(
 });
 
 /**
- * Adds the keywords that filters have beside those of JSON Schema: `startsWith`, `endsWith` and
- * `includes` compare texts, and hold for whatever is no text. docs/management-api.md#filters.
+ * Adds the keywords that filters have in addition to those of JSON Schema: `startsWith`, `endsWith` and
+ * `includes` compare texts, and hold for any value that is no text. docs/management-api.md#filters.
  */
 export const addFilterKeywords = (ajv: Ajv): void => {
   ajv.addKeyword(
@@ -87,7 +87,7 @@ export const addFilterKeywords = (ajv: Ajv): void => {
   ajv.addKeyword(decidedBy('enum', 'array', oneOf));
 };
 
-/** What a filter's JSON Schema may say, and what holding data against it may cost. */
+/** Limits of a filter's JSON Schema: its keywords, and the cost of holding data against it. */
 
 type Schema = Record<string, unknown>;
 
@@ -105,7 +105,7 @@ const unfit = (reason: string, code: RefusalCode, values?: RefusalValues): never
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
 /** Bytes of JSON. */
 const LARGEST = 16_384;
-/** The same, with everything that $ref leads to in its place. */
+/** Its size with everything that $ref leads to in its place. */
 const LARGEST_EXPANDED = 32_768;
 /** Schemas in schemas. */
 const DEEPEST = 16;
@@ -162,7 +162,7 @@ const isNames = (value: unknown): boolean => isListOf(value, isText);
 const isType = (value: unknown): boolean => TYPES.includes(value as string);
 const isAnything = (): boolean => true;
 
-/** What the value of a keyword must be, and whether it is; what is in it is judged where it is looked at. */
+/** The shape of a keyword's value and its test; nested schemas are judged where they are looked at. */
 type Shape = readonly [words: string, is: (value: unknown) => boolean];
 
 const shapes = (keywords: readonly string[], ...shape: Shape): [string, Shape][] =>
@@ -255,7 +255,7 @@ const namesIn = (value: unknown): number =>
     : 0;
 
 /** Names, of types too, that are compiled one by one; ajv goes through a longer `required` in a loop. */
-const namesAsked = (schema: Schema, keyword: string): number => {
+const namesOf = (schema: Schema, keyword: string): number => {
   if (keyword === 'dependentRequired') return namesIn(schema[keyword]);
   if (keyword === 'type') return lengthOf(schema[keyword]);
   return keyword === 'required' ? Math.min(LOOPED, lengthOf(schema[keyword])) : 0;
@@ -265,8 +265,8 @@ const COMPARING_OBJECTS = 6;
 const KEYS_OF_OBJECT = 5;
 
 /**
- * What a keyword walks through: it looks at each item, key or character, wherever it stands. Measured
- * with the tests' generator: a unit costs at most 0.2 ms on data of 60 kB.
+ * The units that a keyword walks through: it looks at each item, key or character, wherever it stands.
+ * Measured with the tests' generator: a unit costs at most 0.2 ms on data of 60 kB.
  */
 const walking = (schema: Schema, keyword: string): number => {
   const value = schema[keyword];
@@ -299,7 +299,7 @@ const walking = (schema: Schema, keyword: string): number => {
   }
 };
 
-/** What a keyword costs for each item where it is held against each of them. */
+/** The cost of a keyword for each item, if it is held against each of them. */
 const perItem = (schema: Schema, keyword: string): number => {
   const value = schema[keyword];
   switch (keyword) {
@@ -344,7 +344,7 @@ const ownBytes = (schema: Schema): number =>
 
 interface Place {
   depth: number;
-  /** Whether it is held against each item of something. */
+  /** True if it is held against each item of something. */
   walked: boolean;
   within: readonly unknown[];
 }
@@ -390,7 +390,7 @@ class Expansion {
     }
     for (const keyword of Object.keys(schema)) {
       if (isNote.has(keyword) || DEFINED.includes(keyword)) continue;
-      this.keywords += Math.max(1, namesAsked(schema, keyword));
+      this.keywords += Math.max(1, namesOf(schema, keyword));
       this.walked += walking(schema, keyword) + (walked ? perItem(schema, keyword) : 0);
     }
     if (this.keywords > MOST_KEYWORDS) {
@@ -447,7 +447,7 @@ export const expandFilter = (filter: Schema): Schema | boolean => {
   }
   const place: Place = { depth: 0, walked: false, within: [] };
   const expanded = new Expansion(filter).of(filter, place) as Schema | boolean;
-  // What nothing leads to is judged as well: it may be meant.
+  // Unused definitions are judged as well: they may be meant.
   const unused = new Expansion(filter);
   for (const key of DEFINED) {
     const defined = filter[key];

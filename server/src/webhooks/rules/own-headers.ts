@@ -2,8 +2,8 @@ import { HEADER_LIMITS, KEPT_VALUE } from '../../../../shared/contracts/webhooks
 import { type Refusal, refusal } from '../../runtime/refusal';
 
 /**
- * Headers of a webhook's own; docs/contract-webhooks.md#headers-of-its-own. What they are is the owner's
- * matter, but for those that say what is posted, by whom, and how the connection goes.
+ * Headers of a webhook's own; docs/contract-webhooks.md#headers-of-its-own. The owner chooses any but
+ * those that say what is posted, by whom, and how the connection goes.
  */
 const RESERVED =
   /^(?:host|content-.*|x-service-.*|webhook-.*|transfer-encoding|connection|keep-alive|proxy-.*|te|trailer|upgrade|expect)$/i;
@@ -11,13 +11,13 @@ const RESERVED =
 /** A token of RFC 9110. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
 
-/** What one byte a character can say; line breaks and other control characters end headers. */
+/** Text of one byte a character; line breaks and other control characters end headers. */
 const VALUE = /^[\x20-\x7e\xa0-\xff]*$/;
 
 /** Echoes of less are found everywhere. */
 const SHORTEST_ECHO = 8;
 
-/** What is wrong with one header; `name` is null where it is about all of them. */
+/** A problem of one header; `name` is null if it is about all of them. */
 export interface HeaderProblem {
   name: string | null;
   wrong: Refusal;
@@ -48,7 +48,7 @@ const judgeOne = (name: string, value: string): Refusal | null => {
       );
 };
 
-/** What is wrong with headers as somebody gives them. */
+/** The problems of a user's headers. */
 export const judgeHeaders = (headers: Readonly<Record<string, string>>): HeaderProblem[] => {
   const entries = Object.entries(headers);
   const { most, total } = HEADER_LIMITS;
@@ -97,7 +97,7 @@ export const judgeKept = (
 };
 
 /**
- * What is posted: the webhook's own headers, unless a hook gave one of that name.
+ * The posted headers: the webhook's own, unless a hook gave one of that name.
  * @param free what hooks left of the headers that are theirs to decide
  */
 export const withOwnHeaders = (

@@ -2,13 +2,13 @@ import type { DeliveryStatus } from '../../../../shared/contracts/webhooks';
 
 /** Deliveries of one recovery that are queued and have not had their first attempt since, at most. */
 export const UNTRIED_AT_MOST = 100;
-/** The same of one webhook that cannot be sent now: each look of the recovery looks at them. */
+/** The limit for one webhook that cannot be sent now: each look of the recovery looks at them. */
 const STUCK_AT_MOST = 1000;
 
 const SOONEST_MS = 100;
 const LATEST_MS = 5000;
 
-/** What has become of a delivery that a recovery has queued. */
+/** A delivery that a recovery has queued, as it is now. */
 export interface QueuedAgain {
   status: DeliveryStatus;
   /** Attempts made so far. */
@@ -23,7 +23,7 @@ export interface QueuedAgain {
  * @param now as it is; undefined: the log no longer has it
  * @param ends whether each of the attempts that the log has succeeded, oldest first; only looked at
  * where it had several since
- * @returns null: it had none yet. What ended without one, or is gone, failed.
+ * @returns null: it had none yet. A delivery that ended without one, or is gone, failed.
  */
 export const firstOutcome = (
   before: number,

@@ -43,8 +43,8 @@ export interface SignedParts {
 }
 
 /**
- * Every header an attempt is signed with: ours and the Standard Webhooks ones. Those of the standard
- * take several signatures in one header; ours has a header for each.
+ * Every header an attempt is signed with: ours and the Standard Webhooks ones. The standard's headers
+ * take several signatures each; ours has a header for each.
  */
 export const signatureHeaders = ({
   secret,

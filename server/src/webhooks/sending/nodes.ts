@@ -11,9 +11,8 @@ import { errorText } from '../../runtime/text';
 import type { App, Slot } from '../../app';
 
 /**
- * What each node of the site says of the environment that it runs in, for the commands of
- * `switchboard`: one that is run beside a site has an environment of its own, which says nothing of
- * the site's.
+ * The environment of each node of the site, for the commands of `switchboard`: a command that runs next
+ * to a site has an environment of its own, which says nothing of the site's.
  */
 export const nodesTable: PlainTable = {
   tableName: 'switchboard_nodes',
@@ -27,13 +26,13 @@ export const nodesTable: PlainTable = {
     seen_at: { type: 'biginteger' },
     /** Null while it runs, and of one that was killed. */
     stopped_at: { type: 'biginteger' },
-    /** Of the site that it is a node of: in a copied database the original's nodes are not its own. */
+    /** The site that it is a node of: in a copied database the original's nodes are not its own. */
     site_instance: { type: 'string' },
   },
   indexes: [{ name: 'sb_node_name', columns: ['name'], type: 'unique' }],
 };
 
-/** What a node says: its environment, and whether private addresses are open to it. */
+/** A node's facts: its environment, and if private addresses are open to it. */
 export interface AddressFacts extends PrivateAddressPolicy {
   nodeEnv: GivenNodeEnv;
   /** The list form of `webhooks.allowPrivateNetworks`. */
@@ -52,10 +51,10 @@ const SAY_EVERY_MS = 10 * MINUTE_MS;
 const SILENT_MS = 30 * MINUTE_MS;
 const FORGET_MS = 30 * 24 * HOUR_MS;
 
-/** Whether this is a process of the command `switchboard`, and no node of the site. */
+/** True in a process of the command `switchboard`, which is no node of the site. */
 const isCommand = (app: App): boolean => app.strapi.config.get('switchboard-command') !== undefined;
 
-/** What this process has to say of itself. */
+/** The facts of this process. */
 export const ownFacts = (app: App): AddressFacts => {
   const option = app.options.webhooks.allowPrivateNetworks;
   const nodeEnv = givenNodeEnv();
@@ -78,8 +77,8 @@ export interface SaidFacts {
 }
 
 /**
- * What holds for a command, of what nodes have said. While several run, an address must be allowed by
- * each: any of them may be the one that sends. While none runs, the last that did counts.
+ * The facts that apply to a command, from those of the nodes. While several run, an address must be
+ * allowed by each: any of them may be the one that sends. While none runs, the last that did counts.
  * @returns null where no node has said anything
  */
 export const judgeNodes = (said: readonly SaidFacts[], now: number): FollowedFacts | null => {
@@ -106,7 +105,7 @@ interface NodeRow {
   site_instance?: string | null;
 }
 
-/** What the nodes of a site said; nothing of those of the original, where its database is a copy. */
+/** The facts of a site's nodes; not those of the original, if its database is a copy. */
 export const saidBy = (rows: readonly NodeRow[], site: string | null): SaidFacts[] =>
   rows
     .filter(({ site_instance: own = null }) => own === null || own === site)
@@ -118,7 +117,7 @@ export const saidBy = (rows: readonly NodeRow[], site: string | null): SaidFacts
 
 const rowsOf = (app: App) => app.db.pool.table(nodesTable.tableName);
 
-/** What the site says, for a command; its own facts where no node of the site ever said anything. */
+/** The site's facts, for a command; its own if no node of the site ever wrote any. */
 export const readFollowed = async (app: App): Promise<FollowedFacts> => {
   const ofCommand: FollowedFacts = { ...ownFacts(app), from: 'command' };
   // `doctor` changes nothing, and may look at a database that no node of this version has started on.
@@ -184,5 +183,5 @@ export const leaveNodes = async (app: App): Promise<void> => {
   await say(app, true).catch(() => {});
 };
 
-/** What private addresses are judged by in this process. */
+/** The facts that private addresses are judged by in this process. */
 export const addressFacts = (app: App): AddressFacts => app.part(followed).value ?? ownFacts(app);
