@@ -7,12 +7,8 @@ import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
 import { removeOldestHour } from './figures/rollups';
 import { removeOldEntries } from './journal';
-import {
-  announceRecoveries,
-  createRecoveryHandler,
-  RECOVERIES,
-  removeOldRecoveries,
-} from './recoveries/job';
+import { announceRecoveries, createRecoveryHandler, RECOVERIES } from './recoveries/job';
+import { removeOldRecoveries } from './recoveries/store';
 import { settleArrivedWebhooksLater } from './sending/arrivals';
 import { createDeliveryHandler } from './sending/deliver';
 import { HeldBack } from './sending/modules-off';

@@ -6,28 +6,35 @@ import {
   type SubjectType,
 } from '../../../../shared/contracts/webhooks';
 import { COUNT_LIMIT, countUpToLimit } from '../../http/pagination';
+import { fieldError } from '../../http/validation';
 import { type LogSection, sectionOf, sectionsOf } from '../rules/delivery-state';
 import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE, RECOVERY_ITEMS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/**
- * What rows whose `column` is null have to be ordered by before all else, so that an index which begins
- * with it is read in its order. PostgreSQL does not see that such a column orders nothing, and sorts
- * unless it is named; MariaDB sorts where it is.
- */
-const nullOrder = (app: App, column: string): readonly string[] =>
-  app.db.client === 'postgres' ? [column] : [];
-
-/** Which deliveries of the log are asked for; what is left out does not matter. */
-export interface DeliveryFilter {
+/** What a query of the log and what a filter of it have in common. */
+interface Common {
   webhook?: number;
   event?: string;
   status?: DeliveryStatus;
-  states?: readonly DeliveryState[];
   cause?: string;
-  subjectType?: SubjectType;
-  subjectId?: string;
+  subject_type?: SubjectType;
+  subject_id?: string;
+  /** What a recovery was to send. */
+  recovery?: number;
+}
+
+/** The log's filters as a request has them; docs/contract-webhooks.md#the-log-of-deliveries. Times are ISO 8601. */
+interface LogQuery extends Common {
+  state?: readonly DeliveryState[];
+  from?: string;
+  to?: string;
+  q?: string;
+}
+
+/** Which deliveries of the log are asked for; what is left out does not matter. */
+export interface DeliveryFilter extends Common {
+  states?: readonly DeliveryState[];
   /** Made at this time or later, epoch milliseconds. */
   from?: number;
   /** Made before this time. */
@@ -36,9 +43,43 @@ export interface DeliveryFilter {
   deliveryId?: string;
   /** Ids of rows, and ids that receivers know. */
   ids?: readonly (number | string)[];
-  /** What a recovery was to send. */
-  recovery?: number;
 }
+
+/** What has to be looked for, because no index finds it in the order of the log. */
+export interface Search {
+  /** In a delivery's id, its subject's label or its cause. */
+  text?: string;
+  subjectType?: SubjectType;
+}
+
+const DELIVERY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Whether a text is the whole id of a delivery, as its receiver knows it. */
+export const isDeliveryId = (text: string): boolean => DELIVERY_ID.test(text);
+
+/**
+ * What the log is asked for by a query. A whole delivery id in `q` is found by its index; any other
+ * text has to be looked for, and so have records of a type.
+ * @returns the filter, and what is to be looked for, or null
+ */
+export const filterOf = (asked: LogQuery): { filter: DeliveryFilter; search: Search | null } => {
+  const { q, state: states, subject_type: type, from, to, ...query } = asked;
+  const isId = q !== undefined && isDeliveryId(q);
+  const isOfType = type !== undefined && query.subject_id === undefined;
+  const text = isId ? undefined : q;
+  const isSearch = text !== undefined || isOfType;
+  return {
+    filter: {
+      ...query,
+      states,
+      ...(!isOfType && { subject_type: type }),
+      ...(from !== undefined && { from: Date.parse(from) }),
+      ...(to !== undefined && { to: Date.parse(to) }),
+      ...(isId && { deliveryId: q.toLowerCase() }),
+    },
+    search: isSearch ? { text, ...(isOfType && { subjectType: type }) } : null,
+  };
+};
 
 /**
  * A part of what a filter asks for whose rows one index holds in the order of the log: of the log itself,
@@ -54,37 +95,18 @@ export interface Branch {
 /** Causes of a section that get a branch each; there are far fewer unless a receiver makes them up. */
 const CAUSES_AT_MOST = 40;
 
-/** The columns that have one value for a filter. */
-type Equals = Readonly<Record<string, string | number | undefined>>;
+type Narrowing = (rows: Knex.QueryBuilder) => Knex.QueryBuilder;
 
-const equalsOf = (filter: DeliveryFilter): Equals => ({
-  document_id: filter.deliveryId,
-  subject_type: filter.subjectType,
-  subject_id: filter.subjectId,
-  webhook_id: filter.webhook,
-  event: filter.event,
-  error: filter.cause,
-});
-
-/**
- * Compares a column that the branch's index does not have. Written so that no index on the column can
- * be taken instead: SQLite knows no sizes, and would take the one with the most columns.
- */
-const hasValue = (
-  query: Knex.QueryBuilder,
-  column: string,
-  value: string | number
-): Knex.QueryBuilder =>
-  query.whereRaw('COALESCE(??, ?) = ?', [column, typeof value === 'number' ? 0 : '', value]);
-
-const isTried = (query: Knex.QueryBuilder, { tried }: LogSection): Knex.QueryBuilder => {
-  if (tried === undefined) return query;
-  return tried ? query.where('tries', '>', 0) : query.where('tries', 0);
-};
+/** Under what deliveries of a section are in the queue; of most it says nothing whether they were tried. */
+const sectionsInQueue = ({ status, isTest, tried }: LogSection): Set<number> =>
+  new Set(
+    [0, 1]
+      .filter((tries) => tried === undefined || tried === tries > 0)
+      .map((tries) => sectionOf({ status, tries, isTest }))
+  );
 
 /** Finds the branches of one filter. */
 class Branches {
-  private readonly equals: Equals;
   private readonly sections: readonly LogSection[];
 
   constructor(
@@ -92,92 +114,99 @@ class Branches {
     private readonly db: Db,
     private readonly filter: DeliveryFilter
   ) {
-    this.equals = equalsOf(filter);
     this.sections = sectionsOf(filter.status, filter.states);
   }
 
   async find(): Promise<Branch[]> {
-    const { cause, deliveryId, event, states, status, subjectId, webhook } = this.filter;
+    const { cause, deliveryId, event, ids, recovery, webhook } = this.filter;
     if (this.sections.length === 0) return [];
     if (deliveryId !== undefined) return [this.whole(['document_id'])];
-    if (this.isListed()) return [this.whole([])];
-    if (subjectId !== undefined) return this.bySubject();
-    const isWhole = status === undefined && states === undefined && cause === undefined;
+    if (ids !== undefined || recovery !== undefined) return [this.whole([])];
+    if (this.filter.subject_id !== undefined) return this.bySubject();
+    const isWhole = this.isOfAllSections() && cause === undefined;
     if (event !== undefined) {
       const isOnlyOne = isWhole && webhook === undefined;
       if (isOnlyOne || (await this.isRare(event))) return [this.whole(['event'])];
     }
     if (isWhole) return [this.whole(webhook === undefined ? [] : ['webhook_id'])];
-    return this.bySection();
+    const branches: Branch[] = [];
+    // One after the other: a page of the log must not take every connection of the pool.
+    for (const section of this.sections) {
+      if (section.status === 'sent' && !section.isTest) branches.push(...this.sent());
+      else for (const one of sectionsInQueue(section)) branches.push(...(await this.causesOf(one)));
+    }
+    return branches;
   }
 
-  /** Rows where these columns have the filter's values, and the others too, but not by an index. */
+  private isOfAllSections(): boolean {
+    return this.filter.status === undefined && this.filter.states === undefined;
+  }
+
+  /**
+   * Rows where these columns have the filter's values, and the others too, but those compared so that no
+   * index on them can be taken instead: SQLite knows no sizes, and would take the one with the most columns.
+   */
   private rows(indexed: readonly string[]): Knex.QueryBuilder {
-    let query = this.db.table(DELIVERIES_TABLE);
-    for (const [column, value] of Object.entries(this.equals)) {
+    const { ids, recovery, ...filter } = this.filter;
+    const query = this.db.table(DELIVERIES_TABLE);
+    const equals = {
+      document_id: filter.deliveryId,
+      subject_type: filter.subject_type,
+      subject_id: filter.subject_id,
+      webhook_id: filter.webhook,
+      event: filter.event,
+      error: filter.cause,
+    };
+    for (const [column, value] of Object.entries(equals)) {
       if (value === undefined) continue;
-      query = indexed.includes(column)
-        ? query.where(column, value)
-        : hasValue(query, column, value);
+      if (indexed.includes(column)) query.where(column, value);
+      else {
+        const none = typeof value === 'number' ? 0 : '';
+        query.whereRaw('COALESCE(??, ?) = ?', [column, none, value]);
+      }
     }
-    return this.made(this.listed(query));
-  }
-
-  /** Whether the rows are found by their ids. */
-  private isListed(): boolean {
-    return this.filter.ids !== undefined || this.filter.recovery !== undefined;
-  }
-
-  private listed(query: Knex.QueryBuilder): Knex.QueryBuilder {
-    const { ids, recovery } = this.filter;
     if (recovery !== undefined) {
-      query.whereIn(
-        'id',
-        this.db
-          .table(RECOVERY_ITEMS_TABLE)
-          .select('delivery_id')
-          .where({ recovery_id: recovery })
-          .whereNotNull('delivery_id')
-      );
+      const items = this.db.table(RECOVERY_ITEMS_TABLE).where({ recovery_id: recovery });
+      query.whereIn('id', items.select('delivery_id').whereNotNull('delivery_id'));
     }
-    if (ids === undefined) return query;
-    const numbers = ids.filter((id) => typeof id === 'number');
-    const known = ids.filter((id) => typeof id === 'string');
-    return query.where((any) => {
-      any.whereIn('id', numbers).orWhereIn('document_id', known);
-    });
+    if (ids !== undefined) {
+      const numbers = ids.filter((id) => typeof id === 'number');
+      const known = ids.filter((id) => typeof id === 'string');
+      query.where((any) => {
+        any.whereIn('id', numbers).orWhereIn('document_id', known);
+      });
+    }
+    return this.made(query);
   }
 
   /** Of the time that is asked for; every index of the log ends with the time. */
   private made(query: Knex.QueryBuilder): Knex.QueryBuilder {
     const { from, to } = this.filter;
-    const since = from === undefined ? query : query.where('created_at', '>=', from);
-    return to === undefined ? since : since.where('created_at', '<', to);
+    if (from !== undefined) query.where('created_at', '>=', from);
+    if (to !== undefined) query.where('created_at', '<', to);
+    return query;
   }
 
   /** One branch of all sections. */
   private whole(indexed: readonly string[]): Branch {
-    const { status, states } = this.filter;
+    const ofSections: Narrowing = (rows) =>
+      rows.where((any) => {
+        for (const { status, isTest, tried } of this.sections) {
+          any.orWhere((one) => {
+            one.where({ status, is_test: isTest });
+            if (tried !== undefined) one.where('tries', tried ? '>' : '=', 0);
+          });
+        }
+      });
     return {
       orderedBy: [],
-      rows: () =>
-        status === undefined && states === undefined
-          ? this.rows(indexed)
-          : this.rows(indexed).where((any) => {
-              for (const section of this.sections) {
-                any.orWhere((one) => {
-                  one.where({ status: section.status, is_test: section.isTest });
-                  isTried(one, section);
-                });
-              }
-            }),
+      rows: () => (this.isOfAllSections() ? this.rows(indexed) : ofSections(this.rows(indexed))),
     };
   }
 
   /** Ids of records of different types may be the same. */
   private async bySubject(): Promise<Branch[]> {
-    const { subjectType } = this.filter;
-    if (subjectType) return [this.whole(['subject_type', 'subject_id'])];
+    if (this.filter.subject_type) return [this.whole(['subject_type', 'subject_id'])];
     const whole = this.whole(['subject_id']);
     return (await this.subjectTypes()).map((type) => ({
       ...whole,
@@ -208,59 +237,37 @@ class Branches {
     return (await countUpToLimit(this.db.knex as Knex, rows)) <= COUNT_LIMIT;
   }
 
-  private async bySection(): Promise<Branch[]> {
-    const found: Branch[] = [];
-    // One after the other: a page of the log must not take every connection of the pool.
-    for (const section of this.sections) {
-      if (section.status === 'sent' && !section.isTest) found.push(...this.sent());
-      else found.push(...(await this.queued(section)));
-    }
-    return found;
-  }
-
   /** Of what was sent nothing but the log knows; it has no cause. Most of the log was. */
   private sent(): Branch[] {
     const { cause, event, webhook } = this.filter;
     if (cause !== undefined) return [];
     const indexed = webhook !== undefined ? ['webhook_id'] : event !== undefined ? ['event'] : [];
-    return [
-      {
-        orderedBy: [],
-        rows: () => this.rows(indexed).where({ status: 'sent', is_test: false }),
-      },
-    ];
-  }
-
-  private async queued({ status, isTest, tried }: LogSection): Promise<Branch[]> {
-    const branches: Branch[] = [];
-    for (const tries of [0, 1]) {
-      if (tried !== undefined && tried !== tries > 0) continue;
-      const section = sectionOf({ status, tries, isTest });
-      // Of most sections it says nothing whether they were tried.
-      if (tries > 0 && section === sectionOf({ status, tries: 0, isTest })) continue;
-      branches.push(...(await this.causesOf(section)));
-    }
-    return branches;
+    const rows = () => this.rows(indexed).where({ status: 'sent', is_test: false });
+    return [{ orderedBy: [], rows }];
   }
 
   private inSection(section: number): Knex.QueryBuilder {
-    const { event, webhook } = this.filter;
-    const rows = this.db
+    const { webhook } = this.filter;
+    return this.db
       .table(DELIVERY_QUEUE_TABLE)
       .where({ section, ...(webhook !== undefined && { group_id: webhook }) });
-    return this.made(event === undefined ? rows : rows.where({ event }));
   }
 
   /** A branch for each cause in a section, and one for what has none. */
   private async causesOf(section: number): Promise<Branch[]> {
-    const { cause } = this.filter;
-    const branch = (
-      only: (rows: Knex.QueryBuilder) => Knex.QueryBuilder,
-      orderedBy: readonly string[] = []
-    ): Branch => ({ orderedBy, rows: () => only(this.inSection(section)) });
+    const { cause, event } = this.filter;
+    const branch = (only: Narrowing, orderedBy: readonly string[] = []): Branch => ({
+      orderedBy,
+      rows: () => {
+        const rows = this.made(this.inSection(section));
+        return only(event === undefined ? rows : rows.where({ event }));
+      },
+    });
     if (cause !== undefined) return [branch((rows) => rows.where('error', cause))];
     const causes = await this.causes(section);
-    const order = nullOrder(this.app, 'error');
+    // A column that is null in all rows orders nothing, but the index begins with it: PostgreSQL sorts
+    // unless it is named, MariaDB where it is.
+    const order = this.app.db.client === 'postgres' ? ['error'] : [];
     const branches = [
       branch((rows) => rows.whereNull('error'), order),
       ...causes.map((one) => branch((rows) => rows.where('error', one))),
@@ -274,13 +281,9 @@ class Branches {
 
   /** The causes that a section has, each found by going to the next one in the index. */
   private async causes(section: number): Promise<string[]> {
-    const { webhook } = this.filter;
     const causes: string[] = [];
     while (causes.length < CAUSES_AT_MOST) {
-      const query = this.db
-        .table(DELIVERY_QUEUE_TABLE)
-        .where({ section, ...(webhook !== undefined && { group_id: webhook }) })
-        .where('error', '>', causes.at(-1) ?? '');
+      const query = this.inSection(section).where('error', '>', causes.at(-1) ?? '');
       const next = (await query.select('error').orderBy('error').first()) as
         { error: string } | undefined;
       if (!next) break;
@@ -355,4 +358,13 @@ export const parseCursor = (text: string): LogCursor | null => {
     after,
     searched: { end: { at: endAt, id: endId }, total, totalCapped: capped === 1 },
   };
+};
+
+/** @throws ValidationError (400) for a cursor that a search made, or did not make */
+export const cursorOf = (cursor: string | undefined, search: Search | null): LogCursor | null => {
+  const parsed = cursor === undefined ? null : parseCursor(cursor);
+  if (parsed && (parsed.searched !== null) !== (search !== null)) {
+    throw fieldError('cursor', 'is of a page of another search');
+  }
+  return parsed;
 };

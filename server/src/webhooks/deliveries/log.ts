@@ -8,7 +8,6 @@ import type {
   FailureCauses,
   Page,
   Subject,
-  SubjectType,
 } from '../../../../shared/contracts/webhooks';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { nextTurn } from '../../runtime/event-loop';
@@ -25,6 +24,7 @@ import {
   isAfter,
   type LogCursor,
   type LogPlace,
+  type Search,
   type SearchedLog,
 } from './log-filter';
 import { readBodies, releaseMessages } from './messages';
@@ -56,10 +56,11 @@ const after = (rows: () => Knex.QueryBuilder, place: LogPlace | null): Knex.Quer
       ]
     : [rows()];
 
-const inOrder = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
-  query.orderBy('created_at', 'desc').orderBy('id', 'desc');
+const NEWEST_FIRST = [
+  { column: 'created_at', order: 'desc' },
+  { column: 'id', order: 'desc' },
+];
 
-/** The place of a row. */
 const placeOf = ({ id, created_at: at }: Pick<DeliveryRow, 'id' | 'created_at'>): LogPlace => ({
   id: Number(id),
   at: Number(at),
@@ -81,25 +82,21 @@ const readPlaces = async (
   );
   const all = union(db, parts);
   if (!all) return [];
-  const page = db.from(all).select('id', 'created_at').limit(limit);
-  const found = (await inOrder(offset > 0 ? page.offset(offset) : page)) as Pick<
-    DeliveryRow,
-    'id' | 'created_at'
-  >[];
-  return found.map(placeOf);
+  const page = db.from(all).select('id', 'created_at').orderBy(NEWEST_FIRST).limit(limit);
+  if (offset > 0) page.offset(offset);
+  return ((await page) as Pick<DeliveryRow, 'id' | 'created_at'>[]).map(placeOf);
 };
 
-/** These columns of a stretch of the log, newest first; `id` has to be among them. */
-const readStretch = async <Column extends keyof DeliveryRow>(
+/** The rows at some places, in their order; without `columns`, whole. */
+const rowsAt = async <Row extends { id: number } = DeliveryRow>(
   db: Db,
-  branches: readonly Branch[],
-  columns: readonly Column[],
-  stretch: Stretch
-): Promise<Pick<DeliveryRow, Column | 'id'>[]> => {
-  const ids = (await readPlaces(db, branches, stretch)).map(({ id }) => id);
+  places: readonly LogPlace[],
+  columns: readonly string[] = ['*']
+): Promise<Row[]> => {
+  const ids = places.map(({ id }) => id);
   const found = (await rows(db)
     .select(...columns)
-    .whereIn('id', ids)) as Pick<DeliveryRow, Column | 'id'>[];
+    .whereIn('id', ids)) as Row[];
   const byId = new Map(found.map((row) => [Number(row.id), row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 };
@@ -122,13 +119,6 @@ const LOOKED_AT = 50_000;
 /** Read together: few enough that on SQLite the event loop is not held. */
 const AT_ONCE = 1_000;
 
-/** What has to be looked for, because no index finds it in the order of the log. */
-export interface Search {
-  /** In a delivery's id, its subject's label or its cause. */
-  text?: string;
-  subjectType?: SubjectType;
-}
-
 const LOOKED_AT_COLUMNS = [
   'id',
   'document_id',
@@ -143,30 +133,23 @@ const LOOKED_AT_COLUMNS = [
 /** What of a delivery is looked at. */
 type LookedAt = Pick<DeliveryRow, (typeof LOOKED_AT_COLUMNS)[number]>;
 
-/** The rows of one branch, read part by part. */
-interface Reader {
-  branch: Branch;
-  rows: LookedAt[];
-  next: number;
-  isRead: boolean;
-}
-
-/** Reads on where a branch has no row at hand. @returns its next row; undefined at its end */
-const headOf = async (
+/** The rows of one branch after a place, newest first, part by part. */
+async function* partsOf<Row extends { id: number }>(
   db: Db,
-  reader: Reader,
-  after: LogPlace | null
-): Promise<LookedAt | undefined> => {
-  if (reader.next < reader.rows.length || reader.isRead) return reader.rows[reader.next];
-  // SQLite's driver answers within the same turn of the event loop.
-  await nextTurn();
-  const last = reader.rows.at(-1);
-  const stretch = { after: last ? placeOf(last) : after, limit: AT_ONCE };
-  reader.rows = await readStretch(db, [reader.branch], LOOKED_AT_COLUMNS, stretch);
-  reader.next = 0;
-  reader.isRead = reader.rows.length < AT_ONCE;
-  return reader.rows[0];
-};
+  branch: Branch,
+  columns: readonly string[],
+  after: LogPlace | null = null
+): AsyncGenerator<Row[]> {
+  for (let last = after; ;) {
+    // SQLite's driver answers within the same turn of the event loop.
+    await nextTurn();
+    const places: LogPlace[] = await readPlaces(db, [branch], { after: last, limit: AT_ONCE });
+    // By the places: a row may be gone by now.
+    yield await rowsAt<Row>(db, places, columns);
+    last = places.at(-1) ?? null;
+    if (!last || places.length < AT_ONCE) return;
+  }
+}
 
 /**
  * The newest `LOOKED_AT` of the rows that the branches have, newest first.
@@ -177,17 +160,21 @@ async function* newest(
   branches: readonly Branch[],
   after: LogPlace | null = null
 ): AsyncGenerator<LookedAt> {
-  const readers = branches.map(
-    (branch) => ({ branch, rows: [], next: 0, isRead: false }) as Reader
-  );
+  const readers = branches.map((branch) => ({
+    parts: partsOf<LookedAt>(db, branch, LOOKED_AT_COLUMNS, after),
+    rows: [] as LookedAt[],
+    next: 0,
+    isRead: false,
+  }));
   for (let looked = 0; looked < LOOKED_AT; looked += 1) {
-    let first: Reader | undefined;
+    let first: (typeof readers)[number] | undefined;
     let head: LookedAt | undefined;
     for (const reader of readers) {
-      const row =
-        reader.next < reader.rows.length
-          ? reader.rows[reader.next]
-          : await headOf(db, reader, after);
+      while (reader.next >= reader.rows.length && !reader.isRead) {
+        const { value, done = false } = await reader.parts.next();
+        Object.assign(reader, { rows: value ?? [], next: 0, isRead: done });
+      }
+      const row = reader.rows[reader.next];
       if (!row || (head && isAfter(placeOf(row), placeOf(head)))) continue;
       [first, head] = [reader, row];
     }
@@ -317,16 +304,7 @@ export const deliveriesAt = async (
   db: Db,
   app: App,
   places: readonly LogPlace[]
-): Promise<Delivery[]> => {
-  const ids = places.map(({ id }) => id);
-  const found = (await rows(db).whereIn('id', ids)) as DeliveryRow[];
-  const byId = new Map(found.map((row) => [Number(row.id), row]));
-  return withAttempts(
-    db,
-    app,
-    ids.flatMap((id) => byId.get(id) ?? [])
-  );
-};
+): Promise<Delivery[]> => withAttempts(db, app, await rowsAt(db, places));
 
 const searchedFrom = (searched: SearchedLog | null): { searched_from: string | null } => ({
   searched_from: searched && isoTime(searched.end.at),
@@ -364,50 +342,21 @@ interface LogPageRequest {
   limit: number;
 }
 
-/** Some places of the log, one more than the page has where another page follows. */
-interface LogPart extends Pick<CursorPage<Delivery>['meta'], 'total' | 'total_capped'> {
-  places: LogPlace[];
-  searched: SearchedLog | null;
-}
-
-const readByFilter = async (
+/** One place more than the page has, where another page follows; and of a search, what it found in all. */
+const placesOfPage = async (
   db: Db,
   branches: readonly Branch[],
+  search: Search | null,
   { cursor, limit }: LogPageRequest
-): Promise<LogPart> => {
-  const counted = await countPlaces(db, branches);
+): Promise<Found> => {
   const after = cursor?.after ?? null;
-  return {
-    places: await readPlaces(db, branches, { after, limit: limit + 1 }),
-    total: Math.min(counted, COUNT_LIMIT),
-    total_capped: counted > COUNT_LIMIT,
-    searched: null,
-  };
-};
-
-const readBySearch = async (
-  db: Db,
-  branches: readonly Branch[],
-  search: Search,
-  { cursor, limit }: LogPageRequest
-): Promise<LogPart> => {
-  const { places, searched } = cursor?.searched
-    ? {
-        places: await findMore(db, branches, {
-          search,
-          after: cursor.after,
-          end: cursor.searched.end,
-          limit: limit + 1,
-        }),
-        searched: cursor.searched,
-      }
-    : await findAll(db, branches, search);
-  return {
-    places: places.slice(0, limit + 1),
-    total: searched?.total ?? 0,
-    total_capped: searched?.totalCapped ?? false,
-    searched,
-  };
+  if (!search) {
+    return { places: await readPlaces(db, branches, { after, limit: limit + 1 }), searched: null };
+  }
+  if (!cursor?.searched) return findAll(db, branches, search);
+  const { end } = cursor.searched;
+  const asked = { search, after: cursor.after, end, limit: limit + 1 };
+  return { places: await findMore(db, branches, asked), searched: cursor.searched };
 };
 
 /**
@@ -424,17 +373,16 @@ export const readDeliveries = async (
 ): Promise<CursorPage<Delivery>> => {
   const db = await app.db.current();
   const branches = await branchesOf(db, app, filter);
-  const { places, searched, ...total } =
-    search === null
-      ? await readByFilter(db, branches, request)
-      : await readBySearch(db, branches, search, request);
+  const counted = search ? null : await countPlaces(db, branches);
+  const { places, searched } = await placesOfPage(db, branches, search, request);
   const shown = places.slice(0, request.limit);
   const last = places.length > shown.length ? shown.at(-1) : undefined;
   return {
     data: await deliveriesAt(db, app, shown),
     meta: {
       next_cursor: last ? formatCursor({ after: last, searched }) : null,
-      ...total,
+      total: counted === null ? (searched?.total ?? 0) : Math.min(counted, COUNT_LIMIT),
+      total_capped: counted === null ? (searched?.totalCapped ?? false) : counted > COUNT_LIMIT,
       ...(search && searchedFrom(searched)),
     },
   };
@@ -462,10 +410,7 @@ export const latestBodies = async (
   const found = (await rows(db)
     .select('document_id', 'event', 'body', 'message_id')
     .where({ webhook_id: webhook, is_test: false, ...(event && { event }) })
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
+    .orderBy(NEWEST_FIRST)
     .limit(limit)) as Pick<DeliveryRow, 'document_id' | 'event' | 'body' | 'message_id'>[];
   const bodies = await readBodies(db, app, found);
   return found.flatMap((row, at) => {
@@ -605,6 +550,7 @@ export const countCauses = async (
 };
 
 const MATCHING_COLUMNS = ['id', 'webhook_id', 'created_at', 'site_instance'] as const;
+type MatchingRow = Pick<DeliveryRow, (typeof MATCHING_COLUMNS)[number]>;
 
 /** What the log is asked for, up to a row. */
 export interface MatchingRequest {
@@ -619,13 +565,6 @@ export interface MatchingRequest {
 interface MatchingDelivery {
   place: LogPlace;
   webhook: number;
-}
-
-interface Row {
-  id: number;
-  webhook_id: number;
-  created_at: number | string;
-  site_instance: string | null;
 }
 
 /** The id of the newest delivery; 0: there is none. */
@@ -645,8 +584,9 @@ export async function* matchingDeliveries(
 ): AsyncGenerator<MatchingDelivery[]> {
   const db = await app.db.current();
   const branches = await branchesOf(db, app, filter);
-  const ours = (row: Row): boolean => Number(row.id) <= boundary && !app.site.isForeign(row);
-  const toMatching = (row: Row): MatchingDelivery => ({
+  const ours = (row: MatchingRow): boolean =>
+    Number(row.id) <= boundary && !app.site.isForeign(row);
+  const toMatching = (row: MatchingRow): MatchingDelivery => ({
     place: placeOf(row),
     webhook: Number(row.webhook_id),
   });
@@ -664,15 +604,8 @@ export async function* matchingDeliveries(
     return;
   }
   for (const branch of branches) {
-    for (let after: LogPlace | null = null; ;) {
-      // SQLite's driver answers within the same turn of the event loop.
-      await nextTurn();
-      const stretch = { after, limit: AT_ONCE };
-      const rows: Row[] = await readStretch(db, [branch], MATCHING_COLUMNS, stretch);
-      yield rows.filter(ours).map(toMatching);
-      const last = rows.at(-1);
-      if (!last || rows.length < AT_ONCE) break;
-      after = placeOf(last);
+    for await (const part of partsOf<MatchingRow>(db, branch, MATCHING_COLUMNS)) {
+      yield part.filter(ours).map(toMatching);
     }
   }
 }

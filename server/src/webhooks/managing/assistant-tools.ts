@@ -8,7 +8,7 @@ import {
 import { foreignInput, foreignOutput, foreignText, offerTool } from '../../http/assistant-tools';
 import { parseInput } from '../../http/validation';
 import type { FailureCause } from '../../net/transport';
-import { isDeliveryId } from '../deliveries/log-query';
+import { isDeliveryId } from '../deliveries/log-filter';
 import type { DeliveriesService } from './deliveries-service';
 import { logQuery, recoveryPreviewInput, subjectType } from './inputs';
 import { recoveryOutput } from './outputs';

@@ -19,7 +19,7 @@ import {
   readDeliveries,
   showDelivery,
 } from '../deliveries/log';
-import { cursorOf, filterOf } from '../deliveries/log-query';
+import { cursorOf, filterOf } from '../deliveries/log-filter';
 import { getDeliveryStore, type HandRefusal } from '../deliveries/store';
 import { endLostDeliveries, getSender } from '../lifecycle';
 import { matches } from '../rules/data-filter';

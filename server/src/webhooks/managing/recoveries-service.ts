@@ -15,7 +15,6 @@ import { announceRecoveries } from '../recoveries/job';
 import { matchingOf, type ReplayFilter } from '../recoveries/sources';
 import {
   findRecovery,
-  insertPreview,
   insertRecovery,
   lockRecovery,
   pageOfRecoveries,
@@ -61,14 +60,13 @@ export class RecoveriesService {
   /** What a filter would send again now; nothing is sent. */
   async preview(filter: RecoveryFilter): Promise<RecoveryPreview> {
     const { boundary, count, byWebhook, oldest, sample } = await this.match(filter);
-    const id = await insertPreview(this.app, {
-      kind: 'deliveries',
-      filter,
-      boundary,
-      matching: count,
-    });
+    const { token } = await insertRecovery(
+      this.app,
+      { kind: 'deliveries', filter, boundary, matching: count },
+      'preview'
+    );
     return {
-      preview_id: id,
+      preview_id: token,
       matching: count,
       by_webhook: [...byWebhook]
         .map(([webhook_id, ofWebhook]) => ({ webhook_id, count: ofWebhook }))
@@ -167,25 +165,6 @@ export class RecoveriesService {
   }
 }
 
-const rangeOf = ({ from, to, events }: Replay): ReplayRange => ({
-  from: Date.parse(from),
-  to: Date.parse(to),
-  events: events ?? null,
-});
-
-const count = async (
-  app: App,
-  webhook: Webhook,
-  range: ReplayRange,
-  boundary: number
-): Promise<number> => {
-  let matching = 0;
-  for await (const part of matchingEntries(app, webhook, range, boundary)) {
-    matching += part.length;
-  }
-  return matching;
-};
-
 /**
  * Sends a webhook what it asks for of the journal and has not had, or says how much that is.
  * docs/management-api.md#replaying. For a site that has a journal.
@@ -195,9 +174,11 @@ export const replay = async (
   webhook: Webhook,
   input: Replay
 ): Promise<Recovery | { matching: number }> => {
-  const range = rangeOf(input);
+  const { from, to, events = null } = input;
+  const range: ReplayRange = { from: Date.parse(from), to: Date.parse(to), events };
   const boundary = await newestEntry(app);
-  const matching = await count(app, webhook, range, boundary);
+  let matching = 0;
+  for await (const part of matchingEntries(app, webhook, range, boundary)) matching += part.length;
   if (input.dry_run) return { matching };
   const filter: ReplayFilter = { webhook: webhook.id, ...range };
   const row = await insertRecovery(app, { kind: 'journal', filter, boundary, matching });

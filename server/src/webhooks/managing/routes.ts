@@ -16,7 +16,7 @@ import { requireModule } from '../../modules';
 import { moduleName } from '../../modules/modules';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
 import { chooseableEvents } from '../catalogue';
-import { isDeliveryId } from '../deliveries/log-query';
+import { isDeliveryId } from '../deliveries/log-filter';
 import { hasJournal, readJournal } from '../journal';
 import type { Unsent } from '../sending/by-hand';
 import {

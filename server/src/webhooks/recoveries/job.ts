@@ -10,17 +10,16 @@ import {
   countItems,
   dueRecoveries,
   hasWaitingWebhook,
-  itemsIn,
   keepItems,
   lockRecovery,
   queuedAfter,
   recoveries,
-  removeRecoveries,
   servedAmong,
   servedWebhooks,
   setItems,
   setQueued,
   takeRecovery,
+  waitingOf,
 } from './store';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
@@ -108,8 +107,7 @@ const skipGone = async (
   webhook: number,
   changes: Changes
 ): Promise<void> => {
-  const of = { recovery, state: 'waiting', webhook } as const;
-  const items = await itemsIn(tx, of, SKIPPED_AT_ONCE);
+  const items = await waitingOf(tx, recovery, webhook, SKIPPED_AT_ONCE);
   await setItems(
     tx,
     items.map(({ id }) => Number(id)),
@@ -133,13 +131,16 @@ class RecoveryJob {
    * @returns when it is to be looked at again, epoch milliseconds; null: another process will, or it has ended
    */
   async look(id: number): Promise<number | null> {
-    const looked = await this.lookNow(id);
+    const looked = await this.app.db.retrying(async (tx) => {
+      const row = await takeRecovery(tx, id, this.now() + LOOK_MS);
+      return row && isToCollect(row) ? row : row && this.step(tx, row);
+    });
     if (typeof looked === 'number' || looked === null) return looked;
     await this.collect(looked);
     if (this.stopping) return null;
-    return this.app.db.retrying(async (tools) => {
-      const row = await lockRecovery(tools, id);
-      return row ? this.step(tools, row) : null;
+    return this.app.db.retrying(async (tx) => {
+      const row = await lockRecovery(tx, id);
+      return row ? this.step(tx, row) : null;
     });
   }
 
@@ -200,8 +201,7 @@ class RecoveryJob {
     limit: number,
     changes: Changes
   ): Promise<boolean> {
-    const of = { recovery: Number(id), state: 'waiting', webhook } as const;
-    const items = await itemsIn(tx, of, limit);
+    const items = await waitingOf(tx, Number(id), webhook, limit);
     const queued = await this.sources[kind].queue(tx, items);
     const skipped = items
       .filter(({ ref }) => !queued.has(Number(ref)))
@@ -278,22 +278,11 @@ class RecoveryJob {
       });
     return dueAt;
   }
-
-  /** A look, unless its items are to be found first. */
-  private lookNow(id: number): Promise<number | RecoveryRow | null> {
-    return this.app.db.retrying(async (tools) => {
-      const row = await takeRecovery(tools, id, this.now() + LOOK_MS);
-      return row && isToCollect(row) ? row : row && this.step(tools, row);
-    });
-  }
 }
 
 /** The kind of work that recoveries are, as the scheduler and its log lines name it. */
 export const RECOVERIES = 'switchboard recoveries';
 
-const DAY_MS = 86_400_000;
-/** A preview that nobody has started by then. */
-const PREVIEW_DAYS = 1;
 /** At once on a node. */
 const TURNS = 4;
 /** When a recovery is looked at again whose look failed. */
@@ -370,16 +359,3 @@ export const createRecoveryHandler = (app: App, pollMs: number): GroupHandler =>
     },
   };
 };
-
-/** Removes previews that nobody started, and recoveries that ended before the log's days. */
-export const removeOldRecoveries = (
-  app: App,
-  logDays: number,
-  pause: () => Promise<void>,
-  now = Date.now()
-): Promise<void> =>
-  removeRecoveries(
-    app,
-    { previews: now - PREVIEW_DAYS * DAY_MS, ended: now - logDays * DAY_MS },
-    pause
-  );

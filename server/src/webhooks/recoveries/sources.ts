@@ -2,7 +2,7 @@ import type { RecoveryFilter, Webhook } from '../../../../shared/contracts/webho
 import { errorText } from '../../runtime/text';
 import { sendAgain } from '../deliveries/again';
 import { matchingDeliveries, type MatchingRequest } from '../deliveries/log';
-import { filterOf } from '../deliveries/log-query';
+import { filterOf } from '../deliveries/log-filter';
 import { bodyOf } from '../deliveries/messages';
 import { getDeliveryStore, type NewDelivery } from '../deliveries/store';
 import {
@@ -68,60 +68,49 @@ export interface ReplayFilter extends ReplayRange {
 /** Events whose data is in memory together. */
 const AT_ONCE = 20;
 
-/** A delivery that is about to be made of an event of the journal. */
-interface Made {
-  ref: number;
-  delivery: NewDelivery;
-}
-
 /** Events of the journal, to be sent to a webhook that has not had them; docs/management-api.md#replaying. */
 export const createJournalSource = (app: App): RecoverySource => {
   const webhookOf = async (id: number): Promise<WebhookRow | undefined> =>
     (await (await app.db.current()).table(WEBHOOKS_TABLE).where({ id }).first()) as
       WebhookRow | undefined;
 
-  const textOf = async (entry: JournalRow, webhook: Webhook): Promise<string | null> => {
+  const make = async (entry: JournalRow, webhook: Webhook): Promise<NewDelivery | null> => {
+    const { event, frame, subject_type: type, subject_id: id, subject_label: label } = entry;
+    let data: string | null;
     try {
-      return await textFor(app, { event: entry.event, text: entry.data }, webhook);
+      data = await textFor(app, { event, text: entry.data }, webhook);
     } catch (error) {
       app.log.error(
-        `switchboard: the event ${entry.event} could not be written for webhook ${webhook.id}: ${errorText(error)}`
+        `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${errorText(error)}`
       );
       return null;
     }
-  };
-
-  const make = async (entry: JournalRow, webhook: Webhook): Promise<Made | null> => {
-    const data = await textOf(entry, webhook);
     if (data === null) return null;
     const at = getDeliveryStore(app).now();
     const deliveryId = uuidV7(at);
-    const { subject_type: type, subject_id: id, subject_label: label } = entry;
-    const delivery: NewDelivery = {
+    return {
       deliveryId,
       webhook: webhook.id,
       url: webhook.url,
-      event: entry.event,
-      body: bodyOf(deliveryId, { frame: entry.frame, data }),
+      event,
+      body: bodyOf(deliveryId, { frame, data }),
       at,
       isTest: false,
       replayed: true,
       subject: type === null || id === null ? null : { type, id, label: label ?? id },
       isOrdered: webhook.ordering === 'by_record',
     };
-    return { ref: Number(entry.id), delivery };
   };
 
-  /** Those that no other recovery has taken for this webhook: where two meet, the first commit counts. */
-  const claim = async (
+  /** Queues those that no other recovery has taken for this webhook: where two meet, the first commit counts. */
+  const insert = async (
     tx: Tx,
-    recovery: number,
-    webhook: number,
-    made: readonly Made[]
-  ): Promise<Made[]> => {
-    const rows = () => tx.table(REPLAYS_TABLE);
-    const refs = made.map(({ ref }) => ref);
+    { recovery_id: recovery, webhook_id: webhook }: RecoveryItemRow,
+    made: ReadonlyMap<number, NewDelivery>
+  ): Promise<[number, QueuedItem][]> => {
+    const refs = [...made.keys()];
     if (refs.length === 0) return [];
+    const rows = () => tx.table(REPLAYS_TABLE);
     await rows()
       .insert(refs.map((ref) => ({ journal_id: ref, webhook_id: webhook, recovery_id: recovery })))
       .onConflict(['journal_id', 'webhook_id'])
@@ -130,16 +119,15 @@ export const createJournalSource = (app: App): RecoverySource => {
       .where({ webhook_id: webhook, recovery_id: recovery })
       .whereIn('journal_id', refs)
       .pluck('journal_id')) as number[];
-    const claimed = new Set(own.map(Number));
-    return made.filter(({ ref }) => claimed.has(ref));
-  };
-
-  const insert = async (tx: Tx, made: readonly Made[]): Promise<[number, QueuedItem][]> => {
-    if (made.length === 0) return [];
-    const deliveries = made.map(({ delivery }) => delivery);
-    const ids = await getDeliveryStore(app).insert(tx, deliveries);
-    return made.flatMap(({ ref, delivery }): [number, QueuedItem][] => {
-      const id = ids.get(delivery.deliveryId);
+    const isOwn = new Set(own.map(Number));
+    const claimed = [...made].filter(([ref]) => isOwn.has(ref));
+    if (claimed.length === 0) return [];
+    const ids = await getDeliveryStore(app).insert(
+      tx,
+      claimed.map(([, delivery]) => delivery)
+    );
+    return claimed.flatMap(([ref, { deliveryId }]): [number, QueuedItem][] => {
+      const id = ids.get(deliveryId);
       return id === undefined ? [] : [[ref, { delivery: id, tries: 0 }]];
     });
   };
@@ -169,15 +157,14 @@ export const createJournalSource = (app: App): RecoverySource => {
           .table(JOURNAL_TABLE)
           .whereIn('id', refs)
           .orderBy(['created_at', 'id'])) as JournalRow[];
-        const made: Made[] = [];
+        const made = new Map<number, NewDelivery>();
         for (const entry of entries) {
           if (had.has(Number(entry.id)) || wasSent(entry, webhook.id)) continue;
           if ((await moduleHolding(app, entry.event, enabled)) !== null) continue;
           const one = await make(entry, webhook);
-          if (one) made.push(one);
+          if (one) made.set(Number(entry.id), one);
         }
-        const claimed = await claim(tx, Number(first.recovery_id), webhook.id, made);
-        for (const [ref, item] of await insert(tx, claimed)) queued.set(ref, item);
+        for (const [ref, item] of await insert(tx, first, made)) queued.set(ref, item);
       }
       return queued;
     },

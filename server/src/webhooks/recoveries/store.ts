@@ -19,6 +19,9 @@ import type { Db, Tx } from '../../database/db';
 const REMOVED_AT_ONCE = 500;
 /** Statements have a limit to their values. */
 const IDS_AT_ONCE = 500;
+const DAY_MS = 86_400_000;
+/** A preview that nobody has started by then. */
+const PREVIEW_DAYS = 1;
 
 export const recoveries = (db: Db): Knex.QueryBuilder => db.table(RECOVERIES_TABLE);
 
@@ -33,45 +36,23 @@ interface NewRecovery {
   matching: number;
 }
 
-const insert = async (
-  db: Db,
-  { kind, filter, boundary, matching }: NewRecovery,
-  state: 'preview' | 'running'
-): Promise<string> => {
-  const token = randomUUID();
-  const at = db.clock.now();
-  await db.insert(RECOVERIES_TABLE, [
-    {
-      token,
-      kind,
-      state,
-      filter: JSON.stringify(filter),
-      boundary,
-      matching,
-      queued: 0,
-      sent: 0,
-      failed: 0,
-      created_at: at,
-      collected_at: null,
-      moved_at: at,
-      finished_at: null,
-      due_at: state === 'running' ? at : null,
-    },
-  ]);
-  return token;
-};
-
 const byToken = async (db: Db, token: string): Promise<RecoveryRow | undefined> =>
   (await recoveries(db).where({ token }).first()) as RecoveryRow | undefined;
 
-/** Stores a preview. @returns its id */
-export const insertPreview = (app: App, preview: NewRecovery): Promise<string> =>
-  app.db.retrying((tx) => insert(tx, preview, 'preview'));
-
-/** Stores a recovery that begins now, in the caller's transaction where there is one. */
-export const insertRecovery = (app: App, recovery: NewRecovery): Promise<RecoveryRow> =>
+/** Stores a preview, or a recovery that begins now, in the caller's transaction where there is one. */
+export const insertRecovery = (
+  app: App,
+  { filter, ...given }: NewRecovery,
+  state: 'preview' | 'running' = 'running'
+): Promise<RecoveryRow> =>
   app.db.retrying(async (tx) => {
-    const token = await insert(tx, recovery, 'running');
+    const token = randomUUID();
+    const at = app.clock.now();
+    await recoveries(tx).insert({
+      ...{ ...given, token, state, filter: JSON.stringify(filter) },
+      ...{ queued: 0, sent: 0, failed: 0 },
+      ...{ created_at: at, moved_at: at, due_at: state === 'running' ? at : null },
+    });
     return (await byToken(tx, token)) as RecoveryRow;
   });
 
@@ -168,18 +149,20 @@ export const countItems = async (db: Db, recovery: number): Promise<number> => {
   return Number(row?.n ?? 0);
 };
 
-/** Of a recovery, items of a webhook in a state, the oldest first. */
-export const itemsIn = async (
+const waitingItems = (db: Db, recovery: number): Knex.QueryBuilder =>
+  recoveryItems(db).where({ recovery_id: recovery, state: 'waiting' });
+
+/** Items of a recovery and a webhook that wait, the oldest first. */
+export const waitingOf = async (
   db: Db,
-  of: { recovery: number; state: ItemState; webhook: number },
+  recovery: number,
+  webhook: number,
   limit: number
-): Promise<RecoveryItemRow[]> => {
-  const { recovery, state, webhook } = of;
-  return (await recoveryItems(db)
-    .where({ recovery_id: recovery, state, webhook_id: webhook })
+): Promise<RecoveryItemRow[]> =>
+  (await waitingItems(db, recovery)
+    .where({ webhook_id: webhook })
     .orderBy(['at', 'ref'])
     .limit(limit)) as RecoveryItemRow[];
-};
 
 /** The next items of a recovery that are queued, by their ids. */
 export const queuedAfter = async (
@@ -236,21 +219,23 @@ const removePart = (app: App, id: number): Promise<boolean> =>
   });
 
 /**
- * Removes previews and recoveries from before a time (epoch milliseconds), in small batches.
+ * Removes previews that nobody started, and recoveries that ended before the log's days, in small batches.
  * @param pause between two batches
  */
-export const removeRecoveries = async (
+export const removeOldRecoveries = async (
   app: App,
-  before: { previews: number; ended: number },
-  pause: () => Promise<void>
+  logDays: number,
+  pause: () => Promise<void>,
+  now = Date.now()
 ): Promise<void> => {
   const db = await app.db.current();
   const ids = (await recoveries(db)
     .whereNull('due_at')
     .where((old) => {
       old
-        .where((one) => one.where('state', 'preview').where('created_at', '<', before.previews))
-        .orWhere('finished_at', '<', before.ended);
+        .where({ state: 'preview' })
+        .where('created_at', '<', now - PREVIEW_DAYS * DAY_MS)
+        .orWhere('finished_at', '<', now - logDays * DAY_MS);
     })
     .pluck('id')) as number[];
   for (const id of ids) {
@@ -314,8 +299,7 @@ export const hasWaitingWebhook = async (db: Db, recovery: number): Promise<boole
 
 /** A webhook, there or gone, of which items wait; null: there is none. */
 export const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | null> => {
-  const row = (await recoveryItems(db)
-    .where({ recovery_id: recovery, state: 'waiting' })
-    .first('webhook_id')) as Pick<RecoveryItemRow, 'webhook_id'> | undefined;
+  const row = (await waitingItems(db, recovery).first('webhook_id')) as
+    Pick<RecoveryItemRow, 'webhook_id'> | undefined;
   return row ? Number(row.webhook_id) : null;
 };
