@@ -1,4 +1,4 @@
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, describeEach } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import {
@@ -8,7 +8,7 @@ import {
   useSiteAndReceiver,
 } from './delivery-support';
 
-describeEach(databases(), 'what a process held that died', (database) => {
+describeEach(anyDatabase(), 'what a process held that died', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver({ database, webhooks: { pollSeconds: 1 } }, (s, r) => {

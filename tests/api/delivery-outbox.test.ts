@@ -1,6 +1,6 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { verifyPost } from '../unit/webhooks/support/verify-post';
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, databases, describeEach } from '../support/databases';
 import type { Received, Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
@@ -39,19 +39,6 @@ describeEach(databases(), 'an event on its way out', (database) => {
     }
   );
 
-  it('arrives within a second', async () => {
-    await createWebhook(site, receiver.url);
-    const delays: number[] = [];
-    // Most of them: a machine that is busy with something else is late now and then.
-    for (let n = 0; n < 5; n += 1) {
-      const sentAt = Date.now();
-      await send(site, 'order.placed', { n });
-      const posts = await receiver.waitFor(n + 1);
-      delays.push(posts[n]!.at - sentAt);
-    }
-    expect(delays.sort((a, b) => a - b)[2]).toBeLessThan(1000);
-  });
-
   it('arrives as the envelope and headers of the contract', async () => {
     const webhook = await createWebhook(site, receiver.url);
     const before = Date.now();
@@ -89,46 +76,6 @@ describeEach(databases(), 'an event on its way out', (database) => {
       request: { url: receiver.url, body: post!.body },
       answer: { status: 200, body: 'ok', truncated: false },
     });
-  });
-
-  it('is verified by standardwebhooks, by svix, and by a receiver made from the contract', async () => {
-    const { Webhook: SvixWebhook } = await import('svix');
-    const webhook = await createWebhook(site, receiver.url);
-    await send(site, 'order.placed', { n: 2 });
-    const [post] = await receiver.waitFor(1);
-    const { headers, body } = post!;
-    expect(signedWith(webhook.secret!, post!)).toBe(true);
-    expect(new StandardWebhook(webhook.secret!).verify(body, headers)).toEqual(post!.json);
-    expect(() => new SvixWebhook(webhook.secret!).verify(body, headers)).not.toThrow();
-  });
-
-  it('keeps id and body on a retry, with a new time and signature', async () => {
-    const webhook = await createWebhook(site, receiver.url);
-    receiver.enqueue({ status: 500 }, { status: 503 });
-    await send(site, 'order.placed', { n: 3 });
-    const posts = await receiver.waitFor(3);
-    expect(new Set(posts.map(({ body }) => body)).size).toBe(1);
-    expect(new Set(posts.map(({ headers }) => headers['x-service-delivery'])).size).toBe(1);
-    const stamps = posts.map(({ headers }) => Number(headers['x-service-timestamp']));
-    expect(stamps[1]).toBeGreaterThan(stamps[0]!);
-    expect(stamps[2]).toBeGreaterThan(stamps[1]!);
-    for (const post of posts) expect(signedWith(webhook.secret!, post)).toBe(true);
-    const delivery = await waitForDelivery(site, webhook.id, ({ status }) => status === 'sent');
-    expect(delivery.attempts.map(({ error }) => error)).toEqual(['http_500', 'http_503', null]);
-  });
-
-  it('is signed with the new secret from the moment of rotation, queued deliveries too', async () => {
-    const webhook = await createWebhook(site, receiver.url);
-    receiver.enqueue({ status: 500 });
-    await send(site, 'order.placed', { n: 4 });
-    await receiver.waitFor(1);
-    const rotated = await site.request('POST', `/api/fw-crm/v1/webhooks/${webhook.id}/secret`);
-    expect(rotated.body).toEqual({ secret: expect.stringMatching(/^whsec_/) });
-    expect(rotated.body.secret).not.toBe(webhook.secret);
-    const [first, second] = await receiver.waitFor(2);
-    expect(signedWith(webhook.secret!, first!)).toBe(true);
-    expect(signedWith(webhook.secret!, second!)).toBe(false);
-    expect(signedWith(rotated.body.secret, second!)).toBe(true);
   });
 
   it('is rolled back with the write by a throw after both, however deep', async () => {
@@ -181,12 +128,6 @@ describeEach(databases(), 'an event on its way out', (database) => {
     expect(post!.json.data).toEqual({ n: 9 });
   });
 
-  it('is not queued where nobody asked, or who asked is switched off', async () => {
-    const other = await createWebhook(site, receiver.url, { active: false });
-    expect(await send(site, 'order.placed', {})).toBe(0);
-    expect(await countRows(site, 'webhook_id = ?', [other.id])).toBe(0);
-  });
-
   it('goes to each webhook that asked, under an id of its own', async () => {
     for (let index = 0; index < 3; index += 1) {
       await createWebhook(site, `${receiver.url}${index}`);
@@ -217,6 +158,79 @@ describeEach(databases(), 'an event on its way out', (database) => {
     await waitForDelivery(site, webhook.id, ({ status }) => status === 'sent');
     expect((await removeWebhook(site, webhook.id)).status).toBe(204);
     expect(await countRows(site, 'webhook_id = ?', [webhook.id])).toBe(0);
+  });
+
+  it('reads the log in pages, newest first, by status', async () => {
+    const webhook = await createWebhook(site, receiver.url);
+    for (let n = 0; n < 5; n += 1) await send(site, 'order.placed', { n });
+    await waitFor(
+      async () => (await listDeliveries(site, webhook.id, '?status=sent')).length === 5
+    );
+    const page = await listDeliveries(site, webhook.id, '?page=2&per_page=2');
+    expect(page.map(({ request }) => JSON.parse(request.body).data.n)).toEqual([2, 1]);
+    expect(await listDeliveries(site, webhook.id, '?status=failed')).toEqual([]);
+  });
+
+  // What follows is of what is sent, and when, whatever it is that keeps its rows.
+  if (!anyDatabase().includes(database)) return;
+
+  it('arrives within a second', async () => {
+    await createWebhook(site, receiver.url);
+    const delays: number[] = [];
+    // Most of them: a machine that is busy with something else is late now and then.
+    for (let n = 0; n < 5; n += 1) {
+      const sentAt = Date.now();
+      await send(site, 'order.placed', { n });
+      const posts = await receiver.waitFor(n + 1);
+      delays.push(posts[n]!.at - sentAt);
+    }
+    expect(delays.sort((a, b) => a - b)[2]).toBeLessThan(1000);
+  });
+
+  it('is verified by standardwebhooks, by svix, and by a receiver made from the contract', async () => {
+    const { Webhook: SvixWebhook } = await import('svix');
+    const webhook = await createWebhook(site, receiver.url);
+    await send(site, 'order.placed', { n: 2 });
+    const [post] = await receiver.waitFor(1);
+    const { headers, body } = post!;
+    expect(signedWith(webhook.secret!, post!)).toBe(true);
+    expect(new StandardWebhook(webhook.secret!).verify(body, headers)).toEqual(post!.json);
+    expect(() => new SvixWebhook(webhook.secret!).verify(body, headers)).not.toThrow();
+  });
+
+  it('keeps id and body on a retry, with a new time and signature', async () => {
+    const webhook = await createWebhook(site, receiver.url);
+    receiver.enqueue({ status: 500 }, { status: 503 });
+    await send(site, 'order.placed', { n: 3 });
+    const posts = await receiver.waitFor(3);
+    expect(new Set(posts.map(({ body }) => body)).size).toBe(1);
+    expect(new Set(posts.map(({ headers }) => headers['x-service-delivery'])).size).toBe(1);
+    const stamps = posts.map(({ headers }) => Number(headers['x-service-timestamp']));
+    expect(stamps[1]).toBeGreaterThan(stamps[0]!);
+    expect(stamps[2]).toBeGreaterThan(stamps[1]!);
+    for (const post of posts) expect(signedWith(webhook.secret!, post)).toBe(true);
+    const delivery = await waitForDelivery(site, webhook.id, ({ status }) => status === 'sent');
+    expect(delivery.attempts.map(({ error }) => error)).toEqual(['http_500', 'http_503', null]);
+  });
+
+  it('is signed with the new secret from the moment of rotation, queued deliveries too', async () => {
+    const webhook = await createWebhook(site, receiver.url);
+    receiver.enqueue({ status: 500 });
+    await send(site, 'order.placed', { n: 4 });
+    await receiver.waitFor(1);
+    const rotated = await site.request('POST', `/api/fw-crm/v1/webhooks/${webhook.id}/secret`);
+    expect(rotated.body).toEqual({ secret: expect.stringMatching(/^whsec_/) });
+    expect(rotated.body.secret).not.toBe(webhook.secret);
+    const [first, second] = await receiver.waitFor(2);
+    expect(signedWith(webhook.secret!, first!)).toBe(true);
+    expect(signedWith(webhook.secret!, second!)).toBe(false);
+    expect(signedWith(rotated.body.secret, second!)).toBe(true);
+  });
+
+  it('is not queued where nobody asked, or who asked is switched off', async () => {
+    const other = await createWebhook(site, receiver.url, { active: false });
+    expect(await send(site, 'order.placed', {})).toBe(0);
+    expect(await countRows(site, 'webhook_id = ?', [other.id])).toBe(0);
   });
 
   it('fails as secret_unavailable where the secret no longer decrypts, and sends nothing', async () => {
@@ -263,16 +277,5 @@ describeEach(databases(), 'an event on its way out', (database) => {
     await updateWebhook(site, webhook.id, { active: true });
     await waitForDelivery(site, webhook.id, ({ status }) => status === 'sent', 3000);
     expect(arrivals(receiver).size).toBe(1);
-  });
-
-  it('reads the log in pages, newest first, by status', async () => {
-    const webhook = await createWebhook(site, receiver.url);
-    for (let n = 0; n < 5; n += 1) await send(site, 'order.placed', { n });
-    await waitFor(
-      async () => (await listDeliveries(site, webhook.id, '?status=sent')).length === 5
-    );
-    const page = await listDeliveries(site, webhook.id, '?page=2&per_page=2');
-    expect(page.map(({ request }) => JSON.parse(request.body).data.n)).toEqual([2, 1]);
-    expect(await listDeliveries(site, webhook.id, '?status=failed')).toEqual([]);
   });
 });

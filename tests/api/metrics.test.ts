@@ -1,5 +1,5 @@
 import { createAdminUser, createApiToken } from '../support/accounts';
-import { describeEach, databases } from '../support/databases';
+import { anyDatabase, describeEach, databases } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -170,7 +170,7 @@ describeEach(databases(), 'the metrics', (database) => {
   });
 });
 
-describeEach(databases(), 'traces', (database) => {
+describeEach(anyDatabase(), 'traces', (database) => {
   let site: Site;
   let receiver: Receiver;
   beforeAll(async () => {

@@ -1,5 +1,6 @@
 import type { CursorPage, Delivery, Page, Recovery } from '../../shared/contracts/webhooks';
-import { databases, describeEach, serverDatabases } from '../support/databases';
+import { anyDatabase, databases, describeEach, serverDatabases } from '../support/databases';
+import { endLeases } from '../support/leases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -132,30 +133,6 @@ describeEach(databases(), 'recoveries', (database) => {
     expect(ofWebhook.body.data).toHaveLength(4);
   });
 
-  it('begins the schedule of a failed one anew, and uses up none of a failing one', async () => {
-    receiver.respond({ status: 500 });
-    const { id } = await createWebhook(site, receiver.url);
-    await insertFailed(site, id, 1);
-    await insertFailing(site, id, 1);
-    const [before] = await listDeliveries(site, id, '?state=failing');
-    const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
-    const done = await waitForRecovery(site, recovery, isDone);
-    expect(done).toMatchObject({ matching: 2, queued: 2, sent: 0, failed: 2 });
-    const all = await listDeliveries(site, id);
-    const anew = all.find(({ tries }) => tries === 8);
-    expect(anew).toMatchObject({ state: 'failing', status: 'pending', finished_at: null });
-    const pause = Date.parse(anew?.next_attempt_at ?? '') - Date.parse(anew?.attempts[0]?.at ?? '');
-    expect(Math.round(pause / 10_000)).toBe(6);
-    const ahead = all.find(({ id: row }) => row === before?.id);
-    expect(ahead).toMatchObject({ tries: 3, next_attempt_at: before?.next_attempt_at });
-    const [row] = await sql<{ extra_tries: number }>(
-      site,
-      'SELECT extra_tries FROM switchboard_deliveries WHERE id = ?',
-      [ahead?.id]
-    );
-    expect(Number(row?.extra_tries)).toBe(1);
-  });
-
   it('takes the filters of the log, and deliveries by either id', async () => {
     const { id } = await createWebhook(site, receiver.url, { active: false });
     const { id: other } = await createWebhook(site, receiver.url, { active: false });
@@ -198,38 +175,6 @@ describeEach(databases(), 'recoveries', (database) => {
     expect((await previewRecovery(site, { cause: 'dns' })).oldest_at).toBeNull();
   });
 
-  it.each([
-    ['neither', '', {}, ['filter', 'preview_id']],
-    ['both', '', { filter: {}, preview_id: 'x' }, ['filter', 'preview_id']],
-    ['a filter that is none', '', { filter: 7 }, ['filter']],
-    ['null', '', { filter: null }, ['filter']],
-    ['a key that is no filter', '', { filter: { webhok: 1 } }, ['filter.webhok']],
-    ['an unknown state', '', { filter: { state: 'lost' } }, ['filter.state']],
-    ['no time', '', { filter: { from: 'yesterday' } }, ['filter.from']],
-    ['no id of a webhook', '', { filter: { webhook: -1 } }, ['filter.webhook']],
-    ['no ids', '', { filter: { ids: [] } }, ['filter.ids']],
-    ['too many ids', '', { filter: { ids: Array(501).fill(1) } }, ['filter.ids']],
-    ['an id that is none', '', { filter: { ids: [1, 'x'] } }, ['filter.ids.1']],
-    ['a preview of nothing', '/preview', {}, ['filter']],
-    ['a preview id that is none', '', { preview_id: 7 }, ['preview_id']],
-  ])('refuses %s', async (_what, path, body, fields) => {
-    expect(await refusalOf(path, body)).toEqual({ status: 400, fields });
-  });
-
-  it('knows no recovery that there is not', async () => {
-    expect((await refusalOf('', { preview_id: 'unknown' })).status).toBe(404);
-    const { preview_id: preview } = await previewRecovery(site, {});
-    const [row] = await sql<{ id: number }>(
-      site,
-      'SELECT id FROM switchboard_recoveries WHERE token = ?',
-      [preview]
-    );
-    for (const id of [row?.id, 2_000_000_000, 'x']) {
-      expect((await site.request('GET', `${RECOVERIES}/${id}`)).status).toBe(404);
-      expect((await site.request('POST', `${RECOVERIES}/${id}/pause`)).status).toBe(404);
-    }
-  });
-
   it(`has at most ${AT_MOST} queued and untried, pauses, resumes and ends`, async () => {
     const { id } = await createWebhook(site, receiver.url);
     await insertFailed(site, id, 250);
@@ -263,6 +208,142 @@ describeEach(databases(), 'recoveries', (database) => {
     }
   });
 
+  it('sends the oldest first', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    const at = Date.now() - 1_000_000;
+    for (const age of [3, 1, 2]) {
+      await insertFailed(site, id, AT_MOST, { created_at: at - age * 1000 });
+    }
+    const oldest = (await deliveryIds(site, id)).slice(0, AT_MOST);
+    const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
+    await waitForRecovery(site, recovery, isDone);
+    const first = receiver.requests.slice(0, AT_MOST / 2);
+    expect(
+      first.filter(({ headers }) => !oldest.includes(headers['x-service-delivery'] ?? ''))
+    ).toEqual([]);
+  });
+
+  it('ends where deliveries or their webhook are gone meanwhile', async () => {
+    const { id: off } = await createWebhook(site, receiver.url, { active: false });
+    const { id } = await createWebhook(site, receiver.url);
+    await insertFailed(site, off, 20);
+    await insertFailed(site, id, 2);
+    const { id: recovery } = await startRecovery(site, { filter: {} });
+    await waitForRecovery(site, recovery, ({ sent }) => sent === 2);
+    await removeWebhook(site, off);
+    const done = await waitForRecovery(site, recovery, isDone);
+    expect(done).toMatchObject({ matching: 22, queued: 2, sent: 2, failed: 0 });
+  });
+
+  it('removes old previews and recoveries with the log', async () => {
+    const { id } = await startRecovery(site, { filter: { cause: 'dns' } });
+    await waitForRecovery(site, id, isDone);
+    await previewRecovery(site, {});
+    const old = Date.now() - 40 * 86_400_000;
+    await sql(site, 'UPDATE switchboard_recoveries SET finished_at = ? WHERE id = ?', [old, id]);
+    await sql(site, "UPDATE switchboard_recoveries SET created_at = ? WHERE state = 'preview'", [
+      old,
+    ]);
+    await site.evaluate(async ({ strapi }) => {
+      const job = strapi.cron.jobs.find(
+        ({ name }: { name: string }) => name === 'switchboardDeliveryRetention'
+      );
+      await job.job.invoke(new Date());
+    });
+    await waitFor(async () => (await site.request('GET', `${RECOVERIES}/${id}`)).status === 404);
+    const left = await sql(site, "SELECT id FROM switchboard_recoveries WHERE state = 'preview'");
+    expect(left).toEqual([]);
+  });
+
+  it('goes on where it was after its process is killed, and sends nothing twice', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    await insertFailed(site, id, 300);
+    await insertFailing(site, id, 300);
+    let index = 0;
+    receiver.respond(async () => {
+      index += 1;
+      return { status: index % 5 === 0 ? 500 : 200, delayMs: 5 };
+    });
+    const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
+    await receiver.waitFor(150);
+    await site.kill();
+    await endLeases(site);
+    const underWay = receiver.requests.length;
+    await site.restart();
+    const done = await waitForRecovery(site, recovery, isDone, 120_000);
+    expect(done).toMatchObject({ matching: 600, queued: 600 });
+    expect(done.sent + done.failed).toBe(600);
+    await receiver.settle(300);
+    const posts = arrivals(receiver);
+    expect(posts.size).toBe(600);
+    const twice = [...posts.values()].filter((all) => all.length > 1);
+    // What the killed process had not recorded is sent again, and nothing else.
+    expect(twice.length).toBeLessThanOrEqual(AT_MOST);
+    expect(underWay).toBeLessThan(600);
+    expect(
+      await countRows(site, "webhook_id = ? AND status = 'sent'", [id])
+    ).toBeGreaterThanOrEqual(done.sent);
+  }, 240_000);
+
+  // What follows is of the rules of a recovery, and has no statement that is not in the above.
+  if (!anyDatabase().includes(database)) return;
+
+  it('begins the schedule of a failed one anew, and uses up none of a failing one', async () => {
+    receiver.respond({ status: 500 });
+    const { id } = await createWebhook(site, receiver.url);
+    await insertFailed(site, id, 1);
+    await insertFailing(site, id, 1);
+    const [before] = await listDeliveries(site, id, '?state=failing');
+    const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
+    const done = await waitForRecovery(site, recovery, isDone);
+    expect(done).toMatchObject({ matching: 2, queued: 2, sent: 0, failed: 2 });
+    const all = await listDeliveries(site, id);
+    const anew = all.find(({ tries }) => tries === 8);
+    expect(anew).toMatchObject({ state: 'failing', status: 'pending', finished_at: null });
+    const pause = Date.parse(anew?.next_attempt_at ?? '') - Date.parse(anew?.attempts[0]?.at ?? '');
+    expect(Math.round(pause / 10_000)).toBe(6);
+    const ahead = all.find(({ id: row }) => row === before?.id);
+    expect(ahead).toMatchObject({ tries: 3, next_attempt_at: before?.next_attempt_at });
+    const [row] = await sql<{ extra_tries: number }>(
+      site,
+      'SELECT extra_tries FROM switchboard_deliveries WHERE id = ?',
+      [ahead?.id]
+    );
+    expect(Number(row?.extra_tries)).toBe(1);
+  });
+
+  it.each([
+    ['neither', '', {}, ['filter', 'preview_id']],
+    ['both', '', { filter: {}, preview_id: 'x' }, ['filter', 'preview_id']],
+    ['a filter that is none', '', { filter: 7 }, ['filter']],
+    ['null', '', { filter: null }, ['filter']],
+    ['a key that is no filter', '', { filter: { webhok: 1 } }, ['filter.webhok']],
+    ['an unknown state', '', { filter: { state: 'lost' } }, ['filter.state']],
+    ['no time', '', { filter: { from: 'yesterday' } }, ['filter.from']],
+    ['no id of a webhook', '', { filter: { webhook: -1 } }, ['filter.webhook']],
+    ['no ids', '', { filter: { ids: [] } }, ['filter.ids']],
+    ['too many ids', '', { filter: { ids: Array(501).fill(1) } }, ['filter.ids']],
+    ['an id that is none', '', { filter: { ids: [1, 'x'] } }, ['filter.ids.1']],
+    ['a preview of nothing', '/preview', {}, ['filter']],
+    ['a preview id that is none', '', { preview_id: 7 }, ['preview_id']],
+  ])('refuses %s', async (_what, path, body, fields) => {
+    expect(await refusalOf(path, body)).toEqual({ status: 400, fields });
+  });
+
+  it('knows no recovery that there is not', async () => {
+    expect((await refusalOf('', { preview_id: 'unknown' })).status).toBe(404);
+    const { preview_id: preview } = await previewRecovery(site, {});
+    const [row] = await sql<{ id: number }>(
+      site,
+      'SELECT id FROM switchboard_recoveries WHERE token = ?',
+      [preview]
+    );
+    for (const id of [row?.id, 2_000_000_000, 'x']) {
+      expect((await site.request('GET', `${RECOVERIES}/${id}`)).status).toBe(404);
+      expect((await site.request('POST', `${RECOVERIES}/${id}/pause`)).status).toBe(404);
+    }
+  });
+
   it('leaves what was queued when it is cancelled', async () => {
     const { id } = await createWebhook(site, receiver.url);
     await insertFailed(site, id, 150);
@@ -288,21 +369,6 @@ describeEach(databases(), 'recoveries', (database) => {
     expect((await control(site, recovery, 'resume')).status).toBe(409);
   });
 
-  it('sends the oldest first', async () => {
-    const { id } = await createWebhook(site, receiver.url);
-    const at = Date.now() - 1_000_000;
-    for (const age of [3, 1, 2]) {
-      await insertFailed(site, id, AT_MOST, { created_at: at - age * 1000 });
-    }
-    const oldest = (await deliveryIds(site, id)).slice(0, AT_MOST);
-    const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
-    await waitForRecovery(site, recovery, isDone);
-    const first = receiver.requests.slice(0, AT_MOST / 2);
-    expect(
-      first.filter(({ headers }) => !oldest.includes(headers['x-service-delivery'] ?? ''))
-    ).toEqual([]);
-  });
-
   it('waits for a webhook that is off, and does not keep others waiting', async () => {
     const { id: off } = await createWebhook(site, receiver.url, { active: false });
     const { id } = await createWebhook(site, receiver.url);
@@ -315,18 +381,6 @@ describeEach(databases(), 'recoveries', (database) => {
     await updateWebhook(site, off, { active: true });
     const done = await waitForRecovery(site, recovery, isDone);
     expect(done).toMatchObject({ queued: 300, sent: 300 });
-  });
-
-  it('ends where deliveries or their webhook are gone meanwhile', async () => {
-    const { id: off } = await createWebhook(site, receiver.url, { active: false });
-    const { id } = await createWebhook(site, receiver.url);
-    await insertFailed(site, off, 20);
-    await insertFailed(site, id, 2);
-    const { id: recovery } = await startRecovery(site, { filter: {} });
-    await waitForRecovery(site, recovery, ({ sent }) => sent === 2);
-    await removeWebhook(site, off);
-    const done = await waitForRecovery(site, recovery, isDone);
-    expect(done).toMatchObject({ matching: 22, queued: 2, sent: 2, failed: 0 });
   });
 
   it('shares what is under way among webhooks', async () => {
@@ -426,55 +480,6 @@ describeEach(databases(), 'recoveries', (database) => {
     });
     expect([started.status, started.body.data.matching]).toEqual([201, 0]);
   });
-
-  it('removes old previews and recoveries with the log', async () => {
-    const { id } = await startRecovery(site, { filter: { cause: 'dns' } });
-    await waitForRecovery(site, id, isDone);
-    await previewRecovery(site, {});
-    const old = Date.now() - 40 * 86_400_000;
-    await sql(site, 'UPDATE switchboard_recoveries SET finished_at = ? WHERE id = ?', [old, id]);
-    await sql(site, "UPDATE switchboard_recoveries SET created_at = ? WHERE state = 'preview'", [
-      old,
-    ]);
-    await site.evaluate(async ({ strapi }) => {
-      const job = strapi.cron.jobs.find(
-        ({ name }: { name: string }) => name === 'switchboardDeliveryRetention'
-      );
-      await job.job.invoke(new Date());
-    });
-    await waitFor(async () => (await site.request('GET', `${RECOVERIES}/${id}`)).status === 404);
-    const left = await sql(site, "SELECT id FROM switchboard_recoveries WHERE state = 'preview'");
-    expect(left).toEqual([]);
-  });
-
-  it('goes on where it was after its process is killed, and sends nothing twice', async () => {
-    const { id } = await createWebhook(site, receiver.url);
-    await insertFailed(site, id, 300);
-    await insertFailing(site, id, 300);
-    let index = 0;
-    receiver.respond(async () => {
-      index += 1;
-      return { status: index % 5 === 0 ? 500 : 200, delayMs: 5 };
-    });
-    const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
-    await receiver.waitFor(150);
-    await site.kill();
-    const underWay = receiver.requests.length;
-    await site.restart();
-    const done = await waitForRecovery(site, recovery, isDone, 120_000);
-    expect(done).toMatchObject({ matching: 600, queued: 600 });
-    expect(done.sent + done.failed).toBe(600);
-    await receiver.settle(300);
-    const posts = arrivals(receiver);
-    expect(posts.size).toBe(600);
-    const twice = [...posts.values()].filter((all) => all.length > 1);
-    // What the killed process had not recorded is sent again, and nothing else.
-    expect(twice.length).toBeLessThanOrEqual(AT_MOST);
-    expect(underWay).toBeLessThan(600);
-    expect(
-      await countRows(site, "webhook_id = ? AND status = 'sent'", [id])
-    ).toBeGreaterThanOrEqual(done.sent);
-  }, 240_000);
 });
 
 describeEach(serverDatabases(), 'recoveries on two processes', (database) => {

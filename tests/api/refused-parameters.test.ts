@@ -1,4 +1,4 @@
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, databases, describeEach } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 
 /** What no route knows, and ids that no row can have, are refused by every route in the same way. */
@@ -216,6 +216,70 @@ describeEach(databases(), 'every route', (database) => {
   }, 180_000);
   afterAll(() => site?.stop(), 60_000);
 
+  it('answers ids that no row can have with a 400 or a 404: in paths, queries and bodies', async () => {
+    const unlisted = routes.filter(
+      (route) => route.body && idFieldsOf(route.body).length > 0 && !bodyOf(route)
+    );
+    // A new one needs a body above.
+    expect(unlisted.map(({ handler }) => handler)).toEqual([]);
+    const probes = routes.filter(({ isOpen }) => !isOpen).flatMap(probesOf);
+    expect(probes.length).toBeGreaterThan(500);
+    expect(await sendAll(site, probes)).toEqual([]);
+    expect(site.log()).not.toMatch(/\berror\b:/);
+  });
+
+  const refusedFields = async (method: string, path: string, body: object): Promise<string[]> => {
+    const answer = await site.request(method, path, { body });
+    expect([method, path, answer.status]).toEqual([method, path, 400]);
+    return answer.body.error.details.errors.map((one: { path: string[] }) => one.path.join('.'));
+  };
+
+  const CONNECTION = {
+    ...{ name: 'till', scopes: ['sale:write'], locations: [{ ref: '1', location: 'main' }] },
+    ...{ expected_every_minutes: 5, group: 'shop', country: 'GB', mode: 'live' },
+    open_hours: [{ days: ['mon'], from: '09:00', to: '18:00' }],
+  };
+
+  it('finds contacts by name, e-mail address and phone number, in any case', async () => {
+    const people = [
+      { first_name: 'Ada', last_name: 'Lovelace', email: 'ada@analytical.example' },
+      { first_name: 'Ärmel', last_name: '100%_sure', phone: '+49 (0)151 2345-678' },
+      { first_name: 'ADALBERT', last_name: 'Straße', phone: '0044 20 7946 0958' },
+    ];
+    for (const body of people) {
+      expect((await site.request('POST', '/api/fw-crm/v1/contacts', { body })).status).toBe(201);
+    }
+    const found = async (q: string, more = ''): Promise<string[]> => {
+      const path = `/api/fw-crm/v1/contacts?q=${encodeURIComponent(q)}${more}`;
+      const { status, body } = await site.request('GET', path);
+      expect([q, status]).toEqual([q, 200]);
+      expect(body.meta.pagination.total).toBe(body.data.length);
+      return body.data.map((one: { first_name: string }) => one.first_name);
+    };
+    expect(await found('ada')).toEqual(['Ada', 'ADALBERT']);
+    expect(await found('ada', '&per_page=100&email=ADA@analytical.example')).toEqual(['Ada']);
+    expect(await found('LOVELACE ada')).toEqual(['Ada']);
+    expect(await found('ada straße')).toEqual(['ADALBERT']);
+    expect(await found('ANALYTICAL.')).toEqual(['Ada']);
+    expect(await found('ÄRMEL')).toEqual(['Ärmel']);
+    expect(await found('ärm')).toEqual(['Ärmel']);
+    expect(await found('0%_S')).toEqual(['Ärmel']);
+    for (const nobody of ['%', '_', '*da', 'A?a', '[a]da', 'ada nobody', '!', "' or 1=1 --"]) {
+      expect([nobody, await found(nobody)]).toEqual([
+        nobody,
+        nobody === '%' || nobody === '_' ? ['Ärmel'] : [],
+      ]);
+    }
+    for (const phone of ['+44 20 7946 0958', '0044-20-79460958', '7946-0958', '020 7946']) {
+      expect([phone, await found(phone)]).toEqual([phone, ['ADALBERT']]);
+    }
+    expect(await found('2345 678')).toEqual(['Ärmel']);
+    expect(await found('ada', '&trashed=true')).toEqual([]);
+  });
+
+  // What follows is judged before any database is asked.
+  if (!anyDatabase().includes(database)) return;
+
   it('refuses parameters that it does not know, by name', async () => {
     const asked = routes.filter(({ isOpen }) => !isOpen);
     expect(asked.length).toBeGreaterThan(100);
@@ -242,30 +306,6 @@ describeEach(databases(), 'every route', (database) => {
       'name: is not a parameter of this route, which takes none'
     );
   });
-
-  it('answers ids that no row can have with a 400 or a 404: in paths, queries and bodies', async () => {
-    const unlisted = routes.filter(
-      (route) => route.body && idFieldsOf(route.body).length > 0 && !bodyOf(route)
-    );
-    // A new one needs a body above.
-    expect(unlisted.map(({ handler }) => handler)).toEqual([]);
-    const probes = routes.filter(({ isOpen }) => !isOpen).flatMap(probesOf);
-    expect(probes.length).toBeGreaterThan(500);
-    expect(await sendAll(site, probes)).toEqual([]);
-    expect(site.log()).not.toMatch(/\berror\b:/);
-  });
-
-  const refusedFields = async (method: string, path: string, body: object): Promise<string[]> => {
-    const answer = await site.request(method, path, { body });
-    expect([method, path, answer.status]).toEqual([method, path, 400]);
-    return answer.body.error.details.errors.map((one: { path: string[] }) => one.path.join('.'));
-  };
-
-  const CONNECTION = {
-    ...{ name: 'till', scopes: ['sale:write'], locations: [{ ref: '1', location: 'main' }] },
-    ...{ expected_every_minutes: 5, group: 'shop', country: 'GB', mode: 'live' },
-    open_hours: [{ days: ['mon'], from: '09:00', to: '18:00' }],
-  };
 
   it('takes back what it answered, and refuses keys that it does not know by name', async () => {
     const webhook = { name: 'w', url: 'http://127.0.0.1:9/', events: ['*'], filter: {} };
@@ -380,42 +420,5 @@ describeEach(databases(), 'every route', (database) => {
     expect(await said('POST', '/switchboard/items', { low_at: 1.5 })).toBe(
       'sku: is required; low_at: must be a whole number'
     );
-  });
-
-  it('finds contacts by name, e-mail address and phone number, in any case', async () => {
-    const people = [
-      { first_name: 'Ada', last_name: 'Lovelace', email: 'ada@analytical.example' },
-      { first_name: 'Ärmel', last_name: '100%_sure', phone: '+49 (0)151 2345-678' },
-      { first_name: 'ADALBERT', last_name: 'Straße', phone: '0044 20 7946 0958' },
-    ];
-    for (const body of people) {
-      expect((await site.request('POST', '/api/fw-crm/v1/contacts', { body })).status).toBe(201);
-    }
-    const found = async (q: string, more = ''): Promise<string[]> => {
-      const path = `/api/fw-crm/v1/contacts?q=${encodeURIComponent(q)}${more}`;
-      const { status, body } = await site.request('GET', path);
-      expect([q, status]).toEqual([q, 200]);
-      expect(body.meta.pagination.total).toBe(body.data.length);
-      return body.data.map((one: { first_name: string }) => one.first_name);
-    };
-    expect(await found('ada')).toEqual(['Ada', 'ADALBERT']);
-    expect(await found('ada', '&per_page=100&email=ADA@analytical.example')).toEqual(['Ada']);
-    expect(await found('LOVELACE ada')).toEqual(['Ada']);
-    expect(await found('ada straße')).toEqual(['ADALBERT']);
-    expect(await found('ANALYTICAL.')).toEqual(['Ada']);
-    expect(await found('ÄRMEL')).toEqual(['Ärmel']);
-    expect(await found('ärm')).toEqual(['Ärmel']);
-    expect(await found('0%_S')).toEqual(['Ärmel']);
-    for (const nobody of ['%', '_', '*da', 'A?a', '[a]da', 'ada nobody', '!', "' or 1=1 --"]) {
-      expect([nobody, await found(nobody)]).toEqual([
-        nobody,
-        nobody === '%' || nobody === '_' ? ['Ärmel'] : [],
-      ]);
-    }
-    for (const phone of ['+44 20 7946 0958', '0044-20-79460958', '7946-0958', '020 7946']) {
-      expect([phone, await found(phone)]).toEqual([phone, ['ADALBERT']]);
-    }
-    expect(await found('2345 678')).toEqual(['Ärmel']);
-    expect(await found('ada', '&trashed=true')).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 import type { Recovery } from '../../shared/contracts/webhooks';
 import { describeEach, databases } from '../support/databases';
+import { endLeases } from '../support/leases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -182,6 +183,7 @@ describeEach(databases(), 'replaying the journal', (database) => {
     const recovery = await start(site, id);
     await receiver.waitFor(20);
     await site.kill();
+    await endLeases(site);
     await site.restart();
     expect(await ended(site, recovery)).toMatchObject({ matching: 150, queued: 150, sent: 150 });
     const deliveries = new Set(

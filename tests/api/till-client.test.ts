@@ -8,6 +8,7 @@ import {
   type Settlement,
   TillError,
 } from '../../till-client';
+import { endLeases } from '../support/leases';
 import { type Site, startSite } from '../support/site';
 import {
   admin,
@@ -201,6 +202,7 @@ it('keeps selling while the site is away, and puts aside what the site refuses',
   await keep('a', 1);
   expect(await till.flush()).toMatchObject({ sent: 1, remaining: 0 });
   await site.kill('SIGKILL');
+  await endLeases(site);
   await keep('b', 2);
   await keep('poison', 0);
   await keep('c', 3);
@@ -209,7 +211,6 @@ it('keeps selling while the site is away, and puts aside what the site refuses',
   expect(await till.flush()).toMatchObject({ sent: 3, remaining: 0, error: null });
   expect(outcomes).toEqual(['accepted', 'waiting', 'accepted', 'refused', 'accepted']);
   expect(await till.refused()).toHaveLength(1);
-  // What the killed site had begun waits until its lease ends.
   await allProcessed(site, 60_000);
   expect(await levelOf(site, 'AWAY')).toBe(94);
 });

@@ -1,0 +1,21 @@
+import { config } from '../../../server/src/config';
+
+describe('a wrong option is named', () => {
+  it.each<[string, Record<string, unknown>, RegExp]>([
+    ['a misspelt option', { webhooks: { concurency: 3 } }, /switchboard\.webhooks\.concurency/],
+    ['an unknown group', { webhook: {} }, /switchboard\.webhook:/],
+    ['a wrong type', { webhooks: { timeoutMs: 'soon' } }, /switchboard\.webhooks\.timeoutMs/],
+    [
+      'a malformed network',
+      { webhooks: { allowPrivateNetworks: ['10.0.0.0/33'] } },
+      /switchboard\.webhooks\.allowPrivateNetworks[\s\S]*10\.0\.0\.0\/33/,
+    ],
+    [
+      'a mapping of something that is no CRM object',
+      { sources: { invoice: { contentType: 'api::product.product' } } },
+      /switchboard\.sources/,
+    ],
+  ])('%s', (_name, options, message) => {
+    expect(() => config.validator(options)).toThrow(message);
+  });
+});
