@@ -29,13 +29,15 @@ const forwarded = chosen.length > 0 ? given.slice(1) : given;
 
 /** As many as there are cores, and no more sites than databases like beside each other. */
 const WORKERS = Math.min(Math.max(os.availableParallelism(), 2), 4);
+/** One more, unless somebody says how many: much of the time of such files is spent waiting. */
+const MORE_WORKERS = Number(process.env.TEST_WORKERS) || WORKERS + 1;
 
 const SUITE_ARGS = {
   unit: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
-  // One more: a third of the time of their files is spent waiting for what is due.
-  api: [`--maxWorkers=${WORKERS + 1}`, '--testTimeout=60000'],
-  // As well: a browser waits for its page, and a page for the next look at it.
-  e2e: [`--maxWorkers=${WORKERS + 1}`, '--testTimeout=120000'],
+  // A third of the time goes by until something is due.
+  api: [`--maxWorkers=${MORE_WORKERS}`, '--testTimeout=60000'],
+  // A browser waits for its page, and a page for the next look at it.
+  e2e: [`--maxWorkers=${MORE_WORKERS}`, '--testTimeout=120000'],
   // One at a time: the host cuts a request off after five minutes, which a large import beside
   // other work may need.
   soak: ['--runInBand', '--testTimeout=120000'],

@@ -85,7 +85,7 @@ describeEach(databases(), 'a process killed at any moment, under load', (databas
     }
     await waitFor(
       async () => (await countRows(site, 'webhook_id = ? AND status = ?', [id, 'pending'])) === 0,
-      60_000,
+      180_000,
       'all deliveries to finish'
     );
 

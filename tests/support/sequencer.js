@@ -6,10 +6,13 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 const LONG = [
   ...['api/scheduler-bullmq', 'api/crm-deadlocks', 'api/worker', 'api/boot', 'api/input-edge'],
   ...['api/start-and-stop', 'api/side-by-side', 'api/recoveries', 'api/transfer', 'api/features'],
-  ...['api/upgrade', 'api/work-contract', 'api/crm-mapping'],
+  ...['api/upgrade', 'api/work-contract', 'api/crm-relations', 'api/delivery-by-hand-elsewhere'],
+  ...['api/command-recover', 'api/mapping-inbox', 'api/product-writes', 'api/pos-order'],
   ...['e2e/roles', 'e2e/accessibility', 'e2e/tills-day', 'e2e/truth', 'e2e/recover-many'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
-  ...['unit/docs/samples-compile', 'unit/docs/asyncapi'],
+  ...['unit/stock/order-independence', 'unit/bin/create-plugin', 'unit/till-client/package'],
+  ...['unit/docs/receivers-frameworks', 'unit/pos/reading-time', 'unit/crm/import'],
+  ...['unit/docs/samples-compile', 'unit/docs/asyncapi', 'unit/docs/openapi'],
 ];
 
 const rankOf = ({ path }) => {
