@@ -330,4 +330,9 @@ describeEach(databases(), 'from a till to the shelf', (database) => {
       expect.objectContaining({ type: 'adjustment', effect: -3, note: 'Broken', event_id: null }),
     ]);
   });
+
+  it('the rebuild finds no difference in any of it', async () => {
+    await allProcessed(site);
+    expect((await rebuild(site)).differences).toEqual([]);
+  });
 });
