@@ -47,7 +47,7 @@ import {
 } from '../../server/src/webhooks/tables';
 import { rollupsTable, totalsTable } from '../../server/src/webhooks/figures/rollups';
 import { journalTable, replaysTable } from '../../server/src/webhooks/journal';
-import { subscriptionsTable } from '../../server/src/webhooks/subscription-index';
+import { subscriptionsTable } from '../../server/src/webhooks/subscriptions';
 
 /** What of the host a delivery and a till's record need, in this process: no HTTP, no admin. */
 export interface SmallSite {

@@ -360,8 +360,8 @@ export class Database {
    * asked before this returns, so that a transaction that is opened next waits behind it. Never within
    * a transaction: who holds a connection must not wait for another one.
    */
-  apart(statement: (db: Db) => Statement): Promise<unknown> {
-    return runApart(this.pool.knex as Knex, statement(this.pool));
+  apart(statement: Statement): Promise<unknown> {
+    return runApart(this.pool.knex as Knex, statement);
   }
 
   /** As `latest` of a `Db`. */

@@ -14,9 +14,8 @@ import {
   type WriteEvent,
 } from '../database/written-rows';
 import { inTurn, readNewest } from '../database/transactions';
-import { isSilenced } from '../webhooks/events-service';
 import { getPublisher } from '../webhooks/publish';
-import { type Changes, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
+import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
 import { derive, type EntryStatus, eventOf, FILE, serialize, type Version } from './rules';
 import { type EntryType, type EntryTypes, getEntryTypes } from './types';
 import type { App } from '../app';
@@ -248,7 +247,7 @@ const capture = async <T>(
   }
   return inTurn(app.strapi, () =>
     writes.enter(new EntryWrite(app), events, async (write) => {
-      if (isSilenced(app) || !(await write.isAnySubscribed(events))) return work();
+      if (silenced.has(app) || !(await write.isAnySubscribed(events))) return work();
       return write.run(async () => {
         await begin?.(write);
         return work();

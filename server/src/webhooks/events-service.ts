@@ -2,23 +2,39 @@ import type { Core } from '@strapi/strapi';
 import { isInfrastructureFault } from '../database/retry';
 import { inTurn } from '../database/transactions';
 import { errorText } from '../runtime/text';
+import { isEventName } from './catalogue';
 import { eventData, getPublisher } from './publish';
 import { type App, appOf } from '../app';
 import type { EventsService } from '../public';
 
+const isNamed = (app: App, event: unknown): boolean => {
+  if (isEventName(event)) return true;
+  app.log.error(
+    `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is no name of an event; not sent`
+  );
+  return false;
+};
+
 export const createEventsService = ({ strapi }: { strapi: Core.Strapi }): EventsService => {
   const app = appOf(strapi);
   return {
-    send: async (event, data) =>
-      getPublisher(app).publish([{ event, data: eventData(event, data) }]),
+    async send(event, given) {
+      const data = eventData(event, given);
+      return isNamed(app, event) ? getPublisher(app).publish([{ event, data }]) : 0;
+    },
   };
 };
 
 const sendNow = async (app: App, event: string, given: unknown): Promise<void> => {
   const publisher = getPublisher(app);
   const data = eventData(event, given);
+  if (!isNamed(app, event)) return;
   if (!app.db.inTransaction()) {
-    await publisher.publishAndTell([{ event, data }]);
+    let told: Promise<void> | undefined;
+    await publisher.publish([{ event, data }], undefined, (telling) => {
+      told = telling;
+    });
+    await told;
     return;
   }
   // As a whole: a question beside somebody's failed statement would fail with it.
@@ -44,14 +60,3 @@ export const sendForPlugin = async (app: App, event: unknown, data: unknown): Pr
     );
   }
 };
-
-const silenced = new WeakSet<App>();
-
-/** Whether writes on this node become events: `strapi.service('plugin::switchboard.sources')` says so. */
-export const setSilenced = (app: App, isSilenced: boolean): void => {
-  if (isSilenced) silenced.add(app);
-  else silenced.delete(app);
-};
-
-/** Writes on this node are to send no events, for a migration that should stay silent. */
-export const isSilenced = (app: App): boolean => silenced.has(app);

@@ -39,7 +39,7 @@ import { copyHostWebhooks } from './managing/host-webhooks';
 import { leaveNodes, nodesTable, prepareNodes } from './sending/nodes';
 import { announcePrivateAddresses } from './sending/send';
 import { closeSender, startSending, stopSending } from './lifecycle';
-import { keepSubscriptionIndex, subscriptionsTable } from './subscription-index';
+import { keepSubscriptionIndex, subscriptionsTable } from './subscriptions';
 import { WebhooksService } from './managing/webhooks-service';
 
 let giveUpAnnouncing: (() => void) | undefined;

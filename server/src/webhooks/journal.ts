@@ -148,9 +148,6 @@ const READ_AT_ONCE = 10;
 const DAY_MS = 86_400_000;
 const BATCH = 500;
 
-/** Whether events are kept in the journal. */
-export const hasJournal = (app: App): boolean => app.options.webhooks.journalDays > 0;
-
 const rows = (db: Db): Knex.QueryBuilder => db.table(JOURNAL_TABLE);
 
 /** Keeps events in `tx`'s transaction: they are there if and only if it commits. */

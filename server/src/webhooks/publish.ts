@@ -6,7 +6,6 @@ import type { ToldEvent } from '../hooks';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog, errorText, isoTime } from '../runtime/text';
 import { TimeSlice } from '../runtime/event-loop';
-import { isEventName } from './catalogue';
 import { queuedLine } from './debug-lines';
 import { bodyOf, type FrozenMessage, type SharedMessage } from './deliveries/messages';
 import { announceDeliveries, getDeliveryStore, type NewDelivery } from './deliveries/store';
@@ -168,14 +167,16 @@ export interface EventToPublish {
 /** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
 const freezeMessage = (
   app: App,
-  { event, at, text }: { event: string; at: number; text: string }
-): FrozenMessage => {
+  { event, text }: ToldEvent,
+  at: number,
+  deliveries = 1
+): SharedMessage => {
   const head = JSON.stringify({
     event,
     created_at: isoTime(at),
     site: app.strapi.config.get('server.absoluteUrl') ?? app.strapi.config.get('server.url') ?? '',
   });
-  return { event, at, frame: head.slice(1, -1), data: text };
+  return { event, at, frame: head.slice(1, -1), data: text, deliveries, id: null };
 };
 
 /**
@@ -184,8 +185,8 @@ const freezeMessage = (
  */
 export const freezeEnvelope = (
   app: App,
-  { deliveryId, data, ...values }: { deliveryId: string; event: string; at: number; data: unknown }
-): string => bodyOf(deliveryId, freezeMessage(app, { ...values, text: jsonOf(data ?? {}) }));
+  { deliveryId, event, at, data }: { deliveryId: string; event: string; at: number; data: unknown }
+): string => bodyOf(deliveryId, freezeMessage(app, { event, text: jsonOf(data ?? {}) }, at));
 
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
@@ -199,9 +200,6 @@ export const prepareTelling = (app: App): void => {
 
 /** Outside any transaction, where that was prepared. */
 const apart = (app: App): Detached => app.part(detachments).value ?? ((work) => work());
-
-const tellHandlers = (app: App, events: readonly ToldEvent[]): Promise<void> =>
-  apart(app)(() => app.hooks.tell(events));
 
 type UnfitFilterHandler = (app: App) => Promise<void>;
 
@@ -241,57 +239,35 @@ export class Publisher {
    * An event that cannot be frozen is logged and left out; it never fails the write. A delivery
    * that cannot be stored does: no write without its event. Handlers of `service_crm_webhook` hear
    * of it after the commit.
-   * @param subscriptions who subscribed, of a caller that has asked in this transaction
+   * @param subscriptions who subscribed to these events, of a caller that has asked in this transaction
+   * @param telling is given what resolves once handlers have heard of it, after the commit; never
+   * where that rolls back
    * @throws the database's error
    */
-  publish(events: readonly EventToPublish[], subscriptions?: Subscriptions): Promise<number> {
-    const tell = (listened: readonly ToldEvent[]) => void tellHandlers(this.app, listened);
-    return this.publishAll(events, tell, subscriptions);
-  }
-
-  /** The same; resolves once handlers have heard of it too, outside of any transaction. */
-  async publishAndTell(events: readonly EventToPublish[]): Promise<number> {
-    let telling: Promise<void> | null = null;
-    const queued = await this.publishAll(events, (listened) => {
-      telling = tellHandlers(this.app, listened);
-    });
-    // Within a caller's transaction it has not begun yet.
-    await telling;
-    return queued;
-  }
-
-  /** @param told is given what handlers hear, after the commit; never where it rolls back */
-  private async publishAll(
+  async publish(
     events: readonly EventToPublish[],
-    told: (listened: readonly ToldEvent[]) => void,
-    asked?: Subscriptions
+    subscriptions?: Subscriptions,
+    telling: (told: Promise<void>) => void = () => {}
   ): Promise<number> {
-    const named = events.filter(({ event }) => {
-      if (isEventName(event)) return true;
-      this.app.log.error(
-        `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is no name of an event; not sent`
-      );
-      return false;
-    });
-    if (named.length === 0) return 0;
-    const names = [...new Set(named.map(({ event }) => event))];
-    const subscriptions = asked?.covers(names)
-      ? asked
-      : await currentSubscriptions(this.app, names);
-    const isKept = ({ event }: EventToPublish): boolean =>
-      subscriptions.isJournaled(event) || subscriptions.subscribersOf(event).length > 0;
-    if (named.some(isKept)) {
+    if (events.length === 0) return 0;
+    const { app } = this;
+    const names = [...new Set(events.map(({ event }) => event))];
+    const known = subscriptions ?? (await currentSubscriptions(app, names));
+    // Outside any transaction.
+    const told = (listened: readonly ToldEvent[]): void =>
+      telling(apart(app)(() => app.hooks.tell(listened)));
+    if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await inTurn(this.app.strapi, () => this.queue(named, subscriptions, told));
+        const queued = await inTurn(app.strapi, () => this.queue(events, known, told));
         span.setAttribute('switchboard.deliveries', queued);
-        measures().published.add(named.length);
+        measures().published.add(events.length);
         return queued;
       });
     }
-    const listened = named
-      .filter(({ event }) => subscriptions.isListenedTo(event))
+    const listened = events
+      .filter(({ event }) => known.isListenedTo(event))
       .flatMap((one) => this.serialised(one) ?? []);
-    if (listened.length > 0) this.app.db.afterCommit(() => told(listened));
+    if (listened.length > 0) app.db.afterCommit(() => told(listened));
     return 0;
   }
 
@@ -324,7 +300,7 @@ export class Publisher {
         characters = 0;
       };
       const keep = (told: ToldEvent, subject: Subject | null, sentTo: readonly number[]): void => {
-        const message = freezeMessage(this.app, { ...told, at });
+        const message = freezeMessage(this.app, told, at);
         if (!fits(message, largest)) {
           this.app.log.error(
             `switchboard: the journal has no event ${told.event}: ${message.data.length} characters are too large`
@@ -400,22 +376,19 @@ export class Publisher {
     at: number
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
     const { event, text } = told;
-    const frozen = (data: string, deliveries: number): SharedMessage => ({
-      ...freezeMessage(this.app, { event, at, text: data }),
-      deliveries,
-      id: null,
-    });
     const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
     const same: Webhook[] = [];
     const thinned: Webhook[] = [];
-    for (const webhook of await this.wanting(told, subscribers)) {
+    const hasFilters = subscribers.some(({ filter }) => filter !== null);
+    for (const webhook of hasFilters ? await this.wanting(told, subscribers) : subscribers) {
       const alike = webhook.payload === 'thin' ? thinned : same;
       try {
         const data = hasHandlers ? await filteredText(this.app, told, webhook) : text;
         if (data === text) alike.push(webhook);
         else if (data !== null) {
           const own = alike === thinned ? thinText(event, data) : data;
-          yield { webhook, body: frozen(own, 1), shared: false };
+          const body = freezeMessage(this.app, { event, text: own }, at);
+          yield { webhook, body, shared: false };
         }
       } catch (error) {
         this.leftOut(event, webhook, errorText(error));
@@ -423,17 +396,17 @@ export class Publisher {
     }
     for (const alike of [same, thinned]) {
       if (alike.length === 0) continue;
-      const body = frozen(alike === thinned ? thinText(event, text) : text, alike.length);
+      const said = alike === thinned ? thinText(event, text) : text;
+      const body = freezeMessage(this.app, { event, text: said }, at, alike.length);
       for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
     }
   }
 
-  /** Those whose filter the event matches; one that cannot be asked costs the others nothing. */
+  /** Those whose filter, where they have one, the event matches; one that cannot be asked costs the others nothing. */
   private async wanting(
     { event, text }: ToldEvent,
     subscribers: readonly Webhook[]
   ): Promise<readonly Webhook[]> {
-    if (subscribers.every(({ filter }) => filter === null)) return subscribers;
     const data: unknown = JSON.parse(text);
     const isWanted = (webhook: Webhook): boolean => {
       try {

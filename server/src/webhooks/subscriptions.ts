@@ -3,73 +3,51 @@ import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { rowsOf, type Statement } from '../database/connection';
 import { qualified } from '../database/dialects/types';
+import type { PlainTable } from '../database/tables/plain-tables';
 import { enabledModules, storedModules } from '../modules/modules';
-import { TimeSlice } from '../runtime/event-loop';
+import { nextTurn, TimeSlice } from '../runtime/event-loop';
 import { declarations, moduleOff } from './catalogue';
-import { hasJournal } from './journal';
-import { SUBSCRIPTIONS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from './tables';
-import { toWebhook } from './webhook';
+import { SUBSCRIPTIONS_TABLE, WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from './tables';
+import { chosenEvents, toWebhook } from './webhook';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 
-/** The webhooks that asked for each event, in the order in which they are given. */
-const indexByEvent = (webhooks: readonly Webhook[]): ((event: string) => readonly Webhook[]) => {
-  const byEvent = new Map<string, Webhook[]>();
-  const ofEveryEvent: Webhook[] = [];
-  for (const webhook of webhooks) {
-    if (webhook.events.includes('*')) {
-      for (const subscribers of [ofEveryEvent, ...byEvent.values()]) subscribers.push(webhook);
-      continue;
-    }
-    for (const event of new Set(webhook.events)) {
-      const subscribers = byEvent.get(event);
-      if (subscribers) subscribers.push(webhook);
-      else byEvent.set(event, [...ofEveryEvent, webhook]);
-    }
-  }
-  return (event) => byEvent.get(event) ?? ofEveryEvent;
-};
-
-/** Who hears events, and which of them are sent at all. */
-interface Hearers {
-  webhooks: readonly Webhook[];
-  hasHandlers: boolean;
-  isJournalKept: boolean;
-  /** Whether the module of an event is on. */
-  isSent: (event: string) => boolean;
-}
-
 /** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
 export class Subscriptions {
-  private readonly subscribers: (event: string) => readonly Webhook[];
+  private readonly subscribers = new Map<string, readonly Webhook[]>();
 
-  /** @param readAt when the database was asked, by `performance.now()` */
+  /**
+   * @param readAt when the database was asked, by `performance.now()`
+   * @param webhooks active ones, by their ids
+   * @param isSent whether the module of an event is on
+   */
   constructor(
-    private readonly events: ReadonlySet<string>,
+    private readonly app: App,
     readonly readAt: number,
-    private readonly hearers: Hearers
-  ) {
-    this.subscribers = indexByEvent(hearers.webhooks);
-  }
-
-  /** Whether it knows of all these events. */
-  covers(events: readonly string[]): boolean {
-    return events.every((event) => this.events.has(event));
-  }
+    private readonly webhooks: readonly Webhook[],
+    private readonly isSent: (event: string) => boolean
+  ) {}
 
   /** Active webhooks that asked for the event, by their ids; none where its module is off. */
   subscribersOf(event: string): readonly Webhook[] {
-    return this.hearers.isSent(event) ? this.subscribers(event) : [];
+    const known = this.subscribers.get(event);
+    if (known) return known;
+    const asked = this.webhooks.filter(
+      ({ events }) => events.includes(event) || events.includes('*')
+    );
+    const found = this.isSent(event) ? asked : [];
+    this.subscribers.set(event, found);
+    return found;
   }
 
   /** Whether handlers of `service_crm_webhook` hear the event; not where its module is off. */
   isListenedTo(event: string): boolean {
-    return this.hearers.hasHandlers && this.hearers.isSent(event);
+    return this.app.hooks.hasListeners() && this.isSent(event);
   }
 
   /** Whether the event is kept in the journal; not where its module is off. */
   isJournaled(event: string): boolean {
-    return this.hearers.isJournalKept && this.hearers.isSent(event);
+    return this.app.options.webhooks.journalDays > 0 && this.isSent(event);
   }
 
   /** Whether the event reaches anybody: a webhook that asked for it, a handler that listens, the journal. */
@@ -83,10 +61,10 @@ export class Subscriptions {
 /** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
 const READ_AT_ONCE = 500;
 
-/** A statement for so many events, whichever they are, and whatever the webhook after which is looked. */
+/** A statement for so many events, with the bindings of its first part. */
 interface BuiltStatement {
   sql: string;
-  bindingsFor(events: readonly string[], after: number): readonly Knex.RawBinding[];
+  switches: readonly Knex.RawBinding[];
 }
 
 /**
@@ -121,7 +99,6 @@ const buildStatement = (db: Db, count: number, anyEvent: boolean): BuiltStatemen
     ? `LEFT JOIN LATERAL (SELECT * FROM ?? WHERE id = m.looked_at AND ${isServed} LIMIT 1) w ON true`
     : `LEFT JOIN ?? w ON w.id = m.looked_at AND w.active = ?
          AND (w.site_instance = ? OR w.site_instance IS NULL)`;
-  const site = db.site.instance;
   const nothing: readonly Knex.RawBinding[] = Array<string>(count).fill('');
   // Names are filled in here, values each time.
   const { sql } = (db.knex as Knex)
@@ -132,31 +109,24 @@ const buildStatement = (db: Db, count: number, anyEvent: boolean): BuiltStatemen
       [
         ...[...switches, subscriptions, ...nothing, 0, webhooks, 0, subscriptions],
         ...(isPostgres ? [webhooks, subscriptions] : []),
-        ...[webhooks, true, site],
+        ...[webhooks, true, db.site.instance],
       ]
     )
     .toSQL();
-  const bindingsFor: BuiltStatement['bindingsFor'] = (events, after) => [
-    ...switches,
-    ...events,
-    after,
-    after,
-    true,
-    site,
-  ];
-  return { sql, bindingsFor };
+  return { sql, switches };
 };
 
 /** Every write runs one; building it would cost as much as running it. */
 const built = (): Map<string, BuiltStatement> => new Map();
 
-const statementAfter = (db: Db, app: App, events: readonly string[], after: number): Statement => {
+const statementAfter = (app: App, events: readonly string[], after: number): Statement => {
   const statements = app.part(built);
-  const anyEvent = app.hooks.hasListeners() || hasJournal(app);
+  const anyEvent = app.hooks.hasListeners() || app.options.webhooks.journalDays > 0;
   const key = `${anyEvent}/${events.length}`;
-  const statement = statements.get(key) ?? buildStatement(db, events.length, anyEvent);
+  const statement = statements.get(key) ?? buildStatement(app.db.pool, events.length, anyEvent);
   statements.set(key, statement);
-  return { sql: statement.sql, bindings: statement.bindingsFor(events, after) };
+  const bindings = [...statement.switches, ...events, after, after, true, app.site.instance];
+  return { sql: statement.sql, bindings };
 };
 
 type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
@@ -164,73 +134,43 @@ type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
   modules: string | null;
 };
 
-/** Looks at the webhooks after an id. */
-type Look = (after: number) => Promise<unknown>;
-
-/** Leaves the event loop now and then: a site may have thousands of webhooks. */
-const readWebhooks = async (first: readonly Row[], look: Look): Promise<Webhook[]> => {
+/**
+ * Reads who subscribed to these events. It leaves the event loop now and then: a site may have
+ * thousands of webhooks.
+ * @param ask runs a statement; the first one is asked before this returns
+ * @throws where it is to be one statement, and one does not read all webhooks
+ */
+const load = async (
+  app: App,
+  events: readonly string[],
+  ask: (statement: Statement) => Promise<unknown>,
+  isOneStatement = false
+): Promise<Subscriptions> => {
+  const readAt = performance.now();
   const webhooks: Webhook[] = [];
   const slice = new TimeSlice();
-  let rows: readonly Row[] = first;
-  for (;;) {
+  let isSent: ((event: string) => boolean) | null = null;
+  for (let after = 0; ;) {
+    const rows = rowsOf<Row>(await ask(statementAfter(app, events, after)));
+    if (!isSent) {
+      const enabled = enabledModules(rows[0]?.modules);
+      if (!rows[0] || !enabled.has('webhooks')) {
+        return new Subscriptions(app, readAt, [], () => false);
+      }
+      // What belongs to which module matters only where one is off.
+      const isAllOn = enabled.size === MODULE_IDS.length;
+      const declared = isAllOn ? null : await declarations(app);
+      isSent = (event) => !declared || moduleOff(declared, event, enabled) === null;
+    }
     for (const row of rows) {
       if (row.id === null) continue;
       webhooks.push(toWebhook(row as WebhookRow));
       if (slice.isOver()) await slice.next();
     }
-    if (rows.length < READ_AT_ONCE) return webhooks;
-    rows = rowsOf(await look(Number(rows.at(-1)?.looked_at)));
+    if (rows.length < READ_AT_ONCE) return new Subscriptions(app, readAt, webhooks, isSent);
+    if (isOneStatement) throw new Error('There are more webhooks than one statement reads.');
+    after = Number(rows.at(-1)?.looked_at);
   }
-};
-
-const toSubscriptions = async (
-  app: App,
-  events: readonly string[],
-  { answer, readAt }: { answer: unknown; readAt: number },
-  look: Look
-): Promise<Subscriptions> => {
-  const of = (webhooks: readonly Webhook[], isSent: (event: string) => boolean) =>
-    new Subscriptions(new Set(events), readAt, {
-      webhooks,
-      hasHandlers: app.hooks.hasListeners(),
-      isJournalKept: hasJournal(app),
-      isSent,
-    });
-  const rows = rowsOf<Row>(answer);
-  const enabled = enabledModules(rows[0]?.modules);
-  if (!rows[0] || !enabled.has('webhooks')) return of([], () => false);
-  // What belongs to which module matters only where one is off.
-  const declared = enabled.size === MODULE_IDS.length ? {} : await declarations(app);
-  const webhooks = await readWebhooks(rows, look);
-  return of(webhooks, (event) => moduleOff(declared, event, enabled) === null);
-};
-
-/** Reads who subscribed to these events, on a connection or in a transaction. */
-const loadSubscriptions = async (
-  db: Db,
-  app: App,
-  events: readonly string[]
-): Promise<Subscriptions> => {
-  const look = (after: number): Promise<unknown> =>
-    db.prepared(statementAfter(db, app, events, after));
-  const readAt = performance.now();
-  return toSubscriptions(app, events, { answer: await look(0), readAt }, look);
-};
-
-/**
- * Reads them on a connection of its own, with one statement: a second one could wait for the
- * connection of the very write that waits for it.
- * @throws where one statement does not read all webhooks
- */
-const loadSubscriptionsApart = async (
-  app: App,
-  events: readonly string[]
-): Promise<Subscriptions> => {
-  const readAt = performance.now();
-  const answer = await app.db.apart((db) => statementAfter(db, app, events, 0));
-  return toSubscriptions(app, events, { answer, readAt }, () =>
-    Promise.reject(new Error('There are more webhooks than one statement reads.'))
-  );
 };
 
 /** Counts the changes of webhooks on this node: what was read before the last one is out of date. */
@@ -258,45 +198,27 @@ const FRESH_MS = 100;
  * Asks who subscribed on a connection of its own, for a write that is about to open its transaction:
  * on a database server the answer is there by the time the host has checked the write's data, and
  * the write is a round trip shorter. Never within a transaction: who holds a connection must not
- * wait for another one.
+ * wait for another one. With one statement: a second one could wait for the connection of the very
+ * write that waits for it.
  */
 export const prefetchSubscriptions = (
   app: App,
   events: readonly string[]
 ): PrefetchedSubscriptions => {
-  const answer = loadSubscriptionsApart(app, events);
+  const answer = load(app, events, (statement) => app.db.apart(statement), true);
   // Should it fail, the write asks again in its transaction; perhaps nobody needs the answer.
   answer.catch(() => {});
   return { events, answer, revision, at: performance.now() };
 };
 
-const freshAnswer = (
-  prefetched: PrefetchedSubscriptions | null,
-  events: readonly string[]
-): Promise<Subscriptions> | null =>
-  prefetched?.revision === revision &&
-  performance.now() - prefetched.at < FRESH_MS &&
-  events.every((event) => prefetched.events.includes(event))
-    ? prefetched.answer
-    : null;
-
-/** What a transaction has asked already. */
-interface Answers {
-  revision: number;
-  known: { events: ReadonlySet<string>; answer: Promise<Subscriptions> }[];
-}
-
-/** A transaction reads them once for each kind of events, however many events it publishes. */
-const byTransaction = new WeakMap<object, Answers>();
-
-const answersOf = ({ knex }: Db): Answers => {
-  let answers = byTransaction.get(knex);
-  if (answers?.revision !== revision) {
-    answers = { revision, known: [] };
-    byTransaction.set(knex, answers);
+/** What a transaction has asked already, once for each kind of events, by its knex. */
+const byTransaction = new WeakMap<
+  object,
+  {
+    revision: number;
+    known: { events: readonly string[]; answer: Promise<Subscriptions> }[];
   }
-  return answers;
-};
+>();
 
 /**
  * Who subscribed to these events, as the current transaction sees it where there is one. It comes
@@ -309,16 +231,178 @@ export const currentSubscriptions = async (
   prefetched: PrefetchedSubscriptions | null = null
 ): Promise<Subscriptions> => {
   const db = await app.db.current();
-  const ahead = freshAnswer(prefetched, events);
-  const asked = (ahead && prefetched?.events) ?? events;
-  const ask = () => loadSubscriptions(db, app, asked);
+  const covers = (others: readonly string[]) => events.every((event) => others.includes(event));
+  const isFresh =
+    prefetched?.revision === revision &&
+    performance.now() - prefetched.at < FRESH_MS &&
+    covers(prefetched.events);
+  const ahead = isFresh ? prefetched.answer : null;
+  const asked = ahead && prefetched ? prefetched.events : events;
+  const ask = () => load(app, asked, (statement) => db.prepared(statement));
   if (!app.db.inTransaction()) return ahead?.catch(ask) ?? ask();
 
-  const { known } = answersOf(db);
-  const same = known.find((one) => events.every((event) => one.events.has(event)));
+  let answers = byTransaction.get(db.knex);
+  if (answers?.revision !== revision) {
+    answers = { revision, known: [] };
+    byTransaction.set(db.knex, answers);
+  }
+  const same = answers.known.find((one) => covers(one.events));
   if (same) return same.answer;
   const answer = ahead?.catch(ask) ?? ask();
   if (prefetched && ahead) prefetched.answer = null;
-  known.push({ events: new Set(asked), answer });
+  answers.known.push({ events: asked, answer });
   return answer;
+};
+
+/**
+ * Which webhooks to look at for an event: a row an event that a webhook chose, `*` among them. What
+ * the webhook's own `events` say is what counts; a row too many costs a look and nothing else.
+ */
+export const subscriptionsTable: PlainTable = {
+  tableName: SUBSCRIPTIONS_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    event: { type: 'string' },
+    webhook_id: { type: 'integer' },
+  },
+  indexes: [
+    { name: 'sb_subscription_event', columns: ['event', 'webhook_id'], type: 'unique' },
+    { name: 'sb_subscription_webhook', columns: ['webhook_id'] },
+  ],
+};
+
+const AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
+/** Longer than any name of an event may be. */
+const LONGEST_NAME = 255;
+
+type Indexed = Pick<WebhookRow, 'id' | 'events'>;
+
+interface Subscription {
+  event: string;
+  webhook_id: number;
+}
+
+const toSubscriptions = ({ id, events }: Indexed): Subscription[] =>
+  [...new Set(chosenEvents(events))]
+    .filter((event) => event.length <= LONGEST_NAME)
+    .map((event) => ({ event, webhook_id: Number(id) }));
+
+const webhooks = (db: Db): Knex.QueryBuilder =>
+  db.table(WEBHOOKS_TABLE).select('id', 'events').orderBy('id');
+
+/** Takes away what webhooks chose once. By ids, so that nothing is locked but that. */
+const removeLeft = async (
+  db: Db,
+  ids: readonly number[],
+  chosen: readonly Subscription[]
+): Promise<void> => {
+  const subscriptions = () => db.table(SUBSCRIPTIONS_TABLE);
+  const keyOf = ({ event, webhook_id: webhook }: Subscription): string => `${webhook}/${event}`;
+  const kept = new Set(chosen.map(keyOf));
+  const held = (await subscriptions()
+    .select('id', 'event', 'webhook_id')
+    .whereIn('webhook_id', [...ids])) as (Subscription & { id: number })[];
+  const left = held.filter((one) => !kept.has(keyOf(one))).map(({ id }) => id);
+  if (left.length > 0) await subscriptions().whereIn('id', left).delete();
+};
+
+/**
+ * Brings the rows of some webhooks up to date, in the current transaction. Any number of writers and
+ * sweeps may do so at once: each has its webhooks locked while it reads what they chose, and a row that
+ * is there already is as good as one that is inserted.
+ */
+const index = async (app: App, ids: readonly number[]): Promise<void> => {
+  const db = await app.db.current();
+  // In the order of ids, and by nothing but ids: so MySQL locks no webhook that others are about to make.
+  const locked = (await webhooks(db)
+    .whereIn('id', [...ids])
+    .forUpdate()) as Indexed[];
+  const rows = locked.flatMap(toSubscriptions);
+  await removeLeft(db, ids, rows);
+  await db.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => ({ ...row }) }, async (part) => {
+    await db
+      .table(SUBSCRIPTIONS_TABLE)
+      .insert([...part])
+      .onConflict(['event', 'webhook_id'])
+      .merge(['webhook_id']);
+  });
+  const column = (name: string): Knex.Ref<string, Record<string, string>> =>
+    (db.knex as Knex).ref(name);
+  await db
+    .table(WEBHOOKS_TABLE)
+    .whereIn(
+      'id',
+      locked.map(({ id }) => id)
+    )
+    .update({ indexed_id: column('id'), indexed_events: column('events') });
+};
+
+/** Webhooks whose events were written by somebody who does not know the index, copies of rows included. */
+const stale = (db: Db): Knex.QueryBuilder =>
+  webhooks(db).where((either) => {
+    either
+      .whereNull('indexed_id')
+      .orWhereNot('indexed_id', db.knex.ref('id'))
+      .orWhere((came) => {
+        came.whereNull('indexed_events').whereNotNull('events');
+      })
+      .orWhere((went) => {
+        went.whereNotNull('indexed_events').whereNull('events');
+      })
+      .orWhereNot('indexed_events', db.knex.ref('events'));
+  });
+
+/**
+ * Brings the index up to date where a webhook came or changed without a lifecycle: an import, a node
+ * of an earlier version, a statement of somebody's own. To be called at boot and by the clock.
+ */
+export const repairSubscriptionIndex = async (app: App): Promise<void> => {
+  // Nearly always there is nothing to do, and so no transaction to begin.
+  for (;;) {
+    const db = await app.db.current();
+    const some = (await stale(db).limit(AT_ONCE)) as Indexed[];
+    if (some.length === 0) return;
+    const ids = some.map(({ id }) => Number(id));
+    await app.db.retrying(() => index(app, ids));
+    await nextTurn();
+  }
+};
+
+const forget = async (app: App, id: number): Promise<void> => {
+  const db = await app.db.current();
+  await db.table(SUBSCRIPTIONS_TABLE).where({ webhook_id: id }).delete();
+};
+
+/**
+ * A webhook that was made just now, and those that came before it without a lifecycle: an event looks
+ * for such ones behind the last one of the index alone. One that was made after it may be there already.
+ */
+const indexNew = async (app: App, made: number): Promise<void> => {
+  const db = await app.db.current();
+  const last = db.table(SUBSCRIPTIONS_TABLE).max('webhook_id as last').first();
+  const { last: after } = ((await last) ?? {}) as { last?: number | null };
+  const found = (await stale(db).where('id', '>', after ?? 0)) as Indexed[];
+  const ids = [...new Set([...found.map(({ id }) => Number(id)), made])];
+  for (let at = 0; at < ids.length; at += AT_ONCE) {
+    if (at > 0) await nextTurn();
+    await index(app, ids.slice(at, at + AT_ONCE));
+  }
+};
+
+/** Keeps the index with every write of a webhook, in its transaction. To be called in `register`. */
+export const keepSubscriptionIndex = (app: App): void => {
+  const repair = (): Promise<void> => repairSubscriptionIndex(app);
+  const idOf = (result: unknown): number => Number((result as { id?: number } | null)?.id ?? 0);
+  app.strapi.db.lifecycles.subscribe({
+    models: [WEBHOOK],
+    afterCreate: ({ result }) => app.db.transaction(() => indexNew(app, idOf(result))),
+    async afterUpdate({ params, result }) {
+      if ((params.data as { events?: unknown } | undefined)?.events === undefined) return;
+      await app.db.transaction(() => index(app, [idOf(result)]));
+    },
+    afterDelete: ({ result }) => forget(app, idOf(result)),
+    afterCreateMany: repair,
+    afterUpdateMany: repair,
+  });
 };

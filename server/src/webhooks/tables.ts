@@ -210,7 +210,7 @@ export const attemptsTable: PlainTable = {
 };
 
 /**
- * What of a webhook is in the index of subscriptions (`subscriptions/subscription-index.ts`): its own
+ * What of a webhook is in the index of subscriptions (`webhooks/subscriptions.ts`): its own
  * id, once it is there, and the events it had then. No attributes: what an import brings is not there.
  * Nor is its health (`health/`), which is about attempts from here: whether there was one, and when the
  * first one after the last success failed; `alarmed_at`: when somebody was told that it fails.

@@ -8,6 +8,9 @@ import {
 } from './subscriptions';
 import type { App } from '../app';
 
+/** Sites whose writes are to send no events, for a migration that should stay silent. */
+export const silenced = new WeakSet<App>();
+
 const prefetches = new AsyncLocalStorage<PrefetchedSubscriptions>();
 
 /**

@@ -142,7 +142,7 @@ export const toWebhook = (row: WebhookRow): Webhook => ({
   disabled_at: isoTimeOrNull(row.disabled_at),
   consecutive_failures: Number(row.consecutive_failures),
   payload: row.payload ?? 'full',
-  filter: storedFilter(row.filter),
+  filter: row.filter === null ? null : storedFilter(row.filter),
   rate_per_second: numberOrNull(row.rate_per_second),
   concurrency: numberOrNull(row.concurrency),
   ordering: row.ordering ?? 'none',

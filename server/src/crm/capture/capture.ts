@@ -7,8 +7,7 @@ import {
   type WriteEvent,
 } from '../../database/written-rows';
 import { inTurn, openingFresh } from '../../database/transactions';
-import { isSilenced, setSilenced } from '../../webhooks/events-service';
-import { prefetching, UnitsOfWork } from '../../webhooks/unit-of-work';
+import { prefetching, silenced, UnitsOfWork } from '../../webhooks/unit-of-work';
 import { getWatchPlan, type WatchedSource, type WatchPlan } from '../mapping/sources';
 import { CrmWrite, impactOf } from './crm-write';
 import type { App } from '../../app';
@@ -51,7 +50,7 @@ const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean 
 const wrapWrites = (app: App, plan: WatchPlan): void =>
   aroundWrites(app.strapi, (hostWrite, run) => {
     const { uid } = hostWrite;
-    if (isSilenced(app) || writes.tracked || !concerns(plan, hostWrite)) return run();
+    if (silenced.has(app) || writes.tracked || !concerns(plan, hostWrite)) return run();
     const events = plan.eventsByUid.get(uid) ?? [];
     const sources = plan.byUid.get(uid) ?? [];
     return inTurn(app.strapi, () =>
@@ -107,7 +106,7 @@ const wrapDocuments = (app: App, plan: WatchPlan): void =>
     const call = given as unknown as DocumentCall;
     const sources = plan.byUid.get(call.uid) ?? [];
     const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
-    if (isSilenced(app) || !ACTIONS.has(call.action)) return next();
+    if (silenced.has(app) || !ACTIONS.has(call.action)) return next();
     if (!compound && sources.length === 0) return next();
     const events = plan.eventsByUid.get(call.uid) ?? [];
     return inTurn(app.strapi, () => {
@@ -176,7 +175,7 @@ export class SourcesService {
   constructor(private readonly app: App) {}
 
   start(): void {
-    setSilenced(this.app, false);
+    silenced.delete(this.app);
     if (this.isListening) return;
     this.isListening = true;
     listenUntilClosed(this.app.strapi);
@@ -189,7 +188,7 @@ export class SourcesService {
 
   /** Writes on this node send no events until `start()`: for a migration that should stay silent. */
   stop(): void {
-    setSilenced(this.app, true);
+    silenced.add(this.app);
   }
 }
 

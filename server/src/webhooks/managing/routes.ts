@@ -17,7 +17,7 @@ import { moduleName } from '../../modules/modules';
 import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
 import { chooseableEvents } from '../catalogue';
 import { isDeliveryId } from '../deliveries/log-filter';
-import { hasJournal, readJournal } from '../journal';
+import { readJournal } from '../journal';
 import type { Unsent } from '../sending/by-hand';
 import {
   DeliveriesService,
@@ -191,7 +191,7 @@ const webhooks = {
       const webhook = await new WebhooksService(app).get(id('Webhook'));
       const { events } = webhookRules(app, webhook);
       const input = await parseWithRules(replayInput, ctx.request.body, { events });
-      if (!hasJournal(app)) return conflict(ctx, NO_JOURNAL);
+      if (app.options.webhooks.journalDays === 0) return conflict(ctx, NO_JOURNAL);
       ctx.status = input.dry_run ? 200 : 201;
       return replay(app, webhook, input);
     }
@@ -351,7 +351,7 @@ const table: Endpoints[] = [
         { may: 'journal.read', query: journalQuery, response: journalOutput, whole: true },
         async ({ app, ctx, query }) => {
           const asked = query();
-          if (!hasJournal(app)) return conflict(ctx, NO_JOURNAL);
+          if (app.options.webhooks.journalDays === 0) return conflict(ctx, NO_JOURNAL);
           const { envelopes, last } = await readJournal(app, asked);
           // Envelopes are kept as text; reading them only to write them again would hold the event loop.
           ctx.type = 'application/json';

@@ -4,7 +4,7 @@ import { CAME_FROM_ANOTHER_SITE } from '../../database/site';
 import { errorText } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { getDeliveryStore } from '../deliveries/store';
-import { repairSubscriptionIndex } from '../subscription-index';
+import { repairSubscriptionIndex } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import type { App, Slot } from '../../app';
 import type { Db } from '../../database/db';
