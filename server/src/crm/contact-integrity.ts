@@ -2,12 +2,7 @@ import { createHash } from 'node:crypto';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
 import { isDuplicate } from '../database/retry';
-import {
-  copyParamsOf,
-  listenToWrites,
-  lockWritten,
-  type WriteEvent,
-} from '../database/written-rows';
+import { listenToWrites, lockWritten, type WriteEvent } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { fieldError } from '../http/validation';
 import type { App } from '../app';
@@ -249,11 +244,8 @@ const completeChanged = async (app: App, event: UpdateEvent): Promise<void> => {
 
 /** Keeps the derived columns of the plugin's own types. */
 export const keepDerivedColumns = (app: App): void => {
-  const models = [...Object.keys(DERIVED_DATES), TAG];
-  copyParamsOf(app.strapi, models);
   const onUpdate = (event: UpdateEvent): Promise<void> => completeChanged(app, event);
-  listenToWrites(app.strapi, {
-    models,
+  listenToWrites(app.strapi, [...Object.keys(DERIVED_DATES), TAG], {
     beforeCreate: completeNew,
     beforeCreateMany: completeNew,
     beforeUpdate: onUpdate,

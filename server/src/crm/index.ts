@@ -25,8 +25,7 @@ import {
   purchaseRoutes,
 } from './customers/customers-service';
 import { controllers, crmRoutes } from './resources/routes';
-import { SourcesService, sourcesOf } from './capture/capture';
-import { unpublishedTable } from './capture/unpublished';
+import { SourcesService, sourcesOf, unpublishedTable } from './capture';
 import {
   emailLockTable,
   keepDerivedColumns,

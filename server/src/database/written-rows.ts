@@ -156,7 +156,7 @@ const locked = new WeakMap<object, Promise<WrittenRow[]>>();
  * The rows that a write is about to change, locked in the order of their ids until the transaction
  * ends, and the write bound to them: what is read of them from here on is what the last writer left,
  * and no row that comes to match meanwhile is changed unseen. Once a write; the copy of its parameters
- * that lifecycles are given is changed (`copyParamsOf`).
+ * that lifecycles are given is changed (`listenToWrites`).
  * @returns null where the write names one row by its id: whoever reads it locks it with that
  */
 export const lockWritten = async (
@@ -251,41 +251,38 @@ export const aroundWrites = (
 type When = 'before' | 'after';
 type Action = 'Create' | 'CreateMany' | 'Update' | 'UpdateMany' | 'Delete' | 'DeleteMany';
 
-/** Listens to writes before they are made, or after; the host types its events more narrowly than they are. */
-export const listenToWrites = (
-  strapi: Core.Strapi,
-  subscriber: { models: string[] } & Partial<
-    Record<`${When}${Action}`, (event: never) => Promise<void> | void>
-  >
-): void => {
-  strapi.db.lifecycles.subscribe(
-    subscriber as unknown as Parameters<typeof strapi.db.lifecycles.subscribe>[0]
-  );
-};
-
-const types = new WeakMap<object, Set<string>>();
-
 const copyOf = (data: unknown): unknown => {
   if (Array.isArray(data)) return data.map(copyOf);
   return typeof data === 'object' && data !== null ? { ...data } : data;
 };
 
+/** By the host's database: the types whose writes work on a copy. */
+const copied = new WeakMap<object, Set<string>>();
+
 /**
- * Has each write to these types work on a copy of what its caller gave: ids and dates that lifecycles
- * add would else be in the caller's own object, and in the next row that is made of it.
+ * Listens to writes before they are made, or after; the host types its events more narrowly than they
+ * are. Each of these writes works on a copy of what its caller gave: ids and dates that lifecycles add
+ * would else be in the caller's own object, and in the next row that is made of it.
  */
-export const copyParamsOf = (strapi: Core.Strapi, uids: readonly string[]): void => {
-  const known = types.get(strapi.db);
-  if (known) {
-    for (const uid of uids) known.add(uid);
-    return;
+export const listenToWrites = (
+  strapi: Core.Strapi,
+  models: readonly string[],
+  listeners: Partial<Record<`${When}${Action}`, (event: never) => Promise<void> | void>>
+): void => {
+  const known = copied.get(strapi.db);
+  const types = known ?? new Set<string>();
+  for (const uid of models) types.add(uid);
+  if (!known) {
+    copied.set(strapi.db, types);
+    aroundWrites(strapi, ({ uid, params }, run) => {
+      if (!types.has(uid) || !params) return run();
+      return run('data' in params ? { ...params, data: copyOf(params.data) } : { ...params });
+    });
   }
-  const copied = new Set(uids);
-  types.set(strapi.db, copied);
-  aroundWrites(strapi, ({ uid, params }, run) => {
-    if (!copied.has(uid) || !params) return run();
-    return run('data' in params ? { ...params, data: copyOf(params.data) } : { ...params });
-  });
+  const { lifecycles } = strapi.db;
+  lifecycles.subscribe({ models: [...models], ...listeners } as unknown as Parameters<
+    typeof lifecycles.subscribe
+  >[0]);
 };
 
 const done = new WeakSet<Core.Strapi>();

@@ -1,6 +1,5 @@
 import {
   aroundWrites,
-  copyParamsOf,
   documentIdsOf,
   existingOf,
   giveDocumentId,
@@ -318,8 +317,7 @@ const watchWrites = (app: App, types: EntryTypes): void => {
   };
   const beforeChange = (event: WriteEvent): Promise<void> =>
     tracking(event.model.uid, (write, type) => write.trackMatching(type, event));
-  listenToWrites(app.strapi, {
-    models: [...types.keys()],
+  listenToWrites(app.strapi, [...types.keys()], {
     beforeCreate,
     beforeCreateMany: beforeCreate,
     beforeUpdate: beforeChange,
@@ -338,7 +336,6 @@ export const captureWrites = (app: App): void => {
   const types = getEntryTypes(app);
   if (types.size === 0) return;
   listenUntilClosed(app.strapi);
-  copyParamsOf(app.strapi, [...types.keys()]);
   aroundWrites(app.strapi, ({ uid }, run) => {
     const type = types.get(uid);
     return !type || writes.tracked ? run() : capture(app, type, () => run());

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { errors } from '@strapi/utils';
 import type { ImportJob } from '../../../shared/contracts/imports';
 import { firstOrNotFound } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { errorText, isoTime, isoTimeOrNull } from '../runtime/text';
+import { isoTime, isoTimeOrNull } from '../runtime/text';
+import { reasonOf } from './file-import';
 import type { App } from '../app';
 import type { ImportCounts, ImportWatch } from '../public';
 
@@ -135,7 +135,7 @@ export class ImportTracker implements ImportWatch {
   fail(error: unknown): Promise<void> {
     return this.update({
       state: 'failed',
-      error: error instanceof errors.ApplicationError ? error.message : errorText(error),
+      error: reasonOf(error),
       finished_at: this.app.clock.now(),
     });
   }

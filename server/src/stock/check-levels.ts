@@ -1,7 +1,7 @@
 import type { LevelCheck, RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
 import { ImportTracker, readJob } from '../imports/jobs';
-import { giveWay } from '../imports/rows';
+import { giveWay } from '../imports/file-import';
 import type { ImportWatch } from '../public';
 import { errorText } from '../runtime/text';
 import { foldInDatabase, mendLevels } from './ledger';

@@ -1,20 +1,18 @@
 import type { Readable } from 'node:stream';
-import { errors } from '@strapi/utils';
 import { ITEM_TEXT_COLUMNS } from '../../../shared/contracts/imports';
 import type { ItemImportReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
 import { fieldError } from '../http/validation';
 import {
-  columnName,
-  type CsvRecord,
-  decimalOf,
-  type Header,
-  readColumns,
-  readCsv,
-} from '../imports/read-csv';
-import { giveWay, requireRowFault, throughFaults } from '../imports/rows';
+  FileImport,
+  type FileRow,
+  giveWay,
+  reasonOf,
+  requireRowFault,
+  throughFaults,
+} from '../imports/file-import';
+import { columnName, decimalOf, type Header, readColumns } from '../imports/read-csv';
 import type { ImportRun } from '../public';
-import { errorText } from '../runtime/text';
 import { createItemInput } from './inputs';
 import { gtinDigest, skuDigest } from './items';
 import type { ItemsService } from './items-service';
@@ -92,25 +90,9 @@ export const readItemRow = (
   return { ok: false, message: issues.join('; ') };
 };
 
-/** Rows a transaction. On SQLite the whole site waits for one. */
 const BATCH = 50;
-const MAX_ISSUES = 1000;
 
 type Outcome = 'created' | 'updated' | 'unchanged';
-
-const wrongHeader = (message: string): errors.ValidationError =>
-  new errors.ValidationError(`header: ${message}`, {
-    errors: [{ path: ['header'], message, name: 'ValidationError' }],
-  });
-
-const headerOf = (first: IteratorResult<CsvRecord>): { cells: string[]; columns: ItemColumn[] } => {
-  if (first.done) throw wrongHeader('the file is empty');
-  if ('fault' in first.value) throw wrongHeader(first.value.fault);
-  const { cells } = first.value;
-  const header = readItemHeader(cells);
-  if (!header.ok) throw wrongHeader(header.message);
-  return { cells, columns: header.columns };
-};
 
 const isChanged = (row: ItemRow, { gtin, name, low_at: lowAt }: ItemRowInput): boolean =>
   row.archived_at !== null ||
@@ -140,12 +122,6 @@ const importRow = async (app: App, input: ItemRowInput): Promise<Outcome> => {
   return 'updated';
 };
 
-interface Row {
-  line: number;
-  cells: string[];
-  input: ItemRowInput;
-}
-
 /** Whose the GTINs of a file would be, of which a dry run leaves nothing in the database. */
 class GivenGtins {
   private readonly skus = new Map<string, string>();
@@ -167,60 +143,42 @@ class GivenGtins {
   }
 }
 
-/** Rows of one file, some at a time. */
-class Import {
-  readonly report: ItemImportReport = {
-    total: 0,
-    created: 0,
-    updated: 0,
-    unchanged: 0,
-    failed: 0,
-    issues: [],
-  };
-  private waiting: Row[] = [];
+type Row = FileRow<ItemRowInput>;
+
+class ItemImport extends FileImport<ItemColumn, ItemRowInput, ItemImportReport['issues'][number]> {
   /** In a dry run: what earlier rows would have made. */
   private readonly made = new Set<string>();
   private readonly given = new GivenGtins();
 
-  constructor(
-    private readonly app: App,
-    private readonly columns: readonly ItemColumn[],
-    private readonly options: ImportRun
-  ) {}
-
-  async take(record: CsvRecord): Promise<void> {
-    this.report.total += 1;
-    const { line } = record;
-    if ('fault' in record) {
-      this.fail(line, null, record.fault, []);
-      return;
-    }
-    const { cells } = record;
-    const read = readItemRow(this.columns, cells);
-    if (read.ok) this.waiting.push({ line, cells, input: read.input });
-    else this.fail(line, null, read.message, cells);
-    if (this.waiting.length >= BATCH) await this.flush();
+  protected readHeader(headings: readonly string[]): Header<ItemColumn> {
+    return readItemHeader(headings);
   }
 
-  async flush(): Promise<void> {
-    const rows = this.waiting.splice(0);
+  protected readRow(columns: readonly ItemColumn[], cells: readonly string[], line: number) {
+    const read = readItemRow(columns, cells);
+    return read.ok ? { row: read.input } : { issue: this.faultOf(line, read.message) };
+  }
+
+  protected faultOf(line: number, message: string) {
+    return { line, sku: null, message };
+  }
+
+  protected async importRows(rows: readonly Row[]): Promise<void> {
     try {
       this.count(rows, await this.together(rows));
     } catch {
       // One bad row ends the transaction of all: then each has its own.
       for (const row of rows) await this.alone(row);
     }
-    await this.options.watch?.advance(this.report);
-    await giveWay();
   }
 
-  private async alone(row: Row): Promise<void> {
+  private async alone(one: Row): Promise<void> {
+    const { line, cells, row } = one;
     try {
-      this.count([row], await throughFaults(this.app, () => this.together([row])));
+      this.count([one], await throughFaults(this.app, () => this.together([one])));
     } catch (error) {
       requireRowFault(error);
-      const said = error instanceof errors.ApplicationError ? error.message : errorText(error);
-      this.fail(row.line, row.input.sku, said, row.cells);
+      this.fail({ line, sku: row.sku, message: reasonOf(error) }, cells);
     }
     await giveWay();
   }
@@ -229,9 +187,9 @@ class Import {
     const { app, made, given } = this;
     const work = async (): Promise<Outcome[]> => {
       const outcomes: Outcome[] = [];
-      for (const { input } of rows) {
-        if (given.isOfOther(input)) throw fieldError('gtin', 'is taken already');
-        outcomes.push(made.has(input.sku) ? 'updated' : await importRow(app, input));
+      for (const { row } of rows) {
+        if (given.isOfOther(row)) throw fieldError('gtin', 'is taken already');
+        outcomes.push(made.has(row.sku) ? 'updated' : await importRow(app, row));
       }
       return outcomes;
     };
@@ -242,17 +200,11 @@ class Import {
   private count(rows: readonly Row[], outcomes: readonly Outcome[]): void {
     outcomes.forEach((outcome, index) => {
       this.report[outcome] += 1;
-      const input = rows[index]?.input;
-      if (!this.options.dryRun || !input) return;
-      if (outcome === 'created') this.made.add(input.sku);
-      this.given.note(input);
+      const row = rows[index]?.row;
+      if (!this.options.dryRun || !row) return;
+      if (outcome === 'created') this.made.add(row.sku);
+      this.given.note(row);
     });
-  }
-
-  private fail(line: number, sku: string | null, message: string, cells: string[]): void {
-    this.report.failed += 1;
-    if (this.report.issues.length < MAX_ISSUES) this.report.issues.push({ line, sku, message });
-    this.options.watch?.failed(line, message, cells);
   }
 }
 
@@ -262,16 +214,8 @@ class Import {
  * go in batches, each a transaction of its own; a bad row costs its neighbours nothing.
  * @throws ValidationError where the header is wrong; nothing has been imported then
  */
-export const importItems = async (
+export const importItems = (
   app: App,
   file: Readable,
   options: ImportRun = {}
-): Promise<ItemImportReport> => {
-  const records = readCsv(file);
-  const { cells: headings, columns } = headerOf(await records.next());
-  await options.watch?.header(headings);
-  const job = new Import(app, columns, options);
-  for await (const record of records) await job.take(record);
-  await job.flush();
-  return job.report;
-};
+): Promise<ItemImportReport> => new ItemImport(app, options, BATCH).run(file);

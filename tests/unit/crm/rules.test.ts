@@ -1,7 +1,7 @@
 import { changedKeys, KIND_RULES } from '../../../server/src/crm/rules';
-import { relationInput } from '../../../server/src/crm/capture/crm-write';
+import { relationInput } from '../../../server/src/crm/capture';
 import { emailKey } from '../../../server/src/crm/contact-integrity';
-import { answersOf, labelOf } from '../../../server/src/crm/mapping/forms';
+import { answersOf, labelOf } from '../../../server/src/crm/forms';
 
 describe('changedKeys', () => {
   const bookkeeping = new Set(['dates.updated_at']);

@@ -1,7 +1,6 @@
 import { createDetached } from '../../database/connection';
 import { createFaultLog } from '../../database/retry';
 import {
-  copyParamsOf,
   inChunks,
   listenToWrites,
   type WriteEvent,
@@ -105,7 +104,6 @@ export const keepPhoneIndex = (app: App): void => {
   if (!source) return;
   const { attribute, tableName } = source;
   const { uid } = getInspected(app, 'contact');
-  copyParamsOf(app.strapi, [uid]);
   const index = async (contacts: readonly ContactPhone[]): Promise<void> =>
     indexPhones(await app.db.current(), contacts);
   const written = async ({ params, result }: ContactEvent): Promise<void> => {
@@ -121,8 +119,7 @@ export const keepPhoneIndex = (app: App): void => {
   const { documentId } = app.strapi.db.metadata.get(uid).attributes as {
     documentId?: { default?: () => string };
   };
-  listenToWrites(app.strapi, {
-    models: [uid],
+  listenToWrites(app.strapi, [uid], {
     afterCreate: written,
     afterUpdate: written,
     beforeCreateMany(event: ContactEvent) {

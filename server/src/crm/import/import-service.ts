@@ -1,23 +1,26 @@
 import type { Core } from '@strapi/strapi';
-import type { errors } from '@strapi/utils';
 import type { Context } from 'koa';
-import type { ImportIssue, ImportReport } from '../../../../shared/contracts/crm';
+import type { ImportIssue } from '../../../../shared/contracts/crm';
 import { adminRoute } from '../../access/admin-actions';
 import { withTransientRetry } from '../../database/retry';
 import type { RouteConfig } from '../../feature';
 import { queryOf } from '../../http/guarded-route';
-import { fieldError } from '../../http/validation';
-import { giveWay, requireRowFault, throughFaults } from '../../imports/rows';
-import { type CsvRecord, readCsv } from '../../imports/read-csv';
+import {
+  FileImport,
+  type FileRow,
+  reasonOf,
+  requireRowFault,
+  throughFaults,
+} from '../../imports/file-import';
+import type { Header } from '../../imports/read-csv';
 import { answerUpload, uploadQuery } from '../../imports/upload';
-import type { ContactImport, ImportRun } from '../../public';
+import type { ContactImport } from '../../public';
 import { withOrigin } from '../origin';
 import { emailKey } from '../contact-integrity';
 import { getSource } from '../mapping/sources';
 import { keptInput } from '../resources/to-data';
 import { type Column, type ImportRow, readHeader, readRow } from './columns';
-import { type BatchResult, ContactBatch, reasonOf } from './import-batch';
-import { ImportTags } from './tags';
+import { type BatchResult, ContactBatch, ImportTags } from './import-batch';
 import { type App, appOf } from '../../app';
 
 const tryRows = (app: App, rows: readonly ImportRow[]): Promise<BatchResult> =>
@@ -77,78 +80,36 @@ const tryBatch = async (
   return add(nothing, result);
 };
 
-/** Rows a transaction. On SQLite the whole site waits for one: its driver is synchronous. */
 const BATCH = 200;
 const BATCH_ON_SQLITE = 50;
-const MAX_ISSUES = 1000;
 
-const wrongHeader = (message: string): errors.ValidationError => fieldError('header', message);
-
-class Import {
-  readonly report: ImportReport = {
-    total: 0,
-    created: 0,
-    updated: 0,
-    unchanged: 0,
-    failed: 0,
-    issues: [],
-  };
-  private readonly waiting: ImportRow[] = [];
-  private readonly tags: ImportTags;
-  private readonly batch: number;
-  /** Cells of rows that wait, by their line. */
-  private readonly cells = new Map<number, readonly string[]>();
+class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
+  private readonly tags = new ImportTags(this.app);
   /** In a dry run: addresses that earlier rows would have made. */
   private readonly made = new Set<string>();
 
-  constructor(
-    private readonly app: App,
-    private readonly run: ImportRun
-  ) {
-    this.tags = new ImportTags(app);
-    this.batch = app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
+  protected readHeader(headings: readonly string[]): Header<Column> {
+    return readHeader(headings);
   }
 
-  fail(issue: ImportIssue, cells: readonly string[]): void {
-    this.report.failed += 1;
-    this.run.watch?.failed(issue.line, issue.message, cells);
-    if (this.report.issues.length < MAX_ISSUES) this.report.issues.push(issue);
-  }
-
-  async take(record: CsvRecord, columns: readonly Column[]): Promise<void> {
-    this.report.total += 1;
-    const { line } = record;
-    if ('fault' in record) {
-      this.fail({ line, email: null, message: record.fault }, []);
-      return;
-    }
-    const read = readRow(columns, record.cells, line);
-    if (!read.ok) {
-      this.fail({ line, email: read.email, message: read.message }, record.cells);
-      return;
-    }
-    this.waiting.push(this.kept(read.row));
-    this.cells.set(line, record.cells);
-    if (this.waiting.length >= this.batch) await this.flush();
-  }
-
-  /** A row without what the site's contacts do not keep, so that it makes neither a change nor a tag. */
-  private kept(row: ImportRow): ImportRow {
-    const source = getSource(this.app, 'contact');
+  protected readRow(columns: readonly Column[], cells: readonly string[], line: number) {
+    const read = readRow(columns, cells, line);
+    if (!read.ok) return { issue: { line, email: read.email, message: read.message } };
+    // Without what the site's contacts do not keep, so that it makes neither a change nor a tag.
+    const { row } = read;
     const given = row.tags.length > 0 ? { ...row.input, tags: row.tags } : row.input;
+    const source = getSource(this.app, 'contact');
     const { tags = [], ...input } = keptInput<Record<string, unknown>>(this.app, source, given);
-    return { ...row, input, tags: tags as string[] };
+    return { row: { ...row, input, tags: tags as string[] } };
   }
 
-  async flush(): Promise<void> {
-    const rows = this.waiting.splice(0);
-    if (rows.length > 0) await this.import(rows);
-    this.cells.clear();
-    await this.run.watch?.advance(this.report);
+  protected faultOf(line: number, message: string): ImportIssue {
+    return { line, email: null, message };
   }
 
-  private async import(rows: readonly ImportRow[]): Promise<void> {
-    const result = this.run.dryRun
+  protected async importRows(found: readonly FileRow<ImportRow>[]): Promise<void> {
+    const rows = found.map(({ row }) => row);
+    const result = this.options.dryRun
       ? await tryBatch(this.app, rows, this.made)
       : await new ContactBatch(this.app, this.tags).import(rows);
     this.report.created += result.created;
@@ -156,35 +117,19 @@ class Import {
     this.report.unchanged += result.unchanged;
     for (const { row, message } of result.failures) {
       const { line, email } = row;
-      this.fail({ line, email, message }, this.cells.get(line) ?? []);
+      const cells = found.find((one) => one.row === row)?.cells ?? [];
+      this.fail({ line, email, message }, cells);
     }
-    await giveWay();
   }
 }
-
-const headerOf = async (
-  records: AsyncIterator<CsvRecord>
-): Promise<{ headings: string[]; columns: Column[] }> => {
-  const first = await records.next();
-  if (first.done) throw wrongHeader('the file is empty');
-  if ('fault' in first.value) throw wrongHeader(first.value.fault);
-  const header = readHeader(first.value.cells);
-  if (!header.ok) throw wrongHeader(header.message);
-  return { headings: first.value.cells, columns: header.columns };
-};
 
 export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): ContactImport => {
   const app = appOf(strapi);
   return {
     run: (file, options = {}) =>
-      withOrigin('import', async () => {
-        const records = readCsv(file);
-        const { headings, columns } = await headerOf(records);
-        await options.watch?.header(headings);
-        const job = new Import(app, options);
-        for await (const record of records) await job.take(record, columns);
-        await job.flush();
-        return job.report;
+      withOrigin('import', () => {
+        const rowsAtOnce = app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
+        return new ContactsImport(app, options, rowsAtOnce).run(file);
       }),
   };
 };

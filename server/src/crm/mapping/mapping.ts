@@ -88,6 +88,7 @@ const guesses = (field: FieldDefinition): string[] => {
 const list = (names: Iterable<string>): string => [...names].sort().join(', ');
 
 type Field = Pick<FieldDefinition, 'path' | 'type' | 'bookkeeping'>;
+type Attributes = Readonly<Record<string, AttributeShape>>;
 
 const mapped = (
   field: Field,
@@ -106,26 +107,46 @@ const mapped = (
 const customPath = (definition: KindDefinition, path: string): Field | undefined =>
   definition.custom && /^fields\.[^.]+$/.test(path) ? { path, type: 'text' } : undefined;
 
+/** @throws MappingError where the type has no such attribute, listing those that are offered. */
+const shapeOf = (
+  at: string,
+  from: string,
+  { uid, attributes }: { uid: string; attributes: Attributes },
+  isOffered: (name: string, shape: AttributeShape) => boolean
+): AttributeShape => {
+  const shape = attributes[from];
+  if (shape && shape.type !== 'password') return shape;
+  const possible = Object.entries(attributes).filter(([name, one]) => isOffered(name, one));
+  throw new MappingError(
+    `${at}: ${uid} has no attribute "${from}" to read. Possible: ${list(possible.map(([name]) => name))}.`
+  );
+};
+
+/** @throws MappingError where the site has no such type, listing those that it has. */
+const requireType = (
+  at: string,
+  uid: string,
+  attributesOf: AttributesOf,
+  knownTypes: () => string[]
+): Attributes => {
+  const attributes = attributesOf(uid);
+  if (attributes) return attributes;
+  throw new MappingError(
+    `${at}.contentType: there is no content type "${uid}". Possible: ${list(knownTypes())}.`
+  );
+};
+
 const explicitField = (
   at: string,
   field: Field,
   from: FieldSource,
-  attributes: Record<string, AttributeShape>,
-  uid: string
+  type: { uid: string; attributes: Attributes }
 ): MappedField => {
   if (typeof from === 'function') return mapped(field, null, null, from);
-  const shape = attributes[from];
-  if (!shape || shape.type === 'password') {
-    const possible = Object.keys(attributes).filter(
-      (name) => attributes[name]?.type !== 'password'
-    );
-    throw new MappingError(
-      `${at}: ${uid} has no attribute "${from}" to read. Possible: ${list(possible)}.`
-    );
-  }
+  const shape = shapeOf(at, from, type, (_name, one) => one.type !== 'password');
   if (!isReadable(shape)) {
     throw new MappingError(
-      `${at}: the attribute "${from}" of ${uid} is a ${shape.type}, which no payload can carry. ` +
+      `${at}: the attribute "${from}" of ${type.uid} is a ${shape.type}, which no payload can carry. ` +
         `Use a function of the entry instead.`
     );
   }
@@ -134,7 +155,7 @@ const explicitField = (
 
 const impliedField = (
   field: FieldDefinition,
-  attributes: Record<string, AttributeShape>,
+  attributes: Attributes,
   own: boolean
 ): MappedField => {
   for (const name of own ? [field.attribute] : guesses(field)) {
@@ -157,12 +178,7 @@ export const resolveSource = (
   const definition = KIND_DEFINITIONS[kind];
   const uid = option?.contentType ?? definition.uid;
   const at = `switchboard.sources.${kind}`;
-  const attributes = attributesOf(uid);
-  if (!attributes) {
-    throw new MappingError(
-      `${at}.contentType: there is no content type "${uid}". Possible: ${list(knownTypes())}.`
-    );
-  }
+  const attributes = requireType(at, uid, attributesOf, knownTypes);
   const own = uid === definition.uid;
   const given = new Map(Object.entries(option?.fields ?? {}));
   const tags = kind === 'contact' ? given.get('tags') : undefined;
@@ -173,7 +189,7 @@ export const resolveSource = (
     given.delete(field.path);
     return from === undefined
       ? impliedField(field, attributes, own)
-      : explicitField(`${at}.fields.${field.path}`, field, from, attributes, uid);
+      : explicitField(`${at}.fields.${field.path}`, field, from, { uid, attributes });
   });
   for (const [path, from] of given) {
     const field = customPath(definition, path);
@@ -185,7 +201,7 @@ export const resolveSource = (
         `${at}.fields: a ${kind} has no field "${path}". Possible: ${list(possible)}.`
       );
     }
-    fields.push(explicitField(`${at}.fields.${path}`, field, from, attributes, uid));
+    fields.push(explicitField(`${at}.fields.${path}`, field, from, { uid, attributes }));
   }
   return {
     kind,
@@ -199,7 +215,7 @@ export const resolveSource = (
 const tagsOf = (
   at: string,
   uid: string,
-  attributes: Record<string, AttributeShape>,
+  attributes: Attributes,
   given: FieldSource | undefined
 ): string | null => {
   const name = given ?? 'tags';
@@ -213,4 +229,76 @@ const tagsOf = (
   throw new MappingError(
     `${at}.fields.tags: must name a relation of ${uid} to many tags. Possible: ${list(possible)}.`
   );
+};
+
+const SYSTEM = new Set(
+  'id documentId createdAt updatedAt publishedAt firstPublishedAt createdBy updatedBy locale localizations'.split(
+    ' '
+  )
+);
+
+/** Attributes that a visitor fills in and a receiver may see. */
+export const isAnswer = (name: string, shape: AttributeShape): boolean =>
+  !SYSTEM.has(name) &&
+  !shape.private &&
+  !['password', 'relation', 'dynamiczone'].includes(shape.type);
+
+interface FormOption {
+  contentType: string;
+  title: string;
+  addSender: boolean;
+  fields: Record<string, FieldSource>;
+}
+
+/** A form of the site: the source of its entries and what `form.submitted` says of it. */
+export interface Form {
+  source: Source;
+  uid: string;
+  title: string;
+  attributes: Attributes;
+}
+
+/** What a form can fill of a contact, beside its custom fields. */
+const FILLED = KIND_DEFINITIONS.contact.fields
+  .map(({ path }) => path)
+  .filter((path) => !path.startsWith('dates.') && path !== 'name' && path !== 'fields');
+
+/**
+ * Joins a form's options to its content type.
+ * @throws MappingError, which stops the boot and lists what is possible.
+ */
+export const resolveForm = (
+  index: number,
+  option: FormOption,
+  attributesOf: AttributesOf,
+  knownTypes: () => string[]
+): Form => {
+  const at = `switchboard.forms.${index}`;
+  const { contentType: uid, title } = option;
+  const attributes = requireType(at, uid, attributesOf, knownTypes);
+  if (option.fields.email === undefined) {
+    const emails = Object.keys(attributes).filter((name) => attributes[name]?.type === 'email');
+    throw new MappingError(
+      `${at}.fields.email: says which attribute holds the sender's address. Possible: ${list(emails)}.`
+    );
+  }
+  const sender = Object.entries(option.fields).map(([path, from]) => {
+    if (!FILLED.includes(path) && !/^fields\.[^.]+$/.test(path)) {
+      throw new MappingError(
+        `${at}.fields: a form cannot fill "${path}" of a contact. Possible: ${list([...FILLED, 'fields.<name>'])}.`
+      );
+    }
+    const field: Field = { path: `contact.${path}`, type: 'text' };
+    if (typeof from === 'function') return mapped(field, null, null, from);
+    return mapped(
+      field,
+      from,
+      shapeOf(`${at}.fields.${path}`, from, { uid, attributes }, isAnswer)
+    );
+  });
+  const answers = Object.entries(attributes)
+    .filter(([name, shape]) => isAnswer(name, shape))
+    .map(([name, shape]) => mapped({ path: `answers.${name}`, type: 'text' }, name, shape));
+  const fields = [...sender, ...answers];
+  return { source: { kind: 'form', uid, own: false, fields, tags: null }, uid, title, attributes };
 };

@@ -1,10 +1,11 @@
 import { isLocalized } from '../../database/written-rows';
 import { eventsOfKind, type Kind, KIND_RULES, KINDS } from '../rules';
-import { type Form, resolveForm } from './forms';
 import {
   type AttributeShape,
+  type Form,
   type MappedField,
   MappingError,
+  resolveForm,
   resolveSource,
   type Source,
 } from './mapping';

@@ -8,6 +8,31 @@ type Data = Record<string, unknown>;
 const PATHS: Readonly<Record<string, string>> = { trashed_at: 'dates.trashed_at' };
 const IGNORED = new Set(['id', 'dates']);
 
+/** A value of an input and the field that is to keep it. */
+interface Given {
+  key: string;
+  /** Of a custom field that has an attribute of its own: its name. */
+  name: string | null;
+  path: string;
+  value: unknown;
+  field: MappedField | undefined;
+}
+
+/** The values of an object as REST takes it; those of `fields` each by itself, unless it is kept whole. */
+function* valuesOf({ fields }: Source, input: Readonly<Data>): Generator<Given> {
+  const byPath = new Map(fields.map((field) => [field.path, field]));
+  for (const [key, value] of Object.entries(input)) {
+    if (key !== 'fields' || byPath.get(key)?.attribute) {
+      yield { key, name: null, path: key, value, field: byPath.get(PATHS[key] ?? key) };
+      continue;
+    }
+    for (const [name, one] of Object.entries((value as Data | null) ?? {})) {
+      const path = `fields.${name}`;
+      yield { key, name, path, value: one, field: byPath.get(path) };
+    }
+  }
+}
+
 /** @returns what is wrong with these ids; null where each names a record. */
 const missingOf = async (
   app: App,
@@ -56,31 +81,19 @@ export const toData = async (
   const note = (path: string, message: string | null): void => {
     if (message !== null) wrong.push({ path, message });
   };
-  const byPath = new Map(source.fields.map((field) => [field.path, field]));
-  for (const [key, value] of Object.entries(input)) {
-    if (value === undefined || IGNORED.has(key)) continue;
-    if (key === 'name' && source.kind === 'contact') continue;
-    if (key === 'tags' && source.kind === 'contact') {
-      if (!source.tags) {
-        note('tags', 'are not kept on this site');
-        continue;
-      }
+  const isContact = source.kind === 'contact';
+  for (const { key, path, value, field } of valuesOf(source, input)) {
+    if (value === undefined || IGNORED.has(key) || (isContact && key === 'name')) continue;
+    if (!isContact || key !== 'tags') note(path, await assign(app, data, field, value));
+    else if (!source.tags) note('tags', 'are not kept on this site');
+    else {
       if (Array.isArray(value)) note('tags', await missingOf(app, tagUid, [...new Set(value)]));
       data[source.tags] = value;
-    } else if (key === 'fields' && !byPath.get('fields')?.attribute) {
-      for (const [name, one] of Object.entries((value as Data | null) ?? {})) {
-        const path = `fields.${name}`;
-        note(path, await assign(app, data, byPath.get(path), one));
-      }
-    } else {
-      note(key, await assign(app, data, byPath.get(PATHS[key] ?? key), value));
     }
   }
   if (wrong.length > 0) throw fieldErrors(wrong);
   return data;
 };
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** Keys that were named in the log, by site and content type: one line says each once. */
 const named = (): Map<string, Set<string>> => new Map();
@@ -116,25 +129,16 @@ const holds = (field: MappedField | undefined, value: unknown): boolean => {
  *
  * The address of a contact stays: it is what the contact is found by.
  */
-export const keptInput = <T extends Values>(app: App, source: Source, input: T): T => {
-  const byPath = new Map(source.fields.map((field) => [field.path, field]));
-  const kept: Record<string, unknown> = {};
+export const keptInput = <T extends Readonly<Data>>(app: App, source: Source, input: T): T => {
+  const isContact = source.kind === 'contact';
+  const kept: Data = {};
   const leftOut: string[] = [];
-  const take = (into: Record<string, unknown>, key: string, path: string, value: unknown): void => {
-    if (holds(byPath.get(path), value)) into[key] = value;
-    else if (value !== null && value !== undefined) leftOut.push(path);
-  };
-  for (const [key, value] of Object.entries(input)) {
-    const isContact = source.kind === 'contact';
-    if (isContact && ALWAYS.has(key)) kept[key] = value;
-    else if (isContact && key === 'tags' && source.tags) kept[key] = value;
-    else if (key === 'fields' && !byPath.get('fields')?.attribute) {
-      const bag: Record<string, unknown> = {};
-      for (const [name, one] of Object.entries((value as Values | null) ?? {})) {
-        take(bag, name, `fields.${name}`, one);
-      }
-      if (Object.keys(bag).length > 0) kept.fields = bag;
-    } else take(kept, key, key, value);
+  for (const { key, name, path, value, field } of valuesOf(source, input)) {
+    const isAlways = isContact && (ALWAYS.has(key) || (key === 'tags' && source.tags !== null));
+    if (isAlways || holds(field, value)) {
+      if (name === null) kept[key] = value;
+      else kept[key] = { ...(kept[key] as Data | undefined), [name]: value };
+    } else if (value !== null && value !== undefined) leftOut.push(path);
   }
   if (leftOut.length > 0) logLeftOut(app, source, leftOut);
   return kept as T;

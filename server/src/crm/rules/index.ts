@@ -238,7 +238,7 @@ const dealRules: KindRules = {
 };
 
 /**
- * A form matters when an entry of it appears. What follows is work (`forms/submit.ts`), done whether
+ * A form matters when an entry of it appears. What follows is work (`forms.ts`), done whether
  * or not somebody listens: the sender is added to the CRM all the same.
  */
 const formRules: KindRules = {

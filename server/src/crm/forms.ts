@@ -1,12 +1,44 @@
 import { errors } from '@strapi/utils';
-import { errorText } from '../../runtime/text';
-import { getPublisher } from '../../webhooks/publish';
-import { INPUTS } from '../resources/schemas';
-import { completion, upsertContact } from '../resources/upsert-contact';
-import { withOrigin } from '../origin';
-import { type Payload, withSubject } from '../rules';
-import { answersOf, type Form } from '../mapping/forms';
-import type { App } from '../../app';
+import { errorText } from '../runtime/text';
+import { getPublisher } from '../webhooks/publish';
+import { INPUTS } from './resources/schemas';
+import { completion, upsertContact } from './resources/upsert-contact';
+import { withOrigin } from './origin';
+import { type Payload, withSubject } from './rules';
+import { type AttributeShape, type Form, isAnswer } from './mapping/mapping';
+import type { App } from '../app';
+
+/** One answer of `form.submitted`; docs/contract-webhooks.md#events. */
+interface Answer {
+  id: string;
+  label: string;
+  type: string;
+  value: unknown;
+}
+
+/** `visitDate` -> `Visit date`. */
+export const labelOf = (name: string): string => {
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .split(/[\s_-]+/)
+    .filter(Boolean)
+    .join(' ')
+    .toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+export const answersOf = (
+  values: Readonly<Record<string, unknown>>,
+  attributes: Readonly<Record<string, AttributeShape>>
+): Answer[] =>
+  Object.entries(attributes)
+    .filter(([name, shape]) => isAnswer(name, shape))
+    .map(([name, shape]) => ({
+      id: name,
+      label: labelOf(name),
+      type: shape.type,
+      value: values[name] ?? null,
+    }));
 
 type Values = Record<string, unknown>;
 

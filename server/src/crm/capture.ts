@@ -1,27 +1,109 @@
 import {
+  aroundWrites,
   documentIdsOf,
   existingOf,
   giveDocumentId,
+  type HostWrite,
   inChunks,
+  listenToWrites,
+  listenUntilClosed,
   lockVersions,
   lockWritten,
   type Where,
   type WriteEvent,
   writtenRows,
-} from '../../database/written-rows';
-import { errorText, isRecord } from '../../runtime/text';
-import { getPublisher } from '../../webhooks/publish';
-import { type Changes, UnitOfWork } from '../../webhooks/unit-of-work';
-import { submitForm } from '../forms/submit';
-import type { Entry } from '../mapping/mapping';
-import { type Reading, readRows, serialize, tagsOf } from '../mapping/records';
-import type { WatchedRelation, WatchedSource, WatchPlan } from '../mapping/sources';
-import { currentOrigin } from '../origin';
-import { type Before, type CrmEvent, KIND_RULES, withSubject, type WriteImpact } from '../rules';
-import { withoutUnpublished } from './unpublished';
-import type { App } from '../../app';
+} from '../database/written-rows';
+import type { PlainTable } from '../database/tables/plain-tables';
+import { inTurn, openingFresh, readNewest } from '../database/transactions';
+import { errorText, isRecord } from '../runtime/text';
+import { getPublisher } from '../webhooks/publish';
+import {
+  type Changes,
+  prefetching,
+  silenced,
+  UnitOfWork,
+  UnitsOfWork,
+} from '../webhooks/unit-of-work';
+import { submitForm } from './forms';
+import type { Entry } from './mapping/mapping';
+import { type Reading, readRows, serialize, tagsOf } from './mapping/records';
+import {
+  getWatchPlan,
+  type WatchedRelation,
+  type WatchedSource,
+  type WatchPlan,
+} from './mapping/sources';
+import { currentOrigin } from './origin';
+import { type Before, type CrmEvent, KIND_RULES, withSubject, type WriteImpact } from './rules';
+import type { App } from '../app';
 
 type Data = Record<string, unknown>;
+
+const UNPUBLISHED_TABLE = 'switchboard_unpublished';
+
+/**
+ * Records of a type with draft and publish that were published once and are not now, with what
+ * receivers last heard of them. To unpublish is no deletion ("deleted for good"), so nothing is sent
+ * then; without this memory, publishing again would look like a new record, and deleting the draft
+ * for good would go unsaid.
+ */
+export const unpublishedTable: PlainTable = {
+  tableName: UNPUBLISHED_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    kind: { type: 'string', column: { args: [32] } },
+    document_id: { type: 'string', column: { args: [64] } },
+    state: { type: 'text' },
+  },
+  indexes: [{ name: 'sb_unpublished_doc', columns: ['kind', 'document_id'], type: 'unique' }],
+};
+
+/**
+ * Keeps what unpublishing hides: a record that is gone from among the published ones but still there
+ * (as a draft, in another language) has no event, and one that comes back is compared with what it was.
+ * @param rows the records that are published now, by document id
+ * @returns the changes that can still have an event
+ */
+const withoutUnpublished = async (
+  app: App,
+  { uid, source: { kind } }: WatchedSource,
+  changes: Changes<TrackedChange>,
+  rows: ReadonlyMap<string, unknown>
+): Promise<Changes<TrackedChange>> => {
+  const unsettled = changes.filter(([id, { before }]) => !before || !rows.has(id));
+  if (unsettled.length === 0) return changes;
+  const db = await app.db.current();
+  const rowsOf = (ids: readonly string[]) =>
+    db.table(UNPUBLISHED_TABLE).where({ kind }).whereIn('document_id', ids);
+  const ids = unsettled.map(([id]) => id);
+  const remembered = (await readNewest(app.strapi, async () => rowsOf(ids))) as {
+    document_id: string;
+    state: string;
+  }[];
+  const states = new Map(remembered.map((row) => [row.document_id, row.state]));
+  const existing = new Set(
+    await readNewest(app.strapi, () =>
+      existingOf(
+        app.strapi,
+        uid,
+        ids.filter((id) => !rows.has(id))
+      )
+    )
+  );
+  for (const [id, change] of unsettled) {
+    const state = states.get(id);
+    if (existing.has(id)) {
+      if (!change.before) continue;
+      await rowsOf([id]).delete();
+      const now = { kind, document_id: id, state: JSON.stringify(change.before) };
+      await db.table(UNPUBLISHED_TABLE).insert(now);
+    } else if (state !== undefined) {
+      change.before ??= JSON.parse(state) as Before;
+      await rowsOf([id]).delete();
+    }
+  }
+  return changes.filter(([id]) => !existing.has(id));
+};
 
 /** One record within a unit of work, as it was before the first write to it. */
 interface TrackedChange {
@@ -36,15 +118,10 @@ interface TrackedChange {
 }
 
 /** A record that does not exist yet. */
-const newRecord = (tags: boolean): TrackedChange => ({
-  before: null,
-  tags,
-  row: null,
-  unknown: false,
-});
+const NEW = { before: null, row: null, unknown: false } as const;
 
 /** The possible changes of a write with such data; null data: anything. */
-export const impactOf = (
+const impactOf = (
   watched: WatchedSource,
   action: WriteImpact['action'],
   data: Data | null
@@ -182,7 +259,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
         given.push(data.documentId);
       } else {
         const { tags } = impactOf(watched, 'create', data);
-        changes.set(giveDocumentId(this.app.strapi, watched.uid, data), newRecord(tags));
+        changes.set(giveDocumentId(this.app.strapi, watched.uid, data), { ...NEW, tags });
       }
     }
     if (given.length > 0) await this.trackGiven(watched, given);
@@ -293,7 +370,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       for (const id of ids) {
         const row = byId.get(id);
         if (row) this.remember(watched, row, reading);
-        else if (!changes.has(id)) changes.set(id, newRecord(reading.tags));
+        else if (!changes.has(id)) changes.set(id, { ...NEW, tags: reading.tags });
       }
     }
   }
@@ -317,25 +394,6 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     watched: WatchedSource,
     changes: Changes<TrackedChange>
   ): Promise<void> {
-    const rows = await this.rowsAfter(watched, changes);
-    const tracked = watched.draftAndPublish
-      ? await withoutUnpublished(this.app, watched, changes, rows)
-      : changes;
-    if (watched.form) {
-      await this.submitEntries(watched, tracked, rows);
-      return;
-    }
-    const subscriptions = await this.subscriptions(watched.events);
-    const events = tracked
-      .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
-      .filter(({ event }) => subscriptions.isSubscribed(event));
-    await getPublisher(this.app).publish(events.map(withSubject), subscriptions);
-  }
-
-  private async rowsAfter(
-    watched: WatchedSource,
-    changes: Changes<TrackedChange>
-  ): Promise<Map<string, Entry>> {
     const rows = new Map<string, Entry>();
     const unread: string[] = [];
     for (const [id, { row }] of changes) {
@@ -349,7 +407,18 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
         rows.set(String(row.documentId), row);
       }
     }
-    return rows;
+    const tracked = watched.draftAndPublish
+      ? await withoutUnpublished(this.app, watched, changes, rows)
+      : changes;
+    if (watched.form) {
+      await this.submitEntries(watched, tracked, rows);
+      return;
+    }
+    const subscriptions = await this.subscriptions(watched.events);
+    const events = tracked
+      .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
+      .filter(({ event }) => subscriptions.isSubscribed(event));
+    await getPublisher(this.app).publish(events.map(withSubject), subscriptions);
   }
 
   private eventsOf(
@@ -402,7 +471,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const tags = watched.source.tags !== null;
     const unknown = documentIds.filter((id) => !changes.has(id));
     const existing = new Set(await existingOf(this.app.strapi, watched.uid, unknown));
-    for (const id of unknown) if (!existing.has(id)) changes.set(id, newRecord(tags));
+    for (const id of unknown) if (!existing.has(id)) changes.set(id, { ...NEW, tags });
     const impact = { ...impactOf(watched, 'update', null), tags };
     await this.trackDocuments(watched, documentIds, impact);
   }
@@ -445,3 +514,178 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     change.tags ||= found.tags;
   }
 }
+
+const writes = new UnitsOfWork<CrmWrite>();
+
+/**
+ * Makes several statements of the plugin's own one unit of work: part of the one that is being tracked,
+ * or one of its own.
+ * @param events that it may cause
+ */
+export const inUnitOfWork = <T>(
+  app: App,
+  events: readonly string[],
+  work: (write: CrmWrite) => Promise<T>
+): Promise<T> => {
+  const outer = writes.tracked;
+  if (outer) return work(outer);
+  return writes.enter(new CrmWrite(app, true), events, (write) => write.run(() => work(write)));
+};
+
+/** Writes to a type that is only the other end of a relation matter only where they edit it. */
+const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean => {
+  if (plan.byUid.has(uid)) return true;
+  const relations = plan.relationsByTarget.get(uid);
+  if (!relations) return false;
+  if (method === 'delete' || method === 'deleteMany') return true;
+  const data = params?.data as Data | undefined;
+  return relations.some(({ inverse }) => inverse !== null && data?.[inverse] !== undefined);
+};
+
+/**
+ * Makes each write to a watched type a unit of work, in a transaction where it has none.
+ *
+ * The host runs `strapi.db.query(uid).create()` and its like without one: it inserts the row, then
+ * calls the lifecycles. An event queued there could be kept while its write fails, or the other way
+ * round. Only the document service brings a transaction along. So the entity manager's own methods
+ * are wrapped, for watched types alone.
+ */
+const wrapWrites = (app: App, plan: WatchPlan): void =>
+  aroundWrites(app.strapi, (hostWrite, run) => {
+    const { uid } = hostWrite;
+    if (silenced.has(app) || writes.tracked || !concerns(plan, hostWrite)) return run();
+    const events = plan.eventsByUid.get(uid) ?? [];
+    const sources = plan.byUid.get(uid) ?? [];
+    return inTurn(app.strapi, () =>
+      writes.enter(new CrmWrite(app, false), events, async (write) => {
+        // It may be a new entry of a form, or somebody subscribed.
+        const isForm = sources.some(({ form }) => form !== null);
+        if (isForm || (await write.isAnySubscribed(events))) return write.run(() => run());
+        // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
+        // more than one statement, because it keeps derived columns up to date.
+        const isOwn = sources.some(({ source }) => source.own);
+        return isOwn ? app.db.transaction(() => run()) : run();
+      })
+    );
+  });
+
+const ACTIONS: ReadonlySet<string> = new Set(
+  'create update delete clone publish unpublish discardDraft'.split(' ')
+);
+
+interface DocumentCall {
+  uid: string;
+  action: string;
+  params: { documentId?: string };
+}
+
+/** Notes the document that a call names, before the call writes any of its rows. */
+const trackNamedDocument = async (
+  write: CrmWrite,
+  sources: readonly WatchedSource[],
+  { action, params: { documentId } }: DocumentCall
+): Promise<void> => {
+  if (!documentId || action === 'clone') return;
+  for (const watched of sources) {
+    // What unpublishing hides is remembered, whether somebody subscribed by now or not.
+    const isTracked = watched.form !== null || action === 'unpublish';
+    if (!isTracked && !(await write.isAnySubscribed(watched.events))) continue;
+    await write.trackDocuments(watched, [documentId], impactOf(watched, 'update', null));
+  }
+};
+
+/**
+ * Makes one call of the document service one unit of work where it writes several rows: publishing
+ * deletes the old published row and inserts a new one, a component's row is written before its
+ * owner's, a clone copies relations last. Any other call has one write, which `wrapWrites` sees; its
+ * context begins here, because here the host has not opened its transaction yet.
+ */
+const wrapDocuments = (app: App, plan: WatchPlan): void =>
+  void app.strapi.documents.use(async (given, next) => {
+    const call = given as unknown as DocumentCall;
+    const sources = plan.byUid.get(call.uid) ?? [];
+    const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
+    if (silenced.has(app) || !ACTIONS.has(call.action)) return next();
+    if (!compound && sources.length === 0) return next();
+    const events = plan.eventsByUid.get(call.uid) ?? [];
+    return inTurn(app.strapi, () => {
+      if (!compound) return prefetching(app, events, () => openingFresh(async () => next()));
+      return inUnitOfWork(app, events, async (write) => {
+        await trackNamedDocument(write, sources, call);
+        return next();
+      });
+    });
+  });
+
+interface LifecycleEvent extends WriteEvent {
+  params: WriteEvent['params'] & { data?: Data | Data[]; select?: unknown };
+  result?: unknown;
+}
+
+/**
+ * Hears of every write to a watched type, single and bulk, from wherever it comes. It only tracks
+ * what is about to change; comparing and publishing come at the end of the unit of work.
+ */
+const watchWrites = (app: App, plan: WatchPlan): void => {
+  const beforeCreate = async (event: LifecycleEvent): Promise<void> => {
+    const write = writes.tracked;
+    if (!write) return;
+    const { data = [] } = event.params;
+    const rows = Array.isArray(data) ? data : [data];
+    for (const watched of plan.byUid.get(event.model.uid) ?? []) {
+      await write.trackCreated(watched, rows);
+    }
+    for (const row of rows) await write.trackRelated(plan, 'create', event, row);
+  };
+
+  const beforeChange =
+    (action: 'update' | 'delete') =>
+    async (event: LifecycleEvent): Promise<void> => {
+      const write = writes.tracked;
+      if (!write) return;
+      for (const watched of plan.byUid.get(event.model.uid) ?? []) {
+        await write.trackMatching(watched, action, event);
+      }
+      await write.trackRelated(plan, action, event, (event.params.data ?? {}) as Data);
+    };
+
+  listenToWrites(app.strapi, plan.uids, {
+    beforeCreate,
+    beforeCreateMany: beforeCreate,
+    afterCreate({ model, params, result }: LifecycleEvent) {
+      for (const watched of plan.byUid.get(model.uid) ?? []) {
+        writes.tracked?.keepRow(watched, params as { data?: Data }, result);
+      }
+    },
+    beforeUpdate: beforeChange('update'),
+    beforeUpdateMany: beforeChange('update'),
+    beforeDelete: beforeChange('delete'),
+    beforeDeleteMany: beforeChange('delete'),
+  });
+};
+
+/** Whether writes become events on this node. */
+export class SourcesService {
+  private isListening = false;
+
+  constructor(private readonly app: App) {}
+
+  start(): void {
+    silenced.delete(this.app);
+    if (this.isListening) return;
+    this.isListening = true;
+    listenUntilClosed(this.app.strapi);
+    const plan = getWatchPlan(this.app);
+    wrapDocuments(this.app, plan);
+    wrapWrites(this.app, plan);
+    watchWrites(this.app, plan);
+  }
+
+  /** Writes on this node send no events until `start()`: for a migration that should stay silent. */
+  stop(): void {
+    silenced.add(this.app);
+  }
+}
+
+export const sourcesOf = (app: App): SourcesService =>
+  app.strapi.service('plugin::switchboard.sources') as unknown as SourcesService;

@@ -1,0 +1,135 @@
+import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { errors } from '@strapi/utils';
+import { isInfrastructureFault } from '../database/retry';
+import { fieldError } from '../http/validation';
+import type { ImportRun } from '../public';
+import { errorText } from '../runtime/text';
+import { type Header, readCsv } from './read-csv';
+import type { App } from '../app';
+
+/**
+ * A request of the site is read, finds its user and asks the database a few times, a turn of the
+ * event loop each. With one turn between two batches it would wait for a batch at each of them.
+ */
+const TURNS = 10;
+
+/**
+ * Lets others have the event loop and, on SQLite, the database's one connection. Its driver is
+ * synchronous: a transaction there takes no turn at all, so nothing else would come in between.
+ */
+export const giveWay = async (): Promise<void> => {
+  for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
+};
+
+/** A database that restarts, or is full for a moment, is waited for this long. */
+const PAUSES_MS = [200, 1_000, 5_000];
+
+/**
+ * Does a row's work, and does it again after a pause where the database failed: that is no fault of
+ * the row. A transaction of the caller's is over with the fault, so there it is not tried again.
+ * @throws the database's fault where it stays: the import ends, and no row is blamed
+ */
+export const throughFaults = async <T>(app: App, work: () => Promise<T>): Promise<T> => {
+  for (const pause of PAUSES_MS) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isInfrastructureFault(error) || app.db.inTransaction()) throw error;
+      await sleep(pause);
+    }
+  }
+  return work();
+};
+
+/** Rethrows what is no fault of a row. */
+export const requireRowFault = (error: unknown): void => {
+  if (isInfrastructureFault(error)) throw error;
+};
+
+/** Why a row could not be imported, without what a driver says. */
+export const reasonOf = (error: unknown): string =>
+  error instanceof errors.ApplicationError ? error.message : errorText(error);
+
+/** A row of a file that was read, and its cells as they came. */
+export interface FileRow<Row> {
+  line: number;
+  cells: readonly string[];
+  row: Row;
+}
+
+const MAX_ISSUES = 1000;
+
+/** Imports the rows of one CSV file, some at a time; kinds of files differ in what a row is and does. */
+export abstract class FileImport<Column, Row, Issue extends { line: number; message: string }> {
+  readonly report = {
+    total: 0,
+    created: 0,
+    updated: 0,
+    unchanged: 0,
+    failed: 0,
+    issues: [] as Issue[],
+  };
+  private waiting: FileRow<Row>[] = [];
+
+  /** @param rowsAtOnce in one transaction; on SQLite the whole site waits for it */
+  constructor(
+    protected readonly app: App,
+    protected readonly options: ImportRun,
+    private readonly rowsAtOnce: number
+  ) {}
+
+  protected abstract readHeader(headings: readonly string[]): Header<Column>;
+
+  /** @returns the issue, of a row that cannot be imported as it is read */
+  protected abstract readRow(
+    columns: readonly Column[],
+    cells: readonly string[],
+    line: number
+  ): { row: Row } | { issue: Issue };
+
+  /** What is said of a line that is no row. */
+  protected abstract faultOf(line: number, message: string): Issue;
+
+  /** Imports rows, or says what would become of them, and counts them. */
+  protected abstract importRows(rows: readonly FileRow<Row>[]): Promise<void>;
+
+  protected fail(issue: Issue, cells: readonly string[]): void {
+    this.report.failed += 1;
+    this.options.watch?.failed(issue.line, issue.message, cells);
+    if (this.report.issues.length < MAX_ISSUES) this.report.issues.push(issue);
+  }
+
+  /** @throws ValidationError (400) where the header is wrong; nothing has been imported then */
+  async run(file: Readable): Promise<typeof this.report> {
+    const records = readCsv(file);
+    const first = await records.next();
+    if (first.done) throw fieldError('header', 'the file is empty');
+    if ('fault' in first.value) throw fieldError('header', first.value.fault);
+    const header = this.readHeader(first.value.cells);
+    if (!header.ok) throw fieldError('header', header.message);
+    await this.options.watch?.header(first.value.cells);
+    for await (const record of records) {
+      const { line } = record;
+      this.report.total += 1;
+      if ('fault' in record) {
+        this.fail(this.faultOf(line, record.fault), []);
+        continue;
+      }
+      const { cells } = record;
+      const read = this.readRow(header.columns, cells, line);
+      if ('issue' in read) this.fail(read.issue, cells);
+      else this.waiting.push({ line, cells, row: read.row });
+      if (this.waiting.length >= this.rowsAtOnce) await this.flush();
+    }
+    await this.flush();
+    return this.report;
+  }
+
+  private async flush(): Promise<void> {
+    const rows = this.waiting.splice(0);
+    if (rows.length > 0) await this.importRows(rows);
+    await this.options.watch?.advance(this.report);
+    await giveWay();
+  }
+}
