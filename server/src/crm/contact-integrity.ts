@@ -1,11 +1,24 @@
 import { createHash } from 'node:crypto';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
-import { isDuplicate } from '../database/retry';
-import { listenToWrites, lockWritten, type WriteEvent } from '../database/written-rows';
+import { createDetached } from '../database/connection';
+import { writtenDigits } from '../database/contains';
+import { createFaultLog, isDuplicate } from '../database/retry';
+import { SITE_TABLE } from '../database/site';
+import {
+  giveDocumentId,
+  inChunks,
+  listenToWrites,
+  lockWritten,
+  type WriteEvent,
+  writtenRows,
+} from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { fieldError } from '../http/validation';
-import type { App } from '../app';
+import { BackgroundWork, whenLoaded } from '../runtime/background-work';
+import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
+import type { App, Slot } from '../app';
+import type { Db } from '../database/db';
 
 /** How addresses are compared: without regard to case or to spaces around them. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
@@ -191,8 +204,9 @@ const DERIVED_DATES: Readonly<Record<string, readonly DerivedDate[]>> = {
   'plugin::switchboard.campaign': [{ status: 'campaign_status', value: 'sent', date: 'sent_at' }],
 };
 
-interface UpdateEvent extends WriteEvent {
+interface DataEvent extends WriteEvent {
   params: WriteEvent['params'] & { data?: Data | Data[]; where?: Data };
+  result?: unknown;
 }
 
 const giveKey = (uid: string, data: Data): void => {
@@ -202,7 +216,7 @@ const giveKey = (uid: string, data: Data): void => {
 };
 
 /** Completes new rows; a date that is given stays (an import knows better than the clock). */
-const completeNew = ({ model: { uid }, params }: UpdateEvent): void => {
+const completeNew = ({ model: { uid }, params }: DataEvent): void => {
   const now = new Date();
   for (const data of Array.isArray(params.data) ? params.data : [params.data ?? {}]) {
     giveKey(uid, data);
@@ -213,7 +227,7 @@ const completeNew = ({ model: { uid }, params }: UpdateEvent): void => {
 };
 
 /** Completes an update, and sets the date of a status on the records that it brings into it. */
-const completeChanged = async (app: App, event: UpdateEvent): Promise<void> => {
+const completeChanged = async (app: App, event: DataEvent): Promise<void> => {
   const { uid } = event.model;
   const { data } = event.params;
   if (!data || Array.isArray(data)) return;
@@ -244,7 +258,7 @@ const completeChanged = async (app: App, event: UpdateEvent): Promise<void> => {
 
 /** Keeps the derived columns of the plugin's own types. */
 export const keepDerivedColumns = (app: App): void => {
-  const onUpdate = (event: UpdateEvent): Promise<void> => completeChanged(app, event);
+  const onUpdate = (event: DataEvent): Promise<void> => completeChanged(app, event);
   listenToWrites(app.strapi, [...Object.keys(DERIVED_DATES), TAG], {
     beforeCreate: completeNew,
     beforeCreateMany: completeNew,
@@ -329,3 +343,269 @@ export const withEmailLock = <T>(app: App, email: unknown, work: () => Promise<T
     return work();
   });
 };
+
+const PHONES_TABLE = 'switchboard_contact_phones';
+
+/**
+ * Which contacts to look at for a phone: the last digits of what their rows have or had. What the
+ * contact's own phone says is what counts; a row too many costs a look and nothing else.
+ */
+export const phonesTable: PlainTable = {
+  tableName: PHONES_TABLE,
+  attributes: {
+    id: { type: 'increments' },
+    digits: { type: 'string', column: { args: [6] } },
+    document_id: { type: 'string' },
+  },
+  indexes: [
+    { name: 'sb_phone_digits', columns: ['digits', 'document_id'], type: 'unique' },
+    { name: 'sb_phone_contact', columns: ['document_id'] },
+  ],
+};
+
+/** Where this site keeps the phones of contacts; null: nowhere. */
+export const phoneColumn = (app: App): ValueColumn | null =>
+  columnOf(app, getInspected(app, 'contact'), 'phone');
+
+/** Numbers of one person end alike, however they begin. */
+const LAST_DIGITS = 6;
+
+/** What a phone is found by; null where it has too few digits to be one. */
+const lastDigits = (phone: unknown): string | null => {
+  const digits = ['string', 'number'].includes(typeof phone)
+    ? String(phone).replace(/\D/g, '')
+    : '';
+  return digits.length < LAST_DIGITS ? null : digits.slice(-LAST_DIGITS);
+};
+
+interface ContactPhone {
+  document_id: string;
+  phone: unknown;
+}
+
+/** Adds what is new. It asks the database nothing where none of these is a phone. */
+const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<void> => {
+  const rows = contacts.flatMap(({ document_id, phone }) => {
+    const digits = lastDigits(phone);
+    return digits === null ? [] : [{ digits, document_id }];
+  });
+  for (const some of inChunks(rows)) {
+    await db.table(PHONES_TABLE).insert(some).onConflict(['digits', 'document_id']).ignore();
+  }
+};
+
+/**
+ * Keeps the index with every write of a contact, in its transaction; one that gives no phone costs
+ * nothing. What is behind it (a phone that was taken away, contacts that were deleted many at once) is
+ * forgotten by the clock.
+ */
+const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => {
+  const { strapi } = app;
+  const { uid } = getInspected(app, 'contact');
+  const index = async (contacts: readonly ContactPhone[]): Promise<void> =>
+    indexPhones(await app.db.current(), contacts);
+  const written = async ({ params, result }: DataEvent): Promise<void> => {
+    const phone = (params.data as Data | undefined)?.[attribute];
+    const id = (result as { documentId?: unknown } | null | undefined)?.documentId;
+    if (phone && typeof id === 'string') await index([{ document_id: id, phone }]);
+  };
+  const withPhone = ({ params }: DataEvent): Data[] =>
+    (Array.isArray(params.data) ? params.data : []).filter(
+      (data) => lastDigits(data[attribute]) !== null
+    );
+  listenToWrites(strapi, [uid], {
+    afterCreate: written,
+    afterUpdate: written,
+    beforeCreateMany(event: DataEvent) {
+      for (const data of withPhone(event)) {
+        if (typeof data.documentId !== 'string') giveDocumentId(strapi, uid, data);
+      }
+    },
+    afterCreateMany: (event: DataEvent) =>
+      index(
+        withPhone(event).map((data) => ({
+          document_id: String(data.documentId),
+          phone: data[attribute],
+        }))
+      ),
+    async beforeUpdateMany(event: DataEvent) {
+      const phone = (event.params.data as Data | undefined)?.[attribute];
+      if (lastDigits(phone) === null) return;
+      const rows = await writtenRows(strapi, event);
+      await index(rows.map(({ documentId: document_id }) => ({ document_id, phone })));
+    },
+    async afterDelete({ result }: DataEvent) {
+      const row = result as ({ documentId?: unknown } & Data) | null;
+      if (typeof row?.documentId !== 'string' || lastDigits(row[attribute]) === null) return;
+      const db = await app.db.current();
+      const where = { document_id: row.documentId };
+      // Its draft, or another language of it, may still be there.
+      await db
+        .table(PHONES_TABLE)
+        .where(where)
+        .whereNotExists(db.table(tableName).select('id').where(where))
+        .delete();
+    },
+  });
+};
+
+/*
+ * Contacts that came without a lifecycle: those of earlier versions, an import of the host's, a
+ * statement of somebody's own. Their table is walked by its ids, and how far that is stands in the
+ * database; so it may be interrupted anywhere, and any node goes on. What lies behind the mark is
+ * looked through itself meanwhile (`phoneCandidates`).
+ */
+
+const MARK = { name: 'contact_phones' };
+const AT_ONCE = 500;
+const LOOK_AGAIN = '23 * * * * *';
+const FORGET = '41 3 * * *';
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
+
+const marks = (db: Db): Knex.QueryBuilder => db.table(SITE_TABLE).where(MARK);
+
+/** The phones that are walked: another type, or another field of it, is walked from its beginning. */
+const walked = (app: App, { attribute }: ValueColumn): string =>
+  `${getInspected(app, 'contact').uid}/${attribute}/`;
+
+/** Contacts' rows up to this id are in the index, those of later ones that were written since too. */
+const indexedUpTo = async (
+  app: App,
+  source: ValueColumn,
+  mark: Knex.QueryBuilder
+): Promise<number> => {
+  const start = walked(app, source);
+  const known = (await mark.first()) as { value: string } | undefined;
+  return known?.value.startsWith(start) ? Number(known.value.slice(start.length)) : 0;
+};
+
+/** The contacts whose phone may end as this one: those of the index, and those that it has not reached. */
+export const phoneCandidates = async (app: App, phone: string): Promise<string[]> => {
+  const source = phoneColumn(app);
+  const digits = lastDigits(phone);
+  if (!source || digits === null) return [];
+  const { tableName, column } = source;
+  const db = await app.db.current();
+  const indexed = (await db.table(PHONES_TABLE).select('document_id').where({ digits })) as {
+    document_id: string;
+  }[];
+  const written = writtenDigits(column);
+  const others = (await db
+    .table(tableName)
+    .distinct('document_id')
+    .where('id', '>', await indexedUpTo(app, source, marks(db)))
+    .whereNotNull(column)
+    .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as typeof indexed;
+  return [...new Set([...indexed, ...others].map(({ document_id: id }) => id))].sort();
+};
+
+/** @returns whether there is more to do */
+const fillSome = (app: App, source: ValueColumn): Promise<boolean> =>
+  app.db.retrying(async (tx) => {
+    const after = await indexedUpTo(app, source, marks(tx).forUpdate());
+    const rows = (await tx
+      .table(source.tableName)
+      .select('id', 'document_id', `${source.column} as phone`)
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(AT_ONCE)) as (ContactPhone & { id: number })[];
+    const last = rows.at(-1);
+    const isFull = rows.length === AT_ONCE;
+    // A few without a phone are not worth a write a minute.
+    if (!last || (!isFull && rows.every(({ phone }) => lastDigits(phone) === null))) return false;
+    await indexPhones(tx, rows);
+    await marks(tx).update({ value: `${walked(app, source)}${last.id}` });
+    return isFull;
+  });
+
+/** Forgets digits that are of no contact's phone any more. */
+const forgetGone = async (
+  app: App,
+  source: ValueColumn,
+  isStopped: () => boolean
+): Promise<void> => {
+  const db = await app.db.current();
+  for (let last = 0; !isStopped();) {
+    const rows = (await db
+      .table(PHONES_TABLE)
+      .select('id', 'digits', 'document_id')
+      .where('id', '>', last)
+      .orderBy('id')
+      .limit(AT_ONCE)) as { id: number; digits: string; document_id: string }[];
+    const ids = [...new Set(rows.map(({ document_id: id }) => id))];
+    const contacts = (await db
+      .table(source.tableName)
+      .select('document_id', `${source.column} as phone`)
+      .whereIn('document_id', ids)) as ContactPhone[];
+    const kept = new Set(
+      contacts.map(({ document_id: id, phone }) => `${lastDigits(phone) ?? ''}/${id}`)
+    );
+    const gone = rows.filter(({ digits, document_id: id }) => !kept.has(`${digits}/${id}`));
+    if (gone.length > 0) {
+      await db
+        .table(PHONES_TABLE)
+        .whereIn(
+          'id',
+          gone.map(({ id }) => id)
+        )
+        .delete();
+    }
+    if (rows.length < AT_ONCE) return;
+    last = Number(rows.at(-1)?.id);
+    await pause();
+  }
+};
+
+const stops = (): Slot<() => Promise<void>> => ({});
+
+/**
+ * Keeps the index of phones from here on, fills in what is there in the background, and looks each
+ * minute for what came. To be called after the change capture has begun, which gives new contacts
+ * their ids where somebody subscribed.
+ */
+export const startPhoneIndex = async (app: App): Promise<void> => {
+  const source = phoneColumn(app);
+  if (!source) return;
+  followPhones(app, source);
+  const db = await app.db.current();
+  await db
+    .table(SITE_TABLE)
+    .insert({ ...MARK, value: `${walked(app, source)}0` })
+    .onConflict('name')
+    .ignore();
+  const logFault = createFaultLog(app.log);
+  const detached = createDetached();
+  let forget = false;
+  const work = new BackgroundWork({
+    detached,
+    async pass(isStopped) {
+      while (!isStopped() && (await fillSome(app, source))) await pause();
+      if (!forget) return;
+      forget = false;
+      await forgetGone(app, source, isStopped);
+    },
+    failed: (error) => logFault('switchboard: phones of contacts were not indexed', error),
+  });
+  app.strapi.cron.add({
+    switchboardContactPhones: {
+      task: async () => work.wake(),
+      options: { rule: LOOK_AGAIN },
+    },
+    switchboardForgottenPhones: {
+      task: async () => {
+        forget = true;
+        work.wake();
+      },
+      options: { rule: FORGET },
+    },
+  });
+  const giveUpStart = whenLoaded(app.strapi, () => work.wake());
+  app.part(stops).value = () => {
+    giveUpStart();
+    return work.stop();
+  };
+};
+
+/** Lets the step under way commit. */
+export const stopPhoneIndex = async (app: App): Promise<void> => app.part(stops).value?.();

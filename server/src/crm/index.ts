@@ -12,26 +12,18 @@ import {
   seenEventsTable,
 } from './email/providers';
 import { contactImports, createContactImport, importRoutes } from './import/import-service';
-import {
-  keepPhoneIndex,
-  phonesTable,
-  startFillingPhones,
-  stopFillingPhones,
-} from './customers/phone-index';
-import {
-  adminPurchaseRoutes,
-  contactPurchases,
-  Customers,
-  purchaseRoutes,
-} from './customers/customers-service';
+import { adminPurchaseRoutes, contactPurchases, Customers, purchaseRoutes } from './customers';
 import { controllers, crmRoutes } from './resources/routes';
 import { SourcesService, sourcesOf, unpublishedTable } from './capture';
 import {
   emailLockTable,
   keepDerivedColumns,
+  phonesTable,
   prepareEmailLocks,
   refuseTaken,
   settleTagSlugs,
+  startPhoneIndex,
+  stopPhoneIndex,
 } from './contact-integrity';
 
 export const crm: Feature = {
@@ -69,9 +61,8 @@ export const crm: Feature = {
     refuseTaken(app);
     keepDerivedColumns(app);
     sourcesOf(app).start();
-    keepPhoneIndex(app);
-    await startFillingPhones(app);
+    await startPhoneIndex(app);
     scheduleForgetting(app);
   },
-  stop: (app) => stopFillingPhones(app),
+  stop: (app) => stopPhoneIndex(app),
 };

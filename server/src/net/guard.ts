@@ -2,7 +2,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
-import { type AddressJudgement, type CidrList, isLocalName, judgeAddress, urlOf } from './address';
+import { type CidrList, isLocalName, judgeAddress, urlOf } from './address';
 import {
   createHostResolver,
   type ResolvedAddress,
@@ -63,36 +63,35 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     resolve: options.resolve,
   });
 
-  const isLocalAllowed = async (): Promise<boolean> => {
-    try {
-      return (await options.isLocalAllowed()) === true;
-    } catch {
-      return false;
-    }
-  };
   const areAllPublic = (addresses: ResolvedAddress[]): boolean =>
     addresses.every(({ address }) => judgeAddress(address, allowedCidrs).ok);
 
   /** Whether the list allows loopback; then its names are judged by the addresses they have. */
   const loopbackListed = ['127.0.0.1', '::1'].some((ip) => judgeAddress(ip, allowedCidrs).ok);
 
-  /** All that can be said of a host without asking DNS. */
-  const judgeHost = ({ hostname }: URL): AddressJudgement => {
-    if (isLiteral(hostname)) return judgeAddress(hostname, allowedCidrs);
-    return isLocalName(hostname) && !loopbackListed ? { ok: false, reason: 'loopback' } : ALLOWED;
-  };
-
   const inspectUrl = async (text: string): Promise<UrlInspection> => {
     const url = parseUrl(text);
     if (!(url instanceof URL)) return { verdict: 'invalid', ...url };
-    const localAllowed = await isLocalAllowed();
-    if (!localAllowed) {
-      const judgement = judgeHost(url);
-      if (!judgement.ok) {
-        return { verdict: 'refused', reason: refusedHost(judgement.reason), code: 'url_private' };
-      }
+    let localAllowed = false;
+    try {
+      localAllowed = (await options.isLocalAllowed()) === true;
+    } catch {
+      // Counts as no.
     }
-    return { verdict: 'allowed', url, localAllowed };
+    if (localAllowed) return { verdict: 'allowed', url, localAllowed };
+    // All that can be said of a host without asking DNS.
+    const { hostname } = url;
+    const isLocal = !isLiteral(hostname) && isLocalName(hostname) && !loopbackListed;
+    const judged = isLiteral(hostname)
+      ? judgeAddress(hostname, allowedCidrs)
+      : { ok: true as const };
+    if (judged.ok && !isLocal) return { verdict: 'allowed', url, localAllowed };
+    const reason = judged.ok ? 'loopback' : judged.reason;
+    return {
+      verdict: 'refused',
+      reason: `Addresses of this server or of a private network are refused (${reason}). ${HOW_TO_ALLOW}`,
+      code: 'url_private',
+    };
   };
 
   const checkUrl = async (text: string): Promise<GuardVerdict> => {
@@ -140,11 +139,6 @@ function parseUrl(text: unknown): URL | { reason: string; code: RefusalCode } {
 function isLiteral(hostname: string): boolean {
   return hostname.startsWith('[') || isIP(hostname) !== 0;
 }
-
-const ALLOWED: AddressJudgement = { ok: true };
-
-const refusedHost = (reason: string): string =>
-  `Addresses of this server or of a private network are refused (${reason}). ${HOW_TO_ALLOW}`;
 
 /** A resolver in the shape that sockets call, with one answer or all, of one family or both. */
 function createLookup(resolve: ResolveHost): LookupFunction {

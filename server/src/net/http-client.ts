@@ -1,11 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import {
-  AnswerReader,
-  type AttemptOutcome,
-  createInformationalLimit,
-  type FailureCause,
-  failureMessage,
+  type AnswerHead,
   type Informational,
   type JudgedRequest,
   type OpenTransport,
@@ -14,6 +10,95 @@ import {
 } from './transport';
 import { openGot } from './got-transport';
 import type { AddressGuard } from './guard';
+
+/**
+ * Why an attempt brought no complete answer. Answers that are failures by their status have the
+ * further causes `redirect` and `http_<status>`, which `classify` gives.
+ */
+export const FAILURE_CAUSES = [
+  'dns',
+  'refused',
+  'unreachable',
+  'tls',
+  'timeout',
+  'closed',
+  'blocked_address',
+  'invalid_request',
+  'invalid_response',
+  'aborted',
+  'unknown',
+] as const;
+
+export type FailureCause = (typeof FAILURE_CAUSES)[number];
+
+/** What `classify` calls a failed attempt. */
+type AttemptCause = FailureCause | 'redirect' | `http_${number}`;
+
+/** What a receiver answered, fit for a database: no NUL, bounded. */
+export interface Answer {
+  status: number;
+  /** Names in lower case; a repeated header's values are joined by `, `. */
+  headers: Record<string, string>;
+  /** At most the first 20,000 bytes, read as UTF-8. */
+  body: string;
+  /** More than that was sent, and not read. */
+  truncated: boolean;
+}
+
+/** One attempt, as the HTTP client saw it; times in milliseconds. */
+export type AttemptOutcome =
+  | ({ kind: 'answered'; durationMs: number } & Answer)
+  | ({
+      kind: 'failed';
+      cause: FailureCause;
+      /** A sentence of ours, safe to show and to store. */
+      message: string;
+      durationMs: number;
+      /** What had arrived of the answer, if its head had. */
+    } & Partial<Answer>);
+
+/** Whether an attempt delivered, and if not, why. */
+type Classification =
+  { ok: true; cause: null; message: null } | { ok: false; cause: AttemptCause; message: string };
+
+const FAILURE_MESSAGES: Record<FailureCause, string> = {
+  dns: 'The host name could not be resolved.',
+  refused: 'The connection was refused.',
+  unreachable: 'The host could not be reached.',
+  tls: 'The secure connection (TLS) could not be made.',
+  timeout: 'There was no complete answer in time.',
+  closed: 'The receiver closed the connection before its answer was complete.',
+  blocked_address:
+    'The address is that of this server or of a private network, which is refused unless the option webhooks.allowPrivateNetworks allows it.',
+  invalid_request: 'The request cannot be sent.',
+  invalid_response: 'The answer is not valid HTTP.',
+  aborted: 'The attempt was stopped because the site is shutting down.',
+  unknown: 'The request failed.',
+};
+
+/**
+ * Judges an attempt (docs/contract-webhooks.md#delivery-states): any 2xx delivers; a redirect,
+ * any other status and no complete answer are failures.
+ */
+export function classify(outcome: AttemptOutcome): Classification {
+  if (outcome.kind === 'failed') {
+    return { ok: false, cause: outcome.cause, message: outcome.message };
+  }
+  const { status } = outcome;
+  if (status >= 200 && status < 300) return { ok: true, cause: null, message: null };
+  if (status >= 300 && status < 400) {
+    return {
+      ok: false,
+      cause: 'redirect',
+      message: `The receiver answered with a redirect (${status}), which is not followed.`,
+    };
+  }
+  return {
+    ok: false,
+    cause: `http_${status}`,
+    message: `The receiver answered with status ${status}.`,
+  };
+}
 
 interface Failure {
   cause: FailureCause;
@@ -78,7 +163,7 @@ function codeOf(error: unknown, depth = 0): string {
 function describeError(error: unknown): Failure {
   const code = codeOf(error);
   const cause = causeOf(code, error);
-  return { cause, message: CERTIFICATE_MESSAGES[code] ?? failureMessage(cause) };
+  return { cause, message: CERTIFICATE_MESSAGES[code] ?? FAILURE_MESSAGES[cause] };
 }
 
 function causeOf(code: string, error: unknown): FailureCause {
@@ -147,6 +232,57 @@ function isSendable(name: string, value: unknown): boolean {
 const printable = (name: string): string =>
   JSON.stringify(name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?'));
 
+/** docs/receivers.md#what-to-answer: what is kept of an answer's body. */
+const MAX_ANSWER_BYTES = 20_000;
+const MAX_HEADERS = 64;
+const MAX_HEADER_CHARS = 1000;
+
+/** Pieces of an answer's body that are read: one that comes byte by byte costs as much as a large one. */
+const MAX_PIECES = 1000;
+/**
+ * Answers before the answer (1xx) that are taken, with no more bytes than are kept of a body: they cost
+ * as much, and a receiver may send them for ever. One that works may send one every second.
+ */
+const MAX_INFORMATIONAL = 64;
+
+/** PostgreSQL's text type refuses NUL. */
+const withoutNul = (text: string): string => text.replaceAll('\0', '\ufffd');
+
+/** Collects an answer up to the cap, so that memory does not follow what the receiver sends. */
+class AnswerReader {
+  private readonly chunks: Buffer[] = [];
+  private room = MAX_ANSWER_BYTES;
+  private truncated = false;
+
+  constructor(private readonly head: AnswerHead) {}
+
+  /** Keeps a chunk; true once there is more than is kept and reading should stop. */
+  push(chunk: Buffer): boolean {
+    this.truncated = chunk.length > this.room || this.chunks.length >= MAX_PIECES;
+    // Copied when cut: a slice would hold on to the whole chunk.
+    this.chunks.push(this.truncated ? Buffer.from(chunk.subarray(0, this.room)) : chunk);
+    this.room -= Math.min(this.room, chunk.length);
+    return this.truncated;
+  }
+
+  read(): Answer {
+    const { status } = this.head;
+    const headers = Object.entries(this.head.headers)
+      .slice(0, MAX_HEADERS)
+      .map(([name, value]) => {
+        const text = Array.isArray(value) ? value.join(', ') : String(value);
+        return [name.slice(0, MAX_HEADER_CHARS), withoutNul(text.slice(0, MAX_HEADER_CHARS))];
+      });
+    const { truncated } = this;
+    const bytes = Buffer.concat(this.chunks);
+    // A streaming decoder leaves out the character that the cut went through.
+    const body = truncated
+      ? new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true })
+      : bytes.toString('utf8');
+    return { status, headers: Object.fromEntries(headers), body: withoutNul(body), truncated };
+  }
+}
+
 export interface HttpPost {
   url: string;
   headers: Record<string, string>;
@@ -187,7 +323,8 @@ export class HttpClient {
     if (this.closed) attempt.fail('aborted');
     this.running.add(attempt);
     try {
-      return await attempt.run(this.transport, request);
+      attempt.start(this.transport, request).catch((error: unknown) => attempt.failWith(error));
+      return await attempt.outcome;
     } finally {
       this.running.delete(attempt);
     }
@@ -208,12 +345,12 @@ export class HttpClient {
 class Attempt {
   private readonly startedAt = performance.now();
   private readonly deadline: NodeJS.Timeout;
-  private readonly outcome: Promise<AttemptOutcome>;
+  readonly outcome: Promise<AttemptOutcome>;
   private resolve: (outcome: AttemptOutcome) => void = () => undefined;
   private settled = false;
   private sending: Sending | undefined;
   private answer: AnswerReader | undefined;
-  private readonly isTooMuch = createInformationalLimit();
+  private informed = { count: 0, bytes: 0 };
 
   constructor(
     private readonly guard: AddressGuard,
@@ -223,12 +360,7 @@ class Attempt {
     this.deadline = setTimeout(() => this.fail('timeout'), timeoutMs);
   }
 
-  run(transport: Promise<Transport>, request: HttpPost): Promise<AttemptOutcome> {
-    this.start(transport, request).catch((error: unknown) => this.failWith(error));
-    return this.outcome;
-  }
-
-  fail(cause: FailureCause, message = failureMessage(cause)): void {
+  fail(cause: FailureCause, message = FAILURE_MESSAGES[cause]): void {
     this.settle((durationMs) => ({
       kind: 'failed',
       cause,
@@ -238,12 +370,12 @@ class Attempt {
     }));
   }
 
-  private failWith(error: unknown): void {
+  failWith(error: unknown): void {
     const { cause, message } = describeError(error);
     this.fail(cause, message);
   }
 
-  private async start(opening: Promise<Transport>, request: HttpPost): Promise<void> {
+  async start(opening: Promise<Transport>, request: HttpPost): Promise<void> {
     const { url, body } = request;
     const prepared = prepareHeaders(request.headers);
     if (!prepared.ok) return this.fail('invalid_request', prepared.message);
@@ -270,7 +402,7 @@ class Attempt {
 
   private send(transport: Transport, request: JudgedRequest): void {
     this.sending = transport.send(request, {
-      informational: (told) => this.informed(told),
+      informational: (told) => this.noteInformational(told),
       head: (head) => (this.answer = new AnswerReader(head)),
       data: (chunk) => {
         if (this.answer?.push(chunk)) this.finish();
@@ -287,8 +419,11 @@ class Attempt {
     });
   }
 
-  private informed(told: Informational): void {
-    if (!this.settled && this.isTooMuch(told)) {
+  private noteInformational({ statusMessage = '', rawHeaders = [] }: Informational): void {
+    const { count, bytes } = this.informed;
+    const more = statusMessage.length + rawHeaders.reduce((sum, text) => sum + text.length + 2, 16);
+    this.informed = { count: count + 1, bytes: bytes + more };
+    if (count >= MAX_INFORMATIONAL || bytes + more > MAX_ANSWER_BYTES) {
       this.fail('invalid_response', 'The receiver sent informational answers without end.');
     }
   }

@@ -1,7 +1,7 @@
 import { isoTime } from '../runtime/text';
 import type { LeasedDelivery, NewDelivery } from './deliveries/store';
-import type { AttemptOutcome } from '../net/transport';
-import type { NextState } from './rules/transition';
+import type { AttemptOutcome } from '../net/http-client';
+import type { NextState } from './rules/delivery-state';
 import type { WebhookRow } from './tables';
 
 /**

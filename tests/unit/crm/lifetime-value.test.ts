@@ -5,7 +5,7 @@ import {
   toUnits,
   unitsText,
   type ValueKind,
-} from '../../../server/src/crm/customers/lifetime-value';
+} from '../../../server/src/crm/rules/lifetime-value';
 
 const DIGITS: Record<string, number> = { JPY: 0, GBP: 2, KWD: 3, UYW: 4 };
 const COLUMNS: ValueKind[] = ['own', 'decimal', 'float', 'integer', 'biginteger'];

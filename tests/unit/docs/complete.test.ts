@@ -1,7 +1,7 @@
 import { ADMIN_ACTIONS } from '../../../shared/contracts/permissions';
 import { optionsSchema } from '../../../server/src/config/schema';
 import { Hooks } from '../../../server/src/hooks';
-import { FAILURE_CAUSES } from '../../../server/src/net/transport';
+import { FAILURE_CAUSES } from '../../../server/src/net/http-client';
 import { crmRoutes } from '../../../server/src/crm/resources/routes';
 import { observability } from '../../../server/src/observability';
 import { routes as webhookRoutes } from '../../../server/src/webhooks/managing/routes';

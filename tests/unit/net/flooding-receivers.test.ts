@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { classify } from '../../../server/src/net/transport';
+import { classify } from '../../../server/src/net/http-client';
 import { createAddressGuard } from '../../../server/src/net/guard';
 import { openGot } from '../../../server/src/net/got-transport';
 import { HttpClient } from '../../../server/src/net/http-client';

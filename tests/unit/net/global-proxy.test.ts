@@ -1,7 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { classify } from '../../../server/src/net/transport';
+import { classify } from '../../../server/src/net/http-client';
 import { createAddressGuard } from '../../../server/src/net/guard';
 import { openGot } from '../../../server/src/net/got-transport';
 import { HttpClient } from '../../../server/src/net/http-client';

@@ -1,12 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import { parseCidrList } from '../../../server/src/net/address';
+import type { OpenTransport } from '../../../server/src/net/transport';
+import { createAddressGuard, type AddressGuardOptions } from '../../../server/src/net/guard';
 import {
   type AttemptOutcome,
   classify,
-  type OpenTransport,
-} from '../../../server/src/net/transport';
-import { createAddressGuard, type AddressGuardOptions } from '../../../server/src/net/guard';
-import { HttpClient, type HttpPost } from '../../../server/src/net/http-client';
+  HttpClient,
+  type HttpPost,
+} from '../../../server/src/net/http-client';
 import { findClosedPort, startRawReceiver, startReceiver, stopReceivers } from './receivers';
 import { createSelfSigned } from './self-signed';
 

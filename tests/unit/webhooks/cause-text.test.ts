@@ -1,4 +1,4 @@
-import { FAILURE_CAUSES } from '../../../server/src/net/transport';
+import { FAILURE_CAUSES } from '../../../server/src/net/http-client';
 import { causeText } from '../../../server/src/webhooks/managing/assistant-tools';
 
 describe('what a cause says in words', () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { pauseUntil } from '../../../server/src/webhooks/rules/transition';
+import { pauseUntil } from '../../../server/src/webhooks/rules/delivery-state';
 
 const AT = Date.UTC(2026, 2, 9, 14, 30, 0);
 const DAY = 86_400_000;

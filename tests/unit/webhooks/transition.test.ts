@@ -3,16 +3,16 @@ import { optionsSchema } from '../../../server/src/config/schema';
 import {
   afterAttempt,
   afterPause,
-  type DeliveryState,
-} from '../../../server/src/webhooks/rules/transition';
+  type DeliveryProgress,
+} from '../../../server/src/webhooks/rules/delivery-state';
 
 const schedule = optionsSchema.parse({}).webhooks.retryScheduleSeconds;
-const NEW: DeliveryState = { status: 'pending', tries: 0 };
+const NEW: DeliveryProgress = { status: 'pending', tries: 0 };
 
 describe('a pending delivery', () => {
   it('is tried seven times with the pauses of the contract, and then failed', () => {
     const pauses: number[] = [];
-    let state: DeliveryState = NEW;
+    let state: DeliveryProgress = NEW;
     let at = 1_700_000_000_000;
     for (;;) {
       const next = afterAttempt(state, false, schedule, at);
@@ -46,7 +46,7 @@ describe('a pending delivery', () => {
 
 describe('a pending delivery that is sent again by hand', () => {
   it('keeps its schedule where that fails, however often', () => {
-    let state: DeliveryState = afterAttempt(NEW, false, schedule, 1000);
+    let state: DeliveryProgress = afterAttempt(NEW, false, schedule, 1000);
     for (let time = 2; time <= 9; time += 1) {
       const next = afterAttempt(state, false, schedule, 2000, 61_000);
       expect(next).toMatchObject({ status: 'pending', tries: time, nextAttemptAt: 61_000 });
@@ -58,7 +58,7 @@ describe('a pending delivery that is sent again by hand', () => {
   });
 
   it('has seven tries by the schedule all the same', () => {
-    let state: DeliveryState = NEW;
+    let state: DeliveryProgress = NEW;
     for (let at = 0; at < 6; at += 1) {
       state = afterAttempt(state, false, schedule, 1000);
       state = afterAttempt(state, false, schedule, 1000, 2000);
@@ -137,7 +137,7 @@ describe('whatever the schedule and the answers', () => {
         fc.array(fc.integer({ min: 1, max: 100_000 }), { maxLength: 10 }),
         fc.array(fc.boolean(), { minLength: 1, maxLength: 30 }),
         (pauses, answers) => {
-          let state: DeliveryState = NEW;
+          let state: DeliveryProgress = NEW;
           let endedFailed = 0;
           for (const ok of answers) {
             const next = afterAttempt(state, ok, pauses, 1000);

@@ -10,8 +10,7 @@ import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../../queue/lease'
 import { type CountedLease, LimitedQueue } from '../../queue/limited-queue';
 import { type LeasedRow, type NextPlace, type FoundRow, QUEUE_STATES } from '../../queue/queue';
 import type { CappedWorkStore } from '../../scheduling/types';
-import { SECTIONS, sectionOf } from '../rules/delivery-state';
-import type { NextState } from '../rules/transition';
+import { type NextState, SECTIONS, sectionOf } from '../rules/delivery-state';
 import {
   DELIVERIES_TABLE,
   DELIVERY_ORDER_TABLE,

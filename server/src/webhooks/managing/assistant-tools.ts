@@ -7,7 +7,7 @@ import {
 } from '../../../../shared/contracts/webhooks';
 import { foreignInput, foreignOutput, foreignText, offerTool } from '../../http/assistant-tools';
 import { parseInput } from '../../http/validation';
-import type { FailureCause } from '../../net/transport';
+import type { FailureCause } from '../../net/http-client';
 import { isDeliveryId } from '../deliveries/log-filter';
 import type { DeliveriesService } from './deliveries-service';
 import { logQuery, recoveryPreviewInput, subjectType } from './inputs';

@@ -8,7 +8,7 @@ import { bytesOfAttempt } from '../deliveries/attempts';
 import { pauseWebhooks } from '../deliveries/limits';
 import { type DeliveryOutcome, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
 import { addToRollups, type RolledAttempt } from '../figures/rollups';
-import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/transition';
+import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/delivery-state';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { answeredSinceRotation, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';

@@ -4,22 +4,21 @@ import type {
   CustomersService,
   PurchasesService,
   SaleCustomer,
-} from '../../../../shared/contracts/customers';
-import { adminRoute } from '../../access/admin-actions';
-import { writtenDigits } from '../../database/contains';
-import { inChunks } from '../../database/written-rows';
-import type { RouteConfig } from '../../feature';
-import { type ControllerFactory, queryOf } from '../../http/guarded-route';
-import { pageQuery, paginationMeta } from '../../http/pagination';
-import { parseInput } from '../../http/validation';
-import { pageOf } from '../../webhooks/managing/outputs';
-import { lockEmail } from '../contact-integrity';
-import { binWhere, readRows } from '../mapping/records';
-import { columnOf, getInspected, type ValueColumn } from '../mapping/sources';
-import { crmRecords } from '../resources/crm-records';
-import { INPUTS } from '../resources/schemas';
-import { keptInput } from '../resources/to-data';
-import { findByEmail, upsertContact } from '../resources/upsert-contact';
+} from '../../../shared/contracts/customers';
+import { adminRoute } from '../access/admin-actions';
+import { inChunks } from '../database/written-rows';
+import type { RouteConfig } from '../feature';
+import { type ControllerFactory, queryOf } from '../http/guarded-route';
+import { pageQuery, paginationMeta } from '../http/pagination';
+import { parseInput } from '../http/validation';
+import { pageOf } from '../webhooks/managing/outputs';
+import { lockEmail, phoneCandidates, phoneColumn } from './contact-integrity';
+import { binWhere, readRows } from './mapping/records';
+import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
+import { crmRecords } from './resources/crm-records';
+import { INPUTS } from './resources/schemas';
+import { keptInput } from './resources/to-data';
+import { findByEmail, upsertContact } from './resources/upsert-contact';
 import {
   follow,
   isExact,
@@ -28,31 +27,13 @@ import {
   toUnits,
   unitsText,
   type ValueKind,
-} from './lifetime-value';
-import { indexedUpTo, lastDigits, PHONES_TABLE, phoneColumn } from './phone-index';
-import { type App, appOf } from '../../app';
+} from './rules/lifetime-value';
+import { type App, appOf } from '../app';
 
 /** A phone number as the whole world writes it; null for what is none. */
 const e164 = (phone: string, country: string | undefined): string | null => {
   const parsed = parsePhoneNumberFromString(phone, country as CountryCode | undefined);
   return parsed?.isValid() ? parsed.number : null;
-};
-
-/** The contacts whose phone may end like this: those of the index, and those that it has not reached. */
-const candidates = async (app: App, source: ValueColumn, digits: string): Promise<string[]> => {
-  const { tableName, column } = source;
-  const db = await app.db.current();
-  const indexed = (await db.table(PHONES_TABLE).select('document_id').where({ digits })) as {
-    document_id: string;
-  }[];
-  const written = writtenDigits(column);
-  const others = (await db
-    .table(tableName)
-    .distinct('document_id')
-    .where('id', '>', await indexedUpTo(app, source))
-    .whereNotNull(column)
-    .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as typeof indexed;
-  return [...new Set([...indexed, ...others].map(({ document_id: id }) => id))].sort();
 };
 
 /**
@@ -66,15 +47,13 @@ const findByPhone = async (
   country: string | undefined
 ): Promise<string[]> => {
   const watched = getInspected(app, 'contact');
-  const source = phoneColumn(app);
-  const digits = lastDigits(phone);
-  if (!source || digits === null) return [];
+  const attribute = phoneColumn(app)?.attribute ?? '';
   const found: string[] = [];
-  for (const ids of inChunks(await candidates(app, source, digits))) {
+  for (const ids of inChunks(await phoneCandidates(app, phone))) {
     const where = { $and: [{ documentId: { $in: ids } }, ...binWhere(watched, false)] };
     const reading = { keys: new Set(['phone']), tags: false };
     for (const entry of await readRows(app, watched, where, reading)) {
-      if (e164(String(entry[source.attribute] ?? ''), country) !== phone) continue;
+      if (e164(String(entry[attribute] ?? ''), country) !== phone) continue;
       found.push(String(entry.documentId));
       if (found.length > 1) return found;
     }
