@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { ImportReport } from '../../shared/contracts/crm';
-import type { MachineReason } from './crm/email/machine-traffic';
+import type { MachineReason } from './crm/rules/machine-traffic';
 
 /** The services that other plugins may call. Nothing of how they are made is known here: it is packed. */
 

@@ -19,7 +19,7 @@ import type {
 } from '../../server/src/scheduling/types';
 import type { Lease } from '../../server/src/queue/lease';
 import { getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
-import { uuidV7 } from '../../server/src/webhooks/rules/uuid-v7';
+import { uuidV7 } from '../../server/src/runtime/uuid-v7';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
 import { SCRATCH } from '../support/paths';
 import { createRedis, hasRedis, type RedisServer } from '../support/redis';

@@ -15,10 +15,15 @@ import {
   type StatementSize,
   table,
 } from './connection';
-import { type Dialect, dialectOf, type InsertedRow } from './dialects';
+import { mysql } from './dialects/mysql';
+import { postgres } from './dialects/postgres';
+import type { Dialect, InsertedRow } from './dialects/shared';
+import { sqlite } from './dialects/sqlite';
 import { dropStatement, isDatabaseError } from '../runtime/text';
 import { isDuplicate, withTransientRetry } from './retry';
 import { inTurn, openingOurs } from './transactions';
+
+const DIALECTS: Readonly<Record<string, Dialect>> = { sqlite, postgres, mysql };
 
 const INSERTED_AT_ONCE = 100;
 
@@ -114,7 +119,7 @@ export class Db {
     );
   }
 
-  /** As `insert`, of rows with document ids. @returns the rows' ids, by those */
+  /** As `insert`, of some hundreds of rows with document ids. @returns the rows' ids, by those */
   async insertForIds(
     tableName: string,
     rows: readonly (InsertedRow & { document_id: string })[]
@@ -122,10 +127,11 @@ export class Db {
     const { insertForIds } = this.dialect;
     if (!insertForIds) {
       await this.insert(tableName, rows);
-      return this.idsOf(
-        tableName,
-        rows.map(({ document_id: key }) => key)
-      );
+      const keys = rows.map(({ document_id: key }) => key);
+      const found = (await this.table(tableName)
+        .select('id', 'document_id')
+        .whereIn('document_id', keys)) as { id: number | string; document_id: string }[];
+      return new Map(found.map(({ id, document_id: key }) => [key, Number(id)]));
     }
     const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
     const ids = new Map<string, number>();
@@ -133,17 +139,6 @@ export class Db {
       for (const [key, id] of await insertForIds(this.knex, target, part)) ids.set(key, id);
     });
     return ids;
-  }
-
-  /** The ids of rows by their document ids, some hundreds. */
-  private async idsOf(
-    tableName: string,
-    documentIds: readonly string[]
-  ): Promise<Map<string, number>> {
-    const found = (await this.table(tableName)
-      .select('id', 'document_id')
-      .whereIn('document_id', [...documentIds])) as { id: number | string; document_id: string }[];
-    return new Map(found.map(({ id, document_id: key }) => [key, Number(id)]));
   }
 
   /**
@@ -212,7 +207,9 @@ export class Database {
   }
 
   get dialect(): Dialect {
-    return dialectOf(this.client);
+    const dialect = DIALECTS[this.client];
+    if (!dialect) throw new Error(`Switchboard does not know the database ${this.client}`);
+    return dialect;
   }
 
   /** As `table` of a `Db`, on an executor of the host's. */

@@ -1,5 +1,5 @@
 import { contentTypes } from '@strapi/utils';
-import type { Where } from '../database/written-rows';
+import { isLocalized, type Where } from '../database/written-rows';
 import {
   type ContentTypeUid,
   ENTRY_EVENTS,
@@ -29,7 +29,6 @@ export interface ModelShape {
   uid?: string;
   attributes: Record<string, AttributeShape>;
   options?: { draftAndPublish?: boolean };
-  pluginOptions?: { i18n?: { localized?: boolean } };
 }
 
 interface Models {
@@ -240,13 +239,12 @@ const resolve = (app: App): EntryTypes => {
   const types = new Map<string, EntryType>();
   for (const [uid, drafts] of named(app)) {
     if (unknown.has(uid)) continue;
-    const { options, pluginOptions } = modelOf(app, uid) as ModelShape;
-    const draftAndPublish = options?.draftAndPublish === true;
+    const draftAndPublish = hasDrafts(modelOf(app, uid));
     const described = common(uid);
     types.set(described.uid, {
       ...described,
       draftAndPublish,
-      localized: pluginOptions?.i18n?.localized === true && Boolean(app.strapi.plugins.i18n),
+      localized: isLocalized(app.strapi, uid),
       drafts: draftAndPublish && drafts,
       events: eventsOf(draftAndPublish, drafts),
     });

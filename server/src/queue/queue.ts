@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { rowsOf } from '../database/connection';
 import type { Database, Db, Tx } from '../database/db';
-import type { UpdatedTable, ColumnType, RowUpdate, SqlValue } from '../database/dialects';
+import type { UpdatedTable, ColumnType, RowUpdate, SqlValue } from '../database/dialects/shared';
 import { withTransientRetry } from '../database/retry';
 import type { Column, PlainTable } from '../database/tables/plain-tables';
 import { TimeSlice } from '../runtime/event-loop';

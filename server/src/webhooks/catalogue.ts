@@ -32,7 +32,7 @@ export type WebhookTurn = 'failing' | 'recovered' | 'disabled';
 export type TurnEvent = `webhook.${WebhookTurn}`;
 
 /** Events about the webhooks themselves; none is sent to the one that it is about. */
-const OPERATIONAL_EVENTS = {
+export const OPERATIONAL_EVENTS = {
   'webhook.failing': {
     label: 'Webhook fails',
     group: GROUP,
@@ -55,8 +55,6 @@ const OPERATIONAL_EVENTS = {
     example: exampleOf('Switched off after 20 failed deliveries in a row.'),
   },
 } satisfies EventMap & Record<TurnEvent, unknown>;
-
-export const isTurnEvent = (event: string): boolean => Object.hasOwn(OPERATIONAL_EVENTS, event);
 
 /** Names of events: words in lower case, joined with dots. */
 const EVENT_NAME = /^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*$/;

@@ -6,7 +6,7 @@ import type { PlainTable } from '../database/tables/plain-tables';
 import { nextTurn, TimeSlice } from '../runtime/event-loop';
 import { bodyOf, type FrozenMessage } from './deliveries/messages';
 import { matches } from './rules/data-filter';
-import { uuidV7 } from './rules/uuid-v7';
+import { uuidV7 } from '../runtime/uuid-v7';
 import { moduleHolding } from './sending/modules-off';
 import type { App } from '../app';
 import type { Db } from '../database/db';

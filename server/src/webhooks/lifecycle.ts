@@ -39,10 +39,6 @@ export const endLostDeliveries = async (app: App): Promise<void> => {
   await endAll(app, await getDeliveryStore(app).lostWebhooks());
 };
 
-/** The same by the whole log, for the daily retention. @returns how many ended */
-const endAllLostDeliveries = async (app: App): Promise<number> =>
-  endAll(app, await getDeliveryStore(app).allLostWebhooks());
-
 const BATCH = 500;
 const DAY_MS = 86_400_000;
 /** What screens look back to at most, and a day for the hour that it begins in. */
@@ -57,36 +53,28 @@ const logDays = async (app: App): Promise<number> => {
 };
 
 /**
- * Removes finished deliveries older than the log's days (30, or what `service_crm_webhook_log_days`
- * says), in small batches so that no lock lasts. docs/contract-webhooks.md#limits.
- * @returns how many were removed. Pending deliveries never are.
+ * Removes what is older than it is kept, in small batches so that no lock lasts: hourly figures (31 days
+ * at least), events of the journal, recoveries that ended, finished deliveries. Pending ones never are
+ * removed; those of deleted webhooks end first. docs/contract-webhooks.md#limits
  */
-const removeOldDeliveries = async (app: App, now = Date.now()): Promise<number> => {
+const removeOld = async (app: App): Promise<void> => {
+  const now = Date.now();
   const days = await logDays(app);
-  const before = now - days * DAY_MS;
-  let total = 0;
+  const figuresBefore = now - Math.max(days, FIGURES_DAYS) * DAY_MS;
+  while (await removeOldestHour(app, figuresBefore)) await pause();
+  while (await removeOldEntries(app, now)) await pause();
+  await removeOldRecoveries(app, days, pause);
+  const ended = await endAll(app, await getDeliveryStore(app).allLostWebhooks());
+  if (ended > 0) app.log.info(`switchboard: ${ended} deliveries of deleted webhooks ended`);
+  let removed = 0;
   for (let after: Parameters<typeof removeFinishedDeliveries>[3] = null; ;) {
-    const { removed, last } = await removeFinishedDeliveries(app, before, BATCH, after);
-    total += removed;
-    if (!last) return total;
-    after = last;
+    const some = await removeFinishedDeliveries(app, now - days * DAY_MS, BATCH, after);
+    removed += some.removed;
+    if (!some.last) break;
+    after = some.last;
     await pause();
   }
-};
-
-/** Removes recoveries that ended before the log's days, and previews of yesterday. */
-const removeEndedRecoveries = async (app: App): Promise<void> =>
-  removeOldRecoveries(app, await logDays(app), pause);
-
-/** Removes hourly figures older than the log's days, or than 31 days where those are fewer; an hour at a time. */
-const removeOldRollups = async (app: App, now = Date.now()): Promise<void> => {
-  const days = Math.max(await logDays(app), FIGURES_DAYS);
-  while (await removeOldestHour(app, now - days * DAY_MS)) await pause();
-};
-
-/** Removes what is older than the journal's days, in small batches; docs/management-api.md#the-journal. */
-const removeOldJournal = async (app: App, now = Date.now()): Promise<void> => {
-  while (await removeOldEntries(app, now)) await pause();
+  if (removed > 0) app.log.info(`switchboard: ${removed} old deliveries removed`);
 };
 
 interface Running {
@@ -156,15 +144,7 @@ const dispatch = (
       task: () =>
         detached(async () => {
           try {
-            await removeOldRollups(app);
-            await removeOldJournal(app);
-            await removeEndedRecoveries(app);
-            const ended = await endAllLostDeliveries(app);
-            if (ended > 0) {
-              app.log.info(`switchboard: ${ended} deliveries of deleted webhooks ended`);
-            }
-            const removed = await removeOldDeliveries(app);
-            if (removed > 0) app.log.info(`switchboard: ${removed} old deliveries removed`);
+            await removeOld(app);
           } catch (error) {
             app.log.error(`switchboard: old deliveries could not be removed: ${errorText(error)}`);
           }

@@ -12,7 +12,7 @@ import { announceDeliveries, getDeliveryStore, type NewDelivery } from './delive
 import { insertEntries, type JournalEntry } from './journal';
 import { matches } from './rules/data-filter';
 import { UnfitFilter } from './rules/filter-schema';
-import { uuidV7 } from './rules/uuid-v7';
+import { uuidV7 } from '../runtime/uuid-v7';
 import { currentSubscriptions, type Subscriptions } from './subscriptions';
 import type { App, Slot } from '../app';
 

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { rowsOf, type Statement } from '../database/connection';
-import { qualified } from '../database/dialects/types';
+import { qualified } from '../database/dialects/shared';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { enabledModules, storedModules } from '../modules/modules';
 import { nextTurn, TimeSlice } from '../runtime/event-loop';

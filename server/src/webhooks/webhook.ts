@@ -127,9 +127,6 @@ export const answeredSinceRotation = (row: Rotated): boolean | null =>
     ? null
     : Number(row.answered_rotation) === Number(row.previous_secret_until);
 
-const numberOrNull = (value: number | string | null): number | null =>
-  value === null ? null : Number(value);
-
 /** A webhook as hooks show it: never with its secret, nor with the headers of its own. */
 export const toWebhook = (row: WebhookRow): Webhook => ({
   id: Number(row.id),
@@ -143,8 +140,8 @@ export const toWebhook = (row: WebhookRow): Webhook => ({
   consecutive_failures: Number(row.consecutive_failures),
   payload: row.payload ?? 'full',
   filter: row.filter === null ? null : storedFilter(row.filter),
-  rate_per_second: numberOrNull(row.rate_per_second),
-  concurrency: numberOrNull(row.concurrency),
+  rate_per_second: row.rate_per_second === null ? null : Number(row.rate_per_second),
+  concurrency: row.concurrency === null ? null : Number(row.concurrency),
   ordering: row.ordering ?? 'none',
   previous_secret_until:
     previousSecret(row) === null ? null : isoTimeOrNull(row.previous_secret_until),

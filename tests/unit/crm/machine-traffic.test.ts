@@ -1,4 +1,4 @@
-import { machineReason } from '../../../server/src/crm/email/machine-traffic';
+import { machineReason } from '../../../server/src/crm/rules/machine-traffic';
 
 const SENT = Date.UTC(2030, 0, 1);
 const later = (ms: number) => ({ at: SENT + ms, sentAt: SENT });

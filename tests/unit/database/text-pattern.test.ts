@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3';
-import { globPattern, likePattern } from '../../../server/src/database/dialects/sql';
+import { globPattern, likePattern } from '../../../server/src/database/dialects/shared';
 
 it.each([
   ['abc', '%abc%'],

@@ -1,4 +1,4 @@
-import { updateFromValues } from '../../../server/src/database/dialects/sql';
+import { updateFromValues } from '../../../server/src/database/dialects/shared';
 
 describe('a batch of owned updates', () => {
   it.each([true, false])('never names two columns of its values alike (cast: %s)', (cast) => {

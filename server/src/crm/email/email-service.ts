@@ -6,7 +6,7 @@ import { getSource } from '../mapping/sources';
 import { crmRecords } from '../resources/crm-records';
 import { keptInput } from '../resources/to-data';
 import { type Payload, withSubject } from '../rules';
-import { machineReason } from './machine-traffic';
+import { machineReason } from '../rules/machine-traffic';
 import type { EmailClicked, EmailSeen, EmailService, Recorded } from '../../public';
 import { type App, appOf } from '../../app';
 

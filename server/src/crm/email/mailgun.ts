@@ -1,8 +1,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {
   addressOf,
+  eventOf,
   formFields,
+  inboundOf,
   isCurrent,
+  isForm,
   isValues,
   parseJson,
   type Provider,
@@ -80,7 +83,15 @@ const variablesOf = (data: Values): Values => {
     : record(variables);
 };
 
-const eventOf = (data: Values, token: string): ProviderEvent | null => {
+const TYPES: Readonly<Record<string, ProviderEvent['type'] | undefined>> = {
+  opened: 'opened',
+  clicked: 'clicked',
+  failed: 'bounced',
+  complained: 'complained',
+  unsubscribed: 'unsubscribed',
+};
+
+const mailgunEvent = (data: Values, token: string): ProviderEvent | null => {
   const variables = variablesOf(data);
   const client = record(data['client-info']);
   const base = {
@@ -89,68 +100,47 @@ const eventOf = (data: Values, token: string): ProviderEvent | null => {
     email: textOf(data.recipient) ?? '',
     campaign: textOf(variables.campaign_id),
   };
-  const seen = () => ({
+  return eventOf(TYPES[String(data.event)], base, {
     userAgent: textOf(client['user-agent']),
     ip: textOf(data.ip),
     at: timeOf(data.timestamp) ?? 0,
     sentAt: timeOf(variables.sent_at),
     machine: textOf(client.bot) !== null,
+    url: textOf(data.url),
+    hard: data.severity === 'permanent',
+    reason: textOf(data.reason),
   });
-  switch (data.event) {
-    case 'opened':
-      return { ...base, type: 'opened', ...seen() };
-    case 'clicked':
-      return { ...base, type: 'clicked', url: textOf(data.url) ?? '', ...seen() };
-    case 'failed':
-      return {
-        ...base,
-        type: 'bounced',
-        hard: data.severity === 'permanent',
-        reason: textOf(data.reason),
-      };
-    case 'complained':
-      return { ...base, type: 'complained' };
-    case 'unsubscribed':
-      return { ...base, type: 'unsubscribed' };
-    default:
-      return null;
-  }
 };
 
-const inboundOf = (fields: Values): ProviderEvent[] => {
-  const email = addressOf(fields.from) ?? addressOf(fields.sender);
-  if (!email) return [];
-  return [
+const mailgunInbound = (fields: Values): ProviderEvent[] =>
+  inboundOf(
+    textOf(fields['Message-Id']) ?? String(fields.token),
+    addressOf(fields.from) ?? addressOf(fields.sender),
     {
-      id: textOf(fields['Message-Id']) ?? String(fields.token),
-      email,
-      campaign: null,
-      type: 'received',
-      subject: textOf(fields.subject),
-      from: email,
+      subject: fields.subject,
       text: textOf(fields['stripped-text']) ?? textOf(fields['body-plain']),
-    },
-  ];
-};
+    }
+  );
 
 export const createMailgun = (signingKey: string, now: () => number): Provider => ({
   async read({ bytes, contentType }) {
-    const isForm = /^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(contentType);
     // Nothing is parsed for somebody who has no signature to show.
-    const shown = isForm ? signatureInForm(bytes, contentType) : signatureInJson(bytes);
+    const shown = isForm(contentType)
+      ? signatureInForm(bytes, contentType)
+      : signatureInJson(bytes);
     if (!shown || !isSigned(signingKey, shown, now())) return null;
-    if (isForm) {
+    if (isForm(contentType)) {
       const fields = await formFields(bytes, contentType);
       if (!fields || !isSigned(signingKey, fields, now())) return null;
       const once = { token: String(fields.token), content: JSON.stringify(fields) };
-      return { events: inboundOf(fields), once };
+      return { events: mailgunInbound(fields), once };
     }
     const body = record(parseJson(bytes));
     const signature = record(body.signature);
     if (!isSigned(signingKey, signature, now())) return null;
     const token = String(signature.token);
     const data = record(body['event-data']);
-    const event = eventOf(data, token);
+    const event = mailgunEvent(data, token);
     return {
       events: event && event.email !== '' ? [event] : [],
       once: { token, content: JSON.stringify(data) },

@@ -49,6 +49,44 @@ export interface Provider {
   read(post: ProviderPost): Promise<SignedPost | null>;
 }
 
+/** What a provider's event says, whichever it is. */
+interface Said extends Seen {
+  url: string | null;
+  hard: boolean;
+  reason: string | null;
+}
+
+/** @param type undefined: the event means nothing to the CRM */
+export const eventOf = (
+  type: ProviderEvent['type'] | undefined,
+  base: Pick<ProviderEvent, 'id' | 'email' | 'campaign'>,
+  { url, hard, reason, ...seen }: Said
+): ProviderEvent | null => {
+  switch (type) {
+    case 'opened':
+      return { ...base, type, ...seen };
+    case 'clicked':
+      return { ...base, type, url: url ?? '', ...seen };
+    case 'bounced':
+      return { ...base, type, hard, reason };
+    case 'complained':
+    case 'unsubscribed':
+      return { ...base, type };
+    default:
+      return null;
+  }
+};
+
+/** A mail that came in; none where nobody is said to have sent it. */
+export const inboundOf = (
+  id: string,
+  email: string | null,
+  { subject, text }: { subject: unknown; text: string | null }
+): ProviderEvent[] =>
+  email
+    ? [{ id, email, campaign: null, type: 'received', subject: textOf(subject), from: email, text }]
+    : [];
+
 /** Reads values out of what a provider posts, whatever it turns out to be. */
 
 export type Values = Readonly<Record<string, unknown>>;
@@ -73,6 +111,9 @@ export const parseJson = (bytes: Buffer): unknown => {
     return null;
   }
 };
+
+export const isForm = (contentType: string): boolean =>
+  /^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(contentType);
 
 /** The text fields of a form, multipart or urlencoded; null where the body is neither. */
 export const formFields = async (bytes: Buffer, contentType: string): Promise<Values | null> => {

@@ -1,8 +1,11 @@
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import {
   addressOf,
+  eventOf,
   formFields,
+  inboundOf,
   isCurrent,
+  isForm,
   isValues,
   parseJson,
   type Provider,
@@ -45,71 +48,52 @@ const isSigned = (key: KeyObject, post: ProviderPost, now: number): boolean => {
 const contentId = (content: string | Buffer): string =>
   createHash('sha256').update(content).digest('hex');
 
-const about = (values: Values) => ({
-  id: textOf(values.sg_event_id) ?? contentId(JSON.stringify(values)),
-  email: textOf(values.email) ?? '',
-  campaign: textOf(values.campaign_id),
-});
-
-const sightingOf = (values: Values) => ({
-  userAgent: textOf(values.useragent),
-  ip: textOf(values.ip),
-  at: timeOf(values.timestamp) ?? 0,
-  sentAt: timeOf(values.sent_at),
-  machine: values.sg_machine_open === true,
-});
-
-const eventOf = (values: Values): ProviderEvent | null => {
-  const base = about(values);
-  switch (values.event) {
-    case 'open':
-      return { ...base, type: 'opened', ...sightingOf(values) };
-    case 'click':
-      return { ...base, type: 'clicked', url: textOf(values.url) ?? '', ...sightingOf(values) };
-    case 'bounce':
-      // `blocked`: refused for now (a full mailbox, a policy), which SendGrid itself retries.
-      return {
-        ...base,
-        type: 'bounced',
-        hard: values.type !== 'blocked',
-        reason: textOf(values.reason),
-      };
-    case 'spamreport':
-      return { ...base, type: 'complained' };
-    case 'unsubscribe':
-    case 'group_unsubscribe':
-      return { ...base, type: 'unsubscribed' };
-    default:
-      return null;
-  }
+const TYPES: Readonly<Record<string, ProviderEvent['type'] | undefined>> = {
+  open: 'opened',
+  click: 'clicked',
+  bounce: 'bounced',
+  spamreport: 'complained',
+  unsubscribe: 'unsubscribed',
+  group_unsubscribe: 'unsubscribed',
 };
 
-const inboundOf = (fields: Values, bytes: Buffer): ProviderEvent[] => {
-  const email = addressOf(fields.from);
-  if (!email) return [];
+const sendgridEvent = (values: Values): ProviderEvent | null => {
+  const base = {
+    id: textOf(values.sg_event_id) ?? contentId(JSON.stringify(values)),
+    email: textOf(values.email) ?? '',
+    campaign: textOf(values.campaign_id),
+  };
+  return eventOf(TYPES[String(values.event)], base, {
+    userAgent: textOf(values.useragent),
+    ip: textOf(values.ip),
+    at: timeOf(values.timestamp) ?? 0,
+    sentAt: timeOf(values.sent_at),
+    machine: values.sg_machine_open === true,
+    url: textOf(values.url),
+    // `blocked`: refused for now (a full mailbox, a policy), which SendGrid itself retries.
+    hard: values.type !== 'blocked',
+    reason: textOf(values.reason),
+  });
+};
+
+const sendgridInbound = (fields: Values, bytes: Buffer): ProviderEvent[] => {
   const id = /^message-id:\s*(\S+)/im.exec(textOf(fields.headers) ?? '')?.[1];
-  return [
-    {
-      id: id ?? contentId(bytes),
-      email,
-      campaign: null,
-      type: 'received',
-      subject: textOf(fields.subject),
-      from: email,
-      text: textOf(fields.text),
-    },
-  ];
+  const text = textOf(fields.text);
+  return inboundOf(id ?? contentId(bytes), addressOf(fields.from), {
+    subject: fields.subject,
+    text,
+  });
 };
 
 export const createSendgrid = (key: KeyObject, now: () => number): Provider => ({
   async read(post) {
     if (!isSigned(key, post, now())) return null;
-    if (/^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(post.contentType)) {
+    if (isForm(post.contentType)) {
       const fields = await formFields(post.bytes, post.contentType);
-      return { events: fields ? inboundOf(fields, post.bytes) : [], once: null };
+      return { events: fields ? sendgridInbound(fields, post.bytes) : [], once: null };
     }
     const list = parseJson(post.bytes);
-    const read = Array.isArray(list) ? list.filter(isValues).map(eventOf) : [];
+    const read = Array.isArray(list) ? list.filter(isValues).map(sendgridEvent) : [];
     const events = read.filter((event) => event !== null && event.email !== '');
     return { events: events as ProviderEvent[], once: null };
   },

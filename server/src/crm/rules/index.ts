@@ -1,10 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ChangeSource } from '../../../../shared/contracts/crm';
-import {
-  type Subject,
-  SUBJECT_TYPES,
-  type SubjectType,
-} from '../../../../shared/contracts/webhooks';
+import { type Subject, SUBJECT_TYPES } from '../../../../shared/contracts/webhooks';
 import { isRecord, lineOf } from '../../runtime/text';
 
 /** A CRM object as REST and events carry it. */
@@ -293,9 +289,6 @@ const LABEL_MAX = 200;
 const ID_MAX = 255;
 const LABEL_KEYS = ['name', 'title', 'email'] as const;
 
-const asType = (name: string): SubjectType | undefined =>
-  SUBJECT_TYPES.find((type) => type === name);
-
 /**
  * The record that an event of the CRM is about: forms and e-mails are about their contact
  * (docs/contract-webhooks.md#deliveries).
@@ -303,7 +296,8 @@ const asType = (name: string): SubjectType | undefined =>
  */
 export const subjectOf = ({ event, data }: CrmEvent): Subject | null => {
   const kind = event.split('.', 1)[0] ?? '';
-  const type = kind === 'form' || kind === 'email' ? 'contact' : asType(kind);
+  const type =
+    kind === 'form' || kind === 'email' ? 'contact' : SUBJECT_TYPES.find((one) => one === kind);
   if (!type || !isRecord(data)) return null;
   const record = isRecord(data[type]) ? data[type] : data;
   const id = lineOf(record.id, ID_MAX);

@@ -1,7 +1,16 @@
 import type { Knex } from 'knex';
 import { type Executor, rawStatement } from '../connection';
-import { addRowsWith, containsByLike, insertOfValues, splitColumns } from './sql';
-import { type Dialect, qualified, type RowUpdate, type SqlValue, type UpdatedTable } from './types';
+import {
+  addRowsWith,
+  containsByLike,
+  type Dialect,
+  insertOfValues,
+  qualified,
+  type RowUpdate,
+  splitColumns,
+  type SqlValue,
+  type UpdatedTable,
+} from './shared';
 
 type Rows = [Record<string, unknown>[], unknown];
 

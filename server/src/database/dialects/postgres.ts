@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import type { Dialect } from './types';
 import { rawStatement, type Statement } from '../connection';
 import {
   addRowsOnConflict,
@@ -7,8 +6,9 @@ import {
   containsByLike,
   insertOfArrays,
   insertOfValues,
+  type Dialect,
   updateFromValues,
-} from './sql';
+} from './shared';
 
 type Result = { rows: Record<string, unknown>[] };
 

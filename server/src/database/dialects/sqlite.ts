@@ -8,8 +8,11 @@ import {
   sumsOf,
   updateFromValues,
   valuesOf,
-} from './sql';
-import { type UpdatedTable, type Dialect, type InsertTarget, type RowUpdate } from './types';
+  type Dialect,
+  type InsertTarget,
+  type RowUpdate,
+  type UpdatedTable,
+} from './shared';
 
 const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => {
   const { isTransaction, isCompleted } = executor as Knex.Transaction;

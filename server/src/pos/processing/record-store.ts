@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { App } from '../../app';
 import { createDetached, type Detached } from '../../database/connection';
 import type { Db, Tx } from '../../database/db';
-import type { InsertedRow, UpdatedTable } from '../../database/dialects';
+import type { InsertedRow, UpdatedTable } from '../../database/dialects/shared';
 import { sparseColumn } from '../../database/tables/plain-tables';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import type { GroupRoom, Lease } from '../../queue/lease';

@@ -1,6 +1,6 @@
 import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { rowsOf } from '../../database/connection';
-import { qualified } from '../../database/dialects/types';
+import { qualified } from '../../database/dialects/shared';
 import { isoTime } from '../../runtime/text';
 import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
 import type { Db } from '../../database/db';

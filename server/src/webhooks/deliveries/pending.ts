@@ -1,4 +1,4 @@
-import { qualified } from '../../database/dialects/types';
+import { qualified } from '../../database/dialects/shared';
 import { TimeSlice } from '../../runtime/event-loop';
 import { HOUR_MS } from '../../runtime/text';
 import { SECTIONS } from '../rules/delivery-state';

@@ -5,7 +5,7 @@ import type {
   Subject,
   Webhook,
 } from '../../../../shared/contracts/webhooks';
-import type { UpdatedTable, RowUpdate } from '../../database/dialects';
+import type { UpdatedTable, RowUpdate } from '../../database/dialects/shared';
 import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../../queue/lease';
 import { type CountedLease, LimitedQueue } from '../../queue/limited-queue';
 import { type LeasedRow, type NextPlace, type FoundRow, QUEUE_STATES } from '../../queue/queue';

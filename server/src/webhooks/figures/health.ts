@@ -1,6 +1,6 @@
 import { type Health, HEALTH_STATES } from '../../../../shared/contracts/webhooks';
 import { rowsOf } from '../../database/connection';
-import { qualified } from '../../database/dialects/types';
+import { qualified } from '../../database/dialects/shared';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { countPending, type Pending } from '../deliveries/pending';

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { rowsOf } from '../../database/connection';
-import { qualified } from '../../database/dialects/types';
+import { qualified } from '../../database/dialects/shared';
 import type { Column, PlainTable } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
 import { HOUR_MS, hourOf } from '../../runtime/text';

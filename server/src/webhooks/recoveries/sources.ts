@@ -15,7 +15,7 @@ import {
   wasSent,
 } from '../journal';
 import { textFor } from '../publish';
-import { uuidV7 } from '../rules/uuid-v7';
+import { uuidV7 } from '../../runtime/uuid-v7';
 import { moduleHolding } from '../sending/modules-off';
 import { type RecoveryItemRow, type RecoveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { toWebhook } from '../webhook';

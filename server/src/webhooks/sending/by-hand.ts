@@ -13,7 +13,7 @@ import {
   type NewDelivery,
 } from '../deliveries/store';
 import { freezeEnvelope, thinEvent } from '../publish';
-import { uuidV7 } from '../rules/uuid-v7';
+import { uuidV7 } from '../../runtime/uuid-v7';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { moduleHolding } from './modules-off';
 import { recordAttempts, tellDelivered } from './record';

@@ -2,7 +2,7 @@ import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import { debugEach, errorText, isoTimeOrNull } from '../../runtime/text';
 import { nextTurn, TimeSlice } from '../../runtime/event-loop';
-import { isTurnEvent } from '../catalogue';
+import { OPERATIONAL_EVENTS } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
 import { bytesOfAttempt } from '../deliveries/attempts';
 import { pauseWebhooks } from '../deliveries/limits';
@@ -214,7 +214,7 @@ const toCounted = ({
   answeredIn: attempt.answer && attempt.duration_ms,
   isGone: isGone(result),
   cause: attempt.error,
-  isAlarm: isTurnEvent(lease.delivery.event),
+  isAlarm: Object.hasOwn(OPERATIONAL_EVENTS, lease.delivery.event),
 });
 
 /** Until when each webhook is to be left alone whose receiver asked for it. */

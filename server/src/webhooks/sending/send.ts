@@ -232,7 +232,7 @@ export class Sender {
       unlocked === null
         ? free
         : {
-            ...withOwnHeaders(free, own),
+            ...(Object.keys(own).length > 0 ? withOwnHeaders(free, own) : free),
             ...(delivery.replayed && REPLAYED),
             ...this.signature(delivery, row, unlocked.secret),
           };
