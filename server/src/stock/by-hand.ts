@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import type { Knex } from 'knex';
 import type {
   ChangePreview,
   DocumentLine,
   LocationSummary,
   Stocktake,
-  StocktakeLine,
   Transfer,
 } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
@@ -36,18 +36,8 @@ import type { Db, Tx } from '../database/db';
 
 /** Transfers and stocktakes: what is written by hand and is more than one line of the ledger. */
 
-type Kind = DocumentRow['kind'];
-
 /** A line of the ledger beside its item. */
-type LineRow = MovementRow & {
-  item_id: Big;
-  location_id: Big;
-  sku: string;
-  item_name: string | null;
-};
-
-const documentDigest = (kind: Kind, externalId: string): string =>
-  digestOf(`${kind}:${externalId}`);
+type LineRow = MovementRow & { item_id: Big; sku: string; item_name: string | null };
 
 /** The time that a client gives, or now. @throws ValidationError (400) where it lies ahead */
 export const timeOf = (occurredAt: number | undefined): number => {
@@ -56,6 +46,12 @@ export const timeOf = (occurredAt: number | undefined): number => {
     throw fieldError('occurred_at', refusal('must not lie in the future', 'future'));
   }
   return occurredAt ?? now;
+};
+
+/** Writes what a ledger was told and publishes what it changed. */
+export const writeAndPublish = async (tx: Tx, app: App, ledger: Ledger): Promise<void> => {
+  const changes = await ledger.flush();
+  await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
 };
 
 /** A line as a client asks for it. */
@@ -91,85 +87,83 @@ const itemOfLine = (line: LineRow): DocumentLine['item'] => ({
   name: line.item_name,
 });
 
-type NewDocument = Pick<
-  DocumentRow,
-  'kind' | 'external_id' | 'at' | 'location_id' | 'to_location_id' | 'made_by'
->;
+type NewDocument = Pick<DocumentRow, 'at' | 'location_id' | 'made_by'> &
+  Partial<Pick<DocumentRow, 'external_id' | 'to_location_id'>>;
 
-/** Inserts a document. @returns its id; fails at a unique index where its external id is taken */
-const insertDocument = async (tx: Tx, values: NewDocument): Promise<number> => {
-  // Found again by its digest: not every database gives the id of a new row.
-  const digest =
-    values.external_id === null
-      ? digestOf(`${values.kind}#${randomUUID()}`)
-      : documentDigest(values.kind, values.external_id);
-  const rows = () => tx.table(DOCUMENTS_TABLE);
-  await rows().insert({ ...values, external_digest: digest, created_at: Date.now() });
-  const row = (await rows().where({ external_digest: digest }).first()) as DocumentRow;
-  return Number(row.id);
-};
+/** Documents of one kind, each with its lines of the ledger. */
+abstract class Documents<Shown> {
+  constructor(
+    protected readonly app: App,
+    private readonly kind: DocumentRow['kind'],
+    /** What a 404 calls one. */
+    private readonly name: string
+  ) {}
 
-/** What a document is shown as, from its row, its lines and all locations. */
-type DocumentShape<T> = (
-  row: DocumentRow,
-  lines: readonly LineRow[],
-  locations: ReadonlyMap<number, LocationRow>
-) => T;
+  /** Newest first. */
+  async list(page: PageRequest): Promise<Page<Shown>> {
+    const db = await this.app.db.current();
+    const query = this.rows(db).select('*').orderBy('id', 'desc');
+    const { rows, meta } = await readPage<DocumentRow>(db, query, page);
+    return { data: await this.shown(db, rows), meta };
+  }
 
-const linesOf = async (db: Db, ids: readonly number[]): Promise<LineRow[]> => {
-  return (await db
-    .table(`${MOVEMENTS_TABLE} as m`)
-    .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
-    .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
-    .select('m.*', 'l.item_id', 'l.location_id', 'i.sku', 'i.name as item_name')
-    .whereIn('m.document_id', [...ids])
-    .orderBy('m.id')) as LineRow[];
-};
+  /** @throws NotFoundError (404) */
+  async get(id: number): Promise<Shown> {
+    const db = await this.app.db.current();
+    const row = await firstOrNotFound<DocumentRow>(this.rows(db).where({ id }), this.name);
+    const [document] = await this.shown(db, [row]);
+    return document as Shown;
+  }
 
-const shaped = async <T>(
-  db: Db,
-  rows: readonly DocumentRow[],
-  shape: DocumentShape<T>
-): Promise<T[]> => {
-  const ids = rows.map(({ id }) => Number(id));
-  const lines = await linesOf(db, ids);
-  const places = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
-  const locations = new Map(places.map((row) => [Number(row.id), row]));
-  return rows.map((row) =>
-    shape(
-      row,
-      lines.filter(({ document_id: id }) => Number(id) === Number(row.id)),
-      locations
-    )
-  );
-};
+  /** @param locationOf a location by the id that the document's row has */
+  protected abstract shape(
+    row: DocumentRow,
+    lines: readonly LineRow[],
+    locationOf: (id: Big | null) => LocationSummary
+  ): Shown;
 
-/** A page of documents, newest first. */
-const listDocuments = async <T>(
-  app: App,
-  kind: Kind,
-  request: PageRequest,
-  shape: DocumentShape<T>
-): Promise<Page<T>> => {
-  const db = await app.db.current();
-  const query = db.table(DOCUMENTS_TABLE).select('*').where({ kind }).orderBy('id', 'desc');
-  const { rows, meta } = await readPage<DocumentRow>(db, query, request);
-  return { data: await shaped(db, rows, shape), meta };
-};
+  protected digestOf(externalId: string): string {
+    return digestOf(`${this.kind}:${externalId}`);
+  }
 
-/** @throws NotFoundError (404) */
-const getDocument = async <T>(
-  db: Db,
-  kind: Kind,
-  id: number,
-  shape: DocumentShape<T>
-): Promise<T> => {
-  const what = kind === 'transfer' ? 'Transfer' : 'Stocktake';
-  const query = db.table(DOCUMENTS_TABLE).where({ kind, id });
-  const row = await firstOrNotFound<DocumentRow>(query, what);
-  const [document] = await shaped(db, [row], shape);
-  return document as T;
-};
+  protected rows(db: Db): Knex.QueryBuilder {
+    return db.table(DOCUMENTS_TABLE).where({ kind: this.kind });
+  }
+
+  /** Inserts a document. @returns its id; fails at a unique index where its external id is taken */
+  protected async insert(
+    tx: Tx,
+    { external_id: id = null, ...values }: NewDocument
+  ): Promise<number> {
+    // Found again by its digest: not every database gives the id of a new row.
+    const digest = id === null ? digestOf(`${this.kind}#${randomUUID()}`) : this.digestOf(id);
+    const external = { external_id: id, external_digest: digest };
+    const made = { kind: this.kind, ...external, ...values, created_at: Date.now() };
+    await tx.table(DOCUMENTS_TABLE).insert(made);
+    const row = (await this.rows(tx).where({ external_digest: digest }).first()) as DocumentRow;
+    return Number(row.id);
+  }
+
+  private async shown(db: Db, rows: readonly DocumentRow[]): Promise<Shown[]> {
+    const ids = rows.map(({ id }) => Number(id));
+    const lines = (await db
+      .table(`${MOVEMENTS_TABLE} as m`)
+      .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
+      .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
+      .select('m.*', 'l.item_id', 'i.sku', 'i.name as item_name')
+      .whereIn('m.document_id', ids)
+      .orderBy('m.id')) as LineRow[];
+    const places = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
+    const locations = new Map(places.map((row) => [Number(row.id), row]));
+    return rows.map((row) =>
+      this.shape(
+        row,
+        lines.filter(({ document_id: id }) => Number(id) === Number(row.id)),
+        (id) => summaryOfLocation(locations.get(Number(id)))
+      )
+    );
+  }
+}
 
 /**
  * Orders a count by hand among counts of the very same time: after all that tills sent, whose `seq`
@@ -183,32 +177,6 @@ interface Count {
   at: number;
   lines: readonly AskedLine[];
 }
-
-const lineOf = (
-  item: StocktakeLine['item'],
-  { quantity, effect, reason, quantityAfter }: Omit<LedgerLine, 'item' | 'location'>
-): StocktakeLine => ({
-  item,
-  counted: quantity,
-  before: quantityAfter - effect,
-  after: quantityAfter,
-  reason,
-});
-
-const toStocktake: DocumentShape<Stocktake> = (row, lines, locations) => ({
-  id: Number(row.id),
-  location: summaryOfLocation(locations.get(Number(row.location_id))),
-  occurred_at: isoTime(Number(row.at)),
-  made_by: row.made_by,
-  created_at: isoTime(Number(row.created_at)),
-  counts: lines.map((line) => ({
-    item: itemOfLine(line),
-    counted: Number(line.quantity),
-    before: Number(line.quantity_after) - Number(line.effect),
-    after: Number(line.quantity_after),
-    reason: line.reason,
-  })),
-});
 
 /** What the ledger is asked for. */
 const askedOf = (
@@ -228,25 +196,6 @@ const askedOf = (
     documentId: document,
     madeBy,
   }));
-
-/** Puts a count into the ledger, as a document of its own. @returns the document's id */
-const store = async (tx: Tx, app: App, count: Count, madeBy: string | null): Promise<number> => {
-  const document = await insertDocument(tx, {
-    kind: 'stocktake',
-    external_id: null,
-    at: count.at,
-    location_id: Number(count.place.id),
-    to_location_id: null,
-    made_by: madeBy,
-  });
-  const asked = askedOf(count, document, madeBy);
-  const ledger = new Ledger(app, tx);
-  await ledger.lock(asked);
-  await ledger.count(asked);
-  const changes = await ledger.flush();
-  await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
-  return document;
-};
 
 const tryCount = async (tx: Tx, app: App, count: Count): Promise<LedgerLine[]> => {
   const asked = askedOf(count, NEXT_DOCUMENT, null);
@@ -284,27 +233,11 @@ const countOfOne = async (
   return { place, at, lines: [{ item, quantity: counted, note: reason ?? null }] };
 };
 
-const previewOf = (app: App, input: StocktakeInput, madeBy: string | null): Promise<Stocktake> =>
-  app.db.transaction(async (tx) => {
-    const count = await countFrom(tx, input);
-    const lines = await tryCount(tx, app, count);
-    return {
-      id: null,
-      location: summaryOfLocation(count.place),
-      occurred_at: isoTime(count.at),
-      made_by: madeBy,
-      created_at: null,
-      counts: count.lines.flatMap(({ item }, index) => {
-        const line = lines[index];
-        const { id, sku, name } = item;
-        return line ? [lineOf({ id: Number(id), sku, name }, line)] : [];
-      }),
-    };
-  });
-
 /** Counts by hand; docs/tills.md#counting-by-hand. */
-export class StocktakesService {
-  constructor(private readonly app: App) {}
+export class StocktakesService extends Documents<Stocktake> {
+  constructor(app: App) {
+    super(app, 'stocktake', 'Stocktake');
+  }
 
   /**
    * One count of many items, dated when counting began. A preview says what each level is and would
@@ -312,28 +245,16 @@ export class StocktakesService {
    * @throws ValidationError (400) that names the field
    */
   async stocktake(input: StocktakeInput, madeBy: string | null): Promise<Stocktake> {
-    const { app } = this;
-    if (input.preview) return previewOf(app, input, madeBy);
-    return app.db.retrying(async (tx) => {
-      const id = await store(tx, app, await countFrom(tx, input), madeBy);
-      return getDocument(tx, 'stocktake', id, toStocktake);
-    });
-  }
-
-  /** Newest first. */
-  list(page: PageRequest): Promise<Page<Stocktake>> {
-    return listDocuments(this.app, 'stocktake', page, toStocktake);
-  }
-
-  /** @throws NotFoundError (404) */
-  async get(id: number): Promise<Stocktake> {
-    return getDocument(await this.app.db.current(), 'stocktake', id, toStocktake);
+    if (input.preview) return this.previewOf(input, madeBy);
+    return this.app.db.retrying(async (tx) =>
+      this.get(await this.store(tx, await countFrom(tx, input), madeBy))
+    );
   }
 
   /** Sets one level to what was counted, as a stocktake of one item. @throws NotFoundError (404) */
   setTo(itemId: number, input: Adjust, madeBy: string | null): Promise<void> {
     return this.app.db.retrying(async (tx) => {
-      await store(tx, this.app, await countOfOne(tx, itemId, input), madeBy);
+      await this.store(tx, await countOfOne(tx, itemId, input), madeBy);
     });
   }
 
@@ -357,80 +278,73 @@ export class StocktakesService {
       return { location, before: quantityAfter - effect, after: quantityAfter, reason };
     });
   }
-}
 
-const movementOf = (line: LineRow): Transfer['lines'][number]['movements'][number] => ({
-  id: Number(line.id),
-  level_id: Number(line.level_id),
-  quantity: Number(line.quantity),
-  effect: Number(line.effect),
-  reason: line.reason,
-});
-
-const toTransfer: DocumentShape<Transfer> = (row, lines, locations) => {
-  const out = lines.filter(({ quantity }) => Number(quantity) < 0);
-  const arrived = lines.filter(({ quantity }) => Number(quantity) > 0);
-  return {
-    id: Number(row.id),
-    external_id: row.external_id,
-    from: summaryOfLocation(locations.get(Number(row.location_id))),
-    to: summaryOfLocation(locations.get(Number(row.to_location_id))),
-    occurred_at: isoTime(Number(row.at)),
-    made_by: row.made_by,
-    created_at: isoTime(Number(row.created_at)),
-    lines: out.map((line, index) => {
-      const other = arrived[index];
-      return {
+  protected shape(
+    row: DocumentRow,
+    lines: readonly LineRow[],
+    locationOf: (id: Big) => LocationSummary
+  ): Stocktake {
+    return {
+      id: Number(row.id),
+      location: locationOf(row.location_id),
+      occurred_at: isoTime(Number(row.at)),
+      made_by: row.made_by,
+      created_at: isoTime(Number(row.created_at)),
+      counts: lines.map((line) => ({
         item: itemOfLine(line),
-        quantity: -Number(line.quantity),
-        movements: [line, ...(other ? [other] : [])].map(movementOf),
+        counted: Number(line.quantity),
+        before: Number(line.quantity_after) - Number(line.effect),
+        after: Number(line.quantity_after),
+        reason: line.reason,
+      })),
+    };
+  }
+
+  /** Puts a count into the ledger, as a document of its own. @returns the document's id */
+  private async store(tx: Tx, count: Count, madeBy: string | null): Promise<number> {
+    const document = await this.insert(tx, {
+      at: count.at,
+      location_id: Number(count.place.id),
+      made_by: madeBy,
+    });
+    const asked = askedOf(count, document, madeBy);
+    const ledger = new Ledger(this.app, tx);
+    await ledger.lock(asked);
+    await ledger.count(asked);
+    await writeAndPublish(tx, this.app, ledger);
+    return document;
+  }
+
+  private previewOf(input: StocktakeInput, madeBy: string | null): Promise<Stocktake> {
+    return this.app.db.transaction(async (tx) => {
+      const count = await countFrom(tx, input);
+      const lines = await tryCount(tx, this.app, count);
+      return {
+        id: null,
+        location: summaryOfLocation(count.place),
+        occurred_at: isoTime(count.at),
+        made_by: madeBy,
+        created_at: null,
+        counts: lines.map(({ quantity, effect, reason, quantityAfter }, index) => {
+          const { id, sku, name } = count.lines[index]!.item;
+          return {
+            item: { id: Number(id), sku, name },
+            counted: quantity,
+            before: quantityAfter - effect,
+            after: quantityAfter,
+            reason,
+          };
+        }),
       };
-    }),
-  };
-};
-
-interface Move {
-  document: number;
-  from: LocationRow;
-  to: LocationRow;
-  at: number;
-  lines: readonly AskedLine[];
-  madeBy: string | null;
+    });
+  }
 }
-
-const write = async (
-  tx: Tx,
-  app: App,
-  { document, from, to, at, lines, madeBy }: Move
-): Promise<void> => {
-  const ledger = new Ledger(app, tx);
-  const moves = lines.flatMap(({ item, quantity, note }) =>
-    [
-      { location: Number(from.id), quantity: -quantity },
-      { location: Number(to.id), quantity },
-    ].map((side) => ({ ...side, item: Number(item.id), note }))
-  );
-  await ledger.lock(moves);
-  const base = { type: 'transfer', at, reason: null, eventId: null } as const;
-  for (const move of moves) ledger.move({ ...base, ...move, documentId: document, madeBy });
-  const changes = await ledger.flush();
-  await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
-};
-
-const knownTransfer = async (
-  tx: Tx,
-  externalId: string | null
-): Promise<DocumentRow | undefined> => {
-  if (externalId === null) return undefined;
-  return (await tx
-    .table(DOCUMENTS_TABLE)
-    .where({ external_digest: documentDigest('transfer', externalId) })
-    .first()) as DocumentRow | undefined;
-};
 
 /** Stock that goes from one location to another; docs/tills.md#moving-stock. */
-export class StockTransfersService {
-  constructor(private readonly app: App) {}
+export class StockTransfersService extends Documents<Transfer> {
+  constructor(app: App) {
+    super(app, 'transfer', 'Transfer');
+  }
 
   /**
    * Takes from one location and gives to the other, both in one transaction, once for each
@@ -439,37 +353,71 @@ export class StockTransfersService {
    */
   transfer(input: TransferInput, madeBy: string | null): Promise<Transfer> {
     return this.app.db.unique(async (tx) => {
-      const externalId = input.external_id ?? null;
-      const read = (id: number) => getDocument(tx, 'transfer', id, toTransfer);
-      const known = await knownTransfer(tx, externalId);
-      if (known) return { ...(await read(Number(known.id))), duplicate: true };
+      const { external_id: externalId = null } = input;
+      const known = externalId && (await this.known(tx, externalId));
+      if (known) return { ...(await this.get(Number(known.id))), duplicate: true };
       const at = timeOf(input.occurred_at);
-      const from = await locationFromInput(tx, input.from, 'from');
-      const to = await locationFromInput(tx, input.to, 'to');
-      if (Number(from.id) === Number(to.id)) {
+      const from = Number((await locationFromInput(tx, input.from, 'from')).id);
+      const to = Number((await locationFromInput(tx, input.to, 'to')).id);
+      if (from === to) {
         throw fieldError('to', refusal('must be another location than from', 'same_location'));
       }
       const lines = await askedLines(tx, input.lines, 'lines');
-      const document = await insertDocument(tx, {
-        kind: 'transfer',
+      const document = await this.insert(tx, {
         external_id: externalId,
         at,
-        location_id: Number(from.id),
-        to_location_id: Number(to.id),
+        location_id: from,
+        to_location_id: to,
         made_by: madeBy,
       });
-      await write(tx, this.app, { document, from, to, at, lines, madeBy });
-      return { ...(await read(document)), duplicate: false };
+      const ledger = new Ledger(this.app, tx);
+      const moves = lines.flatMap(({ item, quantity, note }) =>
+        [
+          { location: from, quantity: -quantity },
+          { location: to, quantity },
+        ].map((side) => ({ ...side, item: Number(item.id), note }))
+      );
+      await ledger.lock(moves);
+      const base = { type: 'transfer', at, reason: null, eventId: null } as const;
+      for (const move of moves) ledger.move({ ...base, ...move, documentId: document, madeBy });
+      await writeAndPublish(tx, this.app, ledger);
+      return { ...(await this.get(document)), duplicate: false };
     });
   }
 
-  /** Newest first. */
-  list(page: PageRequest): Promise<Page<Transfer>> {
-    return listDocuments(this.app, 'transfer', page, toTransfer);
+  protected shape(
+    row: DocumentRow,
+    lines: readonly LineRow[],
+    locationOf: (id: Big | null) => LocationSummary
+  ): Transfer {
+    const out = lines.filter(({ quantity }) => Number(quantity) < 0);
+    const arrived = lines.filter(({ quantity }) => Number(quantity) > 0);
+    return {
+      id: Number(row.id),
+      external_id: row.external_id,
+      from: locationOf(row.location_id),
+      to: locationOf(row.to_location_id),
+      occurred_at: isoTime(Number(row.at)),
+      made_by: row.made_by,
+      created_at: isoTime(Number(row.created_at)),
+      lines: out.map((line, index) => ({
+        item: itemOfLine(line),
+        quantity: -Number(line.quantity),
+        movements: [line, arrived[index]]
+          .filter((one) => one !== undefined)
+          .map(({ id, level_id: level, quantity, effect, reason }) => ({
+            id: Number(id),
+            level_id: Number(level),
+            quantity: Number(quantity),
+            effect: Number(effect),
+            reason,
+          })),
+      })),
+    };
   }
 
-  /** @throws NotFoundError (404) */
-  async get(id: number): Promise<Transfer> {
-    return getDocument(await this.app.db.current(), 'transfer', id, toTransfer);
+  private async known(tx: Tx, externalId: string): Promise<DocumentRow | undefined> {
+    const where = { external_digest: this.digestOf(externalId) };
+    return (await this.rows(tx).where(where).first()) as DocumentRow | undefined;
   }
 }

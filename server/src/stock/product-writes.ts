@@ -1,11 +1,11 @@
 import { findInChunks, giveDocumentId, inChunks, writtenRows } from '../database/written-rows';
 import { inTurn } from '../database/transactions';
 import { fieldError } from '../http/validation';
-import { getPublisher } from '../webhooks/publish';
+import { writeAndPublish } from './by-hand';
 import { claimSkus, markChanged, retireSku } from './catalogue';
 import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
 import { gtinDigest, type ItemName, notifyItemsKnown } from './items';
-import { Ledger, stockChangeEvents } from './ledger';
+import { Ledger } from './ledger';
 import { defaultLocation } from './locations';
 import {
   findProducts,
@@ -207,8 +207,7 @@ const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> 
     const location = Number((await defaultLocation(tx)).id);
     const ledger = new Ledger(app, tx);
     await ledger.lock([...said].map((item) => ({ item, location })));
-    const changes = await ledger.flush();
-    await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
+    await writeAndPublish(tx, app, ledger);
   }
   await writeThrough(
     tx,

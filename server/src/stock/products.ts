@@ -3,6 +3,7 @@ import type { UID } from '@strapi/strapi';
 import type { LinkedProduct } from '../../../shared/contracts/stock';
 import { minorDigits } from '../../../shared/currencies';
 import type { App } from '../app';
+import type { Options } from '../config';
 import type { Db, Tx } from '../database/db';
 import { defaultLocale, findInChunks, inChunks, isLocalized } from '../database/written-rows';
 import { defaultLocation } from './locations';
@@ -14,20 +15,11 @@ import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables
  * the default language says.
  */
 
-interface ProductMapping {
-  contentType: UID.ContentType;
-  sku: string;
-  gtin: string | undefined;
-  quantity: string | undefined;
-}
+type ProductMapping = NonNullable<Options['stock']> & { contentType: UID.ContentType };
 
 /** Where the site keeps its own products (`stock` in the options); null: it names none. */
-export const mappingOf = (app: App): ProductMapping | null => {
-  const mapping = app.options.stock;
-  if (!mapping) return null;
-  const { contentType, sku, gtin, quantity } = mapping;
-  return { contentType: contentType as UID.ContentType, sku, gtin, quantity };
-};
+export const mappingOf = ({ options }: App): ProductMapping | null =>
+  (options.stock as ProductMapping | undefined) ?? null;
 
 /** A row of a product: a draft, or what is published, in one language. */
 export interface ProductRow {
@@ -90,12 +82,6 @@ const heldBy = (type: string, values: readonly string[]): string[] => {
   return values.filter((value) => String(Number(value)) === value && !/[eNI]/.test(value));
 };
 
-/** Those of some SKUs that the mapped attribute can have. */
-const possibleSkus = (app: App, skus: readonly string[]): string[] => {
-  const mapping = mappingOf(app);
-  return mapping ? heldBy(columnOf(app, mapping, mapping.sku).type, skus) : [];
-};
-
 const DIGITS = /^\d{1,14}$/;
 const GTIN = /^\d{8,14}$/;
 const LENGTHS = [8, 12, 13, 14];
@@ -131,9 +117,6 @@ const numberOrNull = (value: unknown): number | null => {
   return Number.isFinite(number) ? number : null;
 };
 
-const hasDrafts = (app: App, uid: UID.ContentType): boolean =>
-  app.strapi.contentTypes[uid]?.options?.draftAndPublish === true;
-
 /**
  * The rows of some documents, in the order of their ids.
  * @param lock  until the transaction ends. Products are locked before items, and items before levels
@@ -154,7 +137,7 @@ export const readProductRows = async (
     named(mapping.gtin),
     named(mapping.quantity),
   ] as const;
-  const drafts = hasDrafts(app, mapping.contentType);
+  const drafts = app.strapi.contentTypes[mapping.contentType]?.options?.draftAndPublish === true;
   const locale = isLocalized(app.strapi, mapping.contentType)
     ? await defaultLocale(app.strapi)
     : null;
@@ -343,18 +326,24 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
 };
 
 /**
- * Puts those first that count: one product has an entry for each draft and language. That in the default
- * language counts, the published one of it, then the oldest.
+ * The entries of some SKUs that count: one product has an entry for each draft and language. That in the
+ * default language counts, the published one of it, then the oldest. SKUs are compared byte for byte.
  */
-const byWeight = async (
+const entriesBySku = async (
   app: App,
-  uid: UID.ContentType,
-  entries: readonly ProductEntry[]
-): Promise<ProductEntry[]> => {
+  mapping: ProductMapping,
+  skus: readonly string[]
+): Promise<Map<string, ProductEntry>> => {
+  const { contentType: uid, sku: field } = mapping;
   const locale = isLocalized(app.strapi, uid) ? await defaultLocale(app.strapi) : null;
   const weightOf = (entry: ProductEntry): number =>
     2 * Number(entry.locale === locale) + Number(Boolean(entry.publishedAt));
-  return [...entries].sort((a, b) => weightOf(b) - weightOf(a) || Number(a.id) - Number(b.id));
+  const entries = (await findInChunks(heldBy(columnOf(app, mapping, field).type, skus), (some) =>
+    app.strapi.db.query(uid).findMany({ where: { [field]: { $in: some } } })
+  )) as ProductEntry[];
+  // The last one of a key stays.
+  entries.sort((a, b) => weightOf(a) - weightOf(b) || Number(b.id) - Number(a.id));
+  return new Map(entries.map((entry) => [String(entry[field]), entry]));
 };
 
 /** Names and prices of the site's own products, by SKU; empty where the site maps neither. */
@@ -362,12 +351,10 @@ export const findProductFacts = async (
   app: App,
   skus: readonly string[]
 ): Promise<Map<string, ProductFacts>> => {
-  const facts = new Map<string, ProductFacts>();
-  const mapping = app.options.stock;
-  if (!mapping || (mapping.name === undefined && mapping.price === undefined)) return facts;
-  const { contentType, sku: skuField, name, price, currency } = mapping;
-  const uid = contentType as UID.ContentType;
-  const { attributes } = app.strapi.contentTypes[uid] ?? { attributes: {} };
+  const mapping = mappingOf(app);
+  if (!mapping || (mapping.name === undefined && mapping.price === undefined)) return new Map();
+  const { contentType, name, price, currency } = mapping;
+  const { attributes } = app.strapi.contentTypes[contentType] ?? { attributes: {} };
   const currencyOf = (entry: ProductEntry): string | null => {
     if (currency === undefined) return null;
     const value = currency in attributes ? entry[currency] : currency;
@@ -383,17 +370,8 @@ export const findProductFacts = async (
       currency: minor === null ? null : money,
     };
   };
-  const held = possibleSkus(app, skus);
-  for (const some of inChunks(held)) {
-    const entries = (await app.strapi.db.query(uid).findMany({
-      where: { [skuField]: { $in: some } },
-    })) as ProductEntry[];
-    for (const entry of await byWeight(app, uid, entries)) {
-      const sku = String(entry[skuField]);
-      if (!facts.has(sku)) facts.set(sku, factsOf(entry));
-    }
-  }
-  return facts;
+  const entries = await entriesBySku(app, mapping, skus);
+  return new Map([...entries].map(([sku, entry]) => [sku, factsOf(entry)]));
 };
 
 /**
@@ -401,20 +379,12 @@ export const findProductFacts = async (
  * `stock`), or has none of that SKU. Compared byte for byte.
  */
 export const linkedProduct = async (app: App, sku: string): Promise<LinkedProduct | null> => {
-  const mapping = app.options.stock;
-  if (!mapping) return null;
-  if (possibleSkus(app, [sku]).length === 0) return null;
-  const { contentType, sku: field, name } = mapping;
-  const uid = contentType as UID.ContentType;
-  const entries = (await app.strapi.db
-    .query(uid)
-    .findMany({ where: { [field]: sku } })) as ProductEntry[];
-  const named = entries.filter((entry) => String(entry[field]) === sku);
-  const [product] = await byWeight(app, uid, named);
+  const mapping = mappingOf(app);
+  const product = mapping && (await entriesBySku(app, mapping, [sku])).get(sku);
   if (!product) return null;
-  const label = name === undefined ? null : product[name];
+  const label = mapping.name === undefined ? null : product[mapping.name];
   return {
-    content_type: contentType,
+    content_type: mapping.contentType,
     document_id: String(product.documentId ?? product.id),
     label: typeof label === 'string' && label !== '' ? label : sku,
   };
@@ -429,28 +399,25 @@ const NUMERIC = new Set(['integer', 'biginteger', 'float', 'decimal']);
 export const checkProductMapping = (app: App): void => {
   const mapping = mappingOf(app);
   if (!mapping) return;
+  const wrong = (part: string, why: string, possible: readonly string[]): Error =>
+    new Error(
+      `The options of the plugin switchboard (config/plugins) are wrong:\n  switchboard.stock.${part}: ` +
+        `${why}. Possible: ${possible.join(', ') || 'none'}.`
+    );
   const type = app.strapi.contentTypes[mapping.contentType];
   if (!type) {
     const possible = Object.keys(app.strapi.contentTypes).filter((uid) => uid.startsWith('api::'));
-    throw new Error(
-      `The options of the plugin switchboard (config/plugins) are wrong:\n  switchboard.stock.contentType: ` +
-        `there is no content type ${mapping.contentType}. Possible: ${possible.join(', ') || 'none'}.`
-    );
+    throw wrong('contentType', `there is no content type ${mapping.contentType}`, possible);
   }
-  const options = app.options.stock;
   for (const part of ['sku', 'gtin', 'quantity', 'name', 'price', 'currency'] as const) {
-    const name = options?.[part];
+    const name = mapping[part];
     if (name === undefined) continue;
     const attribute = type.attributes[name];
     if (part === 'currency' && !attribute && isCurrencyCode(name)) continue;
     const isNumber = part === 'quantity' || part === 'price';
-    const fits = attribute && (!isNumber || NUMERIC.has(attribute.type));
-    if (fits) continue;
-    throw new Error(
-      `The options of the plugin switchboard (config/plugins) are wrong:\n  switchboard.stock.${part}: ` +
-        `${mapping.contentType} has no ${isNumber ? 'numeric ' : ''}attribute ${name}. ` +
-        `Possible: ${Object.keys(type.attributes).join(', ')}.`
-    );
+    if (attribute && (!isNumber || NUMERIC.has(attribute.type))) continue;
+    const missing = `${mapping.contentType} has no ${isNumber ? 'numeric ' : ''}attribute ${name}`;
+    throw wrong(part, missing, Object.keys(type.attributes));
   }
 };
 
