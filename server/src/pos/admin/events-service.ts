@@ -11,7 +11,6 @@ import {
   type RelatedRecord,
   type SimulatedMovement,
 } from '../../../../shared/contracts/pos';
-import type { LocationSummary } from '../../../../shared/contracts/stock';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { minorDigits } from '../../../../shared/currencies';
 import type { App } from '../../app';
@@ -19,7 +18,7 @@ import type { Db, Tx } from '../../database/db';
 import { firstOrNotFound } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
 import { debugLog, isoTime, isoTimeOrNull } from '../../runtime/text';
-import { TimeSlice } from '../../runtime/event-loop';
+import { nextTurn, TimeSlice } from '../../runtime/event-loop';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
 import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
 import { compareClosingAgain } from '../closings';
@@ -36,7 +35,7 @@ import { readCounted } from '../money/sales-figures';
 import { getRecordStore } from '../processing/record-store';
 import { wokenLine } from '../processing/waits';
 import { recordMatcher } from '../rules/record-match';
-import { lineNames } from '../rules/records';
+import { lineNames, type PosRecord } from '../rules/records';
 import { type EventState, stateAfter } from '../rules/states';
 import { readRecord } from '../rules/validate';
 import {
@@ -57,10 +56,6 @@ type HandledRow = Pick<PosEventRow, 'id' | 'by_hand'>;
 
 const storedOf = ({ by_hand: stored }: HandledRow): StoredHandling[] =>
   JSON.parse(stored ?? '[]') as StoredHandling[];
-
-/** What was done with a record by hand, oldest first. */
-const handlingsOf = (row: HandledRow): RecordHandling[] =>
-  storedOf(row).map(({ action, made_by, at }) => ({ action, made_by, at: isoTime(at) }));
 
 /**
  * Writes down who did what with a record, beside what they did.
@@ -219,8 +214,6 @@ const LIST_COLUMNS = Object.keys(posEventTable.attributes).filter(
   (column) => !['body', 'simulated', 'refunded', 'money_left', 'by_hand'].includes(column)
 );
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 type Joined = PosEventRow & { connection_name: string };
 
 const withConnection = (db: Db): Knex.QueryBuilder =>
@@ -228,45 +221,54 @@ const withConnection = (db: Db): Knex.QueryBuilder =>
     .table(`${POS_EVENTS_TABLE} as e`)
     .leftJoin(`${CONNECTIONS_TABLE} as c`, 'c.id', 'e.connection_id');
 
+const idsOf = (rows: readonly Joined[], kind: PosEventRow['kind']): number[] =>
+  rows.flatMap((row) => (row.kind === kind ? [Number(row.id)] : []));
+
 /** Bodies are large: they are read only for lines that wait, one at a time. */
-const listed = async (db: Db, rows: readonly Joined[], grace: number): Promise<PosEvent[]> => {
+const listed = async (db: Db, rows: readonly Joined[], graceMs: number): Promise<PosEvent[]> => {
   const events: PosEvent[] = [];
-  const closings = await closingsOf(
-    db,
-    rows.flatMap(({ id, kind }) => (kind === 'closing' ? [Number(id)] : []))
-  );
-  const unattached = await customerErrors(
-    db,
-    rows.flatMap(({ id, kind }) => (kind === 'sale' ? [Number(id)] : []))
-  );
+  const closings = await closingsOf(db, idsOf(rows, 'closing'));
+  const unattached = await customerErrors(db, idsOf(rows, 'sale'));
   for (const row of rows) {
-    const customerError = unattached.get(Number(row.id));
+    const { id } = row;
+    const facts = {
+      graceMs,
+      closing: closings.get(Number(id))?.summary,
+      customerError: unattached.get(Number(id)),
+    };
     if (!mayWait(row)) {
-      events.push(toPosEvent(row, grace, closings.get(Number(row.id))?.summary, customerError));
+      events.push(toPosEvent(row, facts));
       continue;
     }
-    const whole = (await db
-      .table(POS_EVENTS_TABLE)
-      .select('body')
-      .where({ id: row.id })
-      .first()) as Pick<PosEventRow, 'body'> | undefined;
-    events.push(toPosEvent({ ...row, body: whole?.body ?? '' }, grace, null, customerError));
+    const bodies = db.table(POS_EVENTS_TABLE).where({ id });
+    const whole = (await bodies.first('body')) as Pick<PosEventRow, 'body'> | undefined;
+    events.push(toPosEvent({ ...row, body: whole?.body ?? '' }, facts));
     await nextTurn();
   }
   return events;
 };
 
-const simulatedOf = async (db: Db, row: PosEventRow): Promise<PosEventDetail['simulated']> => {
-  const lines = JSON.parse(row.simulated ?? '[]') as SimulatedLine[];
+/** What a test-mode record would have written, as it is stored with its event. */
+const simulatedOf = async (db: Db, row: PosEventRow): Promise<SimulatedMovement[]> => {
+  const lines = JSON.parse(row.simulated ?? '[]') as LedgerLine[];
   if (lines.length === 0) return [];
-  const items = (await db
-    .table(ITEMS_TABLE)
-    .select('*')
-    .whereIn('id', [...new Set(lines.map(({ item }) => item))])) as ItemRow[];
-  const locations = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
-  const itemsById = new Map(items.map((item) => [Number(item.id), item]));
-  const locationsById = new Map(locations.map((one) => [Number(one.id), one]));
-  return lines.map((line) => toSimulated(line, itemsById, locationsById));
+  const asked = [...new Set(lines.map(({ item }) => item))];
+  const items = (await db.table(ITEMS_TABLE).whereIn('id', asked)) as ItemRow[];
+  const locations = (await db.table(LOCATIONS_TABLE)) as LocationRow[];
+  const skus = new Map(items.map(({ id, sku }) => [Number(id), sku]));
+  const places = new Map(locations.map((one) => [Number(one.id), one]));
+  return lines.map((line) => {
+    const place = places.get(line.location);
+    return {
+      type: line.type,
+      sku: skus.get(line.item) ?? line.sku ?? '',
+      location: { id: line.location, code: place?.code ?? '', name: place?.name ?? '' },
+      effective_at: isoTime(line.at),
+      quantity: line.quantity,
+      effect: line.effect,
+      reason: line.reason,
+    };
+  });
 };
 
 const filtered = (
@@ -337,17 +339,17 @@ export class PosEventsService {
       withConnection(db).select('e.*', 'c.name as connection_name').where('e.id', id),
       'Event'
     );
-    const closings = await closingsOf(db, row.kind === 'closing' ? [id] : []);
-    const closing = closings.get(id);
-    const unattached = await customerErrors(db, [id]);
+    const closing = (await closingsOf(db, idsOf([row], 'closing'))).get(id);
+    const customerError = (await customerErrors(db, [id])).get(id);
+    const facts = { graceMs: this.graceMs(), closing: closing?.summary, customerError };
     return {
-      ...toPosEvent(row, this.graceMs(), closing?.summary, unattached.get(id)),
+      ...toPosEvent(row, facts),
       body: row.body,
       movements: await movementsOfEvent(db, id),
       simulated: await simulatedOf(db, row),
       closing: closing?.comparison ?? null,
       ...(await relationsOf(db, row)),
-      by_hand: handlingsOf(row),
+      by_hand: storedOf(row).map((one) => ({ ...one, at: isoTime(one.at) })),
     };
   }
 
@@ -400,9 +402,6 @@ export class PosEventsService {
   }
 }
 
-/** What a test-mode record would have written, as it is stored with its event. */
-export type SimulatedLine = LedgerLine;
-
 /** Test mode parks nothing, but what it did not know would be parked once the connection is live. */
 const WITH_UNKNOWN: readonly EventState[] = [
   'needs_mapping',
@@ -412,23 +411,25 @@ const WITH_UNKNOWN: readonly EventState[] = [
 ];
 
 /** Whether lines of an event may wait for something; only then is its body looked at in lists. */
-export const mayWait = ({ state }: Pick<PosEventRow, 'state'>): boolean =>
-  WITH_UNKNOWN.includes(state);
+const mayWait = ({ state }: Pick<PosEventRow, 'state'>): boolean => WITH_UNKNOWN.includes(state);
 
 /** Lines that a mapping says to ignore. */
 const ignoredOf = ({ ignored }: Pick<PosEventRow, 'ignored'>): number[] =>
   JSON.parse(ignored ?? '[]') as number[];
 
+const recordOf = ({ kind, body, received_at: at }: PosEventRow): PosRecord | null => {
+  if (kind === 'closing') return null;
+  const reading = readRecord(kind, Buffer.from(body, 'utf8'), { receivedAtMs: Number(at) });
+  return reading.ok ? reading.record : null;
+};
+
 /** What the lines of an event wait for, from its stored state. */
 const waitingOf = (row: PosEventRow): PosEvent['waiting'] => {
-  if (!mayWait(row) || row.kind === 'closing') return [];
-  const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), {
-    receivedAtMs: Number(row.received_at),
-  });
-  if (!reading.ok) return [];
+  const record = mayWait(row) ? recordOf(row) : null;
+  if (!record) return [];
   const items = JSON.parse(row.items ?? '[]') as (number | null)[];
   const ignored = ignoredOf(row);
-  const lines = lineNames(reading.record).flatMap(({ sku, gtin }, line) =>
+  const lines = lineNames(record).flatMap(({ sku, gtin }, line) =>
     (items[line] ?? null) === null && !ignored.includes(line)
       ? [{ line, ...(sku !== null && { sku }), ...(gtin !== null && { gtin }) }]
       : []
@@ -442,20 +443,17 @@ const holdOf = (
   row: PosEventRow,
   graceMs: number
 ): Pick<PosEvent, 'held_until' | 'waiting_for_sale'> => {
-  const none = { held_until: null, waiting_for_sale: null };
-  if (row.state !== 'held' || row.kind !== 'refund') return none;
-  const receivedAtMs = Number(row.received_at);
-  const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), { receivedAtMs });
-  if (!reading.ok || reading.record.kind !== 'refund') return none;
-  const { lines, saleExternalId } = reading.record;
+  const record = row.state === 'held' ? recordOf(row) : null;
+  if (record?.kind !== 'refund') return { held_until: null, waiting_for_sale: null };
+  const { lines, saleExternalId } = record;
   return {
-    held_until: lines === null ? null : isoTime(receivedAtMs + graceMs),
+    held_until: lines === null ? null : isoTime(Number(row.received_at) + graceMs),
     waiting_for_sale: saleExternalId,
   };
 };
 
 /** What a live sale or refund counts for in the figures. */
-export const moneyOf = ({
+const moneyOf = ({
   kind,
   counted,
 }: Pick<PosEventRow, 'kind' | 'counted'>): { currency: string; amount: bigint } | null => {
@@ -464,60 +462,39 @@ export const moneyOf = ({
   return { currency, amount };
 };
 
-const shownMoney = (row: PosEventRow): PosEvent['money'] => {
+/** What a record is shown with beside its row. */
+interface Facts {
+  graceMs: number;
+  /** How it compares, where it is a closing. */
+  closing?: ClosingSummary;
+  /** Why the customer of a sale could not be attached. */
+  customerError?: string;
+}
+
+const toPosEvent = (row: Joined, { graceMs, closing, customerError }: Facts): PosEvent => {
   const money = moneyOf(row);
-  return money && { currency: money.currency, total: Number(money.amount) };
+  return {
+    id: Number(row.id),
+    event_id: Number(row.id),
+    connection: { id: Number(row.connection_id), name: row.connection_name },
+    kind: row.kind,
+    external_id: row.external_id,
+    state: row.state,
+    mode: row.mode,
+    flags: flagsOf(row),
+    occurred_at: row.occurred_at,
+    effective_at: isoTime(Number(row.effective_at)),
+    received_at: isoTime(Number(row.received_at)),
+    processed_at: isoTimeOrNull(row.processed_at),
+    ...holdOf(row, graceMs),
+    accepted_without_sale_at: isoTimeOrNull(row.accepted_at),
+    location_ref: row.location_ref,
+    stale: JSON.parse(row.stale || '[]') as PosEvent['stale'],
+    waiting: waitingOf(row),
+    ignored: ignoredOf(row),
+    error: row.error,
+    customer_error: customerError ?? null,
+    money: money && { currency: money.currency, total: Number(money.amount) },
+    closing_summary: closing ?? null,
+  };
 };
-
-/**
- * @param closing  how it compares, where it is a closing
- * @param customerError  why the customer of a sale could not be attached
- */
-export const toPosEvent = (
-  row: PosEventRow & { connection_name: string },
-  graceMs: number,
-  closing: ClosingSummary | null = null,
-  customerError: string | null = null
-): PosEvent => ({
-  id: Number(row.id),
-  event_id: Number(row.id),
-  connection: { id: Number(row.connection_id), name: row.connection_name },
-  kind: row.kind,
-  external_id: row.external_id,
-  state: row.state,
-  mode: row.mode,
-  flags: flagsOf(row),
-  occurred_at: row.occurred_at,
-  effective_at: isoTime(Number(row.effective_at)),
-  received_at: isoTime(Number(row.received_at)),
-  processed_at: isoTimeOrNull(row.processed_at),
-  ...holdOf(row, graceMs),
-  accepted_without_sale_at: isoTimeOrNull(row.accepted_at),
-  location_ref: row.location_ref,
-  stale: JSON.parse(row.stale || '[]') as PosEvent['stale'],
-  waiting: waitingOf(row),
-  ignored: ignoredOf(row),
-  error: row.error,
-  customer_error: customerError,
-  money: shownMoney(row),
-  closing_summary: closing,
-});
-
-const summary = (locations: ReadonlyMap<number, LocationRow>, id: number): LocationSummary => {
-  const row = locations.get(id);
-  return { id, code: row?.code ?? '', name: row?.name ?? '' };
-};
-
-export const toSimulated = (
-  line: SimulatedLine,
-  items: ReadonlyMap<number, ItemRow>,
-  locations: ReadonlyMap<number, LocationRow>
-): SimulatedMovement => ({
-  type: line.type,
-  sku: items.get(line.item)?.sku ?? line.sku ?? '',
-  location: summary(locations, line.location),
-  effective_at: isoTime(line.at),
-  quantity: line.quantity,
-  effect: line.effect,
-  reason: line.reason,
-});

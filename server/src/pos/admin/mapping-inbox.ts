@@ -16,7 +16,7 @@ import { isoTime } from '../../runtime/text';
 import { refusal } from '../../runtime/refusal';
 import { createItemInput, identifier, itemName, locationName } from '../../stock/inputs';
 import { itemFromInput, skuDigest } from '../../stock/items';
-import type { ItemsService } from '../../stock/items-service';
+import { ItemsService } from '../../stock/items-service';
 import { locationFromInput } from '../../stock/locations';
 import { findProducts } from '../../stock/products';
 import { type Big, type ItemRow, ITEMS_TABLE, LOCATIONS_TABLE } from '../../stock/tables';
@@ -96,9 +96,6 @@ interface Destination {
   revived_item: boolean;
 }
 
-const itemsService = (app: App): ItemsService =>
-  app.strapi.service('plugin::switchboard.stock-items') as unknown as ItemsService;
-
 const NOWHERE: Destination = {
   item_id: null,
   location_id: null,
@@ -122,14 +119,14 @@ const makeItem = async (
     .whereNotNull('archived_at')
     .first()) as ItemRow | undefined;
   if (known) {
-    const { id } = await itemsService(app).updateItem(Number(known.id), {
+    const { id } = await new ItemsService(app).updateItem(Number(known.id), {
       archived: false,
       ...(asked.name !== undefined && { name: asked.name }),
       ...(asked.low_at !== undefined && { low_at: asked.low_at }),
     });
     return { ...NOWHERE, item_id: id, revived_item: true };
   }
-  const { id } = await itemsService(app).createItem({
+  const { id } = await new ItemsService(app).createItem({
     sku,
     gtin,
     name: asked.name ?? null,
@@ -164,12 +161,6 @@ const destinationOf = async (
   return makeItem(tx, app, input, to.create);
 };
 
-/** Whether the site has a product of its own by an item's SKU: it is for sale without any mapping. */
-const isOfProduct = async (tx: Tx, app: App, item: number): Promise<boolean> => {
-  const { sku } = await itemsService(app).getItem(item);
-  return (await findProducts(tx, app, [sku], [])).length > 0;
-};
-
 /**
  * The mapping holds no more; its records are worked on again. The item that it made or brought back is
  * archived, unless it is a product's that it made. One that was there before has a history of its own,
@@ -182,9 +173,13 @@ const endMapping = async (tx: Tx, app: App, row: PosMappingRow): Promise<number[
     .table(POS_MAPPINGS_TABLE)
     .where({ id })
     .update({ active_digest: null, undone_at: Date.now() });
-  const made = row.item_id !== null && row.made_item ? Number(row.item_id) : null;
-  if (row.revived_item || (made !== null && !(await isOfProduct(tx, app, made)))) {
-    await itemsService(app).archiveItem(Number(row.item_id));
+  const item = Number(row.item_id);
+  const items = new ItemsService(app);
+  // One of the site's own products is for sale without any mapping.
+  const isOfProduct = async (): Promise<boolean> =>
+    (await findProducts(tx, app, [(await items.getItem(item)).sku], [])).length > 0;
+  if (row.revived_item || (item && row.made_item && !(await isOfProduct()))) {
+    await items.archiveItem(item);
   }
   const records = await wakeMapped(tx, app, id);
   app.db.afterCommit(() => {
@@ -270,110 +265,7 @@ const kindsOf = async (db: Db, digests: readonly string[]): Promise<Map<string, 
   return kinds;
 };
 
-/** What records wait for, those of the latest records first. */
-const listUnknown = async (
-  app: App,
-  { kind, search, ...request }: InboxQuery
-): Promise<Page<UnknownValue>> => {
-  const db = await app.db.current();
-  const query: Knex.QueryBuilder = db
-    .table(POS_WAITS_TABLE)
-    .select('kind', 'inbox_digest')
-    .whereNotNull('inbox_digest')
-    .groupBy('kind', 'inbox_digest')
-    .min({ value: 'value', connection_id: 'connection_id', first_at: 'at' })
-    .max({ last_at: 'at' })
-    .count({ records: '*' })
-    .sum({ pieces: 'pieces' })
-    .orderBy([
-      { column: 'last_at', order: 'desc' },
-      { column: 'inbox_digest', order: 'asc' },
-    ]);
-  if (kind !== undefined) query.where({ kind });
-  if (search) whereContains(app.db, query, ['value'], search);
-  const { rows, meta } = await readPage<InboxRow>(db, query, request);
-  const names = await namesOf(
-    db,
-    rows.map((row) => Number(row.connection_id))
-  );
-  const kinds = await kindsOf(
-    db,
-    rows.map((row) => row.inbox_digest)
-  );
-  const data = rows.map((row): UnknownValue => {
-    const id = Number(row.connection_id);
-    return {
-      kind: row.kind,
-      value: row.value,
-      ...(row.kind === 'location_ref' && { connection: { id, name: names.get(id) ?? '' } }),
-      records: Number(row.records),
-      by_kind: kinds.get(row.inbox_digest) ?? noneOfAnyKind(),
-      pieces: Number(row.pieces ?? 0),
-      first_at: isoTime(Number(row.first_at)),
-      last_at: isoTime(Number(row.last_at)),
-    };
-  });
-  return { data, meta };
-};
-
-/** The mappings that hold, newest first. */
-const listMappings = async (app: App, request: PageRequest): Promise<Page<Mapping>> => {
-  const db = await app.db.current();
-  const query = db
-    .table(`${POS_MAPPINGS_TABLE} as m`)
-    .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'm.item_id')
-    .leftJoin(`${LOCATIONS_TABLE} as p`, 'p.id', 'm.location_id')
-    .select('m.*', 'i.sku', 'i.name as item_name')
-    .select('p.code as location_code', 'p.name as location_name')
-    .whereNotNull('m.active_digest')
-    .orderBy('m.id', 'desc');
-  const { rows, meta } = await readPage<MappingWithNames>(db, query, request);
-  const names = await namesOf(
-    db,
-    rows.flatMap(({ connection_id: id }) => (id === null ? [] : [Number(id)]))
-  );
-  return { data: rows.map((row) => toMapping(row, names)), meta };
-};
-
 const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
-
-/** What waits for a value now. */
-const reach = async (db: Db, digest: string): Promise<Omit<Resolved, 'id'>> => {
-  const [row] = (await db
-    .table(POS_WAITS_TABLE)
-    .where({ inbox_digest: digest })
-    .count({ records: '*' })
-    .sum({ pieces: 'pieces' })) as { records: Big; pieces: Big | null }[];
-  return { records: Number(row?.records ?? 0), pieces: Number(row?.pieces ?? 0) };
-};
-
-/** One that was deleted, too: its records still wait. */
-const connectionOf = async (db: Db, id: number): Promise<void> => {
-  const row = (await db.table(CONNECTIONS_TABLE).where({ id }).forUpdate().first()) as
-    ConnectionRow | undefined;
-  if (!row)
-    throw fieldError('connection', refusal(`there is no connection ${id}`, 'no_connection'));
-};
-
-const store = async (
-  tx: Db,
-  { kind, value, connection }: Resolve,
-  digest: string,
-  destination: Destination,
-  madeBy: string | null
-): Promise<number> => {
-  await mappings(tx).insert({
-    kind,
-    value,
-    active_digest: digest,
-    connection_id: connection ?? null,
-    ...destination,
-    made_by: madeBy,
-    created_at: Date.now(),
-  });
-  const row = (await mappings(tx).where({ active_digest: digest }).first()) as PosMappingRow;
-  return Number(row.id);
-};
 
 /** Earlier mappings of the same value: their records stayed where they were, and named it too. */
 const replacedBy = async (
@@ -395,8 +287,46 @@ export class MappingInboxService {
   constructor(private readonly app: App) {}
 
   /** Those of the latest records first. */
-  list(query: InboxQuery): Promise<Page<UnknownValue>> {
-    return listUnknown(this.app, query);
+  async list({ kind, search, ...request }: InboxQuery): Promise<Page<UnknownValue>> {
+    const db = await this.app.db.current();
+    const query: Knex.QueryBuilder = db
+      .table(POS_WAITS_TABLE)
+      .select('kind', 'inbox_digest')
+      .whereNotNull('inbox_digest')
+      .groupBy('kind', 'inbox_digest')
+      .min({ value: 'value', connection_id: 'connection_id', first_at: 'at' })
+      .max({ last_at: 'at' })
+      .count({ records: '*' })
+      .sum({ pieces: 'pieces' })
+      .orderBy([
+        { column: 'last_at', order: 'desc' },
+        { column: 'inbox_digest', order: 'asc' },
+      ]);
+    if (kind !== undefined) query.where({ kind });
+    if (search) whereContains(this.app.db, query, ['value'], search);
+    const { rows, meta } = await readPage<InboxRow>(db, query, request);
+    const names = await namesOf(
+      db,
+      rows.map((row) => Number(row.connection_id))
+    );
+    const kinds = await kindsOf(
+      db,
+      rows.map((row) => row.inbox_digest)
+    );
+    const data = rows.map((row): UnknownValue => {
+      const id = Number(row.connection_id);
+      return {
+        kind: row.kind,
+        value: row.value,
+        ...(row.kind === 'location_ref' && { connection: { id, name: names.get(id) ?? '' } }),
+        records: Number(row.records),
+        by_kind: kinds.get(row.inbox_digest) ?? noneOfAnyKind(),
+        pieces: Number(row.pieces ?? 0),
+        first_at: isoTime(Number(row.first_at)),
+        last_at: isoTime(Number(row.last_at)),
+      };
+    });
+    return { data, meta };
   }
 
   /**
@@ -407,19 +337,42 @@ export class MappingInboxService {
   resolve(input: Resolve, madeBy: string | null): Promise<Resolved> {
     return this.app.db.unique(async (tx) => {
       const { kind, value, connection, preview } = input;
-      // Locked first: a record that is being worked on beside it has begun to wait by then.
-      if (connection !== undefined) await connectionOf(tx, connection);
+      if (connection !== undefined) {
+        // Locked first: a record that is being worked on beside it has begun to wait by then. One that
+        // was deleted, too: its records still wait.
+        const row: unknown = await tx
+          .table(CONNECTIONS_TABLE)
+          .where({ id: connection })
+          .forUpdate()
+          .first();
+        const missing = refusal(`there is no connection ${connection}`, 'no_connection');
+        if (!row) throw fieldError('connection', missing);
+      }
       const digest = mappingDigest(kind, value, connection ?? null);
-      const reached = await reach(tx, digest);
+      const [waiting] = (await tx
+        .table(POS_WAITS_TABLE)
+        .where({ inbox_digest: digest })
+        .count({ records: '*' })
+        .sum({ pieces: 'pieces' })) as { records: Big; pieces: Big | null }[];
+      const reached = {
+        records: Number(waiting?.records ?? 0),
+        pieces: Number(waiting?.pieces ?? 0),
+      };
       const destination = await destinationOf(tx, this.app, input, !preview);
       if (preview) return { id: null, ...reached };
-      const before = (await mappings(tx).where({ active_digest: digest }).first()) as
-        PosMappingRow | undefined;
-      if (before) {
-        // Its records stay where they are: from now on the value means something else.
-        await mappings(tx).where({ id: before.id }).update({ active_digest: null });
-      }
-      const id = await store(tx, input, digest, destination, madeBy);
+      // The records of an earlier one stay where they are: from now on the value means something else.
+      await mappings(tx).where({ active_digest: digest }).update({ active_digest: null });
+      await mappings(tx).insert({
+        kind,
+        value,
+        active_digest: digest,
+        connection_id: connection ?? null,
+        ...destination,
+        made_by: madeBy,
+        created_at: Date.now(),
+      });
+      const made = (await mappings(tx).where({ active_digest: digest }).first()) as PosMappingRow;
+      const id = Number(made.id);
       const waited = connection === undefined ? digest : connectionWait(connection);
       await wakeTwice(tx, this.app, [waited], 'mapping');
       return { id, ...reached };
@@ -448,7 +401,21 @@ export class MappingInboxService {
   }
 
   /** The mappings that hold, newest first. */
-  mappings(page: PageRequest): Promise<Page<Mapping>> {
-    return listMappings(this.app, page);
+  async mappings(request: PageRequest): Promise<Page<Mapping>> {
+    const db = await this.app.db.current();
+    const query = db
+      .table(`${POS_MAPPINGS_TABLE} as m`)
+      .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'm.item_id')
+      .leftJoin(`${LOCATIONS_TABLE} as p`, 'p.id', 'm.location_id')
+      .select('m.*', 'i.sku', 'i.name as item_name')
+      .select('p.code as location_code', 'p.name as location_name')
+      .whereNotNull('m.active_digest')
+      .orderBy('m.id', 'desc');
+    const { rows, meta } = await readPage<MappingWithNames>(db, query, request);
+    const names = await namesOf(
+      db,
+      rows.flatMap(({ connection_id: id }) => (id === null ? [] : [Number(id)]))
+    );
+    return { data: rows.map((row) => toMapping(row, names)), meta };
   }
 }
