@@ -394,7 +394,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
 /** Has a transaction that `work` opens first be one of the plugin's: with fresh reads on MySQL. */
 export const openingOurs = <T>(work: () => T): T => opening.run({ isOurs: true }, work);
 
-/** As `opening`, for a transaction that the host opens in `work` in any case. */
+/** As `openingOurs`, for a transaction that the host opens in `work` in any case. */
 export const openingFresh = <T>(work: () => T): T => opening.run({ isOurs: false }, work);
 
 /**

@@ -137,8 +137,8 @@ export const completion = (contact: Payload, input: Input): Record<string, unkno
 
 /**
  * Finds the contact of an e-mail address, whatever its case, and completes it, or makes it. Two that come
- * at once make one contact. Call it within
- * `withOrigin` where a form or an import is at work. Values that the site's contacts do not have are left out (`keptInput`).
+ * at once make one contact. Call it within `withOrigin` where a form or an import is at work. Values that
+ * the site's contacts do not have are left out (`keptInput`).
  * @param input a contact as REST takes it, with a valid `email`
  */
 export const upsertContact = (
