@@ -97,7 +97,7 @@ export interface LeftOfItem {
 
 export type SaleLeft = readonly LeftOfItem[];
 
-/** The sold pieces before any refund. It happens in one place, so an item's first line tells where. */
+/** A sale before any refund. It happens in one place, so an item's first line tells where. */
 export const wholeSale = (lines: readonly SoldLine[]): LeftOfItem[] => {
   const items = new Map<ItemId, LeftOfItem>();
   for (const { item, location, quantity } of lines) {
@@ -226,9 +226,9 @@ export const postingsOf = (refund: number, shares: readonly Share[]): Posting[] 
 
 /**
  * The lines that the ledger still has to append so that each refund's movements add up to the right sum:
- * the first time for a place, the posting itself (with quantity 0 and
- * `over_refund` if nothing was left, so that the log shows why); later, the difference, as `reallocated`.
- * Nothing that is right already is returned, so doing it twice does nothing.
+ * the first time for a place, the posting itself (with quantity 0 and `over_refund` if
+ * nothing was left, so that the log shows why); later, the difference, as `reallocated`. Nothing that is
+ * right already is returned, so doing it twice does nothing.
  *
  * @param desired  `postingsOf` all refunds that may have changed
  * @param posted  the sums of the **quantities** (not effects) of the movements already in the
