@@ -28,6 +28,10 @@ const WORDS = [
       /\btries\b(?= (of|are|is|left|so|a|with|were)\b|[.,;])|\b(a|the|next|last|first|each|one|no) try\b/i,
     say: 'attempt',
   },
+  { comment: /\b(for|of|to|by) who\b/i, say: 'for users who, for callers that' },
+  { comment: /\b(told|hears?|heard) of\b/i, say: 'notified, gets, published, last seen' },
+  { comment: /\bas (they|it) (were|was)(?=[.,;:]|$)/i, say: 'unchanged' },
+  { comment: /\bdo(es)? without\b/i, say: 'lacks, does not use' },
   { comment: /\bmine\b/i, name: /^mine$/, say: 'own, of this process' },
   { name: /^gates?$/, say: 'lock, limiter, check' },
   { name: /^told$/, say: 'notified, reported, announced' },
@@ -39,7 +43,7 @@ const WORDS = [
 const PUBLISHED = new Set(['mend', 'mended']);
 
 /** Words that open a sentence as if its clause were a noun. */
-const OPENING = /^(What|Whether|The same|Of|Those)\b/;
+const OPENING = /^(What|Whether|The same|Of|Those|Who|Whom|Whose)\b/;
 const SAY_AT_ONCE = 'begin with the subject: a noun, a verb, or "True if"';
 
 /** @returns the file as TypeScript reads it, its declared names, and where its texts stand */
