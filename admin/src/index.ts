@@ -98,7 +98,7 @@ export default {
   },
 
   bootstrap(app: StrapiApp): void {
-    // Typed by the content manager, which a site may do without.
+    // Typed by the content manager, which a site may lack.
     const contentManager = app.getPlugin('content-manager')?.apis as
       { addEditViewSidePanel?(panels: (typeof RecordPanel)[]): void } | undefined;
     contentManager?.addEditViewSidePanel?.([PurchasesPanel, RecordPanel]);

@@ -6,7 +6,7 @@
  */
 const createOutput = () => {
   const write = process.stdout.write.bind(process.stdout);
-  // Who reads may have had enough: `| head`.
+  // The reader may have had enough: `| head`.
   process.stdout.on('error', (error) => {
     if (error.code !== 'EPIPE') throw error;
   });

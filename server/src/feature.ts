@@ -33,7 +33,7 @@ export interface FeatureRoutes {
  * the features in order and hands their parts to the host.
  */
 export interface Feature {
-  /** The site's option (`features`) by which it may do without; undefined: it is always there. */
+  /** The site's option (`features`) that can leave it out; undefined: it is always there. */
   option?: FeatureId;
   contentTypes?: Record<string, { schema: unknown }>;
   /**

@@ -65,7 +65,7 @@ export interface EmailReceived {
   deal?: string | null;
 }
 
-/** What became of what was reported. */
+/** The result of a report. */
 export type Recorded =
   { counted: true } | { counted: false; because: MachineReason | 'no_campaign' | 'already_sent' };
 
@@ -101,7 +101,7 @@ export interface ImportWatch {
   advance(counts: ImportCounts): Promise<void>;
 }
 
-/** What an import is asked for, and whom it tells how it gets on. */
+/** The input of an import, and its callbacks for progress. */
 export interface ImportRun {
   /** Says what would become of each row, and changes nothing. */
   dryRun?: boolean;

@@ -25,7 +25,7 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 export const CAMPAIGN_STATUSES = ['draft', 'sending', 'sent'] as const;
 export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number];
 
-/** Who or what put a tag on a contact, or took it off. */
+/** The person or thing that put a tag on a contact, or took it off. */
 export const CHANGE_SOURCES = ['admin', 'api', 'form', 'import', 'code'] as const;
 export type ChangeSource = (typeof CHANGE_SOURCES)[number];
 

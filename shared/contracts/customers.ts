@@ -1,7 +1,7 @@
 import type { Page } from './webhooks';
 import type { Purchase } from './pos';
 
-/** Services that the tills and the CRM offer each other. Each may be absent: a site may do without it. */
+/** Services that the tills and the CRM offer each other. Each may be absent: a site may lack it. */
 
 /** `customer` of a sale, without what does not fit. */
 export interface SaleCustomer {

@@ -1,6 +1,6 @@
 import type { AdminAction } from './permissions';
 
-/** Parts of the plugin that a site may do without: `features` in its options. `pos` has the stock. */
+/** Optional parts of the plugin: `features` in its options. `pos` has the stock. */
 export const FEATURE_IDS = ['crm', 'pos'] as const;
 
 export type FeatureId = (typeof FEATURE_IDS)[number];

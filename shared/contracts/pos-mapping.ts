@@ -10,7 +10,7 @@ export type MappingKind = (typeof MAPPING_KINDS)[number];
 export interface UnknownValue {
   kind: MappingKind;
   value: string;
-  /** Whose location it is; only with `location_ref`. */
+  /** The connection of the location; only with `location_ref`. */
   connection?: { id: number; name: string };
   /** Records with lines that wait for it. */
   records: number;

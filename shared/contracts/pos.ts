@@ -73,13 +73,13 @@ export interface Connection {
   customers: CustomerRule;
   /** ISO 3166 code that phone numbers without a prefix are read by; null: the option `pos.country`. */
   country: string | null;
-  /** How often it should be heard of in its `open_hours`; null: it is never said to be silent. */
+  /** How often it is expected in its `open_hours`; null: it is never reported as silent. */
   expected_every_minutes: number | null;
-  /** When it should be heard of; null: it is never said to be silent. */
+  /** When it is expected; null: it is never reported as silent. */
   open_hours: OpenHours[] | null;
   /**
-   * Since when nothing was heard of it, while it is silent: live, within its open hours, and not heard
-   * of for longer than expected. Else null.
+   * Since when it has been silent: live, within its open hours, and without a request for longer than
+   * expected. Else null.
    */
   silent_since: string | null;
   /** False: its requests are 401 `revoked_key` until its owner switches it on. */

@@ -218,7 +218,7 @@ export interface Movement {
   event_id: number | null;
   /** The transfer or stocktake it belongs to. */
   document_id: number | null;
-  /** Who made it by hand; null for what a till sent. */
+  /** The user who made it by hand; null if a till sent it. */
   made_by: string | null;
   /** A count that was taken back with its mapping: no level starts from it. */
   undone: boolean;

@@ -21,7 +21,7 @@ export const relativeParts = (
 
 const TICK_MS = 1000;
 
-/** Who shows the time now. One timer serves all of them: a table has many times. */
+/** Components that show the time now. One timer serves all of them: a table has many times. */
 const listeners = new Set<() => void>();
 let ticking: ReturnType<typeof setInterval> | undefined;
 let lastTick = 0;

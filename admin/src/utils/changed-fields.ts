@@ -1,7 +1,7 @@
 /** Equal as they would be sent. */
 export const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** The fields of `values` that are not as they were. */
+/** The fields of `values` that have changed. */
 export const changedFields = <Values extends object>(
   values: Values,
   before: Values

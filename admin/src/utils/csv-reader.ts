@@ -61,8 +61,8 @@ const lineOf = (cells: readonly string[], delimiter: string): string =>
   `${cells.map((cell) => cellText(cell, delimiter)).join(delimiter)}\n`;
 
 /**
- * A file with other headings, and without the columns that have none: the server takes only names
- * that it knows. Lines keep their numbers, so that a fault is found in the file as it was.
+ * A file with other headings, and without the columns that have none: the server takes only names that it
+ * knows. Lines keep their numbers, so that a fault is found in the original file.
  * @param names  by column; null leaves the column out
  * @throws TypeError where the file is not UTF-8: letters would be lost
  */

@@ -3,7 +3,7 @@ import type { SentRequest } from '../../../shared/contracts/webhooks';
 /** One argument of a POSIX shell, whatever is in it. */
 export const shellQuote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** A command that sends the request again as it was; headers that curl makes itself are left out. */
+/** A command that repeats the request; headers that curl makes itself are left out. */
 export const curlOf = ({ url, headers, body }: SentRequest): string =>
   [
     `curl -X POST ${shellQuote(url)}`,

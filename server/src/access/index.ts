@@ -14,7 +14,7 @@ import { FailedAttempts } from './failed-attempts';
 
 const undo: (() => void)[] = [];
 
-/** Who may do what: admin actions, the CRM Manager role, application passwords, Basic authentication. */
+/** Permissions: admin actions, the CRM Manager role, application passwords, Basic authentication. */
 export const access: Feature = {
   tables: [applicationPasswordTable],
   services: { 'application-passwords': serviceOf(ApplicationPasswordsService) },

@@ -35,7 +35,7 @@ const webhooks = z.strictObject({
   /** This node sends; `false`: another one does. */
   dispatch: z.boolean().default(true),
   pollSeconds: positive(3600).default(5),
-  /** Who is told by e-mail that a webhook was switched off; nobody where it is absent. */
+  /** The address for an e-mail when a webhook is switched off; none is sent if it is absent. */
   notifyEmail: z.email().optional(),
 });
 
@@ -150,7 +150,7 @@ const stock = z.strictObject({
 /** The kinds of CRM object that a site may map its own content type to. */
 export const SOURCE_KINDS = ['contact', 'tag', 'company', 'deal', 'task', 'campaign'] as const;
 
-/** Content types of the site's own whose writes are told of as `entry.*`. */
+/** Content types of the site's own whose writes are published as `entry.*`. */
 const entries = z.union(
   [
     z.literal('*'),
@@ -177,7 +177,7 @@ const sources = z
     task: mapped,
     campaign: mapped,
     entries: entries.optional(),
-    /** Files of the media library, told of as `media.*`. */
+    /** Files of the media library, published as `media.*`. */
     media: z.boolean().optional(),
   } satisfies Record<(typeof SOURCE_KINDS)[number] | 'entries' | 'media', z.ZodType>)
   .default({});

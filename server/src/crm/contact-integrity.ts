@@ -26,7 +26,7 @@ export const normalizeEmail = (email: string): string => email.trim().toLowerCas
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
- * What the database compares for uniqueness. A digest, because collations differ: MySQL's default
+ * The key that the database compares for uniqueness. A digest, because collations differ: MySQL's default
  * one would take `jose@…` and `josé@…` for one address.
  * @returns null where there is no address: many contacts may have none.
  */
@@ -39,7 +39,7 @@ const CONTACT = 'plugin::switchboard.contact';
 const TAG = 'plugin::switchboard.tag';
 export const SLUG_MAX = 255;
 
-/** A 400 that names the field, in the form in which the content manager shows it beside it. */
+/** A 400 that names the field, in the form in which the content manager shows it at the field. */
 export class EmailTakenError extends errors.ValidationError {
   /** @param inBin whether lists hide the other one, so that nobody would find it */
   constructor(inBin = false) {
@@ -59,7 +59,7 @@ interface Unique {
   /** The column that the database compares. */
   key: string;
   keyOf(value: unknown): string | null;
-  /** What the databases say of the unique index: its name, or on SQLite its column. */
+  /** The databases' messages about the unique index: its name, or on SQLite its column. */
   conflict: RegExp;
   taken(): errors.ValidationError;
 }
@@ -84,7 +84,7 @@ const UNIQUE: Readonly<Record<string, Unique>> = {
 
 const isSlugConflict = (error: unknown): boolean => isDuplicate(error, UNIQUE[TAG]?.conflict);
 
-/** Whether a tag was refused for its slug, by the host's own look or by the index. */
+/** True if a tag was refused for its slug, by the host's own check or by the index. */
 export const isSlugTaken = (error: unknown): boolean => {
   if (isSlugConflict(error)) return true;
   if (!(error instanceof errors.ValidationError)) return false;
@@ -243,7 +243,7 @@ const completeChanged = async (app: App, event: DataEvent): Promise<void> => {
   // A deal that is open again was not closed.
   for (const one of dates) if (one.current && isLeft(one)) data[one.date] = null;
   if (!derived) return;
-  // Of several that match, the host may change one: from here on the condition names it.
+  // The host may change one of several that match: from here on the condition names it.
   await lockWritten(app.strapi, event);
   const { where } = event.params;
   const others = {
@@ -302,9 +302,9 @@ const becomeWriter = async (query: Knex.QueryBuilder): Promise<void> => {
 };
 
 /**
- * Holds whoever comes with this address until the current transaction ends. A row that exists,
- * found by its primary key: that waits on every server and has no gap to lock. Call it before the
- * transaction reads, where that can be: MySQL goes on reading what was there when it first read.
+ * Locks an address against other writers until the current transaction ends. A row that exists, found by
+ * its primary key: that waits on every server and has no gap to lock. Call it before the transaction
+ * reads, where that can be: MySQL goes on reading what was there when it first read.
  */
 export const lockEmail = async (app: App, email: string): Promise<void> => {
   const rows = await rowsOf(app, [email]);
@@ -347,8 +347,8 @@ export const withEmailLock = <T>(app: App, email: unknown, work: () => Promise<T
 const PHONES_TABLE = 'switchboard_contact_phones';
 
 /**
- * Which contacts to look at for a phone: the last digits of what their rows have or had. What the
- * contact's own phone says is what counts; a row too many costs a look and nothing else.
+ * Which contacts to look at for a phone: the last digits of what their rows have or had. The contact's
+ * own phone decides; a row too many costs a look and nothing else.
  */
 export const phonesTable: PlainTable = {
   tableName: PHONES_TABLE,
@@ -370,7 +370,7 @@ export const phoneColumn = (app: App): ValueColumn | null =>
 /** Numbers of one person end alike, however they begin. */
 const LAST_DIGITS = 6;
 
-/** What a phone is found by; null where it has too few digits to be one. */
+/** The key of a phone in the index; null if it has too few digits to be one. */
 const lastDigits = (phone: unknown): string | null => {
   const digits = ['string', 'number'].includes(typeof phone)
     ? String(phone).replace(/\D/g, '')
@@ -396,8 +396,8 @@ const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<v
 
 /**
  * Keeps the index with every write of a contact, in its transaction; one that gives no phone costs
- * nothing. What is behind it (a phone that was taken away, contacts that were deleted many at once) is
- * forgotten by the clock.
+ * nothing. Outdated rows (a phone that was taken away, contacts that were deleted many at once) are
+ * removed by the clock.
  */
 const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => {
   const { strapi } = app;
@@ -450,10 +450,10 @@ const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => 
 };
 
 /*
- * Contacts that came without a lifecycle: those of earlier versions, an import of the host's, a
- * statement of somebody's own. Their table is walked by its ids, and how far that is stands in the
- * database; so it may be interrupted anywhere, and any node goes on. What lies behind the mark is
- * looked through itself meanwhile (`phoneCandidates`).
+ * Contacts that came without a lifecycle: those of earlier versions, an import of the host's, a statement
+ * of somebody's own. Their table is walked by its ids, and how far that is stands in the database; so it
+ * may be interrupted anywhere, and any node goes on. Contacts behind the mark are searched directly
+ * meanwhile (`phoneCandidates`).
  */
 
 const MARK = { name: 'contact_phones' };

@@ -126,7 +126,7 @@ export class Customers implements CustomersService {
         after: known + toUnits(change, digits),
         column: source.kind,
       });
-      // Past the lifecycles: nobody is told of it.
+      // Past the lifecycles: no event is published.
       await db
         .table(source.tableName)
         .where({ id: row.id })

@@ -7,7 +7,7 @@ const explicit = new AsyncLocalStorage<ChangeSource>();
 /** Runs `work` as done by a form, an import …, whatever request it happens to run in. */
 export const withOrigin = <T>(origin: ChangeSource, work: () => T): T => explicit.run(origin, work);
 
-/** Who or what makes the current change: the `source` of `contact.tagged` and `contact.untagged`. */
+/** The person or thing behind the current change: the `source` of `contact.tagged` and `contact.untagged`. */
 export const currentOrigin = (app: App): ChangeSource => {
   const given = explicit.getStore();
   if (given) return given;

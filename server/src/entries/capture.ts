@@ -29,7 +29,7 @@ interface Row extends Record<string, unknown> {
 const statusOf = (type: EntryType, { publishedAt }: Row): EntryStatus =>
   type.draftAndPublish && (publishedAt ?? null) === null ? 'draft' : 'published';
 
-/** Whether receivers hear of drafts of the type: else nothing of them is read. */
+/** True if receivers are sent drafts of the type: else no draft is read. */
 const seesDrafts = ({ draftAndPublish, drafts }: EntryType): boolean => !draftAndPublish || drafts;
 
 const localeOf = ({ localized }: EntryType, { locale }: Row): string | null =>
@@ -39,8 +39,8 @@ const localeOf = ({ localized }: EntryType, { locale }: Row): string | null =>
 type Versions = Map<string, Version[]>;
 
 /**
- * Reads documents in all versions that receivers hear of, without the host's read lifecycles. `lock`:
- * until the transaction ends nobody else may change them, so that what differs is this write's doing.
+ * Reads documents in all versions that receivers get, without the host's read lifecycles. `lock`: until
+ * the transaction ends nobody else may change them, so that what differs is this write's doing.
  */
 const readVersions = async (
   app: App,
@@ -48,7 +48,7 @@ const readVersions = async (
   documentIds: readonly string[],
   { lock = false }: { lock?: boolean } = {}
 ): Promise<Versions> => {
-  // Also those that nobody hears of: two that publish a draft for the first time have no other in common.
+  // Also unpublished versions: two that publish a draft for the first time have no other in common.
   if (lock && (type.draftAndPublish || type.localized)) {
     await lockVersions(app.strapi, type.uid, documentIds);
   }
@@ -98,7 +98,7 @@ const readDraftLocales = async (
 /** A document within a unit of work, as it was before the first write to it. */
 interface TrackedDocument {
   before: readonly Version[];
-  /** Its content was written anew, whether it differs or not. */
+  /** Its content was written again, whether it differs or not. */
   rewritten: boolean;
 }
 
@@ -121,7 +121,7 @@ const isReplaced = ({ uid }: EntryType, data: Data | undefined): boolean =>
 /** The documents that a write changes, by its own condition, of which receivers hear. */
 async function* matching(app: App, type: EntryType, event: WriteEvent): AsyncGenerator<string[]> {
   const data = event.params.data as Data | undefined;
-  // Rows that are given a time of publishing come to be heard of.
+  // Rows that are given a time of publishing become visible to receivers.
   const isHeard = seesDrafts(type) || data?.publishedAt !== undefined;
   const locked = await lockWritten(app.strapi, event);
   if (!locked) {
@@ -141,7 +141,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
   /** Rows of tracked documents: a write that names one of them needs no look. */
   private readonly rows = new Set<string>();
 
-  /** Notes documents as they are now, before the write; those that are noted already stay as they were. */
+  /** Notes documents as they are now, before the write; the first note of a document stays. */
   async trackDocuments(type: EntryType, documentIds: readonly string[]): Promise<void> {
     const documents = this.changesOf(type);
     const unread = documentIds.filter((id) => !documents.has(id));
@@ -212,7 +212,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
     if (events.length > 0) await getPublisher(this.app).publish(events, subscriptions);
   }
 
-  /** What is not published any more is unpublished where a draft of it is left, and else deleted. */
+  /** An entry that is no longer published is unpublished if a draft of it is left, and else deleted. */
   private async draftsLeft(
     type: EntryType,
     changes: Changes<TrackedDocument>,
@@ -266,7 +266,7 @@ const OF_ANY: ReadonlySet<string> = new Set(
   'create update delete clone publish unpublish discardDraft'.split(' ')
 );
 
-/** Whether a call may change what receivers hear of: of many types that is no draft. */
+/** True if a call may change what receivers see: for many types, unless it writes a draft. */
 const concerns = (type: EntryType, { action, params }: DocumentCall): boolean => {
   if (seesDrafts(type)) return OF_ANY.has(action);
   const publishes = params.status === 'published' && (action === 'create' || action === 'update');
@@ -300,7 +300,7 @@ interface CreateEvent {
   params: { data?: Record<string, unknown> | Record<string, unknown>[] };
 }
 
-/** Hears of every write to a named type, from wherever it comes, and notes what is about to change. */
+/** Watches every write to a named type, of any origin, and notes what is about to change. */
 const watchWrites = (app: App, types: EntryTypes): void => {
   const tracking = async (
     uid: string,

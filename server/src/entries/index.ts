@@ -19,7 +19,7 @@ const declare = (types: EntryTypes): EventMap => {
   };
 };
 
-/** Who asked for everything gets these as well, and should not find that out by a receiver's log. */
+/** Webhooks for every event get these as well, and their owner should not learn it from a receiver's log. */
 const announce = (app: App, types: EntryTypes): void => {
   const entries = [...types.keys()].filter((uid) => uid !== FILE);
   const named = [

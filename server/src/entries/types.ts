@@ -37,7 +37,7 @@ interface Models {
   isPrivate(model: ModelShape, name: string): boolean;
 }
 
-/** Who wrote an entry is nobody else's business; other languages are documents' versions of their own. */
+/** The author of an entry is private; other languages are documents' versions of their own. */
 const LEFT_OUT = new Set(['createdBy', 'updatedBy', 'localizations']);
 
 const hasDrafts = (model: ModelShape | undefined): boolean =>
@@ -132,7 +132,7 @@ const populateShape = (shape: Shape, within: readonly Shape[]): unknown => ({
   populate: populateOf(shape, within),
 });
 
-/** What the host's query engine has to load beside a row's own columns. */
+/** The relations that the host's query engine has to load with a row's own columns. */
 export const populateOf = (shape: Shape, within: readonly Shape[] = []): Where => {
   const inside = [...within, shape];
   return Object.fromEntries(
@@ -149,7 +149,7 @@ export interface EntryType {
   readonly populate: Where;
   readonly draftAndPublish: boolean;
   readonly localized: boolean;
-  /** Drafts are told of too. */
+  /** Drafts are published as events too. */
   readonly drafts: boolean;
   /** Every event that a write to it may cause. */
   readonly events: readonly string[];
@@ -157,7 +157,7 @@ export interface EntryType {
 
 export type EntryTypes = ReadonlyMap<string, EntryType>;
 
-/** What the options name and the site does not have; stops the boot. */
+/** The options name something that the site does not have; stops the boot. */
 class EntryTypeError extends Error {}
 
 const OPTION = 'switchboard.sources.entries';
@@ -186,7 +186,7 @@ const named = (app: App): Map<string, boolean> => {
   return types;
 };
 
-/** Types that the options name and that cannot be told of, each with a line for the log. */
+/** Types that the options name and that cannot be published, each with a line for the log. */
 const unknownTypes = (app: App): Map<string, string> => {
   const known = Object.keys(app.strapi.contentTypes);
   const possible = known.filter(isSiteType).sort().join(', ') || 'none';
@@ -256,7 +256,7 @@ const resolve = (app: App): EntryTypes => {
   return types;
 };
 
-/** Whether the site's options ask for any of it: without, nothing is listened to. */
+/** True if the site's options name any type: otherwise nothing is listened to. */
 export const namesEntryTypes = (app: App): boolean => {
   const { entries, media } = app.options.sources;
   return media === true || entries === '*' || (entries?.length ?? 0) > 0;

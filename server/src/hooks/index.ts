@@ -254,7 +254,7 @@ export class Hooks {
    * Puts the seven hooks of docs/contract-webhooks.md#hooks into the host's registry, so that any plugin can say
    * `strapi.hook('service_crm_webhook_payload').register(handler)` in its `bootstrap()`.
    *
-   * @param send  what calling `service_crm_webhook` does; nothing for who wants the catalogue alone. It
+   * @param send what calling `service_crm_webhook` does; nothing if only the catalogue is needed. It
    *   never throws for what is wrong with the event
    */
   register(send: (event: unknown, data: unknown) => Promise<void> = async () => undefined): void {

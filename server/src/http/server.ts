@@ -35,9 +35,8 @@ const isBelow = (path: string, beginning: string): boolean =>
   (beginning.endsWith('/') || path.length === beginning.length || path[beginning.length] === '/');
 
 /**
- * The host's router says 405 to a POST to an unknown address, because a site's public files take
- * every GET. To a client of a feature that the site does without, that would be an address which is
- * there: it is told 404.
+ * The host's router says 405 to a POST to an unknown address, because a site's public files take every
+ * GET. A client of a feature that the site lacks would take that for an existing address: it gets 404.
  */
 export const answerAbsent = (app: App, present: readonly Feature[], absent: readonly Feature[]) => {
   /** Addresses that only absent features would serve. */

@@ -88,7 +88,7 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
     line: number
   ): { row: Row } | { issue: Issue };
 
-  /** What is said of a line that is no row. */
+  /** The fault of a line that is no row. */
   protected abstract faultOf(line: number, message: string): Issue;
 
   /** Imports rows, or says what would become of them, and counts them. */

@@ -10,7 +10,7 @@ import { importRejectTable, importTable, readJob, rejectsOf } from './jobs';
 import { leaveImportsUnread } from './upload';
 import { appOf } from '../app';
 
-/** Who may import, or check the levels, may see what became of it. */
+/** Users who may import, or check the levels, may see the result. */
 const ACTIONS: Readonly<Record<ImportJob['kind'], AdminAction>> = {
   contacts: 'crm.import',
   items: 'stock.import',

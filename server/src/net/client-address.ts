@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js';
 import type { Context } from 'koa';
 
-/** Whom a request's failures are counted by. */
+/** The addresses that a request's failures are counted by. */
 export interface ClientAddress {
   /** The client's address as the host tells it: behind a trusted proxy, what the proxy's header says. */
   client: string;

@@ -11,7 +11,7 @@ import {
 } from './resolver';
 import { CodedError } from './transport';
 
-/** What the guard thinks of a URL; `reason` is a sentence that is safe to show the owner. */
+/** The guard's judgement of a URL; `reason` is a sentence that is safe to show the owner. */
 type GuardVerdict =
   | { verdict: 'allowed' }
   /** Not a URL that can be posted to at all. */
@@ -66,7 +66,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const areAllPublic = (addresses: ResolvedAddress[]): boolean =>
     addresses.every(({ address }) => judgeAddress(address, allowedCidrs).ok);
 
-  /** Whether the list allows loopback; then its names are judged by the addresses they have. */
+  /** If the list allows loopback, its names are judged by their addresses. */
   const loopbackListed = ['127.0.0.1', '::1'].some((ip) => judgeAddress(ip, allowedCidrs).ok);
 
   const inspectUrl = async (text: string): Promise<UrlInspection> => {
@@ -162,7 +162,7 @@ function createLookup(resolve: ResolveHost): LookupFunction {
 export type GivenNodeEnv = { given: string | null } | 'unknown';
 
 export interface NodeEnvSources {
-  /** What the process has now. */
+  /** The current value in the process. */
   current: string | undefined;
   /** The environment that the process was started with; null where the system does not tell. */
   atStart: () => Record<string, string> | null;
@@ -219,7 +219,6 @@ const systemSources: NodeEnvSources = {
 };
 
 export interface PrivateAddressPolicy {
-  /** Whether every address is allowed. */
   open: boolean;
   /** Why, in words for the boot log. */
   why: string;
@@ -238,9 +237,8 @@ const LOCAL_ENVIRONMENTS = new Set(['development', 'local']);
 const OPTION = 'webhooks.allowPrivateNetworks';
 
 /**
- * Whether receivers may live at private addresses
- * (docs/contract-webhooks.md#private-addresses). Fails closed: an environment that nobody set is not
- * a developer's.
+ * Decides if receivers may have private addresses (docs/contract-webhooks.md#private-addresses). Fails
+ * closed: an environment that nobody set is not a developer's.
  */
 export function judgePrivateAddresses(facts: PrivateAddressFacts): PrivateAddressPolicy {
   const { option, nodeEnv, develop } = facts;

@@ -31,10 +31,10 @@ export const FAILURE_CAUSES = [
 
 export type FailureCause = (typeof FAILURE_CAUSES)[number];
 
-/** What `classify` calls a failed attempt. */
+/** The cause of a failed attempt, by `classify`. */
 type AttemptCause = FailureCause | 'redirect' | `http_${number}`;
 
-/** What a receiver answered, fit for a database: no NUL, bounded. */
+/** A receiver's answer, fit for a database: no NUL, bounded. */
 export interface Answer {
   status: number;
   /** Names in lower case; a repeated header's values are joined by `, `. */
@@ -54,10 +54,10 @@ export type AttemptOutcome =
       /** A sentence of ours, safe to show and to store. */
       message: string;
       durationMs: number;
-      /** What had arrived of the answer, if its head had. */
+      /** The part of the answer that had arrived, if its head had. */
     } & Partial<Answer>);
 
-/** Whether an attempt delivered, and if not, why. */
+/** The outcome of an attempt: delivered, or why not. */
 type Classification =
   { ok: true; cause: null; message: null } | { ok: false; cause: AttemptCause; message: string };
 
@@ -129,7 +129,7 @@ const CAUSE_BY_CODE: Record<string, FailureCause> = {
   ERR_INVALID_HTTP_TOKEN: 'invalid_request',
   ERR_UNESCAPED_CHARACTERS: 'invalid_request',
   ERR_INVALID_URL: 'invalid_request',
-  // What got itself objects to, such as the host name `unix`, has no code of its own.
+  // Errors of got itself, such as for the host name `unix`, have no code of their own.
   ERR_GOT_REQUEST_ERROR: 'invalid_request',
 };
 
@@ -313,7 +313,7 @@ export class HttpClient {
     const { guard, maxSocketsPerHost = 64, transport: open = openGot } = options;
     // At once: compiling a client's modules would hold the event loop in the middle of the first attempts.
     this.transport = open({ lookups: guard.lookups, maxSocketsPerHost });
-    // Whoever posts hears of it.
+    // The caller that posts gets the error.
     this.transport.catch(() => {});
   }
 

@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net';
 
-/** What Node tells of an informational answer. */
+/** Node's informational answer. */
 export interface Informational {
   statusMessage?: string;
   rawHeaders?: readonly string[];
@@ -22,11 +22,11 @@ export interface JudgedRequest {
   body: string | Buffer;
   /** Connections made while local addresses were allowed are not for requests that are not. */
   localAllowed: boolean;
-  /** Whether a connection of its own is to be made for it. */
+  /** True to open a new connection for it. */
   fresh: boolean;
 }
 
-/** What a request's sender hears of it. After `end` or `error` it hears nothing more. */
+/** Callbacks of a request's sender. After `end` or `error` it hears nothing more. */
 export interface AnswerListener {
   /** An answer before the answer (1xx). */
   informational(told: Informational): void;

@@ -87,7 +87,7 @@ const settings = (db: Db) => db.table(TABLE);
 
 /** The host's `KEPT` settings: stored at each change, restored after a boot without the plugin. */
 class HostSettings {
-  /** @param absent content types and actions that the site does without now: the host does not know of them in this process */
+  /** @param absent content types and actions that the site lacks now: the host does not know them */
   constructor(
     private readonly app: App,
     private readonly absent: ReadonlySet<string>
@@ -217,7 +217,7 @@ class HostSettings {
   }
 }
 
-/** Content types and actions that the site does without, without their prefix. */
+/** Content types and actions that the site lacks, without their prefix. */
 const absentOf = ({ options }: App, features: readonly Feature[]): ReadonlySet<string> => {
   const types = features
     .filter((feature) => !isOn(feature, options.features))
@@ -276,7 +276,7 @@ interface RoleHooks {
 /**
  * Sees to it that what the plugin keeps outlives a boot without it: its tables and columns, and what the
  * host forgets of it.
- * @param features all of the plugin, those too that the site does without
+ * @param features all of the plugin, including those that the site lacks
  */
 export const persistenceOf = (features: readonly Feature[]): Feature => {
   const hostSettings = (app: App) => new HostSettings(app, absentOf(app, features));

@@ -1,6 +1,6 @@
 import type { CodedRefusal, RefusalCode, RefusalValues } from '../../../shared/contracts/refusals';
 
-/** Why something is refused: in English for the API, and coded for who says it in other words. */
+/** The reason of a refusal: in English for the API, and coded for clients that word it themselves. */
 export interface Refusal extends CodedRefusal {
   message: string;
 }

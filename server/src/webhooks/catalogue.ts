@@ -27,7 +27,7 @@ const exampleOf = (reason: string): object => ({
   reason,
 });
 
-/** What is told of a webhook; docs/contract-webhooks.md#being-told. */
+/** Alarms about a webhook; docs/contract-webhooks.md#being-told. */
 export type WebhookTurn = 'failing' | 'recovered' | 'disabled';
 export type TurnEvent = `webhook.${WebhookTurn}`;
 
@@ -80,7 +80,7 @@ const PING_DECLARATION: EventMap = {
   },
 };
 
-/** What plugins declared, unchecked: each subscribed write asks this. */
+/** The plugins' declarations, unchecked: each subscribed write asks for them. */
 export const declarations = (app: App): Promise<EventMap> =>
   app.hooks.get('service_crm_webhook_events').call({
     ...PING_DECLARATION,

@@ -5,7 +5,7 @@ import type { NextState } from './rules/delivery-state';
 import type { WebhookRow } from './tables';
 
 /**
- * What the log says of a delivery at the level `debug`, in the order in which it happens: ids, states,
+ * The log's lines about a delivery at the level `debug`, in the order in which they happen: ids, states,
  * causes and times. docs/operations.md#one-delivery-in-the-log.
  */
 

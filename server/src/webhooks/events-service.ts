@@ -37,18 +37,18 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
     await told;
     return;
   }
-  // As a whole: a question beside somebody's failed statement would fail with it.
+  // As a whole: a query next to somebody's failed statement would fail with it.
   await inTurn(app.strapi, async () => {
     if ((await publisher.subscribed([event])).size === 0) return;
-    // What fails there must not cost the caller the rest of its transaction.
+    // A failure there must not cost the caller the rest of its transaction.
     await app.db.savepoint(() => publisher.publish([{ event, data }]));
   });
 };
 
 /**
- * What calling `service_crm_webhook` does. What is wrong with the event, and a queue that does not
- * take it, is logged: a plugin's event never breaks the write that it is sent from.
- * @throws only what ended the caller's transaction: it has to hear of that
+ * The implementation of `service_crm_webhook`. Errors of the event, and a queue that does not take it,
+ * are logged: a plugin's event never breaks the write that it is sent from.
+ * @throws only the error that ended the caller's transaction, which has to know
  */
 export const sendForPlugin = async (app: App, event: unknown, data: unknown): Promise<void> => {
   try {

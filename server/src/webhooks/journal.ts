@@ -15,11 +15,11 @@ export const JOURNAL_TABLE = 'switchboard_journal';
 export const REPLAYS_TABLE = 'switchboard_journal_replays';
 
 /**
- * Each event that was published, once, whoever asked for it, where `webhooks.journalDays` is not 0.
- * `entry_id` is the id of its envelope in the journal, `frame` and `data` are the rest of it, both as
- * the text that is sent. `webhooks` are the ids of those that were sent it when it was published, as a
- * JSON list, null where nobody was. `number` is its place in the journal, given after the commit
- *; `created_at` is when it happened, epoch milliseconds.
+ * Each published event, once, with or without subscribers, where `webhooks.journalDays` is not 0.
+ * `entry_id` is the id of its envelope in the journal, `frame` and `data` are the rest of it, both as the
+ * text that is sent. `webhooks` are the ids of those that were sent it when it was published, as a JSON
+ * list, null where nobody was. `number` is its place in the journal, given after the commit ;
+ * `created_at` is when it happened, epoch milliseconds.
  */
 export const journalTable: PlainTable = {
   tableName: JOURNAL_TABLE,
@@ -70,7 +70,7 @@ export interface JournalRow {
 
 /** Events that are numbered in one transaction. */
 const NUMBERED_AT_ONCE = 1000;
-/** The last number that was given. Whoever gives numbers locks this row until the commit. */
+/** The last number that was given. The transaction that gives numbers locks this row until the commit. */
 const HEAD = { name: 'journal' };
 
 const head = (db: Db): Knex.QueryBuilder => db.table(SITE_TABLE).where(HEAD);
@@ -85,7 +85,7 @@ const unnumbered = (db: Db): Knex.QueryBuilder =>
 
 const giveNumbers = (app: App): Promise<number> =>
   app.db.transaction(async (tx) => {
-    // Until the commit nobody else gives numbers: whoever sees one sees all that are smaller.
+    // No other transaction gives numbers until the commit: a reader of one sees all smaller ones.
     const before = await lastOf(head(tx).forUpdate());
     const ids = ((await unnumbered(tx).limit(NUMBERED_AT_ONCE).pluck('id')) as number[]).map(
       Number
@@ -226,7 +226,7 @@ export const removeOldEntries = async (app: App, now: number): Promise<boolean> 
   return ids.length === BATCH;
 };
 
-/** What of the journal a webhook is to be sent. Times are epoch milliseconds. */
+/** The part of the journal to send to a webhook. Times are epoch milliseconds. */
 export interface ReplayRange {
   from: number;
   /** The first moment that is not in it. */
@@ -259,7 +259,7 @@ const namesOf = (webhook: Webhook, events: readonly string[] | null): readonly s
   return asked ? webhook.events.filter((event) => asked.includes(event)) : webhook.events;
 };
 
-/** Those of some rows of the journal that a webhook was sent later. */
+/** Rows, among some of the journal, that a webhook was sent later. */
 export const replayedTo = async (
   db: Db,
   webhook: number,
@@ -273,11 +273,11 @@ export const replayedTo = async (
   return new Set(found.map(Number));
 };
 
-/** Whether a webhook was sent an event when it was published. */
+/** True if a webhook was sent an event when it was published. */
 export const wasSent = ({ webhooks }: Pick<JournalRow, 'webhooks'>, webhook: number): boolean =>
   webhooks !== null && (JSON.parse(webhooks) as number[]).includes(webhook);
 
-/** Whether the data of an event is what a webhook wants; one that cannot be judged is not. */
+/** True if a webhook's filter matches an event; one that cannot be judged does not. */
 const isWanted = ({ filter }: Webhook, { data }: Pick<JournalRow, 'data'>): boolean => {
   if (filter === null) return true;
   try {
@@ -302,7 +302,7 @@ const createHeld = async (app: App): Promise<(event: string) => Promise<boolean>
 
 /**
  * The events of the journal that a webhook asks for and has not had, as it is now, part by part, the
- * oldest first. Those of a module that is off are left out.
+ * oldest first. Events of a module that is off are left out.
  * @param boundary the id of the newest row that is looked at
  */
 export async function* matchingEntries(

@@ -12,7 +12,7 @@ import { chosenEvents, toWebhook } from './webhook';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 
-/** Who subscribed to some events, as the database had it at one moment; to be asked of those alone. */
+/** The subscribers of some events, as the database had them at one moment; only ask for those events. */
 export class Subscriptions {
   private readonly subscribers = new Map<string, readonly Webhook[]>();
 
@@ -40,17 +40,17 @@ export class Subscriptions {
     return found;
   }
 
-  /** Whether handlers of `service_crm_webhook` hear the event; not where its module is off. */
+  /** True if handlers of `service_crm_webhook` get the event; not if its module is off. */
   isListenedTo(event: string): boolean {
     return this.app.hooks.hasListeners() && this.isSent(event);
   }
 
-  /** Whether the event is kept in the journal; not where its module is off. */
+  /** True if the event is kept in the journal; not if its module is off. */
   isJournaled(event: string): boolean {
     return this.app.options.webhooks.journalDays > 0 && this.isSent(event);
   }
 
-  /** Whether the event reaches anybody: a webhook that asked for it, a handler that listens, the journal. */
+  /** True if anybody gets the event: a webhook that asked for it, a handler that listens, the journal. */
   isSubscribed(event: string): boolean {
     return (
       this.isListenedTo(event) || this.isJournaled(event) || this.subscribersOf(event).length > 0
@@ -157,7 +157,7 @@ const load = async (
       if (!rows[0] || !enabled.has('webhooks')) {
         return new Subscriptions(app, readAt, [], () => false);
       }
-      // What belongs to which module matters only where one is off.
+      // The module of an event matters only if one is off.
       const isAllOn = enabled.size === MODULE_IDS.length;
       const declared = isAllOn ? null : await declarations(app);
       isSent = (event) => !declared || moduleOff(declared, event, enabled) === null;
@@ -191,7 +191,7 @@ export interface PrefetchedSubscriptions {
   readonly at: number;
 }
 
-/** What was asked for longer ago is not used: another node may have changed webhooks meanwhile. */
+/** Older answers are not used: another node may have changed webhooks meanwhile. */
 const FRESH_MS = 100;
 
 /**
@@ -211,7 +211,7 @@ export const prefetchSubscriptions = (
   return { events, answer, revision, at: performance.now() };
 };
 
-/** What a transaction has asked already, once for each kind of events, by its knex. */
+/** A transaction's earlier answers, one for each kind of events, by its knex. */
 const byTransaction = new WeakMap<
   object,
   {
@@ -221,8 +221,8 @@ const byTransaction = new WeakMap<
 >();
 
 /**
- * Who subscribed to these events, as the current transaction sees it where there is one. It comes
- * from the database and never from memory: another node may have changed webhooks a moment ago.
+ * The subscribers of these events, as the current transaction sees them if there is one. It comes from
+ * the database and never from memory: another node may have changed webhooks a moment ago.
  * @param prefetched is used instead, while it is fresh, and by one transaction only
  */
 export const currentSubscriptions = async (
@@ -255,8 +255,8 @@ export const currentSubscriptions = async (
 };
 
 /**
- * Which webhooks to look at for an event: a row an event that a webhook chose, `*` among them. What
- * the webhook's own `events` say is what counts; a row too many costs a look and nothing else.
+ * Which webhooks to look at for an event: a row an event that a webhook chose, `*` among them. The
+ * webhook's own `events` decide; a row too many costs a look and nothing else.
  */
 export const subscriptionsTable: PlainTable = {
   tableName: SUBSCRIPTIONS_TABLE,

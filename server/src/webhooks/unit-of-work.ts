@@ -14,8 +14,8 @@ export const silenced = new WeakSet<App>();
 const prefetches = new AsyncLocalStorage<PrefetchedSubscriptions>();
 
 /**
- * Runs a write; who subscribed to events that it may cause is asked beside what it does first. Within
- * a transaction nothing is prefetched, but what was prefetched just before it is used.
+ * Runs a write; the subscribers of its possible events are looked up concurrently with its first steps.
+ * Within a transaction nothing is prefetched, but what was prefetched just before it is used.
  */
 export const prefetching = <T>(app: App, events: readonly string[], work: () => T): T =>
   app.db.inTransaction() ? work() : prefetches.run(prefetchSubscriptions(app, events), work);
@@ -31,13 +31,13 @@ export type Changes<Change> = readonly (readonly [id: string, change: Change])[]
  * compared once, before against after, and has its events once, in the transaction of the write.
  */
 export abstract class UnitOfWork<Type, Change> {
-  /** Whether changes are tracked here now: from the beginning of its work to the comparison. */
+  /** True while changes are tracked here: from the beginning of its work to the comparison. */
   isTracking = false;
   protected readonly changes = new Map<Type, Map<string, Change>>();
 
   constructor(readonly app: App) {}
 
-  /** Who subscribed to these events, as of now: a webhook that this very write has made is among them. */
+  /** The current subscribers of these events: a webhook that this very write has made is among them. */
   subscriptions(events: readonly string[]): Promise<Subscriptions> {
     return currentSubscriptions(this.app, events, prefetches.getStore());
   }
@@ -47,7 +47,7 @@ export abstract class UnitOfWork<Type, Change> {
     return events.some((event) => subscriptions.isSubscribed(event));
   }
 
-  /** What is tracked of one type, by document id. */
+  /** The tracked changes of one type, by document id. */
   changesOf(type: Type): Map<string, Change> {
     const changes = this.changes.get(type) ?? new Map<string, Change>();
     this.changes.set(type, changes);
@@ -58,8 +58,8 @@ export abstract class UnitOfWork<Type, Change> {
   protected abstract publishSome(type: Type, changes: Changes<Change>): Promise<void>;
 
   /**
-   * Runs a write and then publishes what it changed; `unitOfWork` of the database. What publishing
-   * writes (the sender of a form) are writes of their own.
+   * Runs a write and then publishes what it changed; `unitOfWork` of the database. Writes by publishing
+   * (the sender of a form) are writes of their own.
    */
   run<T>(work: () => Promise<T>): Promise<T> {
     const tracked = async (): Promise<T> => {

@@ -42,8 +42,8 @@ export const openHeaders = (
   );
 
 /**
- * What is stored of headers that were given; null for none. A value `***` stays as it is sealed, which
- * takes no key.
+ * Seals given headers for storage; null for none. A value `***` stays as it is sealed, which takes no
+ * key.
  * @throws ApplicationError (400) where the site has no key to seal with
  */
 export const sealHeaders = (
@@ -119,8 +119,7 @@ export const previousSecret = (row: Rotated): string | null =>
     : null;
 
 /**
- * Whether a post since the last rotation was answered 2xx; null where posts are signed with one secret
- * alone.
+ * True if a post since the last rotation was answered 2xx; null if posts are signed with one secret only.
  */
 export const answeredSinceRotation = (row: Rotated): boolean | null =>
   previousSecret(row) === null
@@ -149,7 +148,7 @@ export const toWebhook = (row: WebhookRow): Webhook => ({
   updated_at: isoTime(Number(row.updated_at)),
 });
 
-/** What a webhook's row keeps of how its attempts went. */
+/** A webhook row's record of how its attempts went. */
 export const spellOf = (row: Pick<WebhookRow, 'attempted' | 'unwell_since'>): Spell => ({
   attempted: Boolean(row.attempted),
   unwellSince: row.unwell_since === null ? null : Number(row.unwell_since),

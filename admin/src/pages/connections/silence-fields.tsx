@@ -122,7 +122,7 @@ interface SilenceFieldsProps {
   set<K extends keyof SilenceValues>(field: K, value: SilenceValues[K]): void;
 }
 
-/** When a till has to be heard of, and how often. */
+/** When a till is expected, and how often. */
 export const SilenceFields = ({ values, errors, disabled, set }: SilenceFieldsProps) => {
   const text = useText();
   const { open_hours: hours, expected_every_minutes: minutes } = values;

@@ -138,7 +138,7 @@ const Detail = ({ delivery, active }: { delivery: Delivery; active: boolean }) =
 interface DeliveryDialogProps {
   /** The row's id, or the delivery id that its receiver knows. */
   id: string;
-  /** Whose log it is shown over: a delivery of another one is not found here. */
+  /** The webhook whose log it is shown over: a delivery of another one is not found here. */
   webhook?: number;
   onClose(): void;
 }

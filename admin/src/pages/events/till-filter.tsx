@@ -4,7 +4,7 @@ import { useAccess } from '../../permissions';
 import { useConnections } from '../../services/pos';
 import { type ListQuery, useNarrow } from './list-query';
 
-/** One till of the log, for who may see tills. */
+/** One till of the log, for users who may see tills. */
 export const TillFilter = () => {
   const { can } = useAccess();
   const [{ query }] = useQueryParams<ListQuery>();

@@ -33,7 +33,7 @@ const readHead = async (file: File, kind: FileKind): Promise<Chosen> => {
   return { file, headings, sample, names: headings.map((heading) => guess(kind, heading)) };
 };
 
-/** Who may import what, on a site that has it. */
+/** The kinds of files that the user may import, on a site that has them. */
 const useKinds = (): FileKind[] => {
   const { can } = useAccess();
   const { features } = useModules().data ?? {};

@@ -5,7 +5,7 @@ import type { ChosenItem } from '../../utils/chosen-item';
 export interface Draft {
   means: 'item' | 'create' | 'location' | 'ignore' | null;
   item: ChosenItem | null;
-  /** An item's SKU or a location's code, of who may not see the stock. */
+  /** An item's SKU or a location's code, if the user may not see the stock. */
   typed: string;
   sku: string;
   gtin: string;

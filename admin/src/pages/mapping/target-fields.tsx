@@ -32,7 +32,7 @@ const Typed = ({ name, label, value, error, required, onChange }: TypedProps) =>
   </Field.Root>
 );
 
-/** Who may not see the stock enters what the item is called. */
+/** Users who may not see the stock enter the item's SKU. */
 const ExistingItem = ({ draft, problems, onChange }: FieldsProps) => {
   const text = useText();
   const { can } = useAccess();

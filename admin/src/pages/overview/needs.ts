@@ -8,7 +8,7 @@ import type { TextKey } from '../../utils/text';
 export interface Remedy {
   label: TextKey;
   to: string;
-  /** Who may not do this is not offered it. */
+  /** Hidden from users without this permission. */
   asks?: AdminAction;
 }
 

@@ -77,7 +77,7 @@ interface WebhookFormProps {
   initial: WebhookValues;
   disabled?: boolean;
   submitLabel: string;
-  /** Whose recent events a filter can be tried on. */
+  /** The webhook on whose recent events a filter can be tried. */
   webhookId?: number;
   /** A new webhook is saved as it is; a known one only with changes. */
   isNew?: boolean;

@@ -68,8 +68,8 @@ export const setContactStatus = async (
 };
 
 /**
- * Marks a campaign as sent where its counts, or its status, are not kept: by itself, as a write that
- * is seen would send counts of zero. Of two that come at once one does it.
+ * Marks a campaign as sent where its counts, or its status, are not kept: by itself, as a write that is
+ * seen would send counts of zero. One of two concurrent calls does it.
  * @returns whether it was not marked before; a campaign without a status never is.
  */
 const markSent = async (

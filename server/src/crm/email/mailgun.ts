@@ -16,8 +16,8 @@ import {
 } from './provider';
 
 /**
- * Finds Mailgun's signature in a body that is not to be parsed before the signature holds. What is
- * found is only what somebody shows: the parsed body's own is judged again.
+ * Finds Mailgun's signature in a body that is not to be parsed before the signature holds. The found
+ * signature is not trusted: the parsed body's own is judged again.
  */
 
 const NAMES = ['timestamp', 'token', 'signature'] as const;

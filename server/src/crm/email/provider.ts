@@ -1,6 +1,6 @@
 import { isRecord } from '../../runtime/text';
 
-/** What a provider's post says, in our own words. */
+/** A provider's post, in our own words. */
 export type ProviderEvent = {
   /** The provider's id of it, the same when it is posted again; else one made of its content. */
   id: string;
@@ -49,7 +49,7 @@ export interface Provider {
   read(post: ProviderPost): Promise<SignedPost | null>;
 }
 
-/** What a provider's event says, whichever it is. */
+/** A provider's event, of any provider. */
 interface Said extends Seen {
   url: string | null;
   hard: boolean;
@@ -144,7 +144,7 @@ export const SIGNATURE_WINDOW_MS = 3 * 24 * 3600 * 1000;
 /** Clocks differ; a signature from further ahead could be kept and used when its time has come. */
 const AHEAD_MS = 5 * 60 * 1000;
 
-/** Whether a signed time, Unix seconds in digits, is one at which a signature counts. */
+/** True if a signed time, Unix seconds in digits, is recent enough for its signature to count. */
 export const isCurrent = (timestamp: unknown, now: number): boolean => {
   const text = typeof timestamp === 'number' ? String(timestamp) : timestamp;
   if (typeof text !== 'string' || !/^[1-9]\d{0,11}$/.test(text)) return false;

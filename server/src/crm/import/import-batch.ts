@@ -167,16 +167,16 @@ const inImportTransaction = <T>(app: App, work: () => Promise<T>): Promise<T> =>
     ? app.db.savepoint(work)
     : withPatience(() => withTransientRetry(() => app.db.transaction(work)));
 
-/** Who withdrew stays withdrawn: a list that is older than that must not subscribe them again. */
+/** A contact that withdrew stays withdrawn: a list that is older than that must not subscribe them again. */
 const WITHDRAWN = new Set<unknown>(['unsubscribed', 'bounced', 'complained']);
 
-/** What a row says of a contact that exists. */
+/** A row's input for a contact that exists. */
 const inputForKnown = (row: ImportRow, contact: Payload): Record<string, unknown> => {
   const { status, ...input } = row.input;
   return status && !WITHDRAWN.has(contact.status) ? { ...input, status } : input;
 };
 
-/** Whether lists hide a contact. */
+/** True if lists hide a contact. */
 const isInBin = ({ dates }: Payload): boolean =>
   Boolean((dates as { trashed_at?: unknown } | undefined)?.trashed_at);
 
@@ -184,7 +184,7 @@ const isInBin = ({ dates }: Payload): boolean =>
 const isPlain = (changes: Readonly<Record<string, unknown>>): boolean =>
   !('company_id' in changes) && !('owner_id' in changes);
 
-/** What a contact is known by: its address. */
+/** A contact's key: its address. */
 const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? '';
 
 /** A contact that an address of the file belongs to. */
@@ -194,7 +194,7 @@ interface KnownContact {
   tagIds: ReadonlySet<string>;
 }
 
-/** What a row makes of a contact that exists. */
+/** A row's changes to a contact that exists. */
 interface Update {
   row: ImportRow;
   known: KnownContact;
@@ -216,7 +216,7 @@ const roundsOf = (rows: readonly ImportRow[]): ImportRow[][] => {
   return rounds;
 };
 
-/** What became of some rows. */
+/** The result of some rows. */
 export interface BatchResult {
   created: number;
   updated: number;
@@ -226,7 +226,7 @@ export interface BatchResult {
 
 type Counts = Partial<Omit<BatchResult, 'failures'>>;
 
-/** What a transaction of several rows came to. */
+/** The result of a transaction of several rows. */
 interface Outcome extends Counts {
   /** Rows to be imported by themselves: what is theirs was not written. */
   left: ImportRow[];
@@ -295,7 +295,7 @@ export class ContactBatch {
     await this.importEach(left.sort((one, other) => one.line - other.line));
   }
 
-  /** Whether a row's contact, and its tags where it has some, are in the plugin's own types. */
+  /** True if a row's contact, and its tags where it has some, are in the plugin's own types. */
   private isOwn(row: ImportRow): boolean {
     const { source, tagSource } = getInspected(this.app, 'contact');
     const takesTags = tagSource.own && source.tags !== null;
@@ -409,7 +409,7 @@ export class ContactBatch {
     const { contact, created, changed } = await upsertContact(app, input, {
       onlyNew: { source: 'import' },
       forKnown: (known) => {
-        // Whoever imports a list would look for it in vain.
+        // An imported contact in the bin would not show up in any list.
         if (isInBin(known)) throw fieldError('email', 'belongs to a contact that is in the bin');
         return inputForKnown(row, known);
       },

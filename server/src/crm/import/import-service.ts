@@ -25,7 +25,7 @@ import { type App, appOf } from '../../app';
 
 const tryRows = (app: App, rows: readonly ImportRow[]): Promise<BatchResult> =>
   withTransientRetry(() =>
-    // Tags that a try makes are gone with it: each has a memory of its own.
+    // Tags that a dry run creates are rolled back: each has a cache of its own.
     app.db.rolledBack(() => new ContactBatch(app, new ImportTags(app)).import(rows))
   );
 
@@ -47,8 +47,8 @@ const add = (sum: BatchResult, one: BatchResult): BatchResult => ({
 });
 
 /**
- * What would become of some rows: they are imported in a transaction that is rolled back. One bad row
- * may end the transaction of all, so then each row is tried by itself.
+ * The outcome that some rows would have: they are imported in a transaction that is rolled back. One bad
+ * row may end the transaction of all, so then each row is tried by itself.
  * @param made  addresses that rows before these would have made; those of these are added
  */
 const tryBatch = async (

@@ -49,7 +49,7 @@ export interface Source {
   readonly tags: string | null;
 }
 
-/** What a mapping says that the site's schema does not bear out; stops the boot. */
+/** The mapping contradicts the site's schema; stops the boot. */
 export class MappingError extends Error {}
 
 const SCALARS = new Set(
@@ -258,7 +258,7 @@ export interface Form {
   attributes: Attributes;
 }
 
-/** What a form can fill of a contact, beside its custom fields. */
+/** Fields of a contact that a form can fill, besides its custom fields. */
 const FILLED = KIND_DEFINITIONS.contact.fields
   .map(({ path }) => path)
   .filter((path) => !path.startsWith('dates.') && path !== 'name' && path !== 'fields');

@@ -143,7 +143,7 @@ const inspect = (app: App, source: Source, tagSource: Source, form: Form | null)
   return {
     source,
     uid,
-    // Whoever sends a form becomes a contact.
+    // The sender of a form becomes a contact.
     events: form ? [...eventsOfKind('form'), ...eventsOfKind('contact')] : eventsOfKind(kind),
     form,
     tagSource,
@@ -195,7 +195,7 @@ const watchedRelations = (app: App, watched: WatchedSource): WatchedRelation[] =
     const shape = schemaOf(app, watched.uid)?.attributes[attribute];
     if (!shape?.target) return [];
     const inverse = shape.inversedBy ?? shape.mappedBy ?? null;
-    // Of a relation that has one way only the host takes nothing from anybody.
+    // A one-way relation takes no record from its previous holder.
     const exclusive = inverse !== null && /^oneTo(One|Many)$/.test(shape.relation ?? '');
     return [{ watched, target: shape.target, attribute, inverse, exclusive }];
   });

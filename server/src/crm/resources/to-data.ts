@@ -11,7 +11,7 @@ const IGNORED = new Set(['id', 'dates']);
 /** A value of an input and the field that is to keep it. */
 interface Given {
   key: string;
-  /** Of a custom field that has an attribute of its own: its name. */
+  /** The name of a custom field that has an attribute of its own. */
   name: string | null;
   path: string;
   value: unknown;
@@ -111,10 +111,10 @@ const logLeftOut = (app: App, { kind, uid }: Source, keys: readonly string[]): v
   );
 };
 
-/** What a contact is found by, and what its other values make up. */
+/** The key of a contact, and the value that its others make up. */
 const ALWAYS: ReadonlySet<string> = new Set(['email', 'name']);
 
-/** Whether an attribute can hold a value: of an enumeration of the site's own only what it lists. */
+/** True if an attribute can hold a value: an enumeration of the site's own only lists some. */
 const holds = (field: MappedField | undefined, value: unknown): boolean => {
   if (!field?.attribute) return false;
   const options = (field.shape as { enum?: readonly unknown[] } | null)?.enum;

@@ -34,19 +34,19 @@ export interface After {
 export interface Change {
   before: Before | null;
   after: After | null;
-  /** Who or what made it. */
+  /** The person or thing that made it. */
   origin: () => ChangeSource;
   bookkeeping: ReadonlySet<string>;
 }
 
 export type WriteAction = 'create' | 'update' | 'delete';
 
-/** What a write is about to change. */
+/** The changes that a write is about to make. */
 export interface WriteImpact {
   action: WriteAction;
   /** Payload keys whose value may change; null: any. */
   keys: ReadonlySet<string> | null;
-  /** Whether tags may come or go. */
+  /** True if tags may be added or removed. */
   tags: boolean;
 }
 
@@ -234,8 +234,8 @@ const dealRules: KindRules = {
 };
 
 /**
- * A form matters when an entry of it appears. What follows is work (`forms.ts`), done whether
- * or not somebody listens: the sender is added to the CRM all the same.
+ * A form matters when an entry of it appears. The rest is work (`forms.ts`), done with or without
+ * subscribers: the sender is added to the CRM all the same.
  */
 const formRules: KindRules = {
   possible: ({ action }) => (action === 'create' ? ['form.submitted'] : []),

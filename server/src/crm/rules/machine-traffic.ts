@@ -1,9 +1,9 @@
 import { isbot } from 'isbot';
 
 /**
- * Who really opened or clicked (docs/email.md gives the sources). Security products fetch images and
- * follow links before a person sees the mail; privacy proxies fetch images that nobody looks at.
- * Counting a machine is worse than missing a person: automations answer to these events.
+ * Tells people who opened or clicked from machines (docs/email.md gives the sources). Security products
+ * fetch images and follow links before a person sees the mail; privacy proxies fetch images that nobody
+ * looks at. Counting a machine is worse than missing a person: automations answer to these events.
  */
 
 export interface Sighting {

@@ -282,11 +282,11 @@ const replacedBy = async (
   return rows.filter((row) => row.value === value);
 };
 
-/** What tills sent and the site does not know; docs/tills.md#mapping-what-is-unknown. */
+/** Values of tills that the site does not know; docs/tills.md#mapping-what-is-unknown. */
 export class MappingInboxService {
   constructor(private readonly app: App) {}
 
-  /** Those of the latest records first. */
+  /** Values of the latest records first. */
   async list({ kind, search, ...request }: InboxQuery): Promise<Page<UnknownValue>> {
     const db = await this.app.db.current();
     const query: Knex.QueryBuilder = db
@@ -338,7 +338,7 @@ export class MappingInboxService {
     return this.app.db.unique(async (tx) => {
       const { kind, value, connection, preview } = input;
       if (connection !== undefined) {
-        // Locked first: a record that is being worked on beside it has begun to wait by then. One that
+        // Locked first: a record that is processed at the same time has begun to wait by then. One that
         // was deleted, too: its records still wait.
         const row: unknown = await tx
           .table(CONNECTIONS_TABLE)

@@ -8,9 +8,9 @@ import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
 /**
- * The upper ends of the spans that response times are counted in, in milliseconds, about evenly
- * spaced on a logarithmic scale. What took longer is in one more span. Stored counts have one column
- * a span, so these never change.
+ * The upper ends of the spans that response times are counted in, in milliseconds, about evenly spaced on
+ * a logarithmic scale. Longer times are in one more span. Stored counts have one column a span, so these
+ * never change.
  */
 export const SPAN_ENDS = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const;
 
@@ -93,7 +93,7 @@ export interface RolledAttempt {
   /** When it ended, epoch milliseconds. */
   at: number;
   ok: boolean;
-  /** What its delivery became by it, where it ended. */
+  /** The delivery's final status, if the attempt ended it. */
   ended: 'sent' | 'failed' | null;
   /** Milliseconds until the receiver had answered; null where it did not. */
   answeredIn: number | null;
@@ -172,7 +172,7 @@ export const readRollups = async (
   return rows.map(toRollup);
 };
 
-/** What ended in each hour since a time, of all webhooks together. */
+/** Deliveries that ended in each hour since a time, of all webhooks together. */
 export const readEndedByHour = async (
   app: App,
   since: number
@@ -208,7 +208,7 @@ export const readHours = async (
   return ((await query) as Record<string, number | string | null>[]).map(toRollup);
 };
 
-/** What was ever counted, of all webhooks together. */
+/** All counts ever, of all webhooks together. */
 type Totals = Omit<Rollup, 'webhookId' | 'hour'>;
 
 /** With one statement: between two, rows could go from one table into the other. */
@@ -256,7 +256,7 @@ const foldAll = async (app: App, only: Parameters<typeof fold>[1]): Promise<void
   while ((await fold(app, only)) === FOLD_AT_ONCE) await nextTurn();
 };
 
-/** Of a webhook that is gone. */
+/** Removes the counts of a deleted webhook. */
 export const removeRollupsOf = (app: App, webhook: number): Promise<void> =>
   foldAll(app, { webhook_id: webhook });
 

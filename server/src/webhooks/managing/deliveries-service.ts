@@ -129,7 +129,7 @@ const SHOWN = 10;
 
 type Candidate = Omit<FilterSample, 'matched'>;
 
-/** What the webhook was sent lately; not what was left out of it before it was sent. */
+/** Latest deliveries of the webhook; events that were left out are not among them. */
 const sent = async (app: App, webhook: number, event: string | undefined): Promise<Candidate[]> =>
   (await latestBodies(app, { webhook, event }, LATEST)).map((one) => ({
     event: one.event,
@@ -151,8 +151,8 @@ const examples = async (
 };
 
 /**
- * What is wrong with an event that a filter is to be tried with; null: it is declared, the webhook
- * asked for it by name, or was sent it, as one for every event is sent undeclared ones.
+ * The fault of an event to try a filter with; null: it is declared, the webhook asked for it by name, or
+ * was sent it, as one for every event is sent undeclared ones.
  * @param mayRead whether deliveries are looked at
  */
 export const judgeTriedEvent = async (
@@ -168,8 +168,8 @@ export const judgeTriedEvent = async (
 };
 
 /**
- * What a filter would have made of a webhook's latest deliveries and of the examples of its events.
- * Tests are left out. docs/management-api.md#filters.
+ * The result of a filter for a webhook's latest deliveries and for the examples of its events. Tests are
+ * left out. docs/management-api.md#filters.
  * @param input its filter was judged before
  * @param mayRead whether deliveries are looked at: even how many match says what is in them
  */

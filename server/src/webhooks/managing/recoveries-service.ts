@@ -57,7 +57,7 @@ const missing = () => new errors.NotFoundError('Recovery not found');
 export class RecoveriesService {
   constructor(private readonly app: App) {}
 
-  /** What a filter would send again now; nothing is sent. */
+  /** The deliveries that a filter would send again now; nothing is sent. */
   async preview(filter: RecoveryFilter): Promise<RecoveryPreview> {
     const { boundary, count, byWebhook, oldest, sample } = await this.match(filter);
     const { token } = await insertRecovery(
@@ -84,7 +84,7 @@ export class RecoveriesService {
     );
   }
 
-  /** The same of what a preview showed, once. NotFoundError (404) for an unknown one. */
+  /** Starts the recovery of a preview, once. NotFoundError (404) for an unknown one. */
   async startPreview(previewId: string): Promise<Recovery | RecoveryRefusal> {
     const row = await startPreview(this.app, previewId);
     if (row === null) throw new errors.NotFoundError('Preview not found');

@@ -27,7 +27,7 @@ export const recoveries = (db: Db): Knex.QueryBuilder => db.table(RECOVERIES_TAB
 
 const recoveryItems = (db: Db): Knex.QueryBuilder => db.table(RECOVERY_ITEMS_TABLE);
 
-/** What a recovery is made of. */
+/** The values of a new recovery. */
 interface NewRecovery {
   kind: RecoveryKind;
   /** As its source understands it; stored as JSON. */
@@ -113,7 +113,7 @@ export const takeRecovery = async (
   return taken === 1 ? ((await lockRecovery(tx, id)) ?? null) : null;
 };
 
-/** Stores items that are not there yet. For whoever has locked the recovery. */
+/** Stores items that are not there yet. The caller has locked the recovery. */
 export const keepItems = async (
   tx: Tx,
   recovery: number,
@@ -280,7 +280,7 @@ export const servedWebhooks = async (
   return ids.map(Number);
 };
 
-/** Those of some webhooks that are sent to now. */
+/** The active ones among some webhooks. */
 export const servedAmong = async (
   db: Db,
   app: App,
@@ -293,7 +293,7 @@ export const servedAmong = async (
   return new Set(ids.map(Number));
 };
 
-/** Whether anything waits of a webhook that there is. */
+/** True if items of an existing webhook wait. */
 export const hasWaitingWebhook = async (db: Db, recovery: number): Promise<boolean> =>
   Boolean(await waitingWebhooks(db, recovery).first('w.id'));
 

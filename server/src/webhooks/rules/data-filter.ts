@@ -177,7 +177,7 @@ export const refusalOf = (filter: DataFilter): Refusal | null => {
   }
 };
 
-/** Why a filter is not taken, in words for who wrote it; null where it is. */
+/** Why a filter is not taken, in words for its author; null where it is. */
 export const judgeFilter = (filter: DataFilter): Refusal | null => {
   try {
     compile(filter);

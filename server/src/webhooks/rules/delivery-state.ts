@@ -4,7 +4,7 @@ import {
   type DeliveryStatus,
 } from '../../../../shared/contracts/webhooks';
 
-/** What has become of a delivery; docs/contract-webhooks.md#deliveries. */
+/** A delivery's state; docs/contract-webhooks.md#deliveries. */
 export const stateOf = (delivery: {
   status: DeliveryStatus;
   tries: number;
@@ -18,7 +18,7 @@ export const stateOf = (delivery: {
 /** Under what a delivery in the queue is found, as its column has it. */
 export const SECTIONS = {
   ...{ waiting: 0, failing: 1, failed: 2 },
-  // Of tests; and one that was sent, and is sent again by hand.
+  // Tests; and a sent one that is sent again by hand.
   ...{ test: 3, failedTest: 4, sentTest: 5, sent: 6 },
 } as const;
 
@@ -33,7 +33,7 @@ export const sectionOf = (delivery: Parameters<typeof stateOf>[0]): number => {
 export interface LogSection {
   status: DeliveryStatus;
   isTest: boolean;
-  /** Of pending ones: only those that were tried, or only those that were not. */
+  /** Pending ones only: true for attempted ones, false for the others. */
   tried?: boolean;
 }
 
@@ -70,25 +70,25 @@ export interface DeliveryProgress {
   status: DeliveryStatus;
   /** Attempts made so far. */
   tries: number;
-  /** Those of them that somebody made by hand ahead of the schedule, which they used up nothing of. */
+  /** Attempts by hand ahead of the schedule, which used up none of it. */
   extraTries?: number | undefined;
 }
 
 export interface NextState extends DeliveryProgress {
-  /** When the next try is due, epoch milliseconds; null: none, the delivery is finished. */
+  /** When the next attempt is due, epoch milliseconds; null: none, the delivery is finished. */
   nextAttemptAt: number | null;
   /** By how much the receiver has put the delivery off, in milliseconds: the attempt does not count. */
   pausedMs?: number;
-  /** What this attempt means for "20 deliveries in a row": a delivery that ended, once. */
+  /** This attempt's weight for "20 deliveries in a row": a delivery that ended, once. */
   counts: 'sent' | 'failed' | null;
 }
 
-/** What a receiver may put one delivery off by, in all; then each answer counts. */
+/** The most that a receiver may put one delivery off by, in all; then each answer counts. */
 const LONGEST_PAUSES_MS = 72 * 3_600_000;
 
 /**
- * What an attempt makes of a delivery whose receiver asked for a pause: nothing but that its next try
- * is due later; docs/receivers.md#asking-for-a-pause.
+ * The transition of a delivery whose receiver asked for a pause: only its next attempt is due later;
+ * docs/receivers.md#asking-for-a-pause.
  * @param until when the pause ends, epoch milliseconds
  * @param at when the attempt ended, epoch milliseconds
  * @returns null where it was put off for long enough: the attempt counts as any other
@@ -106,7 +106,7 @@ export const afterPause = (
 };
 
 /**
- * What an attempt makes of a delivery; docs/contract-webhooks.md#delivery-states.
+ * The transition of a delivery after an attempt; docs/contract-webhooks.md#delivery-states.
  *
  * - pending and answered with 2xx: sent.
  * - pending and failed: due again after the next pause of the schedule; failed after the last.
