@@ -7,7 +7,7 @@ import {
   RECORD_QUEUE_TABLE,
   recordQueueTable,
 } from '../../server/src/pos/tables';
-import { moveIntoQueue, moveSome } from '../../server/src/queue/moving';
+import { moveIntoQueue, moveSome } from '../../server/src/database/tables/old-queues';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
 import { loadFixture } from '../support/fixtures';
 import { SCRATCH } from '../support/paths';

@@ -4,7 +4,7 @@ import type { Feature } from '../feature';
 import { isOn } from '../parts';
 import { errorText } from '../runtime/text';
 import { queues, redis, type CheckResult } from './redis';
-import { type FollowedFacts, ownFacts, readFollowed } from '../webhooks/sending/nodes';
+import { type FollowedFacts, ownFacts, readFollowed } from '../webhooks/nodes';
 import { proxyWarning } from '../net/client-address';
 import { describePrivateAddresses, type GivenNodeEnv } from '../net/guard';
 import { stopWithin } from '../scheduling/recorder';

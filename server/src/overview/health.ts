@@ -10,7 +10,7 @@ import type {
 import { RECORDS } from '../pos/processing/record-store';
 import { nextTurn, TimeSlice } from '../runtime/event-loop';
 import { HOUR_MS, isoTime } from '../runtime/text';
-import { countPending, type Pending } from '../webhooks/deliveries/pending';
+import { countPending, type Pending } from '../webhooks/figures/pending';
 import { DELIVERIES } from '../webhooks/deliveries/store';
 import { toHealth } from '../webhooks/figures/health';
 import { quantile, readEndedByHour, readRollups, type Rollup } from '../webhooks/figures/rollups';

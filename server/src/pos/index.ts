@@ -2,7 +2,7 @@ import { serviceOf } from '../app';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
 import { offerMetrics } from '../observability/measures';
-import { moveIntoQueue } from '../queue/moving';
+import { moveIntoQueue } from '../database/tables/old-queues';
 import { takeOverRecords } from './processing/old-records';
 import { onItemsKnown } from '../stock/items';
 import { settleArrivedConnections } from './connections';

@@ -9,7 +9,7 @@ import { removeOldestHour } from './figures/rollups';
 import { removeOldEntries } from './journal';
 import { announceRecoveries, createRecoveryHandler, RECOVERIES } from './recoveries/job';
 import { removeOldRecoveries } from './recoveries/store';
-import { settleArrivedWebhooksLater } from './sending/arrivals';
+import { settleArrivedWebhooksLater } from './imported-webhooks';
 import { createDeliveryHandler } from './sending/deliver';
 import { HeldBack } from './sending/modules-off';
 import { Sender } from './sending/send';

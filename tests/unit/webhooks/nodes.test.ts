@@ -3,7 +3,7 @@ import {
   judgeNodes,
   saidBy,
   type SaidFacts,
-} from '../../../server/src/webhooks/sending/nodes';
+} from '../../../server/src/webhooks/nodes';
 
 const MINUTE = 60_000;
 const NOW = 100 * MINUTE;

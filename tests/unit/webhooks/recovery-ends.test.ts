@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Core } from '@strapi/strapi';
 import { knex, type Knex } from 'knex';
 import { Database } from '../../../server/src/database/db';
-import { readAgain, readEnds } from '../../../server/src/webhooks/deliveries/again';
+import { readAgain, readEnds } from '../../../server/src/webhooks/recoveries/again';
 import { firstOutcome } from '../../../server/src/webhooks/rules/recovery';
 import {
   ATTEMPTS_TABLE,

@@ -29,7 +29,7 @@ export const sparseColumn = (column: string, present: string): string => `${colu
  *
  * For that to hold, a column that a later version adds is nullable or has a default (older versions
  * insert without it), and neither a column's type nor its meaning ever changes: a new meaning is a
- * new column. The one exception is what `queue/moving.ts` moves and then drops, once.
+ * new column. The one exception is what `database/tables/old-queues.ts` moves and then drops, once.
  */
 
 export interface Column {

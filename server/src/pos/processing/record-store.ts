@@ -6,8 +6,8 @@ import type { InsertedRow, UpdatedTable } from '../../database/dialects/shared';
 import { sparseColumn } from '../../database/tables/plain-tables';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import type { GroupRoom, Lease } from '../../queue/lease';
-import type { OldQueue } from '../../queue/moving';
-import { type NextPlace, Queue } from '../../queue/queue';
+import type { OldQueue } from '../../database/tables/old-queues';
+import { type MissingRow, type NextPlace, Queue } from '../../queue/queue';
 import type { WorkStore } from '../../scheduling/types';
 import { type EventState, isWaiting, WAITING_STATES } from '../rules/states';
 import {
@@ -238,7 +238,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   }
 
   /** Where versions before this queue kept it. */
-  oldQueue(): Promise<OldQueue> {
+  oldQueue(): Promise<OldQueue<MissingRow>> {
     return oldRecordQueue(this.app, this.queue);
   }
 
@@ -296,7 +296,10 @@ const dueAtOf = ({ due_at: dueAt, owner }: OldRow): number => {
 };
 
 /** The queue of records in the columns `due_at`, `owner` and `woken_by` of the log. */
-export const oldRecordQueue = async ({ strapi }: App, queue: Queue): Promise<OldQueue> => {
+export const oldRecordQueue = async (
+  { strapi }: App,
+  queue: Queue
+): Promise<OldQueue<MissingRow>> => {
   // It came during 0.2.
   const hasWoken = await strapi.db.getSchemaConnection().hasColumn(POS_EVENTS_TABLE, 'woken_by');
   return {
@@ -304,7 +307,7 @@ export const oldRecordQueue = async ({ strapi }: App, queue: Queue): Promise<Old
     tableName: POS_EVENTS_TABLE,
     columns: [sparseColumn('connection_id', 'due_at'), 'owner', 'woken_by', 'due_at'],
     indexes: ['sb_event_waiting', 'sb_event_due'],
-    queue,
+    insert: (tx, rows) => queue.insertMissing(tx, rows),
     async read(tx, after, limit) {
       const rows = (await tx
         .table(POS_EVENTS_TABLE)

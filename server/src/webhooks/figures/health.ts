@@ -3,7 +3,7 @@ import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/shared';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
-import { countPending, type Pending } from '../deliveries/pending';
+import { countPending, type Pending } from './pending';
 import { healthState } from '../rules/failing';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { spellOf } from '../webhook';

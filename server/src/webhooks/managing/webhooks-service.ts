@@ -24,7 +24,7 @@ import { getSender } from '../lifecycle';
 import { judgeFilter, storedFilter } from '../rules/data-filter';
 import { judgeKept, keptNames } from '../rules/own-headers';
 import { generateSecret } from '../rules/signature';
-import { settleArrivedWebhooks } from '../sending/arrivals';
+import { settleArrivedWebhooks } from '../imported-webhooks';
 import { beginActivation } from '../sending/record';
 import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';

@@ -1,6 +1,6 @@
 import { errorText } from '../../runtime/text';
 import type { GroupHandler } from '../../scheduling/types';
-import { readAgain, readEnds } from '../deliveries/again';
+import { readAgain, readEnds } from './again';
 import { announceDeliveries } from '../deliveries/store';
 import { firstOutcome, fullOf, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
 import type { RecoveryItemRow, RecoveryKind, RecoveryRow } from '../tables';

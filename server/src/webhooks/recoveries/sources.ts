@@ -1,6 +1,6 @@
 import type { RecoveryFilter, Webhook } from '../../../../shared/contracts/webhooks';
 import { errorText } from '../../runtime/text';
-import { sendAgain } from '../deliveries/again';
+import { sendAgain } from './again';
 import { matchingDeliveries, type MatchingRequest } from '../deliveries/log';
 import { filterOf } from '../deliveries/log-filter';
 import { bodyOf } from '../deliveries/messages';

@@ -16,7 +16,7 @@ import {
   leaseTimes,
 } from '../deliveries/store';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { settleArrivedWebhooksLater } from './arrivals';
+import { settleArrivedWebhooksLater } from '../imported-webhooks';
 import { patienceOf } from './by-hand';
 import type { HeldBack } from './modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';

@@ -16,7 +16,7 @@ import { hideEchoes, withOwnHeaders } from '../rules/own-headers';
 import { signatureHeaders } from '../rules/signature';
 import type { WebhookRow } from '../tables';
 import { openHeaders, previousSecret, toWebhook } from '../webhook';
-import { addressFacts } from './nodes';
+import { addressFacts } from '../nodes';
 import type { App } from '../../app';
 
 const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');

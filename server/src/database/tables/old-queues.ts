@@ -1,13 +1,11 @@
-import type { App } from '../app';
-import type { Database, Tx } from '../database/db';
-import { withTransientRetry } from '../database/retry';
-import { SITE_TABLE } from '../database/site';
-import { nextTurn } from '../runtime/event-loop';
-import type { OrderedRow } from './limited-queue';
-import type { MissingRow, Queue } from './queue';
+import type { App } from '../../app';
+import type { Database, Tx } from '../db';
+import { withTransientRetry } from '../retry';
+import { SITE_TABLE } from '../site';
+import { nextTurn } from '../../runtime/event-loop';
 
 /** A queue that an earlier version kept in columns of its log. */
-export interface OldQueue {
+export interface OldQueue<Row extends { id: number } = { id: number }> {
   /** The site remembers by it how far its rows were moved. */
   name: string;
   /** The log's table. */
@@ -18,9 +16,10 @@ export interface OldQueue {
   indexes: readonly string[];
   /** Tables that nobody uses any more. */
   tables?: readonly string[];
-  queue: Queue;
   /** Rows of the log after one that are not done, in the order of their ids, and no more than `limit`. */
-  read(tx: Tx, after: number, limit: number): Promise<(MissingRow | (MissingRow & OrderedRow))[]>;
+  read(tx: Tx, after: number, limit: number): Promise<Row[]>;
+  /** Queues those of them that are not in the queue by now. */
+  insert(tx: Tx, rows: readonly Row[]): Promise<void>;
 }
 
 const MOVED = 'moved';
@@ -32,19 +31,19 @@ const AT_ONCE = 500;
  * worked on it.
  * @returns whether all are moved
  */
-export const moveSome = (
+export const moveSome = <Row extends { id: number }>(
   database: Database,
-  { name, queue, read }: OldQueue,
+  old: OldQueue<Row>,
   limit = AT_ONCE
 ): Promise<boolean> =>
   database.retrying(async (tx) => {
-    const mark = () => tx.table(SITE_TABLE).where({ name });
+    const mark = () => tx.table(SITE_TABLE).where({ name: old.name });
     // SQLite locks nothing but the database, and that with the first write.
-    await mark().update({ name });
+    await mark().update({ name: old.name });
     const { value } = (await mark().forUpdate().first()) as { value: string };
     if (value === MOVED) return true;
-    const rows = await read(tx, Number(value), limit);
-    await queue.insertMissing(tx, rows);
+    const rows = await old.read(tx, Number(value), limit);
+    await old.insert(tx, rows);
     const last = rows.at(-1)?.id;
     await mark().update({ value: last === undefined ? MOVED : String(last) });
     return last === undefined;
@@ -52,7 +51,7 @@ export const moveSome = (
 
 const dropOld = async (
   { strapi, db }: App,
-  { tableName, columns, indexes, tables = [] }: OldQueue
+  { tableName, columns, indexes, tables = [] }: Omit<OldQueue, 'read' | 'insert'>
 ): Promise<void> => {
   const schema = () => strapi.db.getSchemaConnection();
   const log = db.schema ? `${db.schema}.${tableName}` : tableName;
@@ -86,7 +85,10 @@ const dropOld = async (
  * Moves what an earlier version left in the log into the queue, once: at the first boot, before anybody
  * works on it. May be interrupted anywhere; the next boot goes on.
  */
-export const moveIntoQueue = async (app: App, old: OldQueue): Promise<void> => {
+export const moveIntoQueue = async <Row extends { id: number }>(
+  app: App,
+  old: OldQueue<Row>
+): Promise<void> => {
   const last = old.columns.at(-1) as string;
   if (!(await app.strapi.db.getSchemaConnection().hasColumn(old.tableName, last))) return;
   await app.db.pool

@@ -1,7 +1,9 @@
-import { sparseColumn } from '../../database/tables/plain-tables';
-import type { OldQueue } from '../../queue/moving';
-import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
-import { type DeliveryStore, PLACED_COLUMNS, type PlacedRow } from './store';
+import { sparseColumn } from '../database/tables/plain-tables';
+import type { OldQueue } from '../database/tables/old-queues';
+import type { OrderedRow } from '../queue/limited-queue';
+import type { MissingRow } from '../queue/queue';
+import { DELIVERIES_TABLE, type DeliveryRow } from './tables';
+import { type DeliveryStore, PLACED_COLUMNS, type PlacedRow } from './deliveries/store';
 
 /** The columns of the queue in a delivery's row before version 0.3. */
 type OldRow = PlacedRow &
@@ -28,7 +30,7 @@ const placeOf = ({ due_at: dueAt, owner }: OldRow) => {
 };
 
 /** The queue of deliveries in the columns `due_at`, `owner` and `line` of the log. */
-export const oldDeliveryQueue = (store: DeliveryStore): OldQueue => ({
+export const oldDeliveryQueue = (store: DeliveryStore): OldQueue<MissingRow & OrderedRow> => ({
   name: 'delivery_queue',
   tableName: DELIVERIES_TABLE,
   columns: [
@@ -38,7 +40,7 @@ export const oldDeliveryQueue = (store: DeliveryStore): OldQueue => ({
   ],
   indexes: ['sb_delivery_waiting', 'sb_delivery_line', 'sb_delivery_due'],
   tables: ['switchboard_line_ends', 'switchboard_webhook_paces', 'switchboard_manual_requests'],
-  queue: store.queue,
+  insert: (tx, rows) => store.queue.insertMissing(tx, rows),
   async read(tx, after, limit) {
     const rows = (await tx
       .table(DELIVERIES_TABLE)

@@ -1,13 +1,13 @@
 import type { Knex } from 'knex';
-import { documentsOf } from '../../database/tables/internal-types';
-import { CAME_FROM_ANOTHER_SITE } from '../../database/site';
-import { errorText } from '../../runtime/text';
-import { nextTurn } from '../../runtime/event-loop';
-import { getDeliveryStore } from '../deliveries/store';
-import { repairSubscriptionIndex } from '../subscriptions';
-import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import type { App, Slot } from '../../app';
-import type { Db } from '../../database/db';
+import { documentsOf } from '../database/tables/internal-types';
+import { CAME_FROM_ANOTHER_SITE } from '../database/site';
+import { errorText } from '../runtime/text';
+import { nextTurn } from '../runtime/event-loop';
+import { getDeliveryStore } from './deliveries/store';
+import { repairSubscriptionIndex } from './subscriptions';
+import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from './tables';
+import type { App, Slot } from '../app';
+import type { Db } from '../database/db';
 
 const END_AT_ONCE = 1000;
 const WEBHOOKS_AT_ONCE = 100;

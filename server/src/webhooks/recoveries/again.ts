@@ -7,7 +7,7 @@ import {
   DELIVERY_QUEUE_TABLE,
   type DeliveryRow,
 } from '../tables';
-import { getDeliveryStore, PLACED_COLUMNS, type PlacedRow } from './store';
+import { getDeliveryStore, PLACED_COLUMNS, type PlacedRow } from '../deliveries/store';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 

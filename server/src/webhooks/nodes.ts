@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { PlainTable } from '../../database/tables/plain-tables';
+import type { PlainTable } from '../database/tables/plain-tables';
 import {
   type GivenNodeEnv,
   givenNodeEnv,
   judgePrivateAddresses,
   type PrivateAddressPolicy,
-} from '../../net/guard';
-import { errorText } from '../../runtime/text';
-import type { App, Slot } from '../../app';
+} from '../net/guard';
+import { errorText } from '../runtime/text';
+import type { App, Slot } from '../app';
 
 /**
  * The environment of each node of the site, for the commands of `switchboard`: a command that runs next
