@@ -5,7 +5,7 @@ interface Passes {
   detached: (pass: () => Promise<void>) => Promise<void>;
   /** Does what there is to do, and leaves off where it is told to. */
   pass: (isStopped: () => boolean) => Promise<void>;
-  /** Hears of a pass that failed; what it left is done when it is woken again. */
+  /** Hears of a pass that failed; what it left is done when it is woken again, or was meanwhile. */
   failed: (error: unknown) => void;
 }
 
@@ -23,7 +23,6 @@ export class BackgroundWork {
     if (this.stopped || this.running) return;
     this.running = this.passes
       .detached(() => this.run())
-      .catch(this.passes.failed)
       .finally(() => {
         this.running = null;
       });
@@ -38,10 +37,44 @@ export class BackgroundWork {
   private async run(): Promise<void> {
     do {
       this.again = false;
-      await this.passes.pass(() => this.stopped);
+      await this.passes.pass(() => this.stopped).catch(this.passes.failed);
     } while (this.again && !this.stopped);
   }
 }
+
+/**
+ * Gathers what comes one by one and works on it together: what comes in one turn of the event loop, and
+ * what comes while others are worked on.
+ * @returns a function that resolves when that one was worked on, or rejects with what was thrown
+ */
+export const createGathering = <T>(
+  work: (batch: readonly T[]) => Promise<void>
+): ((one: T) => Promise<void>) => {
+  let waiting: { one: T; done: () => void; failed: (error: unknown) => void }[] = [];
+  let working = false;
+
+  const workOnAll = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const batch = waiting;
+      waiting = [];
+      try {
+        await work(batch.map(({ one }) => one));
+        for (const { done } of batch) done();
+      } catch (error) {
+        for (const { failed } of batch) failed(error);
+      }
+    }
+    working = false;
+  };
+
+  return (one) =>
+    new Promise((done, failed) => {
+      waiting.push({ one, done, failed });
+      if (working) return;
+      working = true;
+      setImmediate(() => void workOnAll());
+    });
+};
 
 const LOOK_EVERY_MS = 20;
 

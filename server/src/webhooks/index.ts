@@ -9,7 +9,7 @@ import { moveIntoQueue } from '../database/tables/old-queues';
 import { oldDeliveryQueue } from './old-queue';
 import { getDeliveryStore } from './deliveries/store';
 import { settleArrivedWebhooks } from './imported-webhooks';
-import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './sending/switch-off';
+import { switchOffUnfitFilters, switchOffUnfitFiltersLater } from './unfit-filters';
 import { webhookMetrics } from './figures/health';
 import { rollupsTable, totalsTable } from './figures/rollups';
 import { journalTable, prepareNumbering, replaysTable } from './journal';

@@ -136,7 +136,7 @@ const dispatch = (
     },
     // The backstop: the node that was told to switch a module on may have died at once.
     switchboardHeldBack: {
-      task: () => detached(() => heldBack.release()),
+      task: async () => heldBack.release(),
       options: { rule: `${Math.floor(Math.random() * 60)} */5 * * * *` },
     },
     // A minute of its own each site, so that not all of a host's sites clean up at once.
@@ -168,7 +168,7 @@ export const startSending = (app: App): void => {
   const sender = new Sender(app);
   const heldBack = new HeldBack(app, detached);
   // By the node that was told to switch, whether it sends or not.
-  app.modules.onChanged(() => void heldBack.release());
+  app.modules.onChanged(() => heldBack.release());
   if (!app.options.webhooks.dispatch) {
     app.part(running).value = { sender, heldBack };
     return;

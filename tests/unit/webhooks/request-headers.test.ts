@@ -1,4 +1,4 @@
-import { keepFreeHeaders, redactHeaders } from '../../../server/src/webhooks/sending/send';
+import { keepFreeHeaders, redactHeaders } from '../../../server/src/webhooks/rules/request-headers';
 
 describe('the headers that a request-args handler may decide about', () => {
   it('are kept: its own names, numbers as text', () => {

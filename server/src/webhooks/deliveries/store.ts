@@ -439,8 +439,8 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     });
   }
 
-  /** Parks leased deliveries until `bringBack`: their schedule stays as it was. */
-  async putAside(leases: readonly LeasedDelivery[]): Promise<void> {
+  /** Parks leased deliveries until `unpark`: their schedule stays as it was. */
+  async park(leases: readonly LeasedDelivery[]): Promise<void> {
     await this.app.db.retrying((tx) =>
       this.queue.settle(
         tx,
@@ -457,31 +457,20 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     );
   }
 
-  /** Webhooks with deliveries that are parked. */
-  async webhooksAside(): Promise<number[]> {
+  /** The events of deliveries that are parked, by webhook. */
+  async parked(): Promise<{ webhook: number; event: string }[]> {
     const rows = this.places(await this.app.db.current());
     const found = (await rows
-      .distinct('group_id')
-      .where({ state: QUEUE_STATES.parked })
-      .pluck('group_id')) as number[];
-    return found.map(Number);
+      .distinct('group_id', 'event')
+      .where({ state: QUEUE_STATES.parked })) as { group_id: number; event: string }[];
+    return found.map(({ group_id: webhook, event }) => ({ webhook: Number(webhook), event }));
   }
 
-  /** The events of a webhook's deliveries that are parked. */
-  async eventsAside(webhook: number): Promise<string[]> {
-    const rows = this.places(await this.app.db.current());
-    return (await rows
-      .distinct('event')
-      .where({ state: QUEUE_STATES.parked, group_id: webhook })
-      .pluck('event')) as string[];
-  }
-
-  /** Makes up to `limit` deliveries of these events ready again. @returns how many there were. */
-  bringBack(webhook: number, events: readonly string[], limit: number): Promise<number> {
+  /** Makes up to `limit` parked deliveries of an event ready again. @returns how many there were. */
+  unpark(webhook: number, event: string, limit: number): Promise<number> {
     return this.app.db.retrying(async (tx) => {
       const ids = (await this.places(tx)
-        .where({ state: QUEUE_STATES.parked, group_id: webhook })
-        .whereIn('event', [...events])
+        .where({ state: QUEUE_STATES.parked, group_id: webhook, event })
         .limit(limit)
         .pluck('id')) as number[];
       await this.queue.unpark(tx, ids);

@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { ModuleId } from '../../../../shared/contracts/modules';
 import { type Detached, padded, rowsOf, type Statement } from '../../database/connection';
 import { enabledModules, storedModules } from '../../modules/modules';
+import { createGathering } from '../../runtime/background-work';
 import { debugEach, debugLog } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { SlotWorker } from '../../scheduling/slot-worker';
@@ -23,40 +24,6 @@ import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered }
 import type { AttemptResult, Sender } from './send';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
-
-/**
- * Gathers what comes one by one and works on it together: what comes in one turn of the event loop, and
- * what comes while others are worked on.
- * @returns a function that resolves when that one was worked on, or rejects with what was thrown
- */
-export const createGathering = <T>(
-  work: (batch: readonly T[]) => Promise<void>
-): ((one: T) => Promise<void>) => {
-  let waiting: { one: T; done: () => void; failed: (error: unknown) => void }[] = [];
-  let working = false;
-
-  const workOnAll = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      const batch = waiting;
-      waiting = [];
-      try {
-        await work(batch.map(({ one }) => one));
-        for (const { done } of batch) done();
-      } catch (error) {
-        for (const { failed } of batch) failed(error);
-      }
-    }
-    working = false;
-  };
-
-  return (one) =>
-    new Promise((done, failed) => {
-      waiting.push({ one, done, failed });
-      if (working) return;
-      working = true;
-      setImmediate(() => void workOnAll());
-    });
-};
 
 /** What an attempt has to know of its webhook, as it is now. */
 interface LoadedWebhook {
@@ -167,7 +134,7 @@ type Decision =
   | { kind: 'webhook deleted' }
   | { kind: 'webhook switched off' }
   | { kind: 'webhook paused' }
-  | { kind: 'module switched off'; enabled: ReadonlySet<ModuleId> };
+  | { kind: 'module switched off' };
 
 const interrupted = (endedAt: number): AttemptResult => ({
   ok: false,
@@ -196,7 +163,7 @@ export const createDeliveryHandler = (
   const options = app.options.webhooks;
   const store = getDeliveryStore(app);
   const loadWebhook = createRowLoader(app);
-  const release = createGathering<LeasedDelivery>((leases) => store.release(leases));
+  const release = createGathering((leases: readonly LeasedDelivery[]) => store.release(leases));
 
   const decide = async ({ group, delivery }: LeasedDelivery): Promise<Decision> => {
     const loaded = await loadWebhook(delivery.webhook);
@@ -214,9 +181,7 @@ export const createDeliveryHandler = (
     if (foreign) await settleArrivedWebhooksLater(app);
     if (foreign || !webhook.active) return { kind: 'webhook switched off' };
     if (Number(webhook.paused_until) > store.now()) return { kind: 'webhook paused' };
-    if (await heldBack.isOff(delivery.event, enabled)) {
-      return { kind: 'module switched off', enabled };
-    }
+    if (await heldBack.isOff(delivery.event, enabled)) return { kind: 'module switched off' };
     return { kind: 'send', webhook };
   };
 
@@ -236,7 +201,7 @@ export const createDeliveryHandler = (
         await release(lease);
         break;
       case 'module switched off':
-        await heldBack.hold(lease, decision.enabled);
+        await heldBack.hold(lease);
         break;
       case 'webhook deleted':
         // A write that was open when it was deleted may have queued this one after the others went.

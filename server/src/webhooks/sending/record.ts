@@ -10,9 +10,10 @@ import { type DeliveryOutcome, getDeliveryStore, type LeasedDelivery } from '../
 import { addToRollups, type RolledAttempt } from '../figures/rollups';
 import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/delivery-state';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { announceTurn, publishTurns } from '../turns';
 import { answeredSinceRotation, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';
-import { announceTurn, countAttempts, publishTurns, type WebhookAttempt } from './switch-off';
+import { countAttempts, type WebhookAttempt } from './switch-off';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 

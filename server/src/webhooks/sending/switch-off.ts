@@ -1,11 +1,6 @@
 import type { Knex } from 'knex';
-import type { Webhook } from '../../../../shared/contracts/webhooks';
 import { documentsOf } from '../../database/tables/internal-types';
-import { TimeSlice } from '../../runtime/event-loop';
-import { errorText, isoTime } from '../../runtime/text';
-import type { TurnEvent, WebhookTurn } from '../catalogue';
-import { getPublisher } from '../publish';
-import { refusalOf, storedFilter } from '../rules/data-filter';
+import { isoTime } from '../../runtime/text';
 import {
   continueFailing,
   continueSpell,
@@ -14,35 +9,11 @@ import {
   type Spell,
   type SwitchOffLimits,
 } from '../rules/failing';
-import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { spellOf, toWebhook, UNFIT_FILTER } from '../webhook';
-import type { App, Slot } from '../../app';
+import type { TurnedWebhook } from '../turns';
+import { spellOf, toWebhook } from '../webhook';
+import type { App } from '../../app';
 import type { Tx } from '../../database/db';
-
-interface EmailService {
-  send(message: { to: string; subject: string; text: string }): Promise<void>;
-}
-
-interface OwnersMail {
-  /** What it is about, as the log says it where the mail cannot be sent: `a webhook`. */
-  about: string;
-  subject: string;
-  text: string;
-}
-
-/**
- * Writes to the address of the option `webhooks.notifyEmail`, where there is one; does not wait for it
- * and never throws.
- */
-export const mailOwner = (app: App, { about, subject, text }: OwnersMail): void => {
-  const to = app.options.webhooks.notifyEmail;
-  if (!to) return;
-  const email = app.strapi.plugin('email')?.service('email') as EmailService | undefined;
-  email?.send({ to, subject, text }).catch((error: unknown) => {
-    app.log.error(`switchboard: the mail about ${about} could not be sent: ${errorText(error)}`);
-  });
-};
 
 /** An attempt that was recorded, in the order of their ends. */
 export interface WebhookAttempt extends CountedAttempt {
@@ -51,13 +22,6 @@ export interface WebhookAttempt extends CountedAttempt {
   cause: string | null;
   /** It told of another webhook, by `webhook.failing` and the like. */
   isAlarm: boolean;
-}
-
-/** What is to be told of a webhook. */
-interface TurnedWebhook {
-  turn: WebhookTurn;
-  webhook: Webhook;
-  reason: string;
 }
 
 /**
@@ -218,114 +182,4 @@ export const countAttempts = async (
     turned.push({ turn: 'disabled', webhook, reason });
   }
   return turned;
-};
-
-const SAID: Readonly<Record<WebhookTurn, { subject: (name: string) => string; then: string }>> = {
-  failing: {
-    subject: (name) => `The webhook "${name}" fails`,
-    then: 'What fails is tried again by the schedule.',
-  },
-  recovered: {
-    subject: (name) => `The webhook "${name}" works again`,
-    then: 'What had failed is sent by its schedule.',
-  },
-  disabled: {
-    subject: (name) => `The webhook "${name}" was switched off`,
-    then: 'Nothing more is sent to it until somebody switches it on again.',
-  },
-};
-
-/**
- * Tells other webhooks, in the transaction in which it was found: so once, on any number of nodes.
- * docs/contract-webhooks.md#being-told
- */
-export const publishTurns = async (app: App, turned: readonly TurnedWebhook[]): Promise<void> => {
-  if (turned.length === 0) return;
-  await getPublisher(app).publish(
-    turned.map(({ turn, webhook: { id, name, url }, reason }) => ({
-      event: `webhook.${turn}` satisfies TurnEvent,
-      data: { webhook: { id, name, url }, reason },
-      exceptWebhook: id,
-    }))
-  );
-};
-
-/** Tells the owner: the log, the host's event hub, and by e-mail where an address is set. */
-export const announceTurn = (app: App, { turn, webhook, reason }: TurnedWebhook): void => {
-  const level = turn === 'recovered' ? 'info' : 'warn';
-  app.log[level](`switchboard: webhook ${webhook.id} (${webhook.name}): ${reason}`);
-  const hubEvent = `switchboard.webhook.${turn}`;
-  app.strapi.eventHub.emit(hubEvent, { webhook }).catch((error: unknown) => {
-    app.log.error(`switchboard: a listener of ${hubEvent} failed: ${errorText(error)}`);
-  });
-  const { subject, then } = SAID[turn];
-  const text = `${reason}\n\nName: ${webhook.name}\nAddress: ${webhook.url}\n\n${then}`;
-  mailOwner(app, { about: 'a webhook', subject: subject(webhook.name), text });
-};
-
-/** The column of the reason. */
-const LONGEST_REASON = 255;
-
-/** Why the filter of a row may not be used, as a sentence; null where it may. */
-const reasonFor = ({ filter: text }: Pick<WebhookRow, 'filter'>): string | null => {
-  const filter = storedFilter(text);
-  const wrong = filter && refusalOf(filter);
-  return wrong ? `${UNFIT_FILTER} ${wrong.message}.`.slice(0, LONGEST_REASON) : null;
-};
-
-const switchOff = async (app: App, id: number, judged: string | null): Promise<TurnedWebhook[]> =>
-  app.db.retrying(async () => {
-    const db = await app.db.current();
-    const [row] = (await db.table(WEBHOOKS_TABLE).where({ id }).forUpdate()) as WebhookRow[];
-    // Somebody may have changed or switched off what was judged.
-    if (!row?.active || row.filter !== judged) return [];
-    const reason = reasonFor(row);
-    if (reason === null) return [];
-    const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
-    await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
-    forgetSubscriptions();
-    const turned: TurnedWebhook[] = [
-      { turn: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason },
-    ];
-    await publishTurns(app, turned);
-    return turned;
-  });
-
-/**
- * Switches off active webhooks whose filter may not be used, with the reason: version 0.2 took
- * filters that this one does not, and a node of 0.2 may save one beside this one. At boot, and when
- * an event meets such a filter.
- */
-export const switchOffUnfitFilters = async (app: App): Promise<void> => {
-  const db = await app.db.current();
-  const rows = (await db
-    .table(WEBHOOKS_TABLE)
-    .select('id', 'filter')
-    .where({ active: true })
-    .whereNotNull('filter')
-    .orderBy('id')) as Pick<WebhookRow, 'id' | 'filter'>[];
-  const slice = new TimeSlice();
-  for (const row of rows) {
-    if (slice.isOver()) await slice.next();
-    if (reasonFor(row) === null) continue;
-    const turned = await switchOff(app, Number(row.id), row.filter);
-    for (const one of turned) announceTurn(app, one);
-  }
-};
-
-const looking = (): Slot<Promise<void>> => ({});
-
-/** The same beside other work, one look at a time; what goes wrong is tried again by the next event. */
-export const switchOffUnfitFiltersLater = (app: App): Promise<void> => {
-  const running = app.part(looking).value;
-  if (running) return running;
-  const look = switchOffUnfitFilters(app)
-    .catch((error: unknown) => {
-      app.log.error(
-        `switchboard: webhooks with an unusable filter could not be switched off: ${errorText(error)}`
-      );
-    })
-    .finally(() => delete app.part(looking).value);
-  app.part(looking).value = look;
-  return look;
 };

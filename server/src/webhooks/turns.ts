@@ -1,0 +1,79 @@
+import type { Webhook } from '../../../shared/contracts/webhooks';
+import { errorText } from '../runtime/text';
+import type { TurnEvent, WebhookTurn } from './catalogue';
+import { getPublisher } from './publish';
+import type { App } from '../app';
+
+interface EmailService {
+  send(message: { to: string; subject: string; text: string }): Promise<void>;
+}
+
+interface OwnersMail {
+  /** What it is about, as the log says it where the mail cannot be sent: `a webhook`. */
+  about: string;
+  subject: string;
+  text: string;
+}
+
+/**
+ * Writes to the address of the option `webhooks.notifyEmail`, where there is one; does not wait for it
+ * and never throws.
+ */
+export const mailOwner = (app: App, { about, subject, text }: OwnersMail): void => {
+  const to = app.options.webhooks.notifyEmail;
+  if (!to) return;
+  const email = app.strapi.plugin('email')?.service('email') as EmailService | undefined;
+  email?.send({ to, subject, text }).catch((error: unknown) => {
+    app.log.error(`switchboard: the mail about ${about} could not be sent: ${errorText(error)}`);
+  });
+};
+
+/** What is to be told of a webhook. */
+export interface TurnedWebhook {
+  turn: WebhookTurn;
+  webhook: Webhook;
+  reason: string;
+}
+
+const SAID: Readonly<Record<WebhookTurn, { subject: (name: string) => string; then: string }>> = {
+  failing: {
+    subject: (name) => `The webhook "${name}" fails`,
+    then: 'What fails is tried again by the schedule.',
+  },
+  recovered: {
+    subject: (name) => `The webhook "${name}" works again`,
+    then: 'What had failed is sent by its schedule.',
+  },
+  disabled: {
+    subject: (name) => `The webhook "${name}" was switched off`,
+    then: 'Nothing more is sent to it until somebody switches it on again.',
+  },
+};
+
+/**
+ * Tells other webhooks, in the transaction in which it was found: so once, on any number of nodes.
+ * docs/contract-webhooks.md#being-told
+ */
+export const publishTurns = async (app: App, turned: readonly TurnedWebhook[]): Promise<void> => {
+  if (turned.length === 0) return;
+  await getPublisher(app).publish(
+    turned.map(({ turn, webhook: { id, name, url }, reason }) => ({
+      event: `webhook.${turn}` satisfies TurnEvent,
+      data: { webhook: { id, name, url }, reason },
+      exceptWebhook: id,
+    }))
+  );
+};
+
+/** Tells the owner: the log, the host's event hub, and by e-mail where an address is set. */
+export const announceTurn = (app: App, { turn, webhook, reason }: TurnedWebhook): void => {
+  const level = turn === 'recovered' ? 'info' : 'warn';
+  app.log[level](`switchboard: webhook ${webhook.id} (${webhook.name}): ${reason}`);
+  const hubEvent = `switchboard.webhook.${turn}`;
+  app.strapi.eventHub.emit(hubEvent, { webhook }).catch((error: unknown) => {
+    app.log.error(`switchboard: a listener of ${hubEvent} failed: ${errorText(error)}`);
+  });
+  const { subject, then } = SAID[turn];
+  const text = `${reason}\n\nName: ${webhook.name}\nAddress: ${webhook.url}\n\n${then}`;
+  mailOwner(app, { about: 'a webhook', subject: subject(webhook.name), text });
+};
