@@ -148,6 +148,10 @@ export const deliveryType = internalType({
 export const deliveryOwnColumns: PlainTable = {
   tableName: DELIVERIES_TABLE,
   attributes: { paused_ms: { type: 'biginteger' }, released_at: { type: 'biginteger' } },
+  // Each row is written once more, when it ends. Measured on PostgreSQL 15 with five indexes: at 100
+  // percent 4 % of those updates left the indexes alone, at 60 percent 77 %, at 50 percent all of them,
+  // with nearly half of the write-ahead log saved.
+  fillFactor: 50,
 };
 
 /**

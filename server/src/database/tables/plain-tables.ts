@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { rawStatement, rowsOf, table } from '../connection';
+import { qualified } from '../dialects/types';
 
 /** Another node that boots at this moment does the same: what counts is that it is there now. */
 const unlessThere = async (
@@ -49,8 +50,8 @@ export interface PlainTable {
   /** Names are unique in the whole database (PostgreSQL) and at most 30 characters long. */
   indexes?: Index[];
   /**
-   * PostgreSQL: how full inserts fill a page, in percent. Updates of columns in no index have their new
-   * rows in the rest, and then change no index.
+   * PostgreSQL: how full inserts fill a page, in percent, unless the table has a setting of its own.
+   * Updates of columns in no index have their new rows in the rest, and then change no index.
    */
   fillFactor?: number;
 }
@@ -104,6 +105,24 @@ const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<str
   return rowsOf<{ name: string }>(answer).map(({ name }) => name);
 };
 
+/** A table that its owner has partitioned has no pages, and takes none. */
+const setFillFactor = async (
+  strapi: Core.Strapi,
+  tableName: string,
+  percent: number
+): Promise<void> => {
+  const name = qualified({ name: tableName, schema: strapi.db.getSchemaName() });
+  const quoted = name.split('.').map((part) => `"${part}"`);
+  const answer = await rawStatement(
+    strapi.db.connection,
+    `SELECT 1 FROM pg_class WHERE oid = ?::regclass AND relkind = 'r'
+     AND NOT EXISTS (SELECT 1 FROM unnest(reloptions) AS set(option) WHERE option LIKE 'fillfactor=%')`,
+    [quoted.join('.')]
+  );
+  if (rowsOf(answer).length === 0) return;
+  await rawStatement(strapi.db.connection, `ALTER TABLE ?? SET (fillfactor = ${percent})`, [name]);
+};
+
 const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<void> => {
   const { tableName, attributes, indexes = [], fillFactor } = wanted;
   const { client } = strapi.db.dialect;
@@ -120,12 +139,11 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
           addColumn(builder, name, column, client);
         }
       });
-      if (fillFactor === undefined || client !== 'postgres') return;
-      await rawStatement(strapi.db.connection, `ALTER TABLE ?? SET (fillfactor = ${fillFactor})`, [
-        strapi.db.getSchemaName() ? `${strapi.db.getSchemaName()}.${tableName}` : tableName,
-      ]);
     }
   );
+  if (fillFactor !== undefined && client === 'postgres') {
+    await setFillFactor(strapi, tableName, fillFactor);
+  }
   const present = await columns();
   for (const [name, column] of Object.entries(attributes)) {
     if (name in present) continue;
