@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createFaultLog } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
-import { Recorder, Signal, STOP_MARGIN_MS, stopWithin } from './recorder';
+import { IDLE_LOOK_MS, Recorder, Signal, STOP_MARGIN_MS, stopWithin } from './recorder';
 import type { GroupHandler, Turn, WorkerLog, WorkStore } from './types';
 import type { Lease } from '../queue/lease';
 
@@ -44,7 +45,6 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
   // One node a group: two that work on one till's records at once would wait for each other's locks.
   readonly turns = { groups: TURNS_AT_ONCE, nodes: 1 };
   private readonly batches: Recorder<L>;
-  private readonly idle: (() => void)[] = [];
   private readonly done = new Signal();
   private stopping = false;
   private claiming = 0;
@@ -59,7 +59,6 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
       onDone: (wasFull) => {
         if (wasFull) options.announce();
         this.done.give();
-        this.settleIdle();
       },
     });
   }
@@ -99,16 +98,12 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
     this.stopping = true;
     this.done.give();
     this.batches.hurry();
-    const end = new Promise<void>((resolve) => {
-      this.idle.push(resolve);
-      this.settleIdle();
-    });
-    return stopWithin(this.options.reserveMs + STOP_MARGIN_MS, end);
+    return stopWithin(this.options.reserveMs + STOP_MARGIN_MS, this.end());
   }
 
-  private settleIdle(): void {
-    if (this.claiming > 0 || this.batches.isBusy()) return;
-    for (const resolve of this.idle.splice(0)) resolve();
+  private async end(): Promise<void> {
+    while (this.claiming > 0 || this.batches.isBusy())
+      await sleep(IDLE_LOOK_MS, undefined, { ref: false });
   }
 
   private async record(leases: readonly L[]): Promise<void> {
@@ -132,7 +127,6 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
       return leases.length >= claimAtOnce;
     } finally {
       this.claiming -= 1;
-      this.settleIdle();
     }
   }
 }

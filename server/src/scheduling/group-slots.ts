@@ -68,11 +68,18 @@ export class GroupSlots<L extends Lease> {
   }
 
   /**
-   * Whether every slot of the node is taken, and so many groups have rows that wait for one: what else
-   * is due would have to wait for its turn, too.
+   * Whether more rows should be claimed now: a slot is free for them, or so many may be claimed that it is
+   * worth a statement, and few groups wait for a slot, for what else is due would wait as well.
    */
-  get saturated(): boolean {
-    return this.running >= this.nodeCap && this.ready.size >= this.nodeCap / 4;
+  get wantsRows(): boolean {
+    const isWorthIt = this.room >= this.nodeCap / 2;
+    const isFull = this.running >= this.nodeCap;
+    return this.hungry || (isWorthIt && !(isFull && this.ready.size >= this.nodeCap / 4));
+  }
+
+  /** How many rows may run and wait in all. */
+  get mostBusy(): number {
+    return 2 * this.nodeCap;
   }
 
   private of(id: number): Group<L> {
@@ -107,7 +114,7 @@ export class GroupSlots<L extends Lease> {
   }
 
   /** Whether so few rows of the group are left that the next ones should be claimed now. */
-  wantsMore(id: number): boolean {
+  private wantsMore(id: number): boolean {
     const group = this.of(id);
     const wanted = Math.max(group.limit, this.aheadOf(group));
     return group.waiting.length === 0 || group.waiting.length < wanted / 2;
@@ -119,23 +126,12 @@ export class GroupSlots<L extends Lease> {
     return tookMs !== null && tookMs < QUICK_MS;
   }
 
-  /** Whether only the cap of the node keeps the group from having more rows. */
-  isCrowdedOut(id: number): boolean {
-    const { limit, running, waiting } = this.of(id);
-    return running + waiting.length < limit && this.roomFor(id) === 0;
-  }
-
   /**
    * How many more rows may be claimed of all groups: twice what may run at once in all, because
    * what is claimed waits for its lease to end where the process is killed.
    */
   get room(): number {
-    return Math.max(0, 2 * this.nodeCap - this.busy - this.reserved);
-  }
-
-  /** Whether a claim may bring so many rows that it is worth its statement. */
-  get hasMuchRoom(): boolean {
-    return this.room >= this.nodeCap / 2;
+    return Math.max(0, this.mostBusy - this.busy - this.reserved);
   }
 
   /** Keeps room for what a claim may bring; given back with a negative number once it has ended. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isInfrastructureFault } from '../database/retry';
 
 const RECORD_AT_ONCE = 200;
@@ -34,11 +35,6 @@ interface RecorderOptions<Outcome> {
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;
 }
-
-const sleep = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
 
 /** Gathers what came of rows and has it recorded in batches, one after the other. */
 export class Recorder<Outcome> {
@@ -199,13 +195,13 @@ export class Signal {
  * process alive.
  */
 export const stopWithin = async (milliseconds: number, ending: Promise<void>): Promise<void> => {
-  let timeout: NodeJS.Timeout | undefined;
-  const deadline = new Promise<void>((resolve) => {
-    timeout = setTimeout(resolve, milliseconds);
-  });
-  await Promise.race([ending, deadline]);
-  clearTimeout(timeout);
+  const ended = new AbortController();
+  const deadline = sleep(milliseconds, undefined, { signal: ended.signal }).catch(() => {});
+  await Promise.race([ending, deadline]).finally(() => ended.abort());
 };
 
 /** How long beyond the time of one piece of work a stop may take, in milliseconds. */
 export const STOP_MARGIN_MS = 5000;
+
+/** How often a worker that is to stop looks whether all that it had begun is done, in milliseconds. */
+export const IDLE_LOOK_MS = 10;

@@ -1,64 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Detached } from '../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
 import type { GroupRoom, Lease } from '../queue/lease';
 import { TimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
-import { Recorder, STOP_MARGIN_MS, stopWithin } from './recorder';
+import { IDLE_LOOK_MS, Recorder, STOP_MARGIN_MS, stopWithin } from './recorder';
 import { SlotTurns } from './slot-turns';
 import type { CappedWorkStore, GroupHandler, GroupLimits, Turn, WorkerLog } from './types';
 
-/**
- * Renews the leases of what a process works on, so that none need last as long as the longest work:
- * what a killed process held is somebody else's soon, however long an attempt may take.
- */
-class LeaseKeeper<L extends Lease> {
-  /** Since when each lease is as long as it is, on a clock that only goes forward. */
-  private readonly kept = new Map<L, number>();
-  private timer: NodeJS.Timeout | undefined;
-
-  /** @param renew never rejects */
-  constructor(
-    private readonly everyMs: number,
-    private readonly renew: (leases: readonly L[]) => Promise<void>
-  ) {}
-
-  /** @param since when it was renewed last, by `performance.now()` */
-  keep(lease: L, since = performance.now()): void {
-    this.kept.set(lease, since);
-    if (!this.timer) this.schedule();
-  }
-
-  /** What is recorded at this moment must not be renewed: the two would wait for each other's rows. */
-  drop(lease: L): void {
-    this.kept.delete(lease);
-  }
-
-  stop(): void {
-    this.kept.clear();
-    clearTimeout(this.timer);
-    this.timer = undefined;
-  }
-
-  private schedule(): void {
-    this.timer = setTimeout(() => void this.renewOld(), this.everyMs);
-    this.timer.unref();
-  }
-
-  private async renewOld(): Promise<void> {
-    const at = performance.now();
-    const isOld = ([, since]: [L, number]): boolean => at - since >= this.everyMs / 2;
-    const old = [...this.kept].filter(isOld).map(([lease]) => lease);
-    for (const lease of old) this.kept.set(lease, at);
-    // What cannot be renewed now is tried again while there is something left of its lease.
-    if (old.length > 0) await this.renew(old);
-    this.timer = undefined;
-    if (this.kept.size > 0) this.schedule();
-  }
-}
-
 /** Groups that are claimed with one statement. */
 const GROUPS_AT_ONCE = 32;
-/** So few groups are claimed of one by one; of more, each gets its share of one statement. */
+/** So few groups may fill all there is room for; of more, each gets its share. */
 const FEW_GROUPS = 4;
 /** When to look whether something of a group is due, of which fewer rows were brought than asked for. */
 const LOOK_AGAIN_MS = 100;
@@ -117,8 +69,13 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> {
 }
 
 /**
- * Keeps a node's hands full: claims due work of groups when it is told to, performs it side by side
- * within the caps, and records the outcomes in batches. One instance a kind of work.
+ * Keeps a node's hands full: claims due rows of groups, performs them side by side within the caps, and
+ * records the outcomes in batches. One instance a kind of work.
+ *
+ * Groups of which more may be due stand in a row. Whenever there is room, the first of them are claimed
+ * of in one statement, each for its share; a group that has more than it was given goes to the end of
+ * the row. Leases are prolonged until their outcomes are recorded, so that none need last as long as the
+ * longest work: what a killed process held is soon somebody else's.
  */
 export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   readonly pollMs: number;
@@ -127,25 +84,25 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   stopping = false;
   private readonly logFault: (what: string, error: unknown) => void;
   private readonly recorder: Recorder<{ lease: L; outcome: Outcome }>;
-  private readonly keeper: LeaseKeeper<L>;
-  private readonly idle: (() => void)[] = [];
+  /** Leases that are prolonged, with when that was last done, on a clock that only goes forward. */
+  private readonly kept = new Map<L, number>();
+  private readonly renewing: NodeJS.Timeout;
   /** Leased, but given back by `stop`: it would otherwise sit through its lease. */
   private readonly unstarted: L[] = [];
-  /** Groups of which more is due than was claimed, as far as this node knows. */
-  private readonly unfinished = new Set<number>();
-  /** Groups that are being claimed of by `refill`, and whether a look has come upon them meanwhile. */
-  private readonly refilling = new Map<number, { wasDue: boolean }>();
-  /** Groups for which the node had no room when it looked, the first one first: they come before others. */
-  private readonly crowdedOut = new Set<number>();
-  /** Claims of groups that are made beside others. */
-  private readonly alone = new Set<Promise<void>>();
+  /** Groups of which more may be due, the one first that has waited longest for a claim. */
+  private readonly more = new Set<number>();
+  /** Groups that are being claimed of by themselves. */
+  private readonly alone = new Set<number>();
+  private filling = false;
+  /** The claim of several groups that is under way, or the last one. */
+  private claimed = Promise.resolve();
   /** Where the engine shares groups with other nodes. */
   private ofTurns: SlotTurns<L> | null = null;
   private claiming = 0;
   private startedThisTurn = false;
 
   constructor(readonly options: SlotWorkerOptions<L, Outcome>) {
-    const { concurrency, concurrencyPerGroup, detached, name, store } = options;
+    const { concurrency, concurrencyPerGroup, detached, name, renewMs } = options;
     this.pollMs = options.pollMs;
     this.turns = { groups: concurrency, nodes: concurrencyPerGroup };
     this.slots = new GroupSlots<L>(
@@ -159,16 +116,9 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       onDone: (wasFull) => {
         if (wasFull) options.announce(null);
         this.ofTurns?.wake();
-        this.settleIdle();
       },
     });
-    this.keeper = new LeaseKeeper(options.renewMs, async (leases) => {
-      try {
-        await detached(() => store.renew(leases));
-      } catch (error) {
-        this.logFault(`${name}: ${leases.length} leases could not be renewed`, error);
-      }
-    });
+    this.renewing = setInterval(() => detached(() => void this.renew()), renewMs).unref();
   }
 
   now(): number {
@@ -179,24 +129,10 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     return this.options.dueTimes?.() ?? this.options.store.dueTimes();
   }
 
-  /** Claims of groups that are due; those that have little to do each together: a statement for a few rows is dear. */
   async work(due: readonly number[]): Promise<null> {
-    const slice = new TimeSlice();
-    const groups = this.leftOutFirst(due);
-    for (let from = 0; from < groups.length && !this.stopping && !this.isHeldUp();) {
-      const { rooms, next } = this.plan(groups, from);
-      from = next;
-      const isAlone = ({ group }: GroupRoom) => this.options.limitsOf?.(group).alone ?? false;
-      const together = rooms.filter((room) => !isAlone(room));
-      if (together.length > 0) await this.take(() => this.claim(together));
-      for (const room of rooms.filter(isAlone)) await this.claimAlone(room);
-      if (slice.isOver()) await slice.next();
-    }
-    // Rows that ended while a claim had reserved the room, and after which no other one ends.
-    const { hungry, room } = this.slots;
-    if (this.crowdedOut.size > 0 && hungry && room > 0 && !this.isHeldUp()) {
-      this.options.announce(null);
-    }
+    for (const group of due) this.more.add(group);
+    this.fill();
+    await this.claimed;
     return null;
   }
 
@@ -208,9 +144,6 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   looked(due: ReadonlyMap<number, number>): void {
     this.slots.forgetExcept(due);
     this.ofTurns?.forgetExcept(due);
-    for (const known of [this.unfinished, this.crowdedOut]) {
-      for (const group of known) if (!due.has(group)) known.delete(group);
-    }
   }
 
   stop(): Promise<void> {
@@ -218,7 +151,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     this.ofTurns?.wake();
     this.recorder.hurry();
     const waiting = this.slots.dropWaiting();
-    for (const lease of waiting) this.keeper.drop(lease);
+    for (const lease of waiting) this.kept.delete(lease);
     this.unstarted.push(...waiting);
     const end = this.end().then(() => this.options.onStop?.());
     return stopWithin(this.options.longestMs + STOP_MARGIN_MS, end);
@@ -237,46 +170,120 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       this.options.onClaimed?.(leases);
       if (this.stopping) this.unstarted.push(...leases);
       else {
-        for (const lease of leases) this.keeper.keep(lease);
+        for (const lease of leases) this.kept.set(lease, performance.now());
         this.slots.add(leases);
       }
     } finally {
       this.claiming -= 1;
-      this.settleIdle();
     }
     this.start();
   }
 
-  private async end(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.idle.push(resolve);
-      this.settleIdle();
-    });
-    this.keeper.stop();
-    const { unstarted } = this;
-    const { name, onGivenBack, store } = this.options;
+  /** Claims of groups that may have more, for as long as there is room for it. */
+  private fill(): void {
+    if (this.filling || this.more.size === 0) return;
+    this.filling = true;
+    this.options.detached(() => void this.fillUp());
+  }
+
+  private async fillUp(): Promise<void> {
+    const slice = new TimeSlice();
+    for (let rooms = this.plan(); rooms.length > 0; rooms = this.plan()) {
+      this.claimed = this.claim(rooms);
+      await this.claimed;
+      if (slice.isOver()) await slice.next();
+    }
+    this.filling = false;
+  }
+
+  /**
+   * How much is to be claimed of which groups together. A claim that may take a while is made beside them,
+   * for what was leased with it would wait for it.
+   */
+  private plan(): GroupRoom[] {
+    const { alone, more, slots } = this;
+    const rooms: GroupRoom[] = [];
+    if (this.stopping || !slots.wantsRows || this.isHeldUp()) return rooms;
+    const sharers = more.size > FEW_GROUPS ? Math.min(more.size, GROUPS_AT_ONCE) : 1;
+    const share = Math.max(1, Math.ceil(slots.room / sharers));
+    let planned = 0;
+    let looked = 0;
+    for (const group of more) {
+      looked += 1;
+      if (rooms.length === GROUPS_AT_ONCE || looked > slots.mostBusy + GROUPS_AT_ONCE) break;
+      const limit = Math.min(slots.roomFor(group, planned), share);
+      const isAlone = this.options.limitsOf?.(group).alone ?? false;
+      if (limit === 0 || alone.has(group) || (isAlone && alone.size >= CLAIMS_ALONE)) continue;
+      more.delete(group);
+      if (isAlone) void this.claimAlone({ group, limit });
+      else {
+        rooms.push({ group, limit });
+        planned += limit;
+      }
+    }
+    return rooms;
+  }
+
+  private async claimAlone(room: GroupRoom): Promise<void> {
+    this.alone.add(room.group);
+    await this.claim([room]);
+    this.alone.delete(room.group);
+    this.fill();
+  }
+
+  /** Claims of groups, and notes which of them may have more. */
+  private async claim(rooms: readonly GroupRoom[]): Promise<void> {
+    const { announce, name, store } = this.options;
+    const asked = rooms.reduce((sum, { limit }) => sum + limit, 0);
+    const brought = new Map<number, number>();
+    this.slots.reserve(asked);
     try {
-      await store.release(unstarted);
-      onGivenBack?.(unstarted);
+      await this.take(async () => {
+        const leases = await store.claim(rooms).finally(() => this.slots.reserve(-asked));
+        for (const { group } of leases) brought.set(group, (brought.get(group) ?? 0) + 1);
+        // What somebody holds locked is passed over: only a look tells that nothing more is due.
+        if (leases.length < asked) announce(null, this.now() + LOOK_AGAIN_MS);
+        return leases;
+      });
     } catch (error) {
-      // They come back when their leases end.
-      this.logFault(`${name}: ${unstarted.length} rows could not be given back`, error);
+      this.logFault(`${name}: due rows could not be claimed`, error);
+      announce(null, this.now() + FAILED_AGAIN_MS);
+    }
+    for (const { group, limit } of rooms) {
+      if ((brought.get(group) ?? 0) >= limit) this.more.add(group);
     }
   }
 
-  private settleIdle(): void {
-    if (this.slots.busy > 0 || this.claiming > 0 || this.recorder.isBusy()) return;
-    for (const resolve of this.idle.splice(0)) resolve();
+  private async end(): Promise<void> {
+    while (this.slots.busy > 0 || this.claiming > 0 || this.recorder.isBusy())
+      await sleep(IDLE_LOOK_MS, undefined, { ref: false });
+    this.kept.clear();
+    clearInterval(this.renewing);
+    await this.giveBack(this.unstarted);
+  }
+
+  /** What cannot be renewed now is tried again while there is something left of its lease. */
+  private async renew(): Promise<void> {
+    const { name, renewMs, store } = this.options;
+    const at = performance.now();
+    const old = [...this.kept].flatMap(([lease, since]) => (at - since < renewMs / 2 ? [] : lease));
+    for (const lease of old) this.kept.set(lease, at);
+    try {
+      if (old.length > 0) await store.renew(old);
+    } catch (error) {
+      this.logFault(`${name}: ${old.length} leases could not be renewed`, error);
+    }
   }
 
   private async record(done: readonly { lease: L; outcome: Outcome }[]): Promise<void> {
-    for (const { lease } of done) this.keeper.drop(lease);
+    // What is recorded at this moment must not be renewed: the two would wait for each other's rows.
+    for (const { lease } of done) this.kept.delete(lease);
     try {
       await this.options.record(done.map(({ outcome }) => outcome));
     } catch (error) {
       // It is tried again until the database is back; what is given up comes back with its lease.
       if (isInfrastructureFault(error)) {
-        for (const { lease } of done) this.keeper.keep(lease, Number.NEGATIVE_INFINITY);
+        for (const { lease } of done) this.kept.set(lease, Number.NEGATIVE_INFINITY);
       }
       throw error;
     } finally {
@@ -286,6 +293,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
 
   /** Performs one piece of work that holds a slot, and goes on with its group. */
   private async run(lease: L): Promise<void> {
+    const { announce } = this.options;
     const since = performance.now();
     const { healthy, wasPerformed } = await this.perform(lease);
     const took = wasPerformed ? performance.now() - since : undefined;
@@ -295,10 +303,13 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     if (this.slots.busy === 0) this.recorder.expectNoMore();
     if (!wasPerformed) this.ofTurns?.unworked(lease.group);
     const ofTurn = this.ofTurns?.finished(lease);
-    if (ofTurn) this.options.announce(lease.group);
-    else if (ofTurn === undefined && wasPerformed) this.goOn(lease.group);
-    else if (ofTurn === undefined) this.lookAgain(lease.group);
-    this.settleIdle();
+    if (ofTurn) announce(lease.group);
+    else if (ofTurn === undefined && !wasPerformed) {
+      // Perhaps its group is off: only what is due tells whether to go on.
+      this.more.delete(lease.group);
+      announce(null);
+    }
+    this.fill();
   }
 
   /** @returns whether the work speaks for its group, null where it says nothing, and whether there was any */
@@ -307,7 +318,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     try {
       const outcome = await perform(lease);
       if (outcome === null) {
-        this.keeper.drop(lease);
+        this.kept.delete(lease);
         return { healthy: null, wasPerformed: false };
       }
       const isHealthy = healthy(outcome);
@@ -316,34 +327,28 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       this.recorder.add({ lease, outcome }, awaited?.(outcome));
       return { healthy: isHealthy, wasPerformed: true };
     } catch (error) {
-      this.keeper.drop(lease);
+      this.kept.delete(lease);
       this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
       // A database that is away says nothing about the group; the row comes back with its lease.
       return { healthy: isInfrastructureFault(error) ? null : false, wasPerformed: false };
     }
   }
 
-  /** What waited for a slot until too little of its lease was left goes back to its place. */
-  private async giveBack(leases: L[]): Promise<void> {
-    const { announce, name, onGivenBack, store } = this.options;
+  /** Has rows go back to their place, which nobody has worked on; else they come back with their lease. */
+  private async giveBack(leases: readonly L[]): Promise<void> {
+    const { name, onGivenBack, store } = this.options;
     try {
       await store.release(leases);
       onGivenBack?.(leases);
-      announce(null);
     } catch (error) {
       this.logFault(`${name}: ${leases.length} rows could not be given back`, error);
     }
   }
 
-  private readonly nextTurn = (): void => {
-    this.startedThisTurn = false;
-    this.start();
-  };
-
   /**
    * Starts what is claimed and has a slot, one piece a turn of the event loop, so that the site's own
-   * requests are served in between. Goes on until nothing more can start: what waited through its
-   * lease gives its slot back at once, and nobody else would offer it to the next one.
+   * requests are served in between. Goes on until nothing more can start: what waited until too little
+   * of its lease was left gives its slot back at once, and nobody else would offer it to the next one.
    */
   private start(): void {
     const late: L[] = [];
@@ -352,132 +357,20 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       if (!lease) break;
       if (lease.leaseUntil - this.now() < this.options.reserveMs) {
         this.slots.finish(lease.group, null);
-        this.keeper.drop(lease);
+        this.kept.delete(lease);
         this.ofTurns?.givenBack(lease);
         late.push(lease);
         continue;
       }
       this.startedThisTurn = true;
-      setImmediate(this.nextTurn);
+      setImmediate(() => {
+        this.startedThisTurn = false;
+        this.start();
+      });
       void this.run(lease);
     }
-    if (late.length > 0) this.options.detached(() => void this.giveBack(late));
-  }
-
-  /** Goes on now that a row of this group was worked on: with that group where few have more. */
-  private goOn(group: number): void {
-    const { slots } = this;
-    const isShared = this.crowdedOut.size > 0 || this.unfinished.size > FEW_GROUPS;
-    if (!isShared) this.refill(group);
-    else if (slots.hungry || (slots.hasMuchRoom && !slots.saturated && slots.wantsMore(group))) {
-      // Several have more, or wait for room: a look gives all of them their turn.
-      this.options.announce(null);
-    }
-  }
-
-  /** The row was not worked on, perhaps because its group is off: only what is due tells whether to go on. */
-  private lookAgain(group: number): void {
-    this.unfinished.delete(group);
-    this.options.announce(null);
-  }
-
-  /** Claims of groups, and remembers which of them may have more. */
-  private async claim(rooms: readonly GroupRoom[]): Promise<L[]> {
-    const { slots } = this;
-    const asked = rooms.reduce((sum, { limit }) => sum + limit, 0);
-    slots.reserve(asked);
-    try {
-      const leases = await this.options.store.claim(rooms);
-      const brought = new Map<number, number>();
-      for (const { group } of leases) brought.set(group, (brought.get(group) ?? 0) + 1);
-      for (const { group, limit } of rooms) {
-        if ((brought.get(group) ?? 0) < limit) this.unfinished.delete(group);
-        else this.unfinished.add(group);
-      }
-      // What somebody holds locked is passed over: only a look tells that nothing more is due.
-      if (leases.length < asked) this.options.announce(null, this.now() + LOOK_AGAIN_MS);
-      return leases;
-    } finally {
-      slots.reserve(-asked);
-    }
-  }
-
-  /** What was leased with other groups would wait for this claim: it is made beside them, some at once. */
-  private async claimAlone({ group, limit }: GroupRoom): Promise<void> {
-    while (this.alone.size >= CLAIMS_ALONE) await Promise.race(this.alone);
-    const underWay = this.refilling.get(group);
-    if (underWay) underWay.wasDue = true;
-    if (underWay || this.stopping) return;
-    const claiming: Promise<void> = this.claimMore(group, limit).finally(() =>
-      this.alone.delete(claiming)
-    );
-    this.alone.add(claiming);
-  }
-
-  private async claimMore(group: number, limit: number): Promise<void> {
-    const { announce, name } = this.options;
-    const refill = { wasDue: false };
-    this.refilling.set(group, refill);
-    try {
-      await this.take(() => this.claim([{ group, limit }]));
-    } catch (error) {
-      this.logFault(`${name}: more of a group could not be claimed`, error);
-      this.unfinished.delete(group);
-      announce(null, this.now() + FAILED_AGAIN_MS);
-    } finally {
-      this.refilling.delete(group);
-    }
-    // What was committed after the claim had begun is not in it.
-    if (refill.wasDue) this.unfinished.add(group);
-    // Rows that ended meanwhile found the claim under way, or the room that it had reserved.
-    this.goOn(group);
-  }
-
-  /** Claims more of a group that is known to have it, without asking first what is due. */
-  private refill(group: number): void {
-    const { slots } = this;
-    if (this.stopping || !this.unfinished.has(group) || this.refilling.has(group)) return;
-    if (!slots.wantsMore(group) || this.isHeldUp()) return;
-    const room = slots.roomFor(group);
-    if (room > 0) this.options.detached(() => void this.claimMore(group, room));
-    else if (slots.isCrowdedOut(group)) this.crowdedOut.add(group);
-  }
-
-  /**
-   * So many groups from there on that their rows may fill what is free, and a fair share for each.
-   * @returns where the rest begins.
-   */
-  private plan(groups: readonly number[], from: number): { rooms: GroupRoom[]; next: number } {
-    const { slots } = this;
-    const rooms: GroupRoom[] = [];
-    let planned = 0;
-    let next = from;
-    for (; next < groups.length && rooms.length < GROUPS_AT_ONCE; next += 1) {
-      const group = groups[next] as number;
-      const sharers = Math.min(groups.length - next, GROUPS_AT_ONCE - rooms.length);
-      const share =
-        groups.length > FEW_GROUPS ? Math.ceil((slots.room - planned) / sharers) : slots.room;
-      const underWay = this.refilling.get(group);
-      if (underWay) underWay.wasDue = true;
-      const limit = underWay ? 0 : Math.min(slots.roomFor(group, planned), Math.max(1, share));
-      // What was planned may turn out to be less.
-      if (!underWay && limit === 0 && planned > 0 && slots.roomFor(group) > 0) break;
-      if (limit > 0) {
-        rooms.push({ group, limit });
-        this.crowdedOut.delete(group);
-      } else {
-        this.unfinished.add(group);
-        if (slots.isCrowdedOut(group)) this.crowdedOut.add(group);
-      }
-      planned += limit;
-    }
-    return { rooms, next };
-  }
-
-  /** Due groups in the order in which they are claimed of, after those that had to be left out. */
-  private leftOutFirst(due: readonly number[]): readonly number[] {
-    const { crowdedOut } = this;
-    if (crowdedOut.size === 0) return due;
-    return [...crowdedOut, ...due.filter((group) => !crowdedOut.has(group))];
+    if (late.length === 0) return;
+    const { announce, detached } = this.options;
+    detached(() => void this.giveBack(late).then(() => announce(null)));
   }
 }
