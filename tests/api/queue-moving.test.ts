@@ -128,7 +128,7 @@ describeEach(databases(), 'the queue of records of version 0.2.0', (kind) => {
     expect(half).toHaveLength(120);
     const failing = {
       ...(await oldOf(one)),
-      queue: { insertMissing: () => Promise.reject(new Error('killed')) },
+      insert: () => Promise.reject(new Error('killed')),
     };
     await expect(moveSome(one.app.db, failing as never, 60)).rejects.toThrow('killed');
     expect(await oldColumns()).toContain('due_at');
