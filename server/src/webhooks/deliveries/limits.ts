@@ -233,13 +233,14 @@ const NOTHING: TurnClaim = { leases: [], isFull: false, isAlone: false, againAt:
  * goes first. Other webhooks are claimed of without it.
  */
 export class LimitedClaims {
-  /** Is told when more of a webhook may be claimed that its rate held back; epoch milliseconds. */
-  onAgain: (webhook: number, at: number) => void = () => {};
+  /** One timer a webhook, for when its rate allows more. */
+  private readonly again = new Map<number, NodeJS.Timeout>();
 
+  /** @param announce says that more of a webhook may be claimed now */
   constructor(
-    private readonly app: App,
     private readonly queue: LimitedQueue,
-    private readonly known: KnownLimits
+    private readonly known: KnownLimits,
+    private readonly announce: (webhook: number) => void
   ) {}
 
   /** Of several webhooks, so much of each. */
@@ -252,7 +253,7 @@ export class LimitedClaims {
     // What is leased waits until all is claimed: so what may take long comes first, and only for a while.
     const until = performance.now() + ONE_BY_ONE_MS;
     for (const { group, limit } of served.filter(({ group }) => this.isOneByOne(group))) {
-      if (performance.now() >= until) this.onAgain(group, now);
+      if (performance.now() >= until) this.announceAt(group, now);
       else claimed.push(...(await this.claimInTurn(group, limit, null)).leases);
     }
     const together = served.filter(({ group }) => !this.isOneByOne(group));
@@ -285,8 +286,21 @@ export class LimitedClaims {
       const isUsedUp = leases.length === allowed.attempts;
       return { leases, ...found, againAt: isUsedUp ? Math.ceil(next / 1000) : isMore ? now : null };
     });
-    if (claimed.againAt !== null) this.onAgain(webhook, claimed.againAt);
+    if (claimed.againAt !== null) this.announceAt(webhook, claimed.againAt);
     return claimed;
+  }
+
+  /** @param at epoch milliseconds */
+  private announceAt(webhook: number, at: number): void {
+    clearTimeout(this.again.get(webhook));
+    const timer = setTimeout(
+      () => {
+        this.again.delete(webhook);
+        this.announce(webhook);
+      },
+      Math.max(0, at - this.queue.now())
+    );
+    this.again.set(webhook, timer.unref());
   }
 
   private isOneByOne(webhook: number): boolean {

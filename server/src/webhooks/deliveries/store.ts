@@ -198,7 +198,9 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       keysOf: (tx, ids) => this.keysOf(tx, ids),
       freed: (webhooks) => webhooks.forEach((webhook) => announceDeliveries(app, webhook)),
     });
-    this.claims = new LimitedClaims(app, this.queue, this.limits);
+    this.claims = new LimitedClaims(this.queue, this.limits, (webhook) =>
+      announceDeliveries(app, webhook)
+    );
     this.log = {
       name: DELIVERIES_TABLE,
       schema: app.db.schema,

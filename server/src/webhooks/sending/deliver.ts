@@ -32,14 +32,12 @@ interface LoadedWebhook {
   enabled: ReadonlySet<ModuleId>;
 }
 
-type Answer = Promise<LoadedWebhook | null>;
-
-/** What is gathered for one query. */
+/** What is asked for in one query. */
 interface Batch {
-  ids: number[];
-  /** When the database was asked, in milliseconds of the process's clock; null: it is about to be. */
-  askedAt: number | null;
-  rows: Promise<(id: number) => LoadedWebhook | null>;
+  ids: Set<number>;
+  /** When the database was asked, in milliseconds of the process's clock; Infinity: it is about to be. */
+  askedAt: number;
+  found: Promise<(id: number) => LoadedWebhook | null>;
 }
 
 /**
@@ -51,16 +49,15 @@ const FRESH_MS = 5;
 /**
  * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they
  * are now (rotation holds at once, for queued deliveries too), yet a query an attempt would be the
- * dearest part of it: whatever is asked for in one turn of the event loop is one query, and what
+ * most expensive part of it: whatever is asked for in one turn of the event loop is one query, and what
  * was asked of the database less than 5 ms ago is not asked again.
  */
-const createRowLoader = (app: App): ((id: number) => Answer) => {
-  const recent = new Map<number, { batch: Batch; answer: Answer }>();
+const createWebhookLoader = (app: App): ((id: number) => Promise<LoadedWebhook | null>) => {
+  const recent = new Set<Batch>();
   let gathering: Batch | null = null;
-  /** By how many ids they ask for. */
+  /** By how many ids they ask for: the query builder takes longer than the query. */
   const statements = new Map<number, Statement>();
 
-  /** For some ids; the statement is built once for each number of them. */
   const statementOf = (db: Db, ids: readonly number[]): Statement => {
     const { sql, bindings } = db
       .table(WEBHOOKS_TABLE)
@@ -70,13 +67,18 @@ const createRowLoader = (app: App): ((id: number) => Answer) => {
     return { sql, bindings: bindings as readonly Knex.RawBinding[] };
   };
 
-  const load = async (ids: readonly number[]): Promise<(id: number) => LoadedWebhook | null> => {
+  const load = async (batch: Batch): Batch['found'] => {
+    await nextTurn();
+    gathering = null;
+    batch.askedAt = performance.now();
+    // Its rows and the secrets in them leave the memory, whether anybody asks again or not.
+    setTimeout(() => recent.delete(batch), FRESH_MS).unref();
     const db = await app.db.current();
-    const asked = padded([...new Set(ids)]);
-    const { sql, bindings } = statements.get(asked.length) ?? statementOf(db, asked);
-    statements.set(asked.length, { sql, bindings });
+    const ids = padded([...batch.ids]);
+    const { sql, bindings } = statements.get(ids.length) ?? statementOf(db, ids);
+    statements.set(ids.length, { sql, bindings });
     // The ids are what its statement ends with.
-    const values = [...bindings.slice(0, -asked.length), ...asked];
+    const values = [...bindings.slice(0, -ids.length), ...ids];
     const rows = rowsOf<WebhookRow & { modules: string | null }>(
       await db.prepared({ sql, bindings: values })
     );
@@ -88,35 +90,17 @@ const createRowLoader = (app: App): ((id: number) => Answer) => {
     };
   };
 
-  /** Of the next query, which is sent when this turn of the event loop is over. */
-  const nextBatch = (): Batch => {
-    const ids: number[] = [];
-    const rows = nextTurn().then(() => {
-      gathering = null;
-      batch.askedAt = performance.now();
-      // Its row and the secret in it leave the memory, whether anybody asks again or not.
-      setTimeout(() => forget(batch), FRESH_MS).unref();
-      return load(ids);
-    });
-    const batch: Batch = { ids, askedAt: null, rows };
-    return batch;
-  };
-
-  const forget = (batch: Batch): void => {
-    for (const id of batch.ids) if (recent.get(id)?.batch === batch) recent.delete(id);
-  };
-
-  const isFresh = ({ askedAt }: Batch): boolean =>
-    askedAt === null || performance.now() - askedAt < FRESH_MS;
-
-  return (id) => {
-    const known = recent.get(id);
-    if (known && isFresh(known.batch)) return known.answer;
-    gathering ??= nextBatch();
-    gathering.ids.push(id);
-    const answer = gathering.rows.then((find) => find(id));
-    recent.set(id, { batch: gathering, answer });
-    return answer;
+  return async (id) => {
+    const freshSince = performance.now() - FRESH_MS;
+    const known = [...recent].find(({ ids, askedAt }) => ids.has(id) && askedAt > freshSince);
+    if (known) return (await known.found)(id);
+    if (!gathering) {
+      gathering = { ids: new Set(), askedAt: Number.POSITIVE_INFINITY } as Batch;
+      gathering.found = load(gathering);
+      recent.add(gathering);
+    }
+    gathering.ids.add(id);
+    return (await gathering.found)(id);
   };
 };
 
@@ -162,7 +146,7 @@ export const createDeliveryHandler = (
 ): GroupHandler => {
   const options = app.options.webhooks;
   const store = getDeliveryStore(app);
-  const loadWebhook = createRowLoader(app);
+  const loadWebhook = createWebhookLoader(app);
   const release = createGathering((leases: readonly LeasedDelivery[]) => store.release(leases));
 
   const decide = async ({ group, delivery }: LeasedDelivery): Promise<Decision> => {
@@ -213,12 +197,6 @@ export const createDeliveryHandler = (
     return null;
   };
 
-  /** Has the next of the retries looked for when it is due. */
-  const announceRetries = (recorded: readonly RecordedAttempt[]): void => {
-    const times = recorded.flatMap(({ next }) => next.nextAttemptAt ?? []);
-    if (times.length > 0) announceDeliveries(app, null, Math.min(...times));
-  };
-
   /**
    * Handlers run beside the recording: one that hangs must not hold the outcomes of others until
    * their leases end. So many at once, no more: memory must not follow a slow handler.
@@ -226,7 +204,8 @@ export const createDeliveryHandler = (
   const telling = new Set<Promise<void>>();
   let untold = 0;
   const tell = async (recorded: readonly RecordedAttempt[]): Promise<void> => {
-    announceRetries(recorded);
+    const retries = recorded.flatMap(({ next }) => next.nextAttemptAt ?? []);
+    if (retries.length > 0) announceDeliveries(app, null, Math.min(...retries));
     untold += recorded.length;
     const told: Promise<void> = tellDelivered(app, recorded).finally(() => {
       untold -= recorded.length;
@@ -236,7 +215,7 @@ export const createDeliveryHandler = (
     if (untold >= TELL_AT_ONCE) await Promise.race(telling);
   };
 
-  const worker = new SlotWorker<LeasedDelivery, MadeAttempt>({
+  return new SlotWorker<LeasedDelivery, MadeAttempt>({
     name: DELIVERIES,
     store,
     log: app.log,
@@ -257,26 +236,6 @@ export const createDeliveryHandler = (
     onGivenBack: (leases) =>
       debugEach(app.strapi, leases, (one) => unsentLine(one, 'no time left')),
     dueTimes: () => heldBack.dueTimes(),
-    async onStop() {
-      for (const timer of again.values()) clearTimeout(timer);
-      await Promise.all(telling);
-    },
+    onStop: async () => void (await Promise.all(telling)),
   });
-
-  /** One timer a webhook, for when its rate allows more. */
-  const again = new Map<number, NodeJS.Timeout>();
-  store.claims.onAgain = (webhook, at) => {
-    clearTimeout(again.get(webhook));
-    const timer = setTimeout(
-      () => {
-        again.delete(webhook);
-        announceDeliveries(app, webhook);
-      },
-      Math.max(0, at - store.now())
-    );
-    timer.unref();
-    again.set(webhook, timer);
-  };
-
-  return worker;
 };

@@ -1,21 +1,23 @@
 import type { Attempt } from '../../../../shared/contracts/webhooks';
-import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
-import { debugEach, errorText, isoTimeOrNull } from '../../runtime/text';
+import type { ColumnType, RowUpdate } from '../../database/dialects/shared';
+import { isInfrastructureFault } from '../../database/retry';
+import { documentsOf } from '../../database/tables/internal-types';
+import { debugEach, errorText, isoTime, isoTimeOrNull } from '../../runtime/text';
 import { nextTurn, TimeSlice } from '../../runtime/event-loop';
 import { OPERATIONAL_EVENTS } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
 import { bytesOfAttempt } from '../deliveries/attempts';
 import { pauseWebhooks } from '../deliveries/limits';
-import { type DeliveryOutcome, getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
+import { getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
 import { addToRollups, type RolledAttempt } from '../figures/rollups';
+import { continueFailing, continueSpell, type CountedAttempt } from '../rules/failing';
 import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/delivery-state';
-import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { announceTurn, publishTurns } from '../turns';
-import { answeredSinceRotation, toWebhook } from '../webhook';
+import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { announceTurn, publishTurns, type TurnedWebhook } from '../turns';
+import { answeredSinceRotation, spellOf, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';
-import { countAttempts, type WebhookAttempt } from './switch-off';
 import type { App } from '../../app';
-import type { Db, Tx } from '../../database/db';
+import type { Tx } from '../../database/db';
 
 /**
  * Has a webhook begin anew that was switched on or given another address, in the transaction that does
@@ -29,88 +31,16 @@ export const beginActivation = async (app: App, id: number): Promise<void> => {
     .update({ paused_until: null, activation: db.raw('COALESCE(activation, 0) + 1') });
 };
 
-type Known = Pick<WebhookRow, 'url' | 'activation'>;
-
 /**
  * Whether an attempt counts for a webhook: only where it was made to the address that it has, and since it
  * was switched on. The address is compared, too, because somebody else may have written it.
  */
-const countsFor = (webhook: Known, attempted: Known): boolean =>
+const countsFor = (
+  webhook: Pick<WebhookRow, 'url' | 'activation'>,
+  { webhook: attempted }: MadeAttempt
+): boolean =>
   webhook.url === attempted.url &&
   Number(webhook.activation ?? 0) === Number(attempted.activation ?? 0);
-
-/** Those of some attempts that count no more: their webhooks have another address, or were switched on since. */
-const outdatedOf = async <T extends { webhook: WebhookRow }>(
-  app: App,
-  attempts: readonly T[]
-): Promise<ReadonlySet<T>> => {
-  if (attempts.length === 0) return new Set();
-  const ids = [...new Set(attempts.map(({ webhook }) => Number(webhook.id)))];
-  const db = await app.db.current();
-  const rows = (await db
-    .table(WEBHOOKS_TABLE)
-    .select('id', 'url', 'activation')
-    .whereIn('id', ids)) as Pick<WebhookRow, 'id' | 'url' | 'activation'>[];
-  const current = new Map(rows.map((row) => [Number(row.id), row]));
-  return new Set(
-    attempts.filter(({ webhook }) => {
-      const now = current.get(Number(webhook.id));
-      return now !== undefined && !countsFor(now, webhook);
-    })
-  );
-};
-
-/**
- * Locks the webhooks that attempts change, until the transaction ends: those that are named in any case,
- * and those whose attempts all succeeded only where that is news. So nobody changes their addresses or
- * switches them on between the judgement and what is written.
- * @returns them by their ids, in the order of those: two nodes must not wait for each other
- */
-const lockWebhooks = async (
-  tx: Tx,
-  changed: readonly number[],
-  well: readonly number[]
-): Promise<Map<number, WebhookRow>> => {
-  if (changed.length + well.length === 0) return new Map();
-  const rows = (await tx
-    .table(WEBHOOKS_TABLE)
-    .whereIn('id', [...new Set([...changed, ...well])])
-    .andWhere((any) => {
-      any
-        .whereIn('id', [...changed])
-        .orWhere('consecutive_failures', '<>', 0)
-        .orWhere('failed_attempts', '>', 0)
-        .orWhereNotNull('unwell_since')
-        .orWhereNotNull('alarmed_at')
-        .orWhereNull('attempted');
-    })
-    .orderBy('id')
-    .forUpdate()) as WebhookRow[];
-  return new Map(rows.map((row) => [Number(row.id), row]));
-};
-
-/** Whether an attempt that was answered 2xx is still to be noted of its webhook, as the attempt read it. */
-const isUnnoted = (row: WebhookRow): boolean => answeredSinceRotation(row) === false;
-
-/**
- * Notes of webhooks, as their attempts read them, that one was answered 2xx since the rotation whose
- * overlap is under way; tests count, for they are how somebody tries the new secret. Once a rotation: the
- * next attempts read that it is noted.
- */
-const noteAnsweredRotations = async (db: Db, answered: readonly WebhookRow[]): Promise<void> => {
-  const unnoted = answered.filter(isUnnoted);
-  // In the order of ids, as all that locks several webhooks.
-  const rotations = [...new Map(unnoted.map((row) => [Number(row.id), row])).values()].sort(
-    (a, b) => Number(a.id) - Number(b.id)
-  );
-  for (const { id, previous_secret_until: until } of rotations) {
-    await db
-      .table(WEBHOOKS_TABLE)
-      // Of a rotation that came meanwhile the attempt says nothing.
-      .where({ id, previous_secret_until: until })
-      .update({ answered_rotation: until });
-  }
-};
 
 /** An attempt that was made under a lease and is to be recorded. */
 export interface MadeAttempt {
@@ -125,6 +55,16 @@ export interface RecordedAttempt {
   next: NextState;
 }
 
+interface Outcome extends RecordedAttempt {
+  /** As the log will have it. */
+  attempt: Attempt;
+}
+
+/** A test is never retried, and counts for nothing. */
+const isTest = ({ made }: Pick<Outcome, 'made'>): boolean => made.lease.delivery.isTest;
+
+const webhookOf = ({ made }: Outcome): number => made.lease.delivery.webhook;
+
 /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
 const askedUntil = ({ attempt: { answer }, endedAt }: AttemptResult): number | null =>
   answer?.status === 429 || answer?.status === 503
@@ -133,6 +73,27 @@ const askedUntil = ({ attempt: { answer }, endedAt }: AttemptResult): number | n
 
 const isGone = ({ attempt: { answer } }: AttemptResult): boolean => answer?.status === 410;
 
+/** Those of some attempts whose webhooks have another address by now, or were switched on since. */
+const outdatedOf = async (
+  app: App,
+  made: readonly MadeAttempt[]
+): Promise<ReadonlySet<MadeAttempt>> => {
+  if (made.length === 0) return new Set();
+  const ids = [...new Set(made.map(({ webhook }) => Number(webhook.id)))];
+  const db = await app.db.current();
+  const rows = (await db
+    .table(WEBHOOKS_TABLE)
+    .select('id', 'url', 'activation')
+    .whereIn('id', ids)) as Pick<WebhookRow, 'id' | 'url' | 'activation'>[];
+  const byId = new Map(rows.map((row) => [Number(row.id), row]));
+  return new Set(
+    made.filter((one) => {
+      const now = byId.get(Number(one.webhook.id));
+      return now !== undefined && !countsFor(now, one);
+    })
+  );
+};
+
 /** @param isOutdated what the receiver asks for is nothing that the webhook's address has said */
 const nextState = (
   { lease: { delivery, dueAt: broughtTo }, result }: MadeAttempt,
@@ -140,7 +101,6 @@ const nextState = (
   isOutdated: boolean
 ): NextState => {
   const { ok, endedAt } = result;
-  // A test is never retried, and counts for nothing.
   if (delivery.isTest) return { ...afterAttempt(delivery, ok, [], endedAt), counts: null };
   const until = isOutdated ? null : askedUntil(result);
   const paused = until === null ? null : afterPause(delivery, until, endedAt);
@@ -152,41 +112,228 @@ const nextState = (
   return afterAttempt(delivery, ok, schedule, endedAt, dueAt);
 };
 
-const tell = async (app: App, { made, next }: RecordedAttempt): Promise<void> => {
-  const hook = app.hooks.get('service_crm_webhook_delivered');
-  if (hook.getHandlers().length === 0) return;
-  const { delivery } = made.lease;
-  await hook.call({
-    delivery_id: delivery.deliveryId,
-    webhook: toWebhook(made.webhook),
-    result: {
-      ok: made.result.ok,
-      event: delivery.event,
-      status: next.status,
-      tries: next.tries,
-      response_code: made.result.attempt.answer?.status ?? null,
-      error: made.result.attempt.error,
-      duration_ms: made.result.attempt.duration_ms,
-      next_attempt_at: isoTimeOrNull(next.nextAttemptAt),
-    },
-  });
+/** Whether an attempt that was answered 2xx is still to be noted of its webhook, as the attempt read it. */
+const isUnnoted = ({ result, webhook }: MadeAttempt): boolean =>
+  result.ok && answeredSinceRotation(webhook) === false;
+
+/**
+ * Locks the webhooks that attempts change, until the transaction ends: those of which one failed or is to
+ * be noted, and those whose attempts all succeeded only if that is news. So nobody changes their
+ * addresses or switches them on between the judgement and what is written.
+ * @returns them by their ids, in the order of those: two nodes must not wait for each other
+ */
+const lockWebhooks = async (
+  tx: Tx,
+  outcomes: readonly Outcome[]
+): Promise<Map<number, WebhookRow>> => {
+  const changes = (one: Outcome) => (one.made.result.ok ? isUnnoted(one.made) : !isTest(one));
+  const changed = outcomes.filter(changes).map(webhookOf);
+  const well = outcomes.filter((one) => !isTest(one)).map(webhookOf);
+  const ids = [...new Set([...changed, ...well])];
+  if (ids.length === 0) return new Map();
+  const rows = (await tx
+    .table(WEBHOOKS_TABLE)
+    .whereIn('id', ids)
+    .andWhere((any) => {
+      any
+        .whereIn('id', [...new Set(changed)])
+        .orWhere('consecutive_failures', '<>', 0)
+        .orWhere('failed_attempts', '>', 0)
+        .orWhereNotNull('unwell_since')
+        .orWhereNotNull('alarmed_at')
+        .orWhereNull('attempted');
+    })
+    .orderBy('id')
+    .forUpdate()) as WebhookRow[];
+  return new Map(rows.map((row) => [Number(row.id), row]));
+};
+
+/** Has receivers left alone that asked for it. @returns until when, by webhook */
+const pauseAsked = async (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, number>> => {
+  const pauses = new Map<number, number>();
+  for (const one of outcomes) {
+    const until = isTest(one) ? null : askedUntil(one.made.result);
+    if (until !== null)
+      pauses.set(webhookOf(one), Math.max(pauses.get(webhookOf(one)) ?? 0, until));
+  }
+  await pauseWebhooks(tx, pauses);
+  return pauses;
 };
 
 /**
- * Runs `service_crm_webhook_delivered` for attempts that were recorded; side by side, because one
- * handler that is slow about one delivery need not keep the others waiting.
+ * Notes of webhooks, as their attempts read them, that one was answered 2xx since the rotation whose
+ * overlap is under way; tests count, for they are how somebody tries the new secret. Once a rotation: the
+ * next attempts read that it is noted.
  */
-export const tellDelivered = async (
-  app: App,
-  recorded: readonly RecordedAttempt[]
-): Promise<void> => {
-  await Promise.all(recorded.map((one) => tell(app, one)));
+const noteAnsweredRotations = async (tx: Tx, outcomes: readonly Outcome[]): Promise<void> => {
+  const unnoted = outcomes.filter(({ made }) => isUnnoted(made)).map(({ made }) => made.webhook);
+  // In the order of ids, as all that locks several webhooks.
+  const rotations = [...new Map(unnoted.map((row) => [Number(row.id), row])).values()].sort(
+    (a, b) => Number(a.id) - Number(b.id)
+  );
+  for (const { id, previous_secret_until: until } of rotations) {
+    await tx
+      .table(WEBHOOKS_TABLE)
+      // Of a rotation that came meanwhile the attempt says nothing.
+      .where({ id, previous_secret_until: until })
+      .update({ answered_rotation: until });
+  }
 };
 
-interface Outcome extends RecordedAttempt {
-  /** As the log will have it. */
-  attempt: Attempt;
-}
+/** An attempt that counts, as figures and webhooks have it. */
+type Counted = RolledAttempt &
+  CountedAttempt & {
+    /** Why it failed; null: it did not. */
+    cause: string | null;
+    /** It told of another webhook, by `webhook.failing` and the like. */
+    isAlarm: boolean;
+  };
+
+/** Those that count: neither a test nor what was answered by a pause. */
+const counted = (outcomes: readonly Outcome[]): Counted[] =>
+  outcomes
+    .filter((one) => !isTest(one) && !one.next.pausedMs)
+    .map(({ made: { lease, result }, next, attempt }) => ({
+      webhookId: lease.delivery.webhook,
+      at: result.endedAt,
+      ok: result.ok,
+      ended: next.counts,
+      answeredIn: attempt.answer && attempt.duration_ms,
+      isGone: isGone(result),
+      cause: attempt.error,
+      isAlarm: isTurnEvent(lease.delivery.event),
+    }));
+
+/**
+ * A receiver to which nothing but alarms succeeds is not taken for well before that: else two that fail
+ * now and then would tell each other of it for ever.
+ */
+const ALARM_MS = 600_000;
+
+/**
+ * What is to be told of a webhook after these attempts. Once a spell: whoever has locked the row and
+ * finds it so tells it.
+ */
+const turnOf = (
+  { alarmed_at: alarmedAt }: WebhookRow,
+  unwellSince: number | null,
+  attempts: readonly Counted[]
+): Pick<TurnedWebhook, 'turn' | 'reason'> | null => {
+  if (unwellSince !== null) {
+    if (alarmedAt !== null) return null;
+    const cause = attempts.findLast(({ ok }) => !ok)?.cause ?? 'unknown';
+    const reason = `Attempts fail since ${isoTime(unwellSince)}: ${cause}.`;
+    return { turn: 'failing', reason };
+  }
+  const isOver = attempts.some(
+    ({ ok, isAlarm, at }) => ok && (!isAlarm || at - Number(alarmedAt) >= ALARM_MS)
+  );
+  return alarmedAt !== null && isOver
+    ? { turn: 'recovered', reason: 'Attempts succeed again.' }
+    : null;
+};
+
+/** What a webhook's row keeps of its attempts. */
+const KEPT_COLUMNS = {
+  ...{ consecutive_failures: 'integer', failed_attempts: 'integer', failing_since: 'bigint' },
+  ...{ attempted: 'boolean', unwell_since: 'bigint', alarmed_at: 'bigint' },
+} satisfies Record<string, ColumnType>;
+
+/**
+ * Goes on counting what fails of each webhook and switches off those that have failed too often or
+ * for too long, within the transaction that records the attempts, so each counts exactly once on any
+ * number of nodes. Keeps the webhooks' health, too. An attempt that succeeded writes nothing where the
+ * one before did. docs/contract-webhooks.md#switching-off, docs/contract-webhooks.md#health.
+ * @param locked the webhooks for which something changes, by their ids and in the order of those
+ * @returns the webhooks that this call switched off, that fail from now on, and that do not any more.
+ */
+const countAttempts = async (
+  app: App,
+  tx: Tx,
+  attempts: readonly Counted[],
+  locked: ReadonlyMap<number, WebhookRow>
+): Promise<TurnedWebhook[]> => {
+  const { disableAfterFailures, disableAfterFailingHours } = app.options.webhooks;
+  const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
+  const turned: TurnedWebhook[] = [];
+  const updates: RowUpdate[] = [];
+  const off: { row: WebhookRow; reason: string }[] = [];
+  for (const [id, before] of locked) {
+    const own = attempts.filter(({ webhookId }) => webhookId === id);
+    if (own.length === 0) continue;
+    const { attempted, unwellSince } = continueSpell(spellOf(before), own);
+    const { after, reason } = continueFailing(
+      {
+        consecutiveFailures: Number(before.consecutive_failures ?? 0),
+        failedAttempts: Number(before.failed_attempts ?? 0),
+        failingSince: before.failing_since === null ? null : Number(before.failing_since),
+      },
+      own,
+      limits
+    );
+    const turn = turnOf(before, unwellSince, own);
+    const alarmedAt = turn ? (turn.turn === 'failing' ? app.clock.now() : null) : before.alarmed_at;
+    const kept = { consecutive_failures: after.consecutiveFailures, attempted };
+    updates.push({
+      id,
+      set: {
+        ...kept,
+        failed_attempts: after.failedAttempts,
+        failing_since: after.failingSince,
+        unwell_since: unwellSince,
+        alarmed_at: alarmedAt === null ? null : Number(alarmedAt),
+      },
+    });
+    const row = { ...before, ...kept };
+    if (reason !== null && before.active) off.push({ row, reason });
+    else if (turn) turned.push({ ...turn, webhook: toWebhook(row) });
+  }
+  const table = { name: WEBHOOKS_TABLE, schema: tx.schema, columns: KEPT_COLUMNS };
+  await tx.dialect.updateRows(tx.knex, table, updates);
+  for (const { row, reason } of off) {
+    const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
+    await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
+    turned.push({ turn: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason });
+  }
+  return turned;
+};
+
+/** Records attempts in one transaction, each only while its lease holds. @returns those that were recorded */
+const recordTogether = async (
+  app: App,
+  outcomes: readonly Outcome[]
+): Promise<RecordedAttempt[]> => {
+  const store = getDeliveryStore(app);
+  const { held, turned, pauses } = await app.db.retrying(async (tx) => {
+    const held = await store.settle(
+      tx,
+      outcomes.map(({ made, next, attempt }) => ({
+        ...{ lease: made.lease, next, attempt, endedAt: made.result.endedAt },
+      }))
+    );
+    const recorded = outcomes.filter(({ made }) => held.has(made.lease.id));
+    const locked = await lockWebhooks(tx, recorded);
+    const current = recorded.filter((one) => {
+      const webhook = locked.get(webhookOf(one));
+      return !webhook || countsFor(webhook, one.made);
+    });
+    const pauses = await pauseAsked(tx, current);
+    await noteAnsweredRotations(tx, current);
+    const turned = await countAttempts(app, tx, counted(current), locked);
+    // Last, because other nodes that record for the same webhooks wait for these rows.
+    await addToRollups(tx, counted(recorded));
+    await publishTurns(app, turned);
+    return { held, turned, pauses };
+  });
+  pauses.forEach((until, webhook) => store.limits.notePause(webhook, until));
+  debugEach(app.strapi, outcomes, ({ made: { lease }, next }) =>
+    recordedLine(lease, next, held.has(lease.id))
+  );
+  const switchedOff = turned.filter(({ turn }) => turn === 'disabled');
+  debugEach(app.strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
+  for (const one of turned) announceTurn(app, one);
+  return outcomes.filter(({ made }) => held.has(made.lease.id));
+};
 
 /** What is left where the database does not take it as it is: that the attempt was made, and how it ended. */
 const bare = (outcome: Outcome): Outcome => {
@@ -194,98 +341,6 @@ const bare = (outcome: Outcome): Outcome => {
   const answer = attempt.answer && { ...attempt.answer, headers: {}, body: '', truncated: true };
   const request = { url: made.webhook.url, headers: {} };
   return { ...outcome, attempt: { ...attempt, request, answer } };
-};
-
-const toStored = ({ made, next, attempt }: Outcome): DeliveryOutcome => ({
-  lease: made.lease,
-  next,
-  attempt,
-  endedAt: made.result.endedAt,
-});
-
-const toCounted = ({
-  made: { lease, result },
-  next,
-  attempt,
-}: Outcome): RolledAttempt & WebhookAttempt => ({
-  webhookId: lease.delivery.webhook,
-  at: result.endedAt,
-  ok: result.ok,
-  ended: next.counts,
-  answeredIn: attempt.answer && attempt.duration_ms,
-  isGone: isGone(result),
-  cause: attempt.error,
-  isAlarm: Object.hasOwn(OPERATIONAL_EVENTS, lease.delivery.event),
-});
-
-/** Until when each webhook is to be left alone whose receiver asked for it. */
-const pausesOf = (outcomes: readonly Outcome[]): Map<number, number> => {
-  const pauses = new Map<number, number>();
-  for (const { made } of outcomes) {
-    const until = made.lease.delivery.isTest ? null : askedUntil(made.result);
-    const known = pauses.get(made.lease.delivery.webhook) ?? 0;
-    if (until !== null) pauses.set(made.lease.delivery.webhook, Math.max(known, until));
-  }
-  return pauses;
-};
-
-/** A test never counts, nor does an attempt that was answered by a pause. */
-const isCounted = ({ made, next }: Outcome): boolean =>
-  !made.lease.delivery.isTest && !next.pausedMs;
-
-/** The webhooks for which these attempts change something, locked. */
-const lockWebhooksOf = (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, WebhookRow>> => {
-  const attempts = outcomes.filter(({ made }) => !made.lease.delivery.isTest);
-  const groups = (some: readonly Outcome[]): number[] =>
-    some.map(({ made }) => made.lease.delivery.webhook);
-  const isNoted = ({ made }: Outcome): boolean => made.result.ok && isUnnoted(made.webhook);
-  return lockWebhooks(
-    tx,
-    [
-      ...groups(attempts.filter(({ made }) => !made.result.ok)),
-      ...groups(outcomes.filter(isNoted)),
-    ],
-    groups(attempts)
-  );
-};
-
-const recordTogether = async (
-  app: App,
-  outcomes: readonly Outcome[]
-): Promise<RecordedAttempt[]> => {
-  const { disableAfterFailures, disableAfterFailingHours } = app.options.webhooks;
-  const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
-  const { recorded, turned, pauses } = await withTransientRetry(() =>
-    app.db.transaction(async (tx) => {
-      const held = await getDeliveryStore(app).settle(tx, outcomes.map(toStored));
-      const recorded = outcomes.filter(({ made: { lease } }) => held.has(lease.id));
-      const locked = await lockWebhooksOf(tx, recorded);
-      const current = recorded.filter(({ made }) => {
-        const webhook = locked.get(made.lease.delivery.webhook);
-        return !webhook || countsFor(webhook, made.webhook);
-      });
-      const pauses = pausesOf(current);
-      await pauseWebhooks(tx, pauses);
-      await noteAnsweredRotations(
-        tx,
-        current.filter(({ made }) => made.result.ok).map(({ made }) => made.webhook)
-      );
-      const counted = current.filter(isCounted).map(toCounted);
-      const turned = await countAttempts(tx, app, counted, locked, limits);
-      // Last, because other nodes that record for the same webhooks wait for these rows.
-      await addToRollups(tx, recorded.filter(isCounted).map(toCounted));
-      await publishTurns(app, turned);
-      return { recorded: held, turned, pauses };
-    })
-  );
-  pauses.forEach((until, webhook) => getDeliveryStore(app).limits.notePause(webhook, until));
-  debugEach(app.strapi, outcomes, ({ made: { lease }, next }) =>
-    recordedLine(lease, next, recorded.has(lease.id))
-  );
-  const switchedOff = turned.filter(({ turn }) => turn === 'disabled');
-  debugEach(app.strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
-  for (const one of turned) announceTurn(app, one);
-  return outcomes.filter(({ made }) => recorded.has(made.lease.id));
 };
 
 type Told = (recorded: readonly RecordedAttempt[]) => Promise<void>;
@@ -371,4 +426,32 @@ export const recordAttempts = async (
     if (slice.isOver()) await slice.next();
   }
   await recordSplitting(app, part, told);
+};
+
+/**
+ * Runs `service_crm_webhook_delivered` for attempts that were recorded; side by side, because one
+ * handler that is slow about one delivery need not keep the others waiting.
+ */
+export const tellDelivered = async (
+  app: App,
+  recorded: readonly RecordedAttempt[]
+): Promise<void> => {
+  const hook = app.hooks.get('service_crm_webhook_delivered');
+  if (hook.getHandlers().length === 0) return;
+  const tell = ({ made: { lease, webhook, result }, next }: RecordedAttempt) =>
+    hook.call({
+      delivery_id: lease.delivery.deliveryId,
+      webhook: toWebhook(webhook),
+      result: {
+        ok: result.ok,
+        event: lease.delivery.event,
+        status: next.status,
+        tries: next.tries,
+        response_code: result.attempt.answer?.status ?? null,
+        error: result.attempt.error,
+        duration_ms: result.attempt.duration_ms,
+        next_attempt_at: isoTimeOrNull(next.nextAttemptAt),
+      },
+    });
+  await Promise.all(recorded.map(tell));
 };
