@@ -20,19 +20,15 @@ export const keptAttempts = <T>(attempts: readonly T[]): T[] =>
     ? [...attempts]
     : [...attempts.slice(0, FIRST_KEPT), ...attempts.slice(-LATEST_KEPT)];
 
-/**
- * Whether a delivery may have more attempts than the log keeps: what its receiver put off and what was
- * sent by hand counts for none of its tries.
- */
-export const mayHaveMany = (made: { tries: number; pausedMs: number; manual: boolean }): boolean =>
-  made.manual || made.pausedMs > 0 || made.tries > ATTEMPTS_KEPT;
-
 /** One attempt to be appended. */
 export interface NewAttempt {
   /** The id of the delivery's row. */
   delivery: number;
   webhook: number;
   attempt: Attempt;
+  /** What it made of the delivery's tries, and by how much its receiver has put it off, in milliseconds. */
+  tries: number;
+  pausedMs: number;
 }
 
 type Columns = Omit<AttemptRow, 'id'>;
@@ -111,18 +107,19 @@ const removeMiddle = async (db: Db, deliveries: readonly number[]): Promise<void
   }
 };
 
-/**
- * Appends attempts, in the transaction that settles their deliveries.
- * @param many the deliveries that may have had more of them by now than the log keeps
- */
-export const appendAttempts = async (
-  db: Db,
-  attempts: readonly NewAttempt[],
-  many: readonly number[]
-): Promise<void> => {
+/** Appends attempts, in the transaction that settles their deliveries. */
+export const appendAttempts = async (db: Db, attempts: readonly NewAttempt[]): Promise<void> => {
   if (attempts.length === 0) return;
   await db.insert(ATTEMPTS_TABLE, attempts.map(columnsOf));
-  if (many.length > 0) await removeMiddle(db, many);
+  // What its receiver put off and what was sent by hand counts for none of its tries.
+  const many = attempts.filter(
+    ({ attempt, pausedMs, tries }) => attempt.manual || pausedMs > 0 || tries > ATTEMPTS_KEPT
+  );
+  if (many.length > 0)
+    await removeMiddle(
+      db,
+      many.map(({ delivery }) => delivery)
+    );
 };
 
 /** The attempts of some deliveries that the log keeps, oldest first, by the ids of the deliveries' rows. */

@@ -442,7 +442,7 @@ const remove = (
 ): Promise<number> =>
   app.db.retrying(async (tx) => {
     const store = getDeliveryStore(app);
-    const places = await store.lock(tx, ids);
+    const places = await store.queue.lock(tx, ids);
     const free = ids.filter((id) => {
       const place = places.get(Number(id));
       return !place || !isKept(place);

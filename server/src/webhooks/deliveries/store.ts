@@ -8,7 +8,7 @@ import type {
 import type { UpdatedTable, RowUpdate } from '../../database/dialects/shared';
 import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../../queue/lease';
 import { type CountedLease, LimitedQueue } from '../../queue/limited-queue';
-import { type LeasedRow, type NextPlace, type FoundRow, QUEUE_STATES } from '../../queue/queue';
+import { type LeasedRow, type NextPlace, QUEUE_STATES } from '../../queue/queue';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { type NextState, SECTIONS, sectionOf } from '../rules/delivery-state';
 import {
@@ -20,7 +20,7 @@ import {
   TURNS_TABLE,
   WEBHOOKS_TABLE,
 } from '../tables';
-import { appendAttempts, mayHaveMany } from './attempts';
+import { appendAttempts } from './attempts';
 import { KnownLimits, LimitedClaims, seenOf } from './limits';
 import { insertMessages, readBodies, type SharedMessage } from './messages';
 import type { App } from '../../app';
@@ -160,10 +160,6 @@ export const PLACED_COLUMNS = [
   ...(['error', 'created_at', 'next_attempt_at'] as const),
 ] satisfies readonly (keyof PlacedRow)[];
 
-/** The key by which deliveries about one record go one after the other, in SQL. */
-const keyColumn = (db: Db): Knex.Raw =>
-  db.raw(`${db.dialect.joined(['subject_type', "':'", 'subject_id'])} AS ordering_key`);
-
 /**
  * Deliveries: their rows in the log, and with them the queue of those that are not done, whose groups
  * are webhooks. With `log.ts` the only code that knows their rows. A delivery that waits for a module
@@ -247,7 +243,33 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
    * @returns the ids of their rows, by the ids that receivers know
    */
   async insert(tx: Db, deliveries: readonly NewDelivery[]): Promise<Map<string, number>> {
-    const ids = await this.insertIntoLog(tx, deliveries);
+    const messages = new Set<SharedMessage>();
+    for (const { body } of deliveries) {
+      if (typeof body !== 'string' && body.id === null) messages.add(body);
+    }
+    await insertMessages(tx, [...messages]);
+    const ids = await tx.insertForIds(
+      DELIVERIES_TABLE,
+      deliveries.map((one) => ({
+        document_id: one.deliveryId,
+        site_instance: this.app.site.instance,
+        webhook_id: one.webhook,
+        event: one.event,
+        status: 'pending',
+        tries: 0,
+        is_test: one.isTest,
+        next_attempt_at: one.at,
+        created_at: one.at,
+        subject_type: one.subject?.type ?? null,
+        subject_id: one.subject?.id ?? null,
+        subject_label: one.subject?.label ?? null,
+        replayed: one.replayed ?? false,
+        url: one.url,
+        body: typeof one.body === 'string' ? one.body : null,
+        message_id: typeof one.body === 'string' ? null : one.body.id,
+        attempts: '[]',
+      }))
+    );
     await this.queue.insert(
       tx,
       deliveries.map((one) => ({
@@ -331,25 +353,34 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
    * @returns the ids whose lease held; of the others nothing was written.
    */
   async settle(tx: Tx, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>> {
-    const ends = outcomes.map((outcome) => ({ ...outcome, columns: columnsAfter(outcome) }));
+    const ends = outcomes.map((one) => ({ ...one, columns: columnsAfter(one) }));
     const held = await this.queue.settle(
       tx,
-      ends.map(({ lease, next, endedAt, columns: { error } }) => ({
-        lease,
-        next: this.placeAfter(lease.delivery, next, error, endedAt),
-      }))
+      ends.map(({ lease, next, endedAt, columns: { error } }) => {
+        const { isTest, webhook } = lease.delivery;
+        // Tests are kept, as what failed, to be found by the log.
+        if (next.status === 'sent' && !isTest) return { lease, next: null };
+        const columns = { group_id: webhook, section: sectionOf({ ...next, isTest }), error };
+        const place: NextPlace =
+          next.nextAttemptAt === null
+            ? { dueAt: endedAt, state: 'ended', columns }
+            : { dueAt: next.nextAttemptAt, columns };
+        return { lease, next: place };
+      })
     );
     const written = ends.filter(({ lease }) => held.has(lease.id));
-    await this.updateLog(
-      tx,
-      written.map(({ lease: { id }, columns }) => ({ id, set: columns }))
+    const sizes = { count: WRITTEN_AT_ONCE, valuesOf: ({ set }: RowUpdate) => set };
+    await tx.inParts(
+      written.map(({ lease: { id }, columns }) => ({ id, set: columns })),
+      sizes,
+      async (part) => void (await tx.dialect.updateRows(tx.knex, this.log, part))
     );
     await appendAttempts(
       tx,
-      written.map(({ lease: { id, delivery }, attempt }) => ({
+      written.map(({ lease: { id, delivery }, attempt, columns }) => ({
         ...{ delivery: id, webhook: delivery.webhook, attempt },
-      })),
-      written.filter(hasMany).map(({ lease }) => lease.id)
+        ...{ tries: columns.tries, pausedMs: columns.paused_ms },
+      }))
     );
     return held;
   }
@@ -451,7 +482,11 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
           // A finished one that somebody sent again, and whose node died, has nothing to wait for.
           const next =
             delivery.status === 'pending'
-              ? { dueAt: lease.dueAt, state: 'parked' as const, columns: groupOf(delivery) }
+              ? {
+                  dueAt: lease.dueAt,
+                  state: 'parked' as const,
+                  columns: { group_id: delivery.webhook },
+                }
               : null;
           return { lease, next };
         })
@@ -514,11 +549,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     await this.places(tx)
       .whereIn('id', [...ids])
       .update({ due_at: this.now() });
-  }
-
-  /** The places of deliveries in the queue, locked until the transaction ends. */
-  lock(tx: Tx, ids: readonly number[]): Promise<Map<number, FoundRow>> {
-    return this.queue.lock(tx, ids);
   }
 
   /** Takes deliveries that the caller has locked out of the queue: they are about to leave the log. */
@@ -588,54 +618,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     };
   }
 
-  private placeAfter(
-    delivery: QueuedDelivery,
-    { status, tries, nextAttemptAt }: NextState,
-    error: string | null,
-    endedAt: number
-  ): NextPlace | null {
-    // Tests are kept, as what failed, to be found by the log.
-    if (status === 'sent' && !delivery.isTest) return null;
-    const section = sectionOf({ status, tries, isTest: delivery.isTest });
-    const columns = { ...groupOf(delivery), section, error };
-    return nextAttemptAt === null
-      ? { dueAt: endedAt, state: 'ended', columns }
-      : { dueAt: nextAttemptAt, columns };
-  }
-
-  private async insertIntoLog(
-    tx: Db,
-    deliveries: readonly NewDelivery[]
-  ): Promise<Map<string, number>> {
-    const messages = new Set<SharedMessage>();
-    for (const { body } of deliveries) {
-      if (typeof body !== 'string' && body.id === null) messages.add(body);
-    }
-    await insertMessages(tx, [...messages]);
-    return tx.insertForIds(
-      DELIVERIES_TABLE,
-      deliveries.map((one) => ({
-        document_id: one.deliveryId,
-        site_instance: this.app.site.instance,
-        webhook_id: one.webhook,
-        event: one.event,
-        status: 'pending',
-        tries: 0,
-        is_test: one.isTest,
-        next_attempt_at: one.at,
-        created_at: one.at,
-        subject_type: one.subject?.type ?? null,
-        subject_id: one.subject?.id ?? null,
-        subject_label: one.subject?.label ?? null,
-        replayed: one.replayed ?? false,
-        url: one.url,
-        body: typeof one.body === 'string' ? one.body : null,
-        message_id: typeof one.body === 'string' ? null : one.body.id,
-        attempts: '[]',
-      }))
-    );
-  }
-
   /** Rows that were claimed, with what they send. Those whose message is gone end as failed. */
   private async withRows(claimed: readonly CountedLease[]): Promise<LeasedDelivery[]> {
     if (claimed.length === 0) return [];
@@ -648,36 +630,36 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       )) as DeliveryRow[];
     const bodies = await readBodies(db, this.app, found);
     const known = new Map(found.map((row, at) => [Number(row.id), { row, body: bodies[at] }]));
-    const lost = claimed.filter(({ id }) => typeof known.get(id)?.body !== 'string');
+    const leased: LeasedDelivery[] = [];
+    const lost: CountedLease[] = [];
+    for (const lease of claimed) {
+      const { row, body } = known.get(lease.id) ?? {};
+      if (row && typeof body === 'string') {
+        leased.push({ ...lease, delivery: this.toQueued(row, body) });
+      } else lost.push(lease);
+    }
     if (lost.length > 0) await this.endWithoutBody(lost, known);
-    return claimed.flatMap((lease) => {
-      const one = known.get(lease.id);
-      return typeof one?.body === 'string' ? [this.toLeased(lease, one.row, one.body)] : [];
-    });
+    return leased;
   }
 
-  private toLeased(lease: CountedLease, row: DeliveryRow, body: string): LeasedDelivery {
+  private toQueued(row: DeliveryRow, body: string): QueuedDelivery {
     const webhook = Number(row.webhook_id);
-    const { id, group, owner, dueAt, leaseUntil, isCounted } = lease;
     return {
-      ...{ id, group, owner, dueAt, leaseUntil, ...(isCounted && { isCounted }) },
-      delivery: {
-        id: lease.id,
-        deliveryId: row.document_id,
-        webhook,
-        event: row.event,
-        body,
-        status: row.status,
-        tries: Number(row.tries),
-        extraTries: Number(row.extra_tries),
-        nextAttemptAt: row.next_attempt_at === null ? null : Number(row.next_attempt_at),
-        pausedMs: Number(row.paused_ms),
-        error: row.error,
-        isTest: Boolean(row.is_test),
-        isOrdered: this.limits.get(webhook).isOrdered && row.subject_type !== null,
-        replayed: Boolean(row.replayed),
-        createdAt: Number(row.created_at),
-      },
+      id: Number(row.id),
+      deliveryId: row.document_id,
+      webhook,
+      event: row.event,
+      body,
+      status: row.status,
+      tries: Number(row.tries),
+      extraTries: Number(row.extra_tries),
+      nextAttemptAt: row.next_attempt_at === null ? null : Number(row.next_attempt_at),
+      pausedMs: Number(row.paused_ms),
+      error: row.error,
+      isTest: Boolean(row.is_test),
+      isOrdered: this.limits.get(webhook).isOrdered && row.subject_type !== null,
+      replayed: Boolean(row.replayed),
+      createdAt: Number(row.created_at),
     };
   }
 
@@ -742,21 +724,17 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     limit: number,
     error: string
   ): Promise<number> {
-    const places = this.places(tx).select('id');
     const rows = (await found
       .select(PLACED_COLUMNS)
       .andWhere((any) => {
         any
-          .where((pending) => {
-            pending.where({ status: 'pending' }).andWhere((strange) => {
-              strange.whereNot('site_instance', this.app.site.instance).orWhereNotIn('id', places);
+          .where({ status: 'pending' })
+          .whereNot('site_instance', this.app.site.instance)
+          .orWhere((unqueued) => {
+            // The log finds failed ones and tests by the queue.
+            unqueued.whereNotIn('id', this.places(tx).select('id')).andWhere((kept) => {
+              kept.whereIn('status', ['pending', 'failed']).orWhere({ is_test: true });
             });
-          })
-          // The log finds failed ones and tests by the queue.
-          .orWhere((kept) => {
-            kept
-              .where((either) => either.where({ status: 'failed' }).orWhere({ is_test: true }))
-              .whereNotIn('id', places.clone());
           });
       })
       .limit(limit)) as PlacedRow[];
@@ -786,17 +764,11 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     });
   }
 
-  private async updateLog(tx: Tx, updates: readonly RowUpdate[]): Promise<void> {
-    const sizes = { count: WRITTEN_AT_ONCE, valuesOf: ({ set }: RowUpdate) => set };
-    await tx.inParts(updates, sizes, async (part) => {
-      await tx.dialect.updateRows(tx.knex, this.log, part);
-    });
-  }
-
   /** Keys of deliveries about a record that nobody has said need not be waited for. */
   private keyed(db: Db): Knex.QueryBuilder {
+    const key = db.dialect.joined(['subject_type', "':'", 'subject_id']);
     return this.rows(db)
-      .select('id', keyColumn(db))
+      .select('id', db.raw(`${key} AS ordering_key`))
       .whereNotNull('subject_type')
       .whereNotNull('subject_id')
       .whereNull('released_at')
@@ -812,8 +784,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 }
 
-const groupOf = ({ webhook }: QueuedDelivery) => ({ group_id: webhook });
-
 const columnsAfter = ({ lease: { delivery }, next, attempt, endedAt }: DeliveryOutcome) => ({
   status: next.status,
   tries: next.tries,
@@ -823,13 +793,6 @@ const columnsAfter = ({ lease: { delivery }, next, attempt, endedAt }: DeliveryO
   error: next.pausedMs ? delivery.error : attempt.error,
   paused_ms: delivery.pausedMs + (next.pausedMs ?? 0),
 });
-
-const hasMany = ({ lease: { delivery }, next, attempt }: DeliveryOutcome): boolean =>
-  mayHaveMany({
-    tries: next.tries,
-    pausedMs: delivery.pausedMs + (next.pausedMs ?? 0),
-    manual: attempt.manual,
-  });
 
 const createDeliveryStore = (app: App): DeliveryStore => new DeliveryStore(app);
 

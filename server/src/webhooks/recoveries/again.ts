@@ -31,7 +31,7 @@ export const sendAgain = async (
   isHeld: (event: string) => Promise<boolean>
 ): Promise<Map<number, number>> => {
   const store = getDeliveryStore(app);
-  const places = await store.lock(tx, ids);
+  const places = await store.queue.lock(tx, ids);
   const found = (await rows(tx)
     .select(...PLACED_COLUMNS, 'site_instance')
     .whereIn('id', [...ids])
