@@ -240,7 +240,7 @@ describeEach(databases(), 'the queue', (kind) => {
       await insert(9);
       await insert(77);
       const [parked, ended] = await insert(1, 2);
-      await within(one, (queue, tx) => queue.park(tx, [parked!]));
+      await within(one, (queue, tx) => queue.setState(tx, [parked!], 'parked', 'ready'));
       const lease = await one.queue.claimOne(ended!, 1000);
       await settle(one, [lease as LeasedRow], { dueAt: now(), state: 'ended' });
       expect(await one.queue.due()).toEqual(new Map());
@@ -278,7 +278,7 @@ describeEach(databases(), 'the queue', (kind) => {
 
       it('is found by the index, and not among what is parked', async () => {
         const ids = await insert(1001, 3000);
-        await within(one, (queue, tx) => queue.park(tx, ids));
+        await within(one, (queue, tx) => queue.setState(tx, ids, 'parked', 'ready'));
         for (const id of [1007, 1207, 1407]) await insert(id, 2);
         if (kind !== 'mysql')
           await one.site.connection.raw(`ANALYZE ${kind === 'sqlite' ? '' : TABLE}`);
@@ -504,7 +504,7 @@ describeEach(databases(), 'the queue', (kind) => {
       expect(lease.leaseUntil - now()).toBeGreaterThan(25_000);
       await one.queue.release([lease]);
       expect(await other.queue.due()).toEqual(new Map([[1, dueAt]]));
-      await within(one, (queue, tx) => queue.park(tx, [id!]));
+      await within(one, (queue, tx) => queue.setState(tx, [id!], 'parked', 'ready'));
       const parked = (await other.queue.claimOne(id!, 1000)) as LeasedRow;
       expect(parked.state).toBe('parked');
       expect(await settle(other, [parked])).toEqual(new Set([id]));
@@ -536,9 +536,9 @@ describeEach(databases(), 'the queue', (kind) => {
       const at = now() - 1000;
       const [first] = await insert(1, 1, at);
       const [second] = await insert(1, 1, at + 500);
-      await within(one, (queue, tx) => queue.park(tx, [first!]));
+      await within(one, (queue, tx) => queue.setState(tx, [first!], 'parked', 'ready'));
       expect(idsOf(await claim(1, 9))).toEqual([second]);
-      await within(other, (queue, tx) => queue.unpark(tx, [first!, second!]));
+      await within(other, (queue, tx) => queue.setState(tx, [first!, second!], 'ready', 'parked'));
       expect((await claim(1, 9, other)).map(({ id, dueAt }) => [id, dueAt])).toEqual([[first, at]]);
     });
 
@@ -554,8 +554,8 @@ describeEach(databases(), 'the queue', (kind) => {
       const move = async (node: Node) => {
         for (let start = 0; start < 60; start += 12) {
           const some = ids.slice(start, start + 12);
-          await within(node, (queue, tx) => queue.park(tx, some));
-          await within(node, (queue, tx) => queue.unpark(tx, some));
+          await within(node, (queue, tx) => queue.setState(tx, some, 'parked', 'ready'));
+          await within(node, (queue, tx) => queue.setState(tx, some, 'ready', 'parked'));
         }
       };
       await Promise.all([take(one), move(other), take(other), move(one)]);
@@ -568,7 +568,7 @@ describeEach(databases(), 'the queue', (kind) => {
     it('goes on with its holder where it was parked under a lease', async () => {
       const [id] = await insert(1);
       const leases = await claim(1, 1);
-      await within(other, (queue, tx) => queue.park(tx, [id!]));
+      await within(other, (queue, tx) => queue.setState(tx, [id!], 'parked', 'ready'));
       expect(await settle(one, leases)).toEqual(new Set([id]));
     });
   });
@@ -576,7 +576,7 @@ describeEach(databases(), 'the queue', (kind) => {
   describe('what is brought forward', () => {
     it('is due now: what was due later, what was parked, but nothing that has ended', async () => {
       const [later, parked, ended] = await insert(1, 3, now() + 60_000);
-      await within(one, (queue, tx) => queue.park(tx, [parked!]));
+      await within(one, (queue, tx) => queue.setState(tx, [parked!], 'parked', 'ready'));
       const lease = (await one.queue.claimOne(ended!, 1000)) as LeasedRow;
       await settle(one, [lease], { dueAt: now(), state: 'ended' });
       const forward = await within(one, (queue, tx) =>

@@ -17,7 +17,7 @@ import type {
   WorkerLog,
   WorkStore,
 } from '../../server/src/scheduling/types';
-import type { Lease } from '../../server/src/queue/lease';
+import type { Lease } from '../../server/src/queue/queue';
 import { getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
 import { uuidV7 } from '../../server/src/runtime/uuid-v7';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';

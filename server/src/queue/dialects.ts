@@ -8,7 +8,7 @@ import {
   runPrepared,
   type Statement,
 } from '../database/connection';
-import type { GroupRoom, Lease } from './lease';
+import type { GroupRoom, Lease } from './queue';
 
 /** The state of rows that are claimed once they are due. */
 export const READY = 0;

@@ -3,8 +3,8 @@ import type { Knex } from 'knex';
 import type { Database, Db, Tx } from '../database/db';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { freeRows } from './dialects';
-import { allowedBeside, type CappedClaim, isFullWith, type Lease, type LeaseCap } from './lease';
 import {
+  type Lease,
   type LeasedRow,
   type MissingRow,
   type NewRow,
@@ -13,6 +13,26 @@ import {
   QUEUE_STATES,
   type QueueOptions,
 } from './queue';
+
+/** How much of a group may be under a lease at once, over all nodes. */
+export interface LeaseCap {
+  atOnce: number;
+  /** Ids of rows that do not count: they are done, and only their outcome is still to be recorded. */
+  except: readonly number[];
+  /**
+   * Rows that the caller holds, and how many more it may lease beyond the cap where nobody else holds
+   * any: it keeps to the cap by itself then, and others find it reached.
+   */
+  ahead?: { own: readonly number[]; limit: number };
+}
+
+export interface CappedClaim<L extends Lease> {
+  leases: L[];
+  /** Whether the group has reached its cap, with these or without any. */
+  isFull: boolean;
+  /** Whether the caller was told of no other holder, so that what it asked for in advance counted. */
+  isAlone: boolean;
+}
 
 /** Rows of ordered groups, with the keys whose rows go one after the other, and nothing else. */
 export const orderTable = (tableName: string, indexName: string): PlainTable => ({
@@ -76,7 +96,6 @@ interface ClaimRules {
 }
 
 interface LimitedClaim extends CappedClaim<CountedLease> {
-  isAlone: boolean;
   /** Whether more may be due that was not looked at. */
   isMore: boolean;
 }
@@ -139,9 +158,11 @@ export class LimitedQueue extends Queue {
     limit: number,
     { isOrdered, cap }: ClaimRules
   ): Promise<LimitedClaim> {
+    const { atOnce, ahead = { own: [], limit: 0 } } = cap ?? { atOnce: limit };
     const others = cap ? await this.countOthers(tx, group, cap) : 0;
     const isAlone = others === 0;
-    const allowed = cap ? allowedBeside(others, limit, cap) : limit;
+    const left = Math.max(0, atOnce - ahead.own.length - others);
+    const allowed = Math.max(Math.min(limit, left), isAlone ? ahead.limit : 0);
     if (allowed === 0) return { leases: [], isFull: true, isAlone, isMore: false };
     const { leases, isMore } = isOrdered
       ? await this.leaseFirsts(tx, group, allowed)
@@ -153,7 +174,7 @@ export class LimitedQueue extends Queue {
     await this.count(tx, group, leases);
     return {
       leases: leases.map((one) => ({ ...one, isCounted: true })),
-      isFull: isFullWith(others, leases.length, allowed, cap),
+      isFull: leases.length === allowed && leases.length >= left,
       isAlone,
       isMore,
     };
@@ -217,12 +238,8 @@ export class LimitedQueue extends Queue {
          WHERE (group_id, ordering_key) IN (${keys.map(() => '(?, ?)').join(', ')}) GROUP BY group_id, ordering_key`,
         keys.flat() as Knex.RawBinding[]
       );
-      await this.setState(
-        tx,
-        next.map(({ id }) => Number(id)),
-        'ready',
-        'blocked'
-      );
+      const ids = next.map(({ id }) => Number(id));
+      await this.setState(tx, ids, 'ready', 'blocked');
     });
     if (passed.size > 0) tx.onCommit(() => this.limited.freed?.([...passed]));
   }
@@ -410,20 +427,6 @@ export class LimitedQueue extends Queue {
       for (const { id } of found) behind.add(Number(id));
     });
     return behind;
-  }
-
-  private async setState(
-    tx: Db,
-    ids: readonly number[],
-    to: 'ready' | 'blocked',
-    from?: 'blocked'
-  ): Promise<void> {
-    await this.inParts(ids, async (part) => {
-      await this.in(tx)
-        .whereIn('id', [...part])
-        .andWhere(from === undefined ? {} : { state: QUEUE_STATES[from] })
-        .update({ state: QUEUE_STATES[to] });
-    });
   }
 }
 

@@ -7,7 +7,23 @@ import { withTransientRetry } from '../database/retry';
 import type { Column, PlainTable } from '../database/tables/plain-tables';
 import { TimeSlice } from '../runtime/event-loop';
 import { queueDialectOf, READY } from './dialects';
-import type { GroupRoom, Lease } from './lease';
+
+/** How many rows of a group to claim. */
+export interface GroupRoom {
+  group: number;
+  limit: number;
+}
+
+/** Work under a lease. `owner` is the token of this lease; only with it can the work be settled. */
+export interface Lease {
+  id: number;
+  group: number;
+  owner: string;
+  /** When it was due, epoch milliseconds; a lease does not change that. */
+  dueAt: number;
+  /** Epoch milliseconds. */
+  leaseUntil: number;
+}
 
 /**
  * Where a row of a queue stands. `ready`: it is claimed once it is due. `blocked`: an earlier row of
@@ -182,29 +198,21 @@ export class Queue {
     );
   }
 
-  /** As `insert`; a row that is in the queue by now is ready as it is given, whoever holds it. */
-  async requeue(db: Db, rows: readonly MissingRow[]): Promise<void> {
-    const values = rows.map(({ id, group, ...place }) => ({
-      ...{ id, group_id: group },
-      ...this.placed(place),
-    }));
-    await this.inParts(values, async (part) => {
+  /** As `insert`, in any state; a row that is in the queue by now is as it is given, whoever holds it. */
+  requeue(db: Db, rows: readonly MissingRow[]): Promise<void> {
+    return this.inParts(rows, async (part) => {
       await this.in(db)
-        .insert([...part])
+        .insert(part.map((row) => this.valuesOf(row)))
         .onConflict('id')
         .merge();
     });
   }
 
-  /** As `insert`, in any state; a row that is in the queue by now stays as it is. */
-  async insertMissing(db: Db, rows: readonly MissingRow[]): Promise<void> {
-    const values = rows.map(({ id, group, ...place }) => ({
-      ...{ id, group_id: group },
-      ...this.placed(place),
-    }));
-    await this.inParts(values, async (part) => {
+  /** As `requeue`; a row that is in the queue by now stays as it is. */
+  insertMissing(db: Db, rows: readonly MissingRow[]): Promise<void> {
+    return this.inParts(rows, async (part) => {
       await this.in(db)
-        .insert([...part])
+        .insert(part.map((row) => this.valuesOf(row)))
         .onConflict('id')
         .ignore();
     });
@@ -218,18 +226,22 @@ export class Queue {
   async due(): Promise<Map<number, number>> {
     await this.database.clock.sync();
     const db = await this.database.current();
+    const { always, seen } = this.options.groups;
     const due = new Map<number, number>();
     const slice = new TimeSlice();
     for (let after = 0; ;) {
       const groups = await this.dueGroupsAfter(db, after);
       let looked = 0;
       for (const group of groups) {
+        const id = Number(group.id);
         const first = Math.min(
           Number(group.free_at ?? END_OF_TIME),
           Number(group.lease_ends ?? END_OF_TIME)
         );
-        if (first < END_OF_TIME) this.noteDue(due, group, first);
         looked += Number(group.looked_at);
+        if (first === END_OF_TIME) continue;
+        if (id === always) due.set(id, first);
+        else if (group.served !== null) due.set(id, seen?.dueAt(id, group, first) ?? first);
       }
       if (looked < LOOKED_AT_ONCE) return due;
       after = Number(groups.at(-1)?.id);
@@ -297,10 +309,7 @@ export class Queue {
     if (known !== 'absent') return known;
     const owner = randomUUID();
     await this.in(db)
-      .insert({
-        ...this.placed(row),
-        ...{ id: row.id, group_id: row.group, owner, leased_until: this.now() + forMs },
-      })
+      .insert({ ...this.valuesOf(row), owner, leased_until: this.now() + forMs })
       .onConflict('id')
       .ignore();
     const made = (await this.in(db).where({ id: row.id, owner }).first()) as Row | undefined;
@@ -343,14 +352,14 @@ export class Queue {
     return held;
   }
 
-  /** Has ready rows wait until they are unparked. Who holds one goes on with it. */
-  async park(db: Db, ids: readonly number[]): Promise<void> {
-    await this.moveAll(db, ids, 'ready', 'parked');
-  }
-
-  /** Makes parked rows ready, in the place that they had. */
-  async unpark(db: Db, ids: readonly number[]): Promise<void> {
-    await this.moveAll(db, ids, 'parked', 'ready');
+  /** Gives rows another state, in the place that they have; who holds one goes on with it. */
+  setState(db: Db, ids: readonly number[], to: QueueState, from?: QueueState): Promise<void> {
+    return this.inParts(ids, async (part) => {
+      await this.in(db)
+        .whereIn('id', [...part])
+        .andWhere(from === undefined ? {} : { state: QUEUE_STATES[from] })
+        .update({ state: QUEUE_STATES[to] });
+    });
   }
 
   /**
@@ -374,8 +383,7 @@ export class Queue {
         .forUpdate()
         .pluck('id')) as (number | string)[];
       if (some.length === 0) return;
-      const ready = this.placed({ dueAt, columns });
-      await this.in(db).whereIn('id', some).update(ready);
+      await this.in(db).whereIn('id', some).update(this.placed({ dueAt, columns }));
       for (const id of some) found.add(Number(id));
     });
     return found;
@@ -400,15 +408,11 @@ export class Queue {
       .andWhere((free) => {
         free.whereNull('leased_until').orWhere('leased_until', '<=', this.now());
       });
-    if (!next) {
-      await waiting.delete();
-      return;
-    }
-    const place = this.placed(next);
-    if ((await waiting.update(place)) === 0)
-      await this.insertMissing(db, [
-        { ...row, ...next, columns: { ...row.columns, ...next.columns } },
-      ]);
+    if (!next) return void (await waiting.delete());
+    if ((await waiting.update(this.placed(next))) > 0) return;
+    await this.insertMissing(db, [
+      { ...row, ...next, columns: { ...row.columns, ...next.columns } },
+    ]);
   }
 
   /** The rows with these ids that are in the queue. */
@@ -445,13 +449,6 @@ export class Queue {
     return found;
   }
 
-  private noteDue(due: Map<number, number>, group: DueGroup, first: number): void {
-    const { always, seen } = this.options.groups;
-    const id = Number(group.id);
-    if (id === always) due.set(id, first);
-    else if (group.served !== null) due.set(id, seen?.dueAt(id, group, first) ?? first);
-  }
-
   protected named(tableName: string): string {
     const { schema } = this.database;
     return schema ? `"${schema}".${tableName}` : tableName;
@@ -480,7 +477,11 @@ export class Queue {
     };
   }
 
-  protected placed({ dueAt, state = 'ready', columns }: NextPlace): OwnColumns {
+  private valuesOf({ id, group, ...place }: MissingRow): OwnColumns {
+    return { id, group_id: group, ...this.placed(place) };
+  }
+
+  private placed({ dueAt, state = 'ready', columns }: NextPlace): OwnColumns {
     const free = { state: QUEUE_STATES[state], due_at: dueAt, owner: null, leased_until: null };
     return { ...free, ...columns };
   }
@@ -504,20 +505,6 @@ export class Queue {
       for (const id of ids) held.add(id);
     });
     return held;
-  }
-
-  private async moveAll(
-    db: Db,
-    ids: readonly number[],
-    from: QueueState,
-    to: QueueState
-  ): Promise<void> {
-    await this.inParts(ids, async (part) => {
-      await this.in(db)
-        .whereIn('id', [...part])
-        .andWhere({ state: QUEUE_STATES[from] })
-        .update({ state: QUEUE_STATES[to] });
-    });
   }
 
   /**

@@ -3,7 +3,7 @@ import { createFaultLog } from '../database/retry';
 import { TimeSlice } from '../runtime/event-loop';
 import { IDLE_LOOK_MS, Recorder, Signal, STOP_MARGIN_MS, stopWithin } from './recorder';
 import type { GroupHandler, Turn, WorkerLog, WorkStore } from './types';
-import type { Lease } from '../queue/lease';
+import type { Lease } from '../queue/queue';
 
 export interface BatchWorkerOptions<L extends Lease> {
   name: string;

@@ -1,5 +1,5 @@
 import type { GroupLimits } from './types';
-import type { Lease } from '../queue/lease';
+import type { Lease } from '../queue/queue';
 
 interface Group<L> {
   running: number;

@@ -1,4 +1,4 @@
-import type { Lease } from '../queue/lease';
+import type { Lease } from '../queue/queue';
 import { Signal } from './recorder';
 import type { SlotWorker } from './slot-worker';
 import type { Turn } from './types';

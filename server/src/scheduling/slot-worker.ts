@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Detached } from '../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
-import type { GroupRoom, Lease } from '../queue/lease';
+import type { GroupRoom, Lease } from '../queue/queue';
 import { TimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
 import { IDLE_LOOK_MS, Recorder, STOP_MARGIN_MS, stopWithin } from './recorder';

@@ -1,4 +1,5 @@
-import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../queue/lease';
+import type { GroupRoom, Lease } from '../queue/queue';
+import type { CappedClaim, LeaseCap } from '../queue/limited-queue';
 
 /**
  * Which group of waiting work is served where and when. The scheduler knows kinds, groups and times

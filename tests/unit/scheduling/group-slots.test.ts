@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { GroupSlots } from '../../../server/src/scheduling/group-slots';
-import type { Lease } from '../../../server/src/queue/lease';
+import type { Lease } from '../../../server/src/queue/queue';
 
 let nextId = 1;
 const rows = (group: number, count: number, dueAt = 0): Lease[] =>

@@ -1,5 +1,5 @@
 import { SlotWorker, type SlotWorkerOptions } from '../../../server/src/scheduling/slot-worker';
-import type { Lease } from '../../../server/src/queue/lease';
+import type { Lease } from '../../../server/src/queue/queue';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 const sleep = (milliseconds: number) =>

@@ -1,6 +1,6 @@
 import { SlotWorker } from '../../../server/src/scheduling/slot-worker';
 import type { Turn } from '../../../server/src/scheduling/types';
-import type { Lease } from '../../../server/src/queue/lease';
+import type { Lease } from '../../../server/src/queue/queue';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 const sleep = (milliseconds: number) =>

@@ -1,6 +1,6 @@
 import { createEmbeddedScheduler } from '../../../server/src/scheduling/embedded-scheduler';
 import { SlotWorker, type SlotWorkerOptions } from '../../../server/src/scheduling/slot-worker';
-import type { Lease } from '../../../server/src/queue/lease';
+import type { Lease } from '../../../server/src/queue/queue';
 import { createMemoryStore, type MemoryStore } from './support/memory-store';
 
 interface Outcome {

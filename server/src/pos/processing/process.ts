@@ -1,6 +1,6 @@
 import type { App, Slot } from '../../app';
 import type { Db, Tx } from '../../database/db';
-import type { Lease } from '../../queue/lease';
+import type { Lease } from '../../queue/queue';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import { inParts } from '../../database/connection';
 import { inSpan, measures } from '../../observability/measures';

@@ -5,9 +5,14 @@ import type { Db, Tx } from '../../database/db';
 import type { InsertedRow, UpdatedTable } from '../../database/dialects/shared';
 import { sparseColumn } from '../../database/tables/plain-tables';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
-import type { GroupRoom, Lease } from '../../queue/lease';
+import {
+  type GroupRoom,
+  type Lease,
+  type MissingRow,
+  type NextPlace,
+  Queue,
+} from '../../queue/queue';
 import type { OldQueue } from '../../database/tables/old-queues';
-import { type MissingRow, type NextPlace, Queue } from '../../queue/queue';
 import type { WorkStore } from '../../scheduling/types';
 import { type EventState, isWaiting, WAITING_STATES } from '../rules/states';
 import {

@@ -1,7 +1,6 @@
 import type { Webhook } from '../../../../shared/contracts/webhooks';
-import type { GroupRoom, LeaseCap } from '../../queue/lease';
-import type { CountedLease, LimitedQueue } from '../../queue/limited-queue';
-import type { QueueOptions } from '../../queue/queue';
+import type { GroupRoom, QueueOptions } from '../../queue/queue';
+import type { CountedLease, LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import type { GroupLimits } from '../../scheduling/types';
 import { TURNS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';

@@ -6,9 +6,19 @@ import type {
   Webhook,
 } from '../../../../shared/contracts/webhooks';
 import type { UpdatedTable, RowUpdate } from '../../database/dialects/shared';
-import type { CappedClaim, GroupRoom, Lease, LeaseCap } from '../../queue/lease';
-import { type CountedLease, LimitedQueue } from '../../queue/limited-queue';
-import { type LeasedRow, type NextPlace, QUEUE_STATES } from '../../queue/queue';
+import {
+  type GroupRoom,
+  type Lease,
+  type LeasedRow,
+  type NextPlace,
+  QUEUE_STATES,
+} from '../../queue/queue';
+import {
+  type CappedClaim,
+  type CountedLease,
+  type LeaseCap,
+  LimitedQueue,
+} from '../../queue/limited-queue';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { type NextState, SECTIONS, sectionOf } from '../rules/delivery-state';
 import {
@@ -510,7 +520,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
         .where({ state: QUEUE_STATES.parked, group_id: webhook, event })
         .limit(limit)
         .pluck('id')) as number[];
-      await this.queue.unpark(tx, ids);
+      await this.queue.setState(tx, ids, 'ready', 'parked');
       return ids.length;
     });
   }

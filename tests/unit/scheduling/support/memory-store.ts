@@ -1,5 +1,5 @@
 import type { CappedWorkStore } from '../../../../server/src/scheduling/types';
-import type { Lease } from '../../../../server/src/queue/lease';
+import type { Lease } from '../../../../server/src/queue/queue';
 
 export interface MemoryRow {
   id: number;
