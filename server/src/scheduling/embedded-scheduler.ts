@@ -24,7 +24,7 @@ export interface Loop {
  */
 export const createLoop = (
   name: string,
-  handler: Omit<GroupHandler, 'takeTurn' | 'turns'>,
+  handler: Omit<GroupHandler, 'turns'>,
   log: WorkerLog,
   detached: Detached
 ): Loop => {

@@ -5,8 +5,7 @@ import type { GroupRoom, Lease } from '../queue/queue';
 import { TimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
 import { IDLE_LOOK_MS, Recorder, STOP_MARGIN_MS, stopWithin } from './recorder';
-import { SlotTurns } from './slot-turns';
-import type { CappedWorkStore, GroupHandler, GroupLimits, Turn, WorkerLog } from './types';
+import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerLog } from './types';
 
 /** Groups that are claimed with one statement. */
 const GROUPS_AT_ONCE = 32;
@@ -68,6 +67,16 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> {
   onStop?(): Promise<void>;
 }
 
+/** Hears of the group of each row that has left its slot; null: of anything else that turns may wait for. */
+type EndListener = (group: number | null, wasPerformed: boolean) => void;
+
+interface HeldLease {
+  /** When it was prolonged last, on a clock that only goes forward. */
+  renewedAt: number;
+  /** It holds no slot any more: its outcome is to be recorded. */
+  isDone: boolean;
+}
+
 /**
  * Keeps a node's hands full: claims due rows of groups, performs them side by side within the caps, and
  * records the outcomes in batches. One instance a kind of work.
@@ -84,8 +93,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   stopping = false;
   private readonly logFault: (what: string, error: unknown) => void;
   private readonly recorder: Recorder<{ lease: L; outcome: Outcome }>;
-  /** Leases that are prolonged, with when that was last done, on a clock that only goes forward. */
-  private readonly kept = new Map<L, number>();
+  /** What was claimed, until its outcome is recorded. */
+  readonly leases = new Map<L, HeldLease>();
   private readonly renewing: NodeJS.Timeout;
   /** Leased, but given back by `stop`: it would otherwise sit through its lease. */
   private readonly unstarted: L[] = [];
@@ -96,8 +105,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private filling = false;
   /** The claim of several groups that is under way, or the last one. */
   private claimed = Promise.resolve();
-  /** Where the engine shares groups with other nodes. */
-  private ofTurns: SlotTurns<L> | null = null;
+  private onEnded: EndListener | null = null;
   private claiming = 0;
   private startedThisTurn = false;
 
@@ -115,7 +123,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       logFault: this.logFault,
       onDone: (wasFull) => {
         if (wasFull) options.announce(null);
-        this.ofTurns?.wake();
+        this.onEnded?.(null, false);
       },
     });
     this.renewing = setInterval(() => detached(() => void this.renew()), renewMs).unref();
@@ -136,22 +144,21 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     return null;
   }
 
-  takeTurn(group: number, turn: Turn): Promise<number | null> {
-    this.ofTurns ??= new SlotTurns(this);
-    return this.ofTurns.take(group, turn);
+  /** For an engine that shares groups with other nodes. */
+  follow(listener: EndListener): void {
+    this.onEnded = listener;
   }
 
   looked(due: ReadonlyMap<number, number>): void {
     this.slots.forgetExcept(due);
-    this.ofTurns?.forgetExcept(due);
   }
 
   stop(): Promise<void> {
     this.stopping = true;
-    this.ofTurns?.wake();
+    this.onEnded?.(null, false);
     this.recorder.hurry();
     const waiting = this.slots.dropWaiting();
-    for (const lease of waiting) this.kept.delete(lease);
+    for (const lease of waiting) this.leases.delete(lease);
     this.unstarted.push(...waiting);
     const end = this.end().then(() => this.options.onStop?.());
     return stopWithin(this.options.longestMs + STOP_MARGIN_MS, end);
@@ -170,7 +177,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       this.options.onClaimed?.(leases);
       if (this.stopping) this.unstarted.push(...leases);
       else {
-        for (const lease of leases) this.kept.set(lease, performance.now());
+        const renewedAt = performance.now();
+        for (const lease of leases) this.leases.set(lease, { renewedAt, isDone: false });
         this.slots.add(leases);
       }
     } finally {
@@ -257,7 +265,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private async end(): Promise<void> {
     while (this.slots.busy > 0 || this.claiming > 0 || this.recorder.isBusy())
       await sleep(IDLE_LOOK_MS, undefined, { ref: false });
-    this.kept.clear();
+    this.leases.clear();
     clearInterval(this.renewing);
     await this.giveBack(this.unstarted);
   }
@@ -266,34 +274,37 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private async renew(): Promise<void> {
     const { name, renewMs, store } = this.options;
     const at = performance.now();
-    const old = [...this.kept].flatMap(([lease, since]) => (at - since < renewMs / 2 ? [] : lease));
-    for (const lease of old) this.kept.set(lease, at);
+    const old = [...this.leases].filter(([, { renewedAt }]) => at - renewedAt >= renewMs / 2);
+    for (const [, held] of old) held.renewedAt = at;
     try {
-      if (old.length > 0) await store.renew(old);
+      if (old.length > 0) await store.renew(old.map(([lease]) => lease));
     } catch (error) {
       this.logFault(`${name}: ${old.length} leases could not be renewed`, error);
     }
   }
 
   private async record(done: readonly { lease: L; outcome: Outcome }[]): Promise<void> {
+    const renewFrom = (renewedAt: number) => {
+      for (const { lease } of done) this.leases.set(lease, { renewedAt, isDone: true });
+    };
     // What is recorded at this moment must not be renewed: the two would wait for each other's rows.
-    for (const { lease } of done) this.kept.delete(lease);
+    renewFrom(Number.POSITIVE_INFINITY);
     try {
       await this.options.record(done.map(({ outcome }) => outcome));
     } catch (error) {
       // It is tried again until the database is back; what is given up comes back with its lease.
       if (isInfrastructureFault(error)) {
-        for (const { lease } of done) this.kept.set(lease, Number.NEGATIVE_INFINITY);
+        renewFrom(Number.NEGATIVE_INFINITY);
+        throw error;
       }
+      for (const { lease } of done) this.leases.delete(lease);
       throw error;
-    } finally {
-      for (const { lease } of done) this.ofTurns?.recorded(lease);
     }
+    for (const { lease } of done) this.leases.delete(lease);
   }
 
   /** Performs one piece of work that holds a slot, and goes on with its group. */
   private async run(lease: L): Promise<void> {
-    const { announce } = this.options;
     const since = performance.now();
     const { healthy, wasPerformed } = await this.perform(lease);
     const took = wasPerformed ? performance.now() - since : undefined;
@@ -301,13 +312,11 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     this.start();
     this.recorder.start();
     if (this.slots.busy === 0) this.recorder.expectNoMore();
-    if (!wasPerformed) this.ofTurns?.unworked(lease.group);
-    const ofTurn = this.ofTurns?.finished(lease);
-    if (ofTurn) announce(lease.group);
-    else if (ofTurn === undefined && !wasPerformed) {
+    this.onEnded?.(lease.group, wasPerformed);
+    if (!wasPerformed) {
       // Perhaps its group is off: only what is due tells whether to go on.
       this.more.delete(lease.group);
-      announce(null);
+      this.options.announce(null);
     }
     this.fill();
   }
@@ -318,16 +327,17 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     try {
       const outcome = await perform(lease);
       if (outcome === null) {
-        this.kept.delete(lease);
+        this.leases.delete(lease);
         return { healthy: null, wasPerformed: false };
       }
       const isHealthy = healthy(outcome);
       if (!isHealthy && slows?.(outcome)) this.slots.slow(lease.group);
-      this.ofTurns?.unrecorded(lease);
+      const held = this.leases.get(lease);
+      if (held) held.isDone = true;
       this.recorder.add({ lease, outcome }, awaited?.(outcome));
       return { healthy: isHealthy, wasPerformed: true };
     } catch (error) {
-      this.kept.delete(lease);
+      this.leases.delete(lease);
       this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
       // A database that is away says nothing about the group; the row comes back with its lease.
       return { healthy: isInfrastructureFault(error) ? null : false, wasPerformed: false };
@@ -357,8 +367,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       if (!lease) break;
       if (lease.leaseUntil - this.now() < this.options.reserveMs) {
         this.slots.finish(lease.group, null);
-        this.kept.delete(lease);
-        this.ofTurns?.givenBack(lease);
+        this.leases.delete(lease);
         late.push(lease);
         continue;
       }

@@ -1,3 +1,4 @@
+import type { SlotWorker } from './slot-worker';
 import type { GroupRoom, Lease } from '../queue/queue';
 import type { CappedClaim, LeaseCap } from '../queue/limited-queue';
 
@@ -14,7 +15,7 @@ export interface Scheduler {
    */
   announce(kind: string, group: number | null, at: number): void;
   /** Serves a kind of work from now on, on this node. */
-  serve(kind: string, handler: GroupHandler): void;
+  serve(kind: string, handler: ServedHandler): void;
   /** Of the queues of these kinds, the names of those that somebody paused; a site without queues has none. */
   pausedQueues(kinds: readonly string[]): Promise<string[]>;
   /** Takes no more work of a kind, or of any, and resolves when its handler has ended what it had begun. */
@@ -37,12 +38,6 @@ export interface GroupHandler {
    * @returns when to look at them again; null where it will be announced, or only due times count.
    */
   work(groups: readonly number[]): Promise<number | null>;
-  /**
-   * Works on a group for a while, beside other groups and nodes that do the same: until nothing of it
-   * is due, nothing more fits, or the turn is over. What it began may go on after that.
-   * @returns when the group should have a turn again; null: nothing of it is due now.
-   */
-  takeTurn(group: number, turn: Turn): Promise<number | null>;
   /** How many groups may have a turn at once on this node, and how many nodes one group. */
   readonly turns: { groups: number; nodes: number };
   /** Hears of all due times once their groups were looked at. */
@@ -50,6 +45,22 @@ export interface GroupHandler {
   /** Ends what it had begun. */
   stop(): Promise<void>;
 }
+
+/** What works on groups in turns, where an engine shares them with other nodes. */
+export interface TurnTaker {
+  /**
+   * Works on a group for a while, beside other groups and nodes that do the same: until nothing of it
+   * is due, nothing more fits, or the turn is over. What it began may go on after that.
+   * @returns when the group should have a turn again; null: nothing of it is due now.
+   */
+  takeTurn(group: number, turn: Turn): Promise<number | null>;
+}
+
+/** A worker of which the engine takes its turns by itself. */
+export type AnySlotWorker = SlotWorker<Lease, unknown>;
+
+/** What an engine can serve. */
+export type ServedHandler = (GroupHandler & TurnTaker) | AnySlotWorker;
 
 /** A turn of one group on this node, where an engine shares groups with other nodes. */
 export interface Turn {

@@ -2,7 +2,7 @@ import { createDetached, type Detached } from '../database/connection';
 import { nextTurn } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import { whenLoaded } from '../runtime/background-work';
-import type { GroupHandler } from '../scheduling/types';
+import type { ServedHandler } from '../scheduling/types';
 import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
 import { removeOldestHour } from './figures/rollups';
@@ -113,7 +113,7 @@ const everySeconds = (seconds: number): string =>
 
 const dispatch = (
   app: App,
-  handler: GroupHandler,
+  handler: ServedHandler,
   heldBack: HeldBack,
   detached: Detached
 ): void => {

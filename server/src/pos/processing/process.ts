@@ -8,7 +8,7 @@ import { whenLoaded } from '../../runtime/background-work';
 import { debugEach, debugLog, errorText, isoTime } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { BatchWorker } from '../../scheduling/batch-worker';
-import type { GroupHandler } from '../../scheduling/types';
+import type { ServedHandler } from '../../scheduling/types';
 import { type ItemName, lookUpItems, lookUpTrialItems } from '../../stock/items';
 import { stockChangeEvents } from '../../stock/ledger';
 import { getPublisher } from '../../webhooks/publish';
@@ -269,7 +269,7 @@ const applyAll = async (app: App, claimed: readonly LeasedRecord[]): Promise<voi
 };
 
 /** Applies what was accepted, on this node. */
-export const createProcessor = (app: App): GroupHandler => {
+export const createProcessor = (app: App): ServedHandler => {
   const store = getRecordStore(app);
   return new BatchWorker<LeasedRecord>({
     name: RECORDS,

@@ -8,7 +8,9 @@ import { loadOptional } from '../../runtime/optional-package';
 import { errorText } from '../../runtime/text';
 import { createLoop, type Loop } from '../embedded-scheduler';
 import { STOP_MARGIN_MS, stopWithin } from '../recorder';
-import type { GroupHandler, Scheduler, WorkerLog } from '../types';
+import { SlotWorker } from '../slot-worker';
+import type { GroupHandler, Scheduler, ServedHandler, TurnTaker, WorkerLog } from '../types';
+import { SlotTurns } from './slot-turns';
 import { describeMistyped, isWrongType, queueName, removeMistyped } from './mistyped-keys';
 import {
   ANY_GROUP,
@@ -24,7 +26,7 @@ import {
 interface GroupTurnsOptions {
   /** What the work is called in the log. */
   name: string;
-  handler: GroupHandler;
+  handler: Pick<GroupHandler, 'now' | 'turns'> & TurnTaker;
   /** Asks for a ticket. */
   ask(ticket: Ticket): void;
   /** Has due groups looked for, so many milliseconds from now. */
@@ -605,13 +607,18 @@ export const createBullmqScheduler = ({
     return worker;
   };
 
-  const open = (kind: string, handler: GroupHandler): void => {
+  const open = (kind: string, handler: ServedHandler): void => {
+    const taker = handler instanceof SlotWorker ? new SlotTurns(handler) : handler;
     const { queue, tickets, leftOver } = queueOf(kind);
     const look = (afterMs: number) => loop.announce(handler.now() + afterMs);
     let paused = false;
     const turns = createGroupTurns({
       name: kind,
-      handler,
+      handler: {
+        turns: handler.turns,
+        now: () => handler.now(),
+        takeTurn: (group, turn) => taker.takeTurn(group, turn),
+      },
       // A paused queue gives no ticket to anybody.
       ask: (ticket: Ticket) => (paused ? turns.begin(ticket.group) : tickets.ask(ticket)),
       look,

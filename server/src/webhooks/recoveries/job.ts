@@ -1,5 +1,5 @@
 import { errorText } from '../../runtime/text';
-import type { GroupHandler } from '../../scheduling/types';
+import type { ServedHandler } from '../../scheduling/types';
 import { readAgain, readEnds } from './again';
 import { announceDeliveries } from '../deliveries/store';
 import { firstOutcome, fullOf, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
@@ -296,7 +296,7 @@ export const announceRecoveries = (app: App, id: number | null): void =>
  * Works on recoveries from this node. Any number of nodes may: each look is taken by one of them, and
  * changes all it changes in one transaction.
  */
-export const createRecoveryHandler = (app: App, pollMs: number): GroupHandler => {
+export const createRecoveryHandler = (app: App, pollMs: number): ServedHandler => {
   const job = new RecoveryJob(app, {
     deliveries: createDeliveriesSource(app),
     journal: createJournalSource(app),

@@ -6,7 +6,7 @@ import { createGathering } from '../../runtime/background-work';
 import { debugEach, debugLog } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { SlotWorker } from '../../scheduling/slot-worker';
-import type { GroupHandler } from '../../scheduling/types';
+import type { ServedHandler } from '../../scheduling/types';
 import { claimedLine, unsentLine } from '../debug-lines';
 import {
   announceDeliveries,
@@ -143,7 +143,7 @@ export const createDeliveryHandler = (
   sender: Sender,
   heldBack: HeldBack,
   detached: Detached
-): GroupHandler => {
+): ServedHandler => {
   const options = app.options.webhooks;
   const store = getDeliveryStore(app);
   const loadWebhook = createWebhookLoader(app);

@@ -13,13 +13,9 @@ const open = (takeTurn: TakeTurn) => {
   const turns = createGroupTurns({
     name: 'work',
     handler: {
-      pollMs: 1000,
       now: Date.now,
-      dueTimes: async () => new Map(),
-      work: async () => null,
       takeTurn,
       turns: { groups: 4, nodes: 3 },
-      stop: async () => {},
     },
     ask: (ticket) => asked.push(ticket),
     look: () => {

@@ -1,7 +1,6 @@
-import type { Lease } from '../queue/queue';
-import { Signal } from './recorder';
-import type { SlotWorker } from './slot-worker';
-import type { Turn } from './types';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Signal } from '../recorder';
+import type { AnySlotWorker, Turn, TurnTaker } from '../types';
 
 /** Rows that are claimed of one group at once. */
 const CLAIM_AT_ONCE = 64;
@@ -31,20 +30,6 @@ const REST_MS = 250;
 /** The rest if this node used up the cap, which announces its next free slot. */
 const OWN_REST_MS = 2000;
 
-/** Rows of each group, by their ids. */
-type RowsOfGroups = Map<number, Set<number>>;
-
-const note = (rows: RowsOfGroups, { group, id }: Lease): void => {
-  const ids = rows.get(group) ?? new Set();
-  rows.set(group, ids.add(id));
-};
-
-const forget = (rows: RowsOfGroups, { group, id }: Lease): void => {
-  const ids = rows.get(group);
-  ids?.delete(id);
-  if (ids?.size === 0) rows.delete(group);
-};
-
 interface Claimed {
   /** Nothing more of the group is due. */
   isDrained: boolean;
@@ -53,30 +38,20 @@ interface Claimed {
   isAlone: boolean;
 }
 
-const sleep = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
 /**
  * A slot worker's turn of a group: it claims rows for free slots, and again when some have emptied.
  * Leased rows count towards the group's cap on all nodes, so it claims ahead only while no other node
  * holds any of the group, and only if its rows are quick: with slower ones there is time to claim, and
  * other nodes should get some.
  */
-export class SlotTurns<L extends Lease> {
+export class SlotTurns implements TurnTaker {
   /** Groups that have a turn now, each with what wakes it. */
   private readonly turns = new Map<number, Signal>();
   /** Groups that have a turn, and whose rows are not to be worked on. */
   private readonly off = new Set<number>();
   /** Groups whose last turn ended although more of them was due. */
   private readonly unfinished = new Set<number>();
-  private readonly ofTurns = new WeakSet<L>();
-  /** Rows of each group that are leased and hold no slot any more. */
-  private readonly done: RowsOfGroups = new Map();
   private readonly node = new Signal();
-  /** Rows of each group that were claimed in turns and hold a slot, or wait for one. */
-  private readonly held: RowsOfGroups = new Map();
   /** Slots that claims under way are about to fill. */
   private reserved = 0;
   private claims = 0;
@@ -85,10 +60,14 @@ export class SlotTurns<L extends Lease> {
   /** How long the last claim took, in milliseconds. */
   private tookMs = 0;
 
-  constructor(private readonly worker: SlotWorker<L, unknown>) {}
+  constructor(private readonly worker: AnySlotWorker) {
+    worker.follow((group, wasPerformed) => {
+      if (group !== null) this.finished(group, wasPerformed);
+      else this.wake();
+    });
+  }
 
-  /** As `takeTurn` of a handler. */
-  async take(group: number, turn: Turn): Promise<number | null> {
+  async takeTurn(group: number, turn: Turn): Promise<number | null> {
     const { slots, options } = this.worker;
     const { store } = options;
     const signal = new Signal();
@@ -130,53 +109,25 @@ export class SlotTurns<L extends Lease> {
   }
 
   /**
-   * A row was not worked on, perhaps because its group is off: a turn of the group ends, because only
-   * what is due tells whether to go on.
+   * A row of the group has left its slot. Where it was not worked on, perhaps because its group is off, a
+   * turn of the group ends, because only what is due tells whether to go on.
    */
-  unworked(group: number): void {
-    if (this.turns.has(group)) this.off.add(group);
-    this.unfinished.delete(group);
-  }
-
-  /** A row is done, and its outcome is still to be recorded. */
-  unrecorded(lease: L): void {
-    note(this.done, lease);
-  }
-
-  recorded(lease: L): void {
-    forget(this.done, lease);
-  }
-
-  /** A row that was claimed was given back without being worked on. */
-  givenBack(lease: L): void {
-    forget(this.held, lease);
-  }
-
-  /**
-   * A row has left its slot.
-   * @returns whether its group should be announced; undefined where the row was not claimed in a turn.
-   */
-  finished(lease: L): boolean | undefined {
-    forget(this.held, lease);
+  private finished(group: number, wasPerformed: boolean): void {
+    const turn = this.turns.get(group);
+    if (!wasPerformed) {
+      if (turn) this.off.add(group);
+      this.unfinished.delete(group);
+    }
     this.node.give();
-    const turn = this.turns.get(lease.group);
-    turn?.give();
     // A turn that lasts has just heard of it.
-    if (turn) return false;
-    return this.ofTurns.has(lease) ? this.unfinished.has(lease.group) : undefined;
+    if (turn) turn.give();
+    else if (this.unfinished.has(group)) this.worker.options.announce(group);
   }
 
   /** Has every turn that waits look again. */
-  wake(): void {
+  private wake(): void {
     this.node.give();
     for (const turn of [...this.turns.values()]) turn.give();
-  }
-
-  /** Forgets groups that have nothing due. */
-  forgetExcept(due: ReadonlyMap<number, number>): void {
-    for (const group of this.unfinished) {
-      if (!due.has(group) && !this.turns.has(group)) this.unfinished.delete(group);
-    }
   }
 
   private slotsFor(group: number): number {
@@ -222,17 +173,14 @@ export class SlotTurns<L extends Lease> {
     this.claimedAt = begun;
     try {
       await this.worker.take(async () => {
-        const own = [...(this.held.get(group) ?? [])];
-        const claimed = await store.claimWithin(group, room, {
-          atOnce: concurrencyPerGroup,
-          except: [...(this.done.get(group) ?? [])],
-          ahead: { own, limit: ahead },
-        });
-        const { leases, isFull, isAlone = false } = claimed;
-        for (const lease of leases) {
-          this.ofTurns.add(lease);
-          note(this.held, lease);
+        const own: number[] = [];
+        const except: number[] = [];
+        for (const [lease, { isDone }] of this.worker.leases) {
+          if (lease.group === group) (isDone ? except : own).push(lease.id);
         }
+        const { leases, isFull, isAlone } = await store.claimWithin(group, room, {
+          ...{ atOnce: concurrencyPerGroup, except, ahead: { own, limit: ahead } },
+        });
         const isDrained = !isFull && leases.length < (isAlone ? asked : room);
         answer = { isDrained, isFull, isAlone };
         return leases;

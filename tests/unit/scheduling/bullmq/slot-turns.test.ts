@@ -1,7 +1,8 @@
-import { SlotWorker } from '../../../server/src/scheduling/slot-worker';
-import type { Turn } from '../../../server/src/scheduling/types';
-import type { Lease } from '../../../server/src/queue/queue';
-import { createMemoryStore, type MemoryStore } from './support/memory-store';
+import { SlotTurns } from '../../../../server/src/scheduling/bullmq/slot-turns';
+import { SlotWorker } from '../../../../server/src/scheduling/slot-worker';
+import type { Turn } from '../../../../server/src/scheduling/types';
+import type { Lease } from '../../../../server/src/queue/queue';
+import { createMemoryStore, type MemoryStore } from '../support/memory-store';
 
 const sleep = (milliseconds: number) =>
   new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
@@ -38,7 +39,7 @@ const open = (queue: MemoryStore, attemptMs: number, changes: Changes = {}) => {
     },
     ...changes,
   });
-  return { worker, announced, most: () => most };
+  return { worker, turns: new SlotTurns(worker), announced, most: () => most };
 };
 
 let shares = 0;
@@ -56,8 +57,8 @@ describe('a turn', () => {
   it('of a quick receiver lasts until nothing is due, within the cap', async () => {
     const queue = createMemoryStore();
     queue.put(1, 40);
-    const { worker, most, announced } = open(queue, 5);
-    expect(await worker.takeTurn(1, forMs(5000))).toBeNull();
+    const { turns, worker, most, announced } = open(queue, 5);
+    expect(await turns.takeTurn(1, forMs(5000))).toBeNull();
     await sleep(60);
     expect(unsettled(queue)).toBe(0);
     expect(most()).toBe(4);
@@ -68,8 +69,8 @@ describe('a turn', () => {
   it('ends when it is over, and says that more is due', async () => {
     const queue = createMemoryStore();
     queue.put(1, 400);
-    const { worker } = open(queue, 5);
-    const again = await worker.takeTurn(1, forMs(100));
+    const { turns, worker } = open(queue, 5);
+    const again = await turns.takeTurn(1, forMs(100));
     expect(again).toBeLessThanOrEqual(Date.now());
     expect(unsettled(queue)).toBeGreaterThan(0);
     await worker.stop();
@@ -78,8 +79,8 @@ describe('a turn', () => {
   it('of a slow receiver does not wait for it; the slot that empties is announced', async () => {
     const queue = createMemoryStore();
     queue.put(1, 8);
-    const { worker, announced } = open(queue, 300);
-    const again = await worker.takeTurn(1, forMs(5000));
+    const { turns, worker, announced } = open(queue, 300);
+    const again = await turns.takeTurn(1, forMs(5000));
     expect(again).toBeGreaterThan(Date.now());
     expect(announced).toEqual([]);
     await sleep(300);
@@ -90,13 +91,13 @@ describe('a turn', () => {
   it('of a group that is not to be worked on ends, and leaves it to whoever looks for what is due', async () => {
     const queue = createMemoryStore();
     queue.put(1, 8);
-    const { worker } = open(queue, 0, {
+    const { turns, worker } = open(queue, 0, {
       async perform(lease) {
         await queue.release([lease]);
         return null;
       },
     });
-    expect(await worker.takeTurn(1, forMs(300))).toBeNull();
+    expect(await turns.takeTurn(1, forMs(300))).toBeNull();
     expect(queue.claimed.length).toBeLessThanOrEqual(8);
     await worker.stop();
   });
@@ -105,8 +106,8 @@ describe('a turn', () => {
     const queue = createMemoryStore();
     queue.put(1, 8);
     await queue.claim([{ group: 1, limit: 3 }]);
-    const { worker } = open(queue, 300);
-    await worker.takeTurn(1, forMs(5000));
+    const { turns, worker } = open(queue, 300);
+    await turns.takeTurn(1, forMs(5000));
     expect(queue.claimed).toHaveLength(4);
     await worker.stop();
   });
@@ -114,8 +115,8 @@ describe('a turn', () => {
   it('shares what this node has no slots for', async () => {
     const queue = createMemoryStore();
     queue.put(1, 8);
-    const { worker, most } = open(queue, 50, { concurrency: 2 });
-    await worker.takeTurn(1, forMs(100));
+    const { turns, worker, most } = open(queue, 50, { concurrency: 2 });
+    await turns.takeTurn(1, forMs(100));
     expect(shares).toBeGreaterThan(0);
     expect(most()).toBe(2);
     await worker.stop();
@@ -125,8 +126,8 @@ describe('a turn', () => {
     const queue = createMemoryStore();
     const groups = Array.from({ length: 40 }, (_none, index) => index + 1);
     for (const group of groups) queue.put(group, 50);
-    const { worker } = open(queue, 3, { concurrency: 16 });
-    await Promise.all(groups.map((group) => worker.takeTurn(group, forMs(20_000))));
+    const { turns, worker } = open(queue, 3, { concurrency: 16 });
+    await Promise.all(groups.map((group) => turns.takeTurn(group, forMs(20_000))));
     expect(queue.claimed).toHaveLength(2000);
     expect(queue.calls.claim).toBeLessThan(1000);
     await worker.stop();
@@ -136,24 +137,24 @@ describe('a turn', () => {
     const queue = createMemoryStore();
     const groups = Array.from({ length: 40 }, (_none, index) => index + 1);
     for (const group of groups) queue.put(group, 200);
-    const { worker } = open(queue, 20, { concurrency: 16 });
-    const turns = groups.map((group) => worker.takeTurn(group, forMs(1000)));
+    const { turns, worker } = open(queue, 20, { concurrency: 16 });
+    const begun = groups.map((group) => turns.takeTurn(group, forMs(1000)));
     await sleep(200);
     queue.put(99, 1);
     const before = queue.claimed.length;
-    expect(await worker.takeTurn(99, forMs(5000))).toBeNull();
+    expect(await turns.takeTurn(99, forMs(5000))).toBeNull();
     const at = queue.claimed.findIndex(({ group }) => group === 99);
     expect(at - before).toBeLessThan(200);
-    await Promise.all(turns);
+    await Promise.all(begun);
     await worker.stop();
   });
 
   it('takes nothing once the worker is to stop', async () => {
     const queue = createMemoryStore();
     queue.put(1, 8);
-    const { worker } = open(queue, 5);
+    const { turns, worker } = open(queue, 5);
     await worker.stop();
-    await worker.takeTurn(1, forMs(5000));
+    await turns.takeTurn(1, forMs(5000));
     expect(queue.claimed).toEqual([]);
   });
 });
