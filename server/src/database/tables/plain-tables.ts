@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { rawStatement, rowsOf, table } from '../connection';
-import { qualified } from '../dialects/types';
+import { qualified } from '../dialects/shared';
 
 /** Another node that boots at this moment does the same: what counts is that it is there now. */
 const unlessThere = async (

@@ -201,7 +201,7 @@ const counted = (outcomes: readonly Outcome[]): Counted[] =>
       answeredIn: attempt.answer && attempt.duration_ms,
       isGone: isGone(result),
       cause: attempt.error,
-      isAlarm: isTurnEvent(lease.delivery.event),
+      isAlarm: Object.hasOwn(OPERATIONAL_EVENTS, lease.delivery.event),
     }));
 
 /**
