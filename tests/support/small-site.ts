@@ -7,7 +7,7 @@ import { type App, appOf } from '../../server/src/app';
 import { rowsOf } from '../../server/src/database/connection';
 import { ensureTables, type PlainTable } from '../../server/src/database/tables/plain-tables';
 import { purchasesTable } from '../../server/src/pos/customers';
-import { itemSalesTable, salesTable } from '../../server/src/pos/money/sales-figures';
+import { itemSalesTable, salesTable } from '../../server/src/pos/sales-figures';
 import {
   connectionType,
   posClosingTable,

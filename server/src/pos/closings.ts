@@ -1,23 +1,21 @@
 import type { ClosingAnswer, ClosingComparison } from '../../../shared/contracts/pos';
+import type { Accepted } from '../../../shared/contracts/till-answers';
+import type { App } from '../app';
+import type { Db, Tx } from '../database/db';
 import { inChunks } from '../database/written-rows';
-import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
-import { BackgroundWork } from '../runtime/background-work';
 import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
-import { type EventToPublish, getPublisher } from '../webhooks/publish';
-import { connectionsOf, groupsOf } from './connections';
-import {
-  type Connections,
-  priceAccepted,
-  readMembers,
-  type Touched,
-} from './processing/refund-group';
-import { readCounted } from './money/sales-figures';
+import { getPublisher } from '../webhooks/publish';
+import { type Connections, withConnections } from './connections';
+import { DueRows } from './due-rows';
+import { retryingTaken, rowOf, type Submission } from './intake/accept';
+import { answerOfAcceptance } from './intake/answers';
 import { getRecordStore } from './processing/record-store';
+import { priceAccepted, readMembers, type Touched } from './processing/refund-group';
 import { type ClosedRecord, compareClosing } from './rules/closing-comparison';
-import type { ClosingRecord } from './rules/records';
-import { type ConnectionMode, LIMITS } from './rules/states';
+import { type ClosingRecord, type ConnectionMode, LIMITS } from './rules/records';
 import { readRecord } from './rules/validate';
+import { readCounted } from './sales-figures';
 import {
   type ConnectionRow,
   POS_CLOSINGS_TABLE,
@@ -25,32 +23,28 @@ import {
   type PosClosingRow,
   type PosEventRow,
 } from './tables';
-import type { App, Slot } from '../app';
-import type { Db, Tx } from '../database/db';
 
-export interface ComparedClosing {
+interface ComparedClosing {
   state: ClosingAnswer['state'];
   comparison: ClosingComparison;
 }
 
-type RangeRow = Pick<
-  PosEventRow,
-  | 'id'
-  | 'kind'
-  | 'connection_id'
-  | 'external_id'
-  | 'family_digest'
-  | 'effective_at'
-  | 'occurred_ms'
-  | 'counted'
->;
+const RANGE_COLUMNS = [
+  'id',
+  'kind',
+  'connection_id',
+  'external_id',
+  'family_digest',
+  'effective_at',
+  'occurred_ms',
+  'counted',
+] as const;
+type RangeRow = Pick<PosEventRow, (typeof RANGE_COLUMNS)[number]>;
+type Money = Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>;
 
 /** Sales that were counted say what they came to; the bodies of the others are read. */
-const saleMoney = async (
-  tx: Tx,
-  sales: readonly RangeRow[]
-): Promise<Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>> => {
-  const money = new Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>();
+const saleMoney = async (tx: Tx, sales: readonly RangeRow[]): Promise<Money> => {
+  const money: Money = new Map();
   const uncounted: number[] = [];
   const slice = new TimeSlice();
   for (const { id, connection_id: connection, effective_at: at, counted } of sales) {
@@ -74,44 +68,31 @@ const saleMoney = async (
  * its range, held and waiting ones too (docs/tills.md#closing-a-shift).
  * @param connections  the closing's own and those of its group, locked
  */
-export const compareWithRecords = async (
+const compareWithRecords = async (
   tx: Tx,
   record: ClosingRecord,
   { connection, mode }: { connection: number; mode: ConnectionMode },
   connections: Connections
 ): Promise<ComparedClosing> => {
-  const rows = (await tx
+  const rows: RangeRow[] = await tx
     .table(POS_EVENTS_TABLE)
-    .select(
-      'id',
-      'kind',
-      'connection_id',
-      'external_id',
-      'family_digest',
-      'effective_at',
-      'occurred_ms',
-      'counted'
-    )
+    .select(...RANGE_COLUMNS)
     .where({ connection_id: connection, mode })
     .where('occurred_ms', '>=', record.fromMs)
     .where('occurred_ms', '<', record.toMs)
-    .whereIn('kind', ['sale', 'refund'])) as RangeRow[];
+    .whereIn('kind', ['sale', 'refund']);
   // The same in whatever order they arrived.
   rows.sort(
     (a, b) =>
       Number(a.occurred_ms) - Number(b.occurred_ms) || (a.external_id < b.external_id ? -1 : 1)
   );
+  const sales = rows.filter(({ kind }) => kind === 'sale');
+  const refunded = rows.flatMap(
+    ({ kind, family_digest: digest }) => (kind === 'refund' && digest) || []
+  );
   const money = new Map([
-    ...(await saleMoney(
-      tx,
-      rows.filter(({ kind }) => kind === 'sale')
-    )),
-    ...(await priceAccepted(
-      tx,
-      rows.flatMap(({ kind, family_digest: digest }) => (kind === 'refund' && digest) || []),
-      mode,
-      connections
-    )),
+    ...(await saleMoney(tx, sales)),
+    ...(await priceAccepted(tx, refunded, mode, connections)),
   ]);
   const records = rows.map(({ id, kind, external_id: externalId }): ClosedRecord => {
     const { currency, amount } = money.get(Number(id)) ?? { currency: null, amount: 0n };
@@ -121,42 +102,48 @@ export const compareWithRecords = async (
 };
 
 /** What a till is answered to a closing, and receivers are told of it. */
-export const closingAnswer = (
+const closingAnswer = (
   eventId: number,
   { state, comparison }: ComparedClosing,
   duplicate: boolean
 ): ClosingAnswer => ({ ok: true, event_id: eventId, state, duplicate, ...comparison });
 
-/** `pos.closing`: the answer, with the connection. */
-export const closingEvent = (
+/** `pos.closing`: the answer, with the connection; of live closings alone. */
+const publishClosing = async (
+  app: App,
   eventId: number,
   compared: ComparedClosing,
-  connection: Pick<ConnectionRow, 'id' | 'name'>
-): EventToPublish => ({
-  event: 'pos.closing',
-  data: {
-    ...closingAnswer(eventId, compared, false),
-    connection: { id: Number(connection.id), name: connection.name },
-  },
-});
+  connection: ConnectionRow | undefined
+): Promise<void> => {
+  if (!connection) return;
+  await getPublisher(app).publish([
+    {
+      event: 'pos.closing',
+      data: {
+        ...closingAnswer(eventId, compared, false),
+        connection: { id: Number(connection.id), name: connection.name },
+      },
+    },
+  ]);
+};
 
 /**
  * Compares a stored closing anew and writes down what came of it; a live one whose state is another
  * one then tells so.
  * @returns what it comes to now; null where its body is no closing any more
  */
-export const compareAgain = async (
+const compareAgain = async (
   tx: Tx,
   app: App,
   closing: PosClosingRow,
   connections: Connections
 ): Promise<ComparedClosing | null> => {
   const id = Number(closing.event_id);
-  const event = (await tx
+  const event: Pick<PosEventRow, 'state' | 'body' | 'received_at'> | undefined = await tx
     .table(POS_EVENTS_TABLE)
     .select('state', 'body', 'received_at')
     .where({ id })
-    .first()) as Pick<PosEventRow, 'state' | 'body' | 'received_at'> | undefined;
+    .first();
   if (!event) return null;
   const reading = readRecord('closing', Buffer.from(event.body, 'utf8'), {
     receivedAtMs: Number(event.received_at),
@@ -166,57 +153,102 @@ export const compareAgain = async (
   const connection = Number(closing.connection_id);
   const compared = await compareWithRecords(tx, reading.record, { connection, mode }, connections);
   const result = JSON.stringify(compared.comparison);
-  if (result !== closing.result) {
-    await tx.table(POS_CLOSINGS_TABLE).where({ event_id: id }).update({ result });
-  }
+  if (result !== closing.result) await closings(tx).where({ event_id: id }).update({ result });
   if (compared.state === event.state) return compared;
   await tx.table(POS_EVENTS_TABLE).where({ id }).update({ state: compared.state });
-  const row = connections.get(connection);
-  if (mode === 'live' && row) {
-    await getPublisher(app).publish([closingEvent(id, compared, row)]);
-  }
+  if (mode === 'live') await publishClosing(app, id, compared, connections.get(connection));
   return compared;
 };
 
-type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_at' | 'to_at'>;
-type Due = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'due_at'>;
-
-const AT_ONCE = 20;
-/** Comparing waits as long as it took, up to this: records are processed in between. */
-const MAX_PAUSE_MS = 1_000;
-/** One that cannot be compared is tried again after so long. */
-const RETRY_MS = 600_000;
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
 const closings = (db: Db) => db.table(POS_CLOSINGS_TABLE);
 
-/** Times of records in ascending order, by connection and mode. */
-const timesOf = (touched: readonly Touched[]): Map<string, number[]> => {
-  const times = new Map<string, number[]>();
-  for (const { connection, mode, at } of touched) {
-    const key = `${mode}/${connection}`;
-    const own = times.get(key);
-    if (own) own.push(at);
-    else times.set(key, [at]);
+type Answered = { status: 200 | 202; body: ClosingAnswer | Accepted };
+type StoredEvent = Pick<
+  PosEventRow,
+  'id' | 'state' | 'mode' | 'body_digest' | 'payload_mismatch' | 'stale'
+>;
+
+const findStored = (
+  tx: Tx,
+  { connection, idDigest }: Submission<ClosingRecord>
+): Promise<StoredEvent | undefined> =>
+  tx
+    .table(POS_EVENTS_TABLE)
+    .select('id', 'state', 'mode', 'body_digest', 'payload_mismatch', 'stale')
+    .where({ connection_id: connection.id, external_digest: idDigest })
+    .first();
+
+/** An id that was taken: by this closing, by another one, or by a record of another kind. */
+const answerAgain = async (
+  tx: Tx,
+  app: App,
+  stored: StoredEvent,
+  { bodyDigest, connections }: { bodyDigest: string; connections: Connections }
+): Promise<Answered> => {
+  const eventId = Number(stored.id);
+  const mismatch = stored.body_digest !== bodyDigest;
+  if (mismatch && !stored.payload_mismatch) {
+    await tx.table(POS_EVENTS_TABLE).where({ id: eventId }).update({ payload_mismatch: true });
   }
-  for (const own of times.values()) own.sort((a, b) => a - b);
-  return times;
+  const closing: PosClosingRow | undefined = await closings(tx)
+    .where({ event_id: eventId })
+    .first();
+  const compared = closing && (await compareAgain(tx, app, closing, connections));
+  if (!compared) {
+    const { state, mode, stale } = stored;
+    const told = { state, mode, mismatch, stale: JSON.parse(stale || '[]') };
+    return answerOfAcceptance('closing', { outcome: 'duplicate', eventId, ...told });
+  }
+  const body = closingAnswer(eventId, compared, true);
+  return { status: 200, body: { ...body, ...(mismatch && { payload_mismatch: true as const }) } };
 };
 
-/** The first of ascending numbers that is not less. */
-const firstFrom = (ascending: readonly number[], least: number): number | undefined => {
-  let [low, high] = [0, ascending.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((ascending[middle] as number) < least) low = middle + 1;
-    else high = middle;
-  }
-  return ascending[low];
+/** Closings are judged where they are accepted, so they are never in the queue. */
+const accept = async (
+  tx: Tx,
+  app: App,
+  submission: Submission<ClosingRecord>,
+  connections: Connections
+): Promise<Answered> => {
+  const { connection, record, receivedAtMs } = submission;
+  const place = { connection: Number(connection.id), mode: connection.mode };
+  const compared = await compareWithRecords(tx, record, place, connections);
+  const { state } = compared;
+  await tx
+    .table(POS_EVENTS_TABLE)
+    .insert({ ...rowOf(submission), state, processed_at: receivedAtMs });
+  const stored = await findStored(tx, submission);
+  if (!stored) throw new Error('An accepted closing is not in its transaction.');
+  const eventId = Number(stored.id);
+  await closings(tx).insert({
+    event_id: eventId,
+    connection_id: place.connection,
+    mode: place.mode,
+    from_at: record.fromMs,
+    to_at: record.toMs,
+    result: JSON.stringify(compared.comparison),
+  });
+  if (place.mode === 'live') await publishClosing(app, eventId, compared, connection);
+  return { status: 202, body: closingAnswer(eventId, compared, false) };
 };
+
+/** Accepts a closing, or answers what it comes to now (docs/tills.md#closing-a-shift). */
+export const answerClosing = (
+  app: App,
+  submission: Submission<ClosingRecord>
+): Promise<Answered> => {
+  const { connection, bodyDigest } = submission;
+  return retryingTaken(() =>
+    withConnections(app, [Number(connection.id)], async (tx, connections) => {
+      const stored = await findStored(tx, submission);
+      return stored
+        ? answerAgain(tx, app, stored, { bodyDigest, connections })
+        : accept(tx, app, submission, connections);
+    })
+  );
+};
+
+type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_at' | 'to_at'>;
 
 /**
  * Makes those closings due whose range has one of these records, in the transaction that processes
@@ -231,22 +263,24 @@ export const markClosings = async (
   touched: readonly Touched[]
 ): Promise<boolean> => {
   if (touched.length === 0) return false;
-  const times = timesOf(touched);
-  const [earliest, latest] = touched.reduce(
-    ([least, most], { at }) => [Math.min(least, at), Math.max(most, at)],
-    [Infinity, -Infinity]
-  );
-  const ranges = (await closings(tx)
+  const earliest = touched.reduce((least, { at }) => Math.min(least, at), Infinity);
+  const latest = touched.reduce((most, { at }) => Math.max(most, at), -Infinity);
+  const ranges: Range[] = await closings(tx)
     .select('event_id', 'connection_id', 'mode', 'from_at', 'to_at')
     .whereIn('connection_id', [...new Set(touched.map(({ connection }) => connection))])
     .where('to_at', '>', earliest)
     .where('to_at', '<=', latest + LIMITS.closingMs)
     .where('from_at', '<=', latest)
-    .whereNull('due_at')) as Range[];
-  const due = ranges.filter(({ connection_id: connection, mode, from_at: from, to_at: to }) => {
-    const at = firstFrom(times.get(`${mode}/${Number(connection)}`) ?? [], Number(from));
-    return at !== undefined && at < Number(to);
-  });
+    .whereNull('due_at');
+  const due = ranges.filter(({ connection_id: connection, mode, from_at: from, to_at: to }) =>
+    touched.some(
+      (one) =>
+        one.connection === Number(connection) &&
+        one.mode === mode &&
+        one.at >= Number(from) &&
+        one.at < Number(to)
+    )
+  );
   const dueAt = getRecordStore(app).now();
   for (const some of inChunks(due.map(({ event_id: id }) => id))) {
     await closings(tx).whereIn('event_id', some).update({ due_at: dueAt });
@@ -254,86 +288,38 @@ export const markClosings = async (
   return due.length > 0;
 };
 
-const compareDue = async (
-  app: App,
-  { event_id: id, connection_id: connection }: Due
-): Promise<void> => {
-  const ids = [Number(connection)];
-  const groups = await groupsOf(await app.db.current(), ids);
-  await app.db.transaction(async (tx) => {
-    // First of all: MySQL goes on reading what was there when the transaction first read.
-    const connections = await connectionsOf(tx, ids, groups, { lock: true });
-    const closing = (await closings(tx).where({ event_id: id }).first()) as
-      PosClosingRow | undefined;
-    if (!closing || closing.due_at === null) return;
-    await compareAgain(tx, app, closing, connections);
-    await closings(tx).where({ event_id: id }).update({ due_at: null });
-  });
-};
-
-const compareSafely = async (app: App, due: Due): Promise<void> => {
-  try {
-    await withTransientRetry(() => compareDue(app, due));
-  } catch (error) {
-    if (isInfrastructureFault(error)) throw error;
-    const { event_id: id, due_at: seen } = due;
-    app.log.error(`switchboard: the closing ${id} was not compared again: ${errorText(error)}`);
-    await closings(await app.db.current())
-      .where({ event_id: id, due_at: seen })
-      .update({ due_at: getRecordStore(app).now() + RETRY_MS });
-  }
-};
-
-/** Compares those closings that are due, each in a transaction of its own. */
-export const compareDueClosings = async (
-  app: App,
-  isStopped: () => boolean = () => false
-): Promise<void> => {
-  for (;;) {
-    const due = (await closings(await app.db.current())
-      .select('event_id', 'connection_id', 'due_at')
-      .where('due_at', '<=', getRecordStore(app).now())
-      .orderBy('due_at')
-      .limit(AT_ONCE)) as Due[];
-    if (due.length === 0) return;
-    for (const one of due) {
-      if (isStopped()) return;
-      const startedAt = performance.now();
-      await compareSafely(app, one);
-      await pause(Math.min(performance.now() - startedAt, MAX_PAUSE_MS));
-    }
-  }
-};
-
-const works = (): Slot<BackgroundWork> => ({});
-
-/** Compares due closings now; for the moment after a commit, and by the clock. Never throws. */
-export const wakeComparing = (app: App): void => app.part(works).value?.wake();
-
-export const startComparing = (app: App): void => {
-  const logFault = createFaultLog(app.log);
-  app.part(works).value = new BackgroundWork({
-    detached: (passes) => getRecordStore(app).detached(passes),
-    pass: (isStopped) => compareDueClosings(app, isStopped),
-    failed: (error) => logFault('switchboard: closings were not compared again', error),
-  });
-  wakeComparing(app);
-};
-
-/** Lets the one under way commit. */
-export const stopComparing = async (app: App): Promise<void> => app.part(works).value?.stop();
-
 /** Compares the closing of an event with the records as they are now. */
-export const compareClosingAgain = (app: App, eventId: number): Promise<void> =>
-  withTransientRetry(async () => {
-    const db = await app.db.current();
-    const closing = (await db.table(POS_CLOSINGS_TABLE).where({ event_id: eventId }).first()) as
-      PosClosingRow | undefined;
+export const compareStored = async (app: App, eventId: number): Promise<void> => {
+  const find = async (db: Db): Promise<PosClosingRow | undefined> =>
+    closings(db).where({ event_id: eventId }).first();
+  const known = await find(await app.db.current());
+  if (!known) return;
+  await withConnections(app, [Number(known.connection_id)], async (tx, connections) => {
+    const closing = await find(tx);
     if (!closing) return;
-    const ids = [Number(closing.connection_id)];
-    const groups = await groupsOf(db, ids);
-    await app.db.transaction(async (tx) => {
-      const connections = await connectionsOf(tx, ids, groups, { lock: true });
-      await compareAgain(tx, app, closing, connections);
-    });
+    await compareAgain(tx, app, closing, connections);
+    await closings(tx).where({ event_id: eventId }).update({ due_at: null });
   });
+};
+
+type DueClosing = Pick<PosClosingRow, 'event_id' | 'due_at'>;
+
+/** One that cannot be compared is tried again after so long. */
+const RETRY_MS = 600_000;
+
+const createComparing = (app: App): DueRows<DueClosing> =>
+  new DueRows<DueClosing>(app, {
+    tableName: POS_CLOSINGS_TABLE,
+    columns: [],
+    work: ({ event_id: id }) => compareStored(app, id),
+    failed({ event_id: id }, error) {
+      app.log.error(`switchboard: the closing ${id} was not compared again: ${errorText(error)}`);
+      return { due_at: getRecordStore(app).now() + RETRY_MS };
+    },
+    // Records are processed in between.
+    longestRestMs: 1_000,
+    fault: 'switchboard: closings were not compared again',
+  });
+
+/** Compares closings that are due with the records that came since. */
+export const comparing = (app: App): DueRows<DueClosing> => app.part(createComparing);

@@ -4,8 +4,18 @@ import { CONNECTION, type ConnectionRow, CONNECTIONS_TABLE } from './tables';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 
+/** One entry of a connection's `locations`. */
+export interface MappedLocation {
+  ref: string;
+  /** The location's id. */
+  location: number;
+}
+
+export const mappedLocations = (row: Pick<ConnectionRow, 'locations'>): MappedLocation[] =>
+  JSON.parse(row.locations || '[]') as MappedLocation[];
+
 /** The groups that these connections are in, by their digests. */
-export const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> => {
+const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> => {
   const rows = (await db
     .table(CONNECTIONS_TABLE)
     .distinct('group_digest')
@@ -26,18 +36,15 @@ class GroupsChanged extends Error {
   }
 }
 
-/**
- * These connections and those of their groups, by id. Locked, they are so in the order of their ids:
- * two nodes never work on one group of sale and refunds at once, and never wait in a circle.
- * @throws an error after which the transaction is run again (`withTransientRetry`) where one that is
- *   locked is in another group by now
- */
-export const connectionsOf = async (
+/** Connections, by id. */
+export type Connections = ReadonlyMap<number, ConnectionRow>;
+
+const readConnections = async (
   tx: Tx,
   ids: readonly number[],
   groups: readonly string[],
   { lock }: { lock: boolean }
-): Promise<Map<number, ConnectionRow>> => {
+): Promise<Connections> => {
   const query = tx
     .table(CONNECTIONS_TABLE)
     .select('*')
@@ -47,11 +54,35 @@ export const connectionsOf = async (
     })
     .orderBy('id');
   const rows = (await (lock ? query.forUpdate() : query)) as ConnectionRow[];
-  const wanted = new Set(ids);
-  const isOther = ({ id, group_digest: digest }: ConnectionRow): boolean =>
-    wanted.has(Number(id)) && digest !== null && !groups.includes(digest);
-  if (lock && rows.some(isOther)) throw new GroupsChanged();
   return new Map(rows.map((row) => [Number(row.id), row]));
+};
+
+/** A connection and those of its group. Locks nothing. */
+export const groupOf = async (tx: Tx, id: number): Promise<Connections> =>
+  readConnections(tx, [id], await groupsOf(tx, [id]), { lock: false });
+
+/**
+ * Does work in a transaction that has locked these connections and those of their groups, before
+ * anything else and in the order of their ids: two nodes never work on one group of sale and refunds at
+ * once, and never wait in a circle.
+ * @throws an error after which it is to be run again (`withTransientRetry`) where one of them is in
+ *   another group by now
+ */
+export const withConnections = async <T>(
+  app: App,
+  ids: readonly number[],
+  work: (tx: Tx, connections: Connections) => Promise<T>
+): Promise<T> => {
+  const groups = await groupsOf(await app.db.current(), ids);
+  return app.db.transaction(async (tx) => {
+    const connections = await readConnections(tx, ids, groups, { lock: true });
+    const isOther = (id: number): boolean => {
+      const digest = connections.get(id)?.group_digest ?? null;
+      return digest !== null && !groups.includes(digest);
+    };
+    if (ids.some(isOther)) throw new GroupsChanged();
+    return work(tx, connections);
+  });
 };
 
 /** Whether an import or a transfer brought this connection, and it was not looked after yet. */

@@ -6,15 +6,13 @@ import type {
 } from '../../../shared/contracts/customers';
 import { minorDigits } from '../../../shared/currencies';
 import { inChunks } from '../database/written-rows';
-import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { readPage } from '../http/pagination';
-import { BackgroundWork } from '../runtime/background-work';
-import { nextTurn } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import type { RowOf } from '../stock/tables';
-import { readCounted } from './money/sales-figures';
-import { isSale, type ProcessingContext } from './processing/processing-context';
+import { DueRows } from './due-rows';
+import { readCounted } from './sales-figures';
+import { isSale, type ProcessingContext } from './processing/resolve';
 import { getRecordStore } from './processing/record-store';
 import { readRecord } from './rules/validate';
 import {
@@ -23,7 +21,7 @@ import {
   POS_EVENTS_TABLE,
   type PosEventRow,
 } from './tables';
-import { type App, appOf, type Slot } from '../app';
+import { type App, appOf } from '../app';
 import type { Db, Tx } from '../database/db';
 
 export const PURCHASES_TABLE = 'switchboard_pos_purchases';
@@ -105,13 +103,12 @@ export const notePurchases = async (
   return rows.length > 0 || woken > 0;
 };
 
-const AT_ONCE = 50;
 /** After so long a sale is tried again that could not be attached; the last one again and again. */
 const RETRY_MS = [5_000, 60_000, 600_000, 3_600_000];
 
 const purchases = (db: Db) => db.table(PURCHASES_TABLE);
 
-type DueRow = Pick<PurchaseRow, 'event_id' | 'due_at' | 'tries'>;
+type DueRow = Pick<PurchaseRow, 'event_id' | 'due_at' | 'tries' | 'error'>;
 type SaleRow = Pick<PosEventRow, 'id' | 'connection_id' | 'family_digest' | 'body' | 'received_at'>;
 
 const customerOf = ({ body, received_at: at }: SaleRow): SaleCustomer | null => {
@@ -263,70 +260,32 @@ const attachOne = async (app: App, eventId: number): Promise<void> => {
   });
 };
 
-/** Has one that could not be attached wait, and says why; not over what was noted meanwhile. */
-const putBack = async (
-  app: App,
-  { event_id: eventId, due_at: seen, tries: before }: DueRow,
-  error: unknown
-): Promise<void> => {
-  const tries = Number(before ?? 0);
-  const delay = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)] ?? 0;
-  const said = errorText(error);
-  // Once it is tried by the hour, the list of records says it.
-  if (tries < RETRY_MS.length) {
-    app.log.error(
-      `switchboard: the customer of the POS event ${eventId} was not attached: ${said}`
-    );
-  }
-  await purchases(await app.db.current())
-    .where({ event_id: eventId, due_at: seen })
-    .update({ due_at: getRecordStore(app).now() + delay, tries: tries + 1, error: said });
-};
-
-/** One whose own fault it is must not stop the others, whatever it failed for. */
-const attachSafely = async (app: App, row: DueRow): Promise<void> => {
-  try {
-    await withTransientRetry(() => attachOne(app, Number(row.event_id)));
-  } catch (error) {
-    if (isInfrastructureFault(error)) throw error;
-    await putBack(app, row, error);
-  }
-};
-
-const attachDue = async (app: App, isStopped: () => boolean): Promise<void> => {
-  for (;;) {
-    const due = (await purchases(await app.db.current())
-      .select('event_id', 'due_at', 'tries')
-      .where('due_at', '<=', getRecordStore(app).now())
-      .orderBy('due_at')
-      .limit(AT_ONCE)) as DueRow[];
-    if (due.length === 0) return;
-    for (const row of due) {
-      if (isStopped()) return;
-      await attachSafely(app, row);
-      await nextTurn();
-    }
-  }
-};
-
-const attachings = (): Slot<BackgroundWork> => ({});
-
-/** Looks for customers of sales now; for the moment after a commit, and by the clock. Never throws. */
-export const wakeAttaching = (app: App): void => app.part(attachings).value?.wake();
-
-export const startAttaching = (app: App): void => {
-  if (!customersOf(app)) return;
-  const logFault = createFaultLog(app.log);
-  app.part(attachings).value = new BackgroundWork({
-    detached: (passes) => getRecordStore(app).detached(passes),
-    pass: (isStopped) => attachDue(app, isStopped),
-    failed: (error) => logFault('switchboard: customers of sales were not attached', error),
+const createAttaching = (app: App): DueRows<DueRow> =>
+  new DueRows<DueRow>(app, {
+    tableName: PURCHASES_TABLE,
+    columns: ['tries'],
+    work: ({ event_id: id }) => attachOne(app, Number(id)),
+    failed({ event_id: id, tries: before }, error) {
+      const tries = Number(before ?? 0);
+      const said = errorText(error);
+      // Once it is tried by the hour, the list of records says it.
+      if (tries < RETRY_MS.length) {
+        app.log.error(`switchboard: the customer of the POS event ${id} was not attached: ${said}`);
+      }
+      const delay = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)] ?? 0;
+      return { due_at: getRecordStore(app).now() + delay, tries: tries + 1, error: said };
+    },
+    longestRestMs: 0,
+    fault: 'switchboard: customers of sales were not attached',
   });
-  wakeAttaching(app);
-};
 
-/** Lets the one under way commit. */
-export const stopAttaching = async (app: App): Promise<void> => app.part(attachings).value?.stop();
+/** Looks for the customers of sales that are due. */
+export const attaching = (app: App): DueRows<DueRow> => app.part(createAttaching);
+
+/** On a site without the CRM there is nobody to look for. */
+export const startAttaching = (app: App): void => {
+  if (customersOf(app)) attaching(app).start();
+};
 
 /** Has the customer of a sale looked for now that could not be attached. Call it in a transaction. */
 export const retryAttaching = async (tx: Tx, app: App, eventId: number): Promise<void> => {

@@ -28,7 +28,7 @@ import {
   posWaitTable,
   recordQueueTable,
 } from './tables';
-import { itemSalesTable, salesTable } from './money/sales-figures';
+import { itemSalesTable, salesTable } from './sales-figures';
 import { wakeForItems } from './processing/waits';
 
 export const pos: Feature = {

@@ -43,10 +43,22 @@ export const mappingDigest = (
   }
 };
 
+/** Digests of what a line names, the SKU's first: by them its mapping is found, and it waits for its item. */
+export const itemWaits = ({ sku, gtin }: ItemName): string[] => [
+  ...(sku === null ? [] : [skuDigest(sku)]),
+  ...(gtin === null ? [] : [gtinDigest(gtin)]),
+];
+
 type Found = Pick<PosMappingRow, 'id' | 'active_digest' | 'item_id' | 'location_id'>;
 
-/** Mappings that hold now; one to an item that was archived does not. */
-const readMappings = async (db: Db, digests: readonly string[]): Promise<Map<string, Found>> => {
+/** What was said of these names and locations; asks the database nothing where there are none. */
+export const loadMappings = async (
+  db: Db,
+  names: readonly ItemName[],
+  locations: readonly NamedLocation[]
+): Promise<Mappings> => {
+  const digests = [...names.flatMap(itemWaits), ...locations.map(locationRefDigest)];
+  // One to an item that was archived holds for nobody.
   const rows = await findInChunks<Found, string>(digests, (some) =>
     db
       .table(`${POS_MAPPINGS_TABLE} as m`)
@@ -55,27 +67,10 @@ const readMappings = async (db: Db, digests: readonly string[]): Promise<Map<str
       .whereIn('m.active_digest', some)
       .whereNull('i.archived_at')
   );
-  return new Map(rows.map((row) => [row.active_digest ?? '', row]));
-};
-
-/** What was said of these names and locations; asks the database nothing where there are none. */
-export const loadMappings = async (
-  db: Db,
-  names: readonly ItemName[],
-  locations: readonly NamedLocation[]
-): Promise<Mappings> => {
-  const found = await readMappings(db, [
-    ...names.flatMap(({ sku, gtin }) => [
-      ...(sku === null ? [] : [skuDigest(sku)]),
-      ...(gtin === null ? [] : [gtinDigest(gtin)]),
-    ]),
-    ...locations.map(locationRefDigest),
-  ]);
+  const found = new Map(rows.map((row) => [row.active_digest, row]));
   return {
-    ofLine({ sku, gtin }) {
-      const row =
-        (sku === null ? undefined : found.get(skuDigest(sku))) ??
-        (gtin === null ? undefined : found.get(gtinDigest(gtin)));
+    ofLine(name) {
+      const [row] = itemWaits(name).flatMap((digest) => found.get(digest) ?? []);
       if (!row) return null;
       return { mapping: Number(row.id), item: row.item_id === null ? null : Number(row.item_id) };
     },
@@ -88,7 +83,7 @@ export const loadMappings = async (
 };
 
 /** What is to be known of items that lines were found to be. */
-export interface FoundItems {
+export interface ItemOrigins {
   /** Whether it was archived since it was found. */
   isGone(item: number): boolean;
   /** The mapping that made it, or brought it back; it decides every line that is found to be of it. */
@@ -99,7 +94,7 @@ export interface FoundItems {
  * Asks for the mappings that made items, after these were found: whoever undoes one of them either is
  * seen here, or finds the lines that were written down as the mapping's.
  */
-export const loadFoundItems = async (db: Db, items: readonly number[]): Promise<FoundItems> => {
+export const loadItemOrigins = async (db: Db, items: readonly number[]): Promise<ItemOrigins> => {
   const gone = new Set<number>();
   const makers = new Map<number, number>();
   const rows = await findInChunks<{
@@ -174,9 +169,3 @@ export const joinWaits = (waits: readonly Wait[]): Wait[] => {
   }
   return [...joined.values()];
 };
-
-/** What a line waits for whose item is not known. */
-export const itemWaits = ({ sku, gtin }: { sku: string | null; gtin: string | null }): string[] => [
-  ...(sku === null ? [] : [skuDigest(sku)]),
-  ...(gtin === null ? [] : [gtinDigest(gtin)]),
-];

@@ -4,7 +4,7 @@ import { epoch, internalType, jsonText, now } from '../database/tables/internal-
 import type { PlainTable } from '../database/tables/plain-tables';
 import { queueTable } from '../queue/queue';
 import type { Big, RowOf } from '../stock/tables';
-import type { ConnectionMode, EventKind, EventState } from './rules/states';
+import type { ConnectionMode, EventKind, EventState } from './rules/records';
 
 export const CONNECTION = 'plugin::switchboard.pos-connection';
 export const CONNECTIONS_TABLE = 'switchboard_connections';
@@ -73,7 +73,7 @@ export const connectionType = internalType({
  * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
  * when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the lines that a
  * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is what the
- * sales figures have of a live sale or refund (money/sales-figures.ts), null while they have nothing; `money_left`
+ * sales figures have of a live sale or refund (sales-figures.ts), null while they have nothing; `money_left`
  * what a sale's refunds have left of its money (rules/refunds), null where that takes another look.
  */
 export const posEventTable = {
@@ -304,16 +304,6 @@ export type PosEventRow = RowOf<
 > & { kind: EventKind; state: EventState; mode: ConnectionMode };
 
 export type PosClosingRow = RowOf<typeof posClosingTable, 'due_at'> & { mode: ConnectionMode };
-
-/** One entry of a connection's `locations`. */
-export interface MappedLocation {
-  ref: string;
-  /** The location's id. */
-  location: number;
-}
-
-export const mappedLocations = (row: Pick<ConnectionRow, 'locations'>): MappedLocation[] =>
-  JSON.parse(row.locations || '[]') as MappedLocation[];
 
 /** What is remarked on an event, at its acceptance and since. */
 export const flagsOf = (

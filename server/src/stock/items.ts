@@ -86,17 +86,42 @@ const adopt = async (db: Tx, product: Product): Promise<number | null> => {
   return Number(item.id);
 };
 
+/** Fits the `integer` columns that ids are compared with. */
+const LARGEST = 2_147_483_647;
+
+/** Stands for an item that there is not: the same for a SKU at any time, and no item's id. */
+const trialItemId = (sku: string): number =>
+  -1 - (Number.parseInt(skuDigest(sku).slice(0, 8), 16) % LARGEST);
+
+/** The item of a product, or what stands for the one that it would become; null where it was archived. */
+const standIn = async (db: Db, { sku }: Product): Promise<number | null> => {
+  const item = (await db
+    .table(ITEMS_TABLE)
+    .where({ sku_digest: skuDigest(sku) })
+    .first()) as ItemRow | undefined;
+  if (!item) return trialItemId(sku);
+  return item.archived_at === null ? Number(item.id) : null;
+};
+
+/** Items as they were found. */
+export interface FoundItems {
+  lookup: ItemLookup;
+  /** Products that stand for an item, by the id that the lookup gives; none unless that is asked for. */
+  products: ReadonlyMap<number, Product>;
+}
+
 /**
  * Looks items up for many lines at once.
- * @param adopting  the transaction in which items are made for mapped products that are named and
- *   have none yet; null: none are
+ * @param products  what becomes of the site's own products that are named and have no item yet:
+ *   `leave` them, `adopt` them (an item is made of each), or, in test mode, which leaves nothing
+ *   behind, have them `stand in` for the item that they would become
  */
 export const lookUpItems = async (
-  db: Db,
+  db: Tx,
   app: App,
   names: readonly ItemName[],
-  adopting: Tx | null
-): Promise<ItemLookup> => {
+  products: 'leave' | 'adopt' | 'stand in'
+): Promise<FoundItems> => {
   const skus = [...new Set(names.flatMap(({ sku }) => sku ?? []))];
   const gtins = [...new Set(names.flatMap(({ gtin }) => gtin ?? []))];
   const bySku = new Map<string, number>();
@@ -114,30 +139,29 @@ export const lookUpItems = async (
     (gtin === null ? undefined : byGtin.get(gtinDigest(gtin))) ??
     null;
 
+  const standIns = new Map<number, Product>();
   await load();
-  if (!adopting) return lookup;
-  const unknown = names.filter((name) => lookup(name) === null);
-  if (unknown.length === 0) return lookup;
-  // Locked: a number that is written meanwhile is neither missed by the opening nor taken twice. All that
-  // are named, so that they are locked in one order.
-  const products = await findProducts(db, app, skus, gtins, { lock: true });
-  if (products.length === 0) return lookup;
-  await load();
-  for (const product of products) {
-    const isAsked = ({ sku, gtin }: ItemName): boolean =>
-      sku === product.sku ||
-      (gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin));
-    const named = unknown.filter((name) => isAsked(name) && lookup(name) === null);
+  const unknown = products === 'leave' ? [] : names.filter((name) => lookup(name) === null);
+  if (unknown.length === 0) return { lookup, products: standIns };
+  const adopting = products === 'adopt';
+  // Locked: a number that is written meanwhile is neither missed by the opening nor taken twice. All
+  // that are named, so that they are locked in one order.
+  const found = await findProducts(db, app, skus, gtins, { lock: adopting });
+  if (found.length > 0 && adopting) await load();
+  for (const product of found) {
+    const isGtin = (gtin: string | null): gtin is string =>
+      gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin);
+    const named = unknown.filter(
+      (name) => (name.sku === product.sku || isGtin(name.gtin)) && lookup(name) === null
+    );
     if (named.length === 0) continue;
-    const id = await adopt(adopting, product);
+    const id = await (adopting ? adopt(db, product) : standIn(db, product));
     if (id === null) continue;
+    if (id < 0) standIns.set(id, product);
     bySku.set(skuDigest(product.sku), id);
-    for (const { gtin } of named) {
-      if (gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin))
-        byGtin.set(gtinDigest(gtin), id);
-    }
+    for (const { gtin } of named) if (isGtin(gtin)) byGtin.set(gtinDigest(gtin), id);
   }
-  return lookup;
+  return { lookup, products: standIns };
 };
 
 type Listener = (names: readonly ItemName[]) => Promise<void>;
@@ -154,63 +178,4 @@ export const onItemsKnown = (app: App, listener: Listener): void => {
 
 export const notifyItemsKnown = async (app: App, names: readonly ItemName[]): Promise<void> => {
   for (const listener of app.part(listeners)) await listener(names);
-};
-
-/** Fits the `integer` columns that ids are compared with. */
-const LARGEST = 2_147_483_647;
-
-/** Stands for an item that there is not: the same for a SKU at any time, and no item's id. */
-const trialItemId = (sku: string): number =>
-  -1 - (Number.parseInt(skuDigest(sku).slice(0, 8), 16) % LARGEST);
-
-/** Items as test mode finds them. */
-export interface TrialItems {
-  lookup: ItemLookup;
-  /** The product that stands for an item, by the id that the lookup gave. */
-  products: ReadonlyMap<number, Product>;
-}
-
-/**
- * Looks items up, and the site's own products that have no item yet: those are taken for what they are
- * now, and no item is made of them, so that test mode leaves nothing behind.
- */
-export const lookUpTrialItems = async (
-  db: Db,
-  app: App,
-  names: readonly ItemName[]
-): Promise<TrialItems> => {
-  const known = await lookUpItems(db, app, names, null);
-  const unknown = names.filter((name) => known(name) === null);
-  const products = new Map<number, Product>();
-  if (unknown.length === 0) return { lookup: known, products };
-  const found = await findProducts(
-    db,
-    app,
-    [...new Set(unknown.flatMap(({ sku }) => sku ?? []))],
-    [...new Set(unknown.flatMap(({ gtin }) => gtin ?? []))]
-  );
-  const digests = found.map(({ sku }) => skuDigest(sku));
-  const rows = await findInChunks<ItemRow, string>(digests, (some) =>
-    db.table(ITEMS_TABLE).whereIn('sku_digest', some)
-  );
-  const items = new Map(rows.map((row) => [row.sku_digest, row]));
-  const ids = new Map<string, number>();
-  for (const product of found) {
-    const item = items.get(skuDigest(product.sku));
-    // Its product does not bring an archived item back.
-    if (item && item.archived_at !== null) continue;
-    const id = item ? Number(item.id) : trialItemId(product.sku);
-    if (!item) products.set(id, product);
-    ids.set(skuDigest(product.sku), id);
-    for (const { gtin } of unknown) {
-      const isNamed = gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin);
-      if (isNamed) ids.set(gtinDigest(gtin), id);
-    }
-  }
-  const lookup: ItemLookup = (name) =>
-    known(name) ??
-    (name.sku === null ? undefined : ids.get(skuDigest(name.sku))) ??
-    (name.gtin === null ? undefined : ids.get(gtinDigest(name.gtin))) ??
-    null;
-  return { lookup, products };
 };

@@ -7,7 +7,7 @@ import {
 } from '../../../server/src/pos/intake/accept';
 import { createProcessor } from '../../../server/src/pos/processing/process';
 import { readRecord } from '../../../server/src/pos/rules/validate';
-import type { RecordKind } from '../../../server/src/pos/rules/states';
+import type { RecordKind } from '../../../server/src/pos/rules/records';
 import type { ConnectionRow } from '../../../server/src/pos/tables';
 import { wakeForItems } from '../../../server/src/pos/processing/waits';
 import { getRecordStore, RECORDS } from '../../../server/src/pos/processing/record-store';

@@ -3,7 +3,7 @@ import Ajv2020 from 'ajv/dist/2020';
 import { spawnSync } from 'node:child_process';
 import server from '../../../server/src';
 import { PUBLISHED_SCHEMAS } from '../../../server/src/pos/rules/schemas';
-import { ERROR_STATUS } from '../../../server/src/pos/rules/states';
+import { ERROR_STATUS } from '../../../server/src/pos/rules/records';
 import { readDocument, ROOT } from './support/markdown';
 
 /** docs/openapi.json, as tools read it that know nothing of the plugin. */

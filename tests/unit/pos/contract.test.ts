@@ -5,7 +5,7 @@ import {
   RECORD_KINDS,
   type RecordKind,
   SCOPE_OF_KIND,
-} from '../../../server/src/pos/rules/states';
+} from '../../../server/src/pos/rules/records';
 import { readDocument } from '../docs/support/markdown';
 
 /** docs/contract-pos.md and docs/tills.md, against what tills are served and answered. */

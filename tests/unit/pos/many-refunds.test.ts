@@ -1,7 +1,7 @@
 import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
 import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
-import type { RecordKind } from '../../../server/src/pos/rules/states';
+import type { RecordKind } from '../../../server/src/pos/rules/records';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import type { ConnectionRow } from '../../../server/src/pos/tables';
 import { ensureDefaultLocation } from '../../../server/src/stock/locations';
@@ -39,7 +39,7 @@ const send = async (kind: RecordKind, bodies: readonly object[]): Promise<void> 
   });
   await acceptBatch(site.app, submissions);
   const leases = await getRecordStore(site.app).claim([{ group: 2, limit: 1000 }]);
-  await applyBatch(site.app, leases, await site.app.db.current());
+  await applyBatch(site.app, leases);
 };
 
 let refunds = 0;

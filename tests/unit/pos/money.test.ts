@@ -1,13 +1,11 @@
 import fc from 'fast-check';
 import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
-import { compareDueClosings } from '../../../server/src/pos/closings';
-import { answerClosing } from '../../../server/src/pos/intake/closing';
-import { joined } from '../../../server/src/pos/money/sales-figures';
+import { answerClosing, comparing } from '../../../server/src/pos/closings';
+import { joined } from '../../../server/src/pos/sales-figures';
 import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
-import type { RecordLine } from '../../../server/src/pos/rules/records';
+import type { RecordKind, RecordLine } from '../../../server/src/pos/rules/records';
 import { priceOnTop, priceRefunds } from '../../../server/src/pos/rules/refunds';
-import type { RecordKind } from '../../../server/src/pos/rules/states';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import type { ConnectionRow } from '../../../server/src/pos/tables';
 import { skuDigest } from '../../../server/src/stock/items';
@@ -157,7 +155,7 @@ describe('the figures of a site', () => {
   const process = async ({ id }: ConnectionRow): Promise<void> => {
     const leases = await getRecordStore(site.app).claim([{ group: Number(id), limit: 1000 }]);
     if (leases.length > 0) {
-      await applyBatch(site.app, leases, await site.app.db.current());
+      await applyBatch(site.app, leases);
     }
   };
 
@@ -200,7 +198,7 @@ describe('the figures of a site', () => {
       null,
     ]);
     expect(read).toEqual([]);
-    await compareDueClosings(site.app);
+    await comparing(site.app).workOnDue();
     site.connection.removeListener('query', note);
     expect(read).toHaveLength(1);
     expect(await dueAt(body.event_id)).toBeNull();
@@ -281,7 +279,7 @@ describe('the figures of a site', () => {
             if (cuts[index]) await process(apart);
           }
           await process(apart);
-          await compareDueClosings(site.app);
+          await comparing(site.app).workOnDue();
           const stored = await site
             .connection('switchboard_pos_closings')
             .where({ connection_id: apart.id })

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { RECORD_KINDS } from '../../../server/src/pos/rules/states';
+import { RECORD_KINDS } from '../../../server/src/pos/rules/records';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import { parseStrictJson } from '../../../server/src/pos/rules/strict-json';
 

@@ -4,7 +4,7 @@ import {
   LostLease,
   type RecordSettlement,
 } from '../../../server/src/pos/processing/record-store';
-import type { EventState } from '../../../server/src/pos/rules/states';
+import type { EventState } from '../../../server/src/pos/rules/records';
 import type { PosEventRow, WokenBy } from '../../../server/src/pos/tables';
 import { type SmallSite, startSmallSite } from '../../support/small-site';
 
@@ -168,6 +168,6 @@ describe('what a relative finds out', () => {
 it('one that somebody has deleted from the log leaves the queue', async () => {
   await accept(1);
   await log().delete();
-  await applyBatch(site.app, await store().claim([{ group: 1, limit: 9 }]), site.app.db.pool);
+  await applyBatch(site.app, await store().claim([{ group: 1, limit: 9 }]));
   expect(await place(1)).toBe('absent');
 });

@@ -9,7 +9,7 @@ import {
   stateOfRefund,
 } from '../../../server/src/pos/rules/refunds';
 import { compareClosing } from '../../../server/src/pos/rules/closing-comparison';
-import { type EventState, stateAfter } from '../../../server/src/pos/rules/states';
+import { type EventState, stateAfter } from '../../../server/src/pos/rules/records';
 import { readDocument } from '../docs/support/markdown';
 
 /**

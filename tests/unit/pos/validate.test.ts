@@ -2,7 +2,7 @@ import Ajv2020 from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 
 import { RECORD_SCHEMAS } from '../../../server/src/pos/rules/schemas';
-import { RECORD_KINDS, type RecordKind } from '../../../server/src/pos/rules/states';
+import { RECORD_KINDS, type RecordKind } from '../../../server/src/pos/rules/records';
 import { checkLocationRef, readRecord } from '../../../server/src/pos/rules/validate';
 
 const NOW = Date.UTC(2026, 2, 1, 13, 5);

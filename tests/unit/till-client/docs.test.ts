@@ -6,7 +6,7 @@ import {
   EVENT_FLAGS,
   EVENT_STATES,
   SCOPES,
-} from '../../../server/src/pos/rules/states';
+} from '../../../server/src/pos/rules/records';
 import { verifySignature } from '../../../server/src/pos/intake/authentication';
 import { isInstalled } from '../../support/programs';
 import { codeBlocks, readDocument } from '../docs/support/markdown';

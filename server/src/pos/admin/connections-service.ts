@@ -15,19 +15,13 @@ import { digestOf, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables'
 import { locationNamed, noLocation } from '../../stock/locations';
 import { fieldErrors, type FieldProblem } from '../../http/validation';
 import { disabledBecause } from '../../webhooks/webhook';
-import { settleArrivedConnections } from '../connections';
+import { type MappedLocation, mappedLocations, settleArrivedConnections } from '../connections';
 import { keyDigest } from '../intake/authentication';
 import { POS_REFUSALS_TABLE } from '../intake/refusals';
 import type { CreateConnection, UpdateConnection } from './inputs';
 import { generateKey, generateSecret } from '../rules/credentials';
-import {
-  CONNECTION,
-  type ConnectionRow,
-  CONNECTIONS_TABLE,
-  type MappedLocation,
-  mappedLocations,
-} from '../tables';
-import { timeZoneOf } from '../money/sales-figures';
+import { CONNECTION, type ConnectionRow, CONNECTIONS_TABLE } from '../tables';
+import { timeZoneOf } from '../sales-figures';
 import { regroup, wakeConnection } from '../processing/waits';
 import { openHoursOf, silentSince } from '../silence';
 import type { App } from '../../app';

@@ -15,28 +15,27 @@ import type { Page } from '../../../../shared/contracts/webhooks';
 import { minorDigits } from '../../../../shared/currencies';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
-import { firstOrNotFound } from '../../database/retry';
+import { firstOrNotFound, withTransientRetry } from '../../database/retry';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
 import { debugLog, isoTime, isoTimeOrNull } from '../../runtime/text';
 import { nextTurn, TimeSlice } from '../../runtime/event-loop';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
 import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
-import { compareClosingAgain } from '../closings';
+import { compareStored } from '../closings';
 import {
+  attaching,
   customerErrors,
   type PurchaseRow,
   PURCHASES_TABLE,
   retryAttaching,
   unattachedSales,
-  wakeAttaching,
 } from '../customers';
 import { externalDigest } from '../intake/accept';
-import { readCounted } from '../money/sales-figures';
+import { readCounted } from '../sales-figures';
 import { getRecordStore } from '../processing/record-store';
 import { wokenLine } from '../processing/waits';
 import { recordMatcher } from '../rules/record-match';
-import { lineNames, type PosRecord } from '../rules/records';
-import { type EventState, stateAfter } from '../rules/states';
+import { type EventState, linesOf, type PosRecord, stateAfter } from '../rules/records';
 import { readRecord } from '../rules/validate';
 import {
   CONNECTIONS_TABLE,
@@ -359,12 +358,12 @@ export class PosEventsService {
    */
   async reprocess(id: number, madeBy: string | null): Promise<PosEventDetail> {
     const { kind } = await this.get(id);
-    if (kind === 'closing') await compareClosingAgain(this.app, id);
+    if (kind === 'closing') await withTransientRetry(() => compareStored(this.app, id));
     await this.app.db.retrying(async (tx) => {
       const row = await lockedRow(tx, id);
       await noteHandling(tx, row, 'reprocessed', madeBy);
       await retryAttaching(tx, this.app, id);
-      this.app.db.afterCommit(() => wakeAttaching(this.app));
+      this.app.db.afterCommit(() => attaching(this.app).wake());
       if (kind === 'closing') return;
       const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
       await getRecordStore(this.app).startAgain(tx, row, state);
@@ -429,7 +428,7 @@ const waitingOf = (row: PosEventRow): PosEvent['waiting'] => {
   if (!record) return [];
   const items = JSON.parse(row.items ?? '[]') as (number | null)[];
   const ignored = ignoredOf(row);
-  const lines = lineNames(record).flatMap(({ sku, gtin }, line) =>
+  const lines = linesOf(record).flatMap(({ sku, gtin }, line) =>
     (items[line] ?? null) === null && !ignored.includes(line)
       ? [{ line, ...(sku !== null && { sku }), ...(gtin !== null && { gtin }) }]
       : []

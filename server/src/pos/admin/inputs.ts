@@ -12,7 +12,7 @@ import { identifier, locationName } from '../../stock/inputs';
 import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { daysBetween, isDay } from '../rules/days';
 import { BEGINNING, END } from '../rules/open-hours';
-import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/states';
+import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/records';
 
 /** zod schemas of the admin routes of connections and POS events. */
 

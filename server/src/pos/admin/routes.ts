@@ -9,9 +9,9 @@ import { type ControllerFactory, forbidStoring } from '../../http/guarded-route'
 import { refusal } from '../../runtime/refusal';
 import { getRefusals } from '../intake/refusals';
 import { tills } from '../intake/requests';
-import { readSales, readTotals, salesCsv, shopDay } from '../money/sales-figures';
+import { readSales, readTotals, salesCsv, shopDay } from '../sales-figures';
 import { PUBLISHED_SCHEMAS } from '../rules/schemas';
-import { ASKING_KINDS, RECORD_KINDS } from '../rules/states';
+import { ASKING_KINDS, RECORD_KINDS } from '../rules/records';
 import { ConnectionsService } from './connections-service';
 import { PosEventsService } from './events-service';
 import {

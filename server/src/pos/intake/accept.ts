@@ -8,26 +8,23 @@ import { type CountJudge, openCountJudge } from '../../stock/counts';
 import { lookUpItems } from '../../stock/items';
 import type { Place } from '../../stock/ledger';
 import { defaultLocation } from '../../stock/locations';
-import { type CountedPlaces, writePlaces } from '../processing/processing-context';
+import { type MappedLocation, mappedLocations } from '../connections';
+import { type Places, writePlaces } from '../processing/resolve';
 import { loadMappings, type Mappings, type NamedLocation } from '../mappings';
 import { getRecordStore } from '../processing/record-store';
 import {
   type ClosingRecord,
+  type ConnectionMode,
   type CountLine,
+  type EventFlag,
+  type EventState,
   type InventoryRecord,
-  lineNames,
+  linesOf,
   type PosRecord,
 } from '../rules/records';
-import type { ConnectionMode, EventFlag, EventState } from '../rules/states';
 import type { BodyIssue } from '../rules/strict-json';
 import { checkLocationRef } from '../rules/validate';
-import {
-  type ConnectionRow,
-  type MappedLocation,
-  mappedLocations,
-  POS_EVENTS_TABLE,
-  type PosEventRow,
-} from '../tables';
+import { type ConnectionRow, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
@@ -69,8 +66,8 @@ const placeLines = async (
   app: App,
   stocktakes: readonly Stocktake[]
 ): Promise<Map<CountRecord, PlacedLine[]>> => {
-  const names = stocktakes.flatMap(({ record }) => lineNames(record));
-  const lookup = names.length === 0 ? () => null : await lookUpItems(tx, app, names, null);
+  const names = stocktakes.flatMap(({ record }) => linesOf(record));
+  const { lookup } = await lookUpItems(tx, app, names, 'leave');
   const unknown = names.filter((name) => lookup(name) === null);
   const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
   return new Map(
@@ -182,7 +179,7 @@ export interface Passed {
   /** Lines of a count that change nothing. */
   stale: StaleLine[];
   /** What the lines of a count are of, as far as that is known. */
-  places?: CountedPlaces;
+  places?: Places;
 }
 
 /** The row of a new event, whatever its kind. */
@@ -509,19 +506,23 @@ const BATCH = 100;
 
 const TRIES = 5;
 
-const accept = async (app: App, submissions: readonly Submission[]): Promise<Acceptance[]> => {
+/** Where another process took an id a moment ago: asked again, the record is a duplicate. */
+export const retryingTaken = async <T>(work: () => Promise<T>): Promise<T> => {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const acceptances = await withTransientRetry(() => acceptBatch(app, submissions));
-      debugEach(app.strapi, submissions.entries(), ([index, one]) =>
-        acceptedLine(one, acceptances[index] as Acceptance)
-      );
-      return acceptances;
+      return await withTransientRetry(work);
     } catch (error) {
-      // Another process accepted one of the ids a moment ago: asked again, it is a duplicate.
       if (attempt >= TRIES || !isDuplicate(error)) throw error;
     }
   }
+};
+
+const accept = async (app: App, submissions: readonly Submission[]): Promise<Acceptance[]> => {
+  const acceptances = await retryingTaken(() => acceptBatch(app, submissions));
+  debugEach(app.strapi, submissions.entries(), ([index, one]) =>
+    acceptedLine(one, acceptances[index] as Acceptance)
+  );
+  return acceptances;
 };
 
 /** Accepts a record; resolves after its commit. */

@@ -10,7 +10,7 @@ import {
   SCHEMA_IDS,
   type Scope,
   SCOPE_OF_KIND,
-} from '../rules/states';
+} from '../rules/records';
 import type { BodyIssue } from '../rules/strict-json';
 import { type RecordOf, recordSteps } from '../rules/validate';
 import type { ConnectionRow } from '../tables';

@@ -10,19 +10,11 @@ import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
 import { ITEMS_TABLE } from '../../stock/tables';
-import { connectionsOf, groupsOf } from '../connections';
-import { type ProcessingContext, unknownNames } from '../processing/processing-context';
-import { getRecordStore } from '../processing/record-store';
-import { workOut } from '../processing/work-out';
-import { type EventFlag, stateAfter } from '../rules/states';
-import {
-  type ConnectionRow,
-  flagsOf,
-  type MappedLocation,
-  mappedLocations,
-  POS_EVENTS_TABLE,
-  type PosEventRow,
-} from '../tables';
+import { groupOf, type MappedLocation, mappedLocations } from '../connections';
+import { timesOf, workOut } from '../processing/process';
+import { type ProcessingContext, unknownLines } from '../processing/resolve';
+import { type EventFlag, stateAfter } from '../rules/records';
+import { type ConnectionRow, flagsOf, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
 import {
   type Acceptance,
   externalDigest,
@@ -37,25 +29,6 @@ import type { Db, Tx } from '../../database/db';
 
 /** An id that no event has yet: of two counts of one time, the later arrival wins. */
 const PREVIEW_ID = 2_147_483_647;
-
-/**
- * What a record that is not stored would come to if it were processed now, by the engine itself.
- * Writes nothing.
- * @param row  as it would be stored, with the id `PREVIEW_ID`
- */
-const previewRecord = async (tx: Tx, app: App, row: PosEventRow): Promise<ProcessingContext> => {
-  const ids = [Number(row.connection_id)];
-  const groups = await groupsOf(tx, ids);
-  const connections = await connectionsOf(tx, ids, groups, { lock: false });
-  const times = {
-    nowMs: getRecordStore(app).now(),
-    graceMs: app.options.pos.refundGraceHours * 3_600_000,
-  };
-  const { batch } = await workOut(tx, app, [row], connections, times, { preview: true });
-  const [work] = batch;
-  if (!work) throw new Error('The connection of a record is gone.');
-  return work;
-};
 
 /** What a connection is told of movements. */
 interface TellingRules {
@@ -119,7 +92,7 @@ type Unknown = Validated['unknown'][number];
 
 const unknownOf = (work: ProcessingContext): Unknown[] => {
   const { record, locationId } = work;
-  const lines = unknownNames(work).map(({ sku, gtin }): Unknown =>
+  const lines = unknownLines(work).map(({ sku, gtin }): Unknown =>
     sku === null ? { gtin: gtin ?? '' } : { sku }
   );
   const { locationRef } = record;
@@ -137,7 +110,13 @@ const previewOfNew = async (
   passed: Passed
 ): Promise<Validated> => {
   const row = previewRow(passed);
-  const work = await previewRecord(tx, app, row);
+  const { batch } = await workOut(tx, app, [row], {
+    connections: await groupOf(tx, Number(connection.id)),
+    times: timesOf(app),
+    preview: true,
+  });
+  const [work] = batch;
+  if (!work) throw new Error('The connection of a record is gone.');
   const movements = await toldMovements(tx, work.moved, {
     mapped: mappedLocations(connection),
     withQuantity: hasScope(connection, 'stock:read'),

@@ -13,7 +13,7 @@ import {
   MOVEMENTS_TABLE,
 } from '../../stock/tables';
 import { hasArrived, settleArrivedConnections } from '../connections';
-import { LIMITS } from '../rules/states';
+import { LIMITS } from '../rules/records';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Context, Next } from 'koa';
 import { leaveUnparsed, readBoundedBody, withoutTrailingSlashes } from '../../http/bounded-body';
 import { hostFailure } from './answers';
-import { ASKING_KINDS, LIMITS, RECORD_KINDS } from '../rules/states';
+import { ASKING_KINDS, LIMITS, RECORD_KINDS } from '../rules/records';
 import type { App } from '../../app';
 
 /** What a request's body turned out to be. */

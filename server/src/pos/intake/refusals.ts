@@ -13,8 +13,13 @@ import { type PageRequest, readPage } from '../../http/pagination';
 import { clientAddress } from '../../net/client-address';
 import { errorText, isoTime } from '../../runtime/text';
 import type { RowOf } from '../../stock/tables';
-import type { ClosingRecord, PosRecord } from '../rules/records';
-import { type AskingKind, EVENT_KINDS, type EventKind } from '../rules/states';
+import {
+  type AskingKind,
+  type ClosingRecord,
+  EVENT_KINDS,
+  type EventKind,
+  type PosRecord,
+} from '../rules/records';
 import { type ConnectionRow, CONNECTIONS_TABLE } from '../tables';
 import { Refusal } from './answers';
 import type {

@@ -29,9 +29,10 @@ import {
   LIMITS,
   type RecordKind,
   SCHEMA_VERSION,
-} from '../rules/states';
+} from '../rules/records';
 import type { BodyIssue } from '../rules/strict-json';
-import { type ConnectionRow, mappedLocations } from '../tables';
+import { mappedLocations } from '../connections';
+import type { ConnectionRow } from '../tables';
 import { createIngestion, type Ingestion, type Submission, submissionOf } from './accept';
 import {
   answer,
@@ -61,7 +62,7 @@ import {
   requireTime,
   signedHeaders,
 } from './authentication';
-import { answerClosing } from './closing';
+import { answerClosing } from '../closings';
 import { rawBodyOf } from './raw-body';
 import {
   createRefusedRequests,

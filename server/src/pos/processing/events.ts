@@ -1,14 +1,10 @@
 import type { EventMap } from '../../hooks';
 import { declareEvents } from '../../stock/ledger';
-import { type EventToPublish, getPublisher } from '../../webhooks/publish';
 import { RECORD_SCHEMAS } from '../rules/schemas';
-import { RECORD_KINDS, type RecordKind } from '../rules/states';
-import type { ProcessingContext } from './processing-context';
+import { RECORD_KINDS, type RecordKind } from '../rules/records';
 import type { App } from '../../app';
 
 const GROUP = 'Point of sale';
-
-const RECORD_EVENT_NAMES = RECORD_KINDS.map((kind) => `pos.${kind}`);
 
 const LABELS: Readonly<Record<RecordKind, { label: string; description: string }>> = {
   sale: { label: 'Sale at a till', description: 'A till’s sale was processed.' },
@@ -141,38 +137,4 @@ export const declarePosEvents = (app: App): void => {
     'pos.closing': CLOSING,
     'pos.till_silent': TILL_SILENT,
   });
-};
-
-/** Only the fields that the schemas name: what else a till sends is nobody's business. */
-const namedFields = (work: ProcessingContext): Record<string, unknown> => {
-  const body = JSON.parse(work.row.body) as Record<string, unknown>;
-  const known = (RECORD_SCHEMAS[work.record.kind] as { properties: Record<string, unknown> })
-    .properties;
-  return Object.fromEntries(
-    Object.keys(known).flatMap((field) =>
-      Object.hasOwn(body, field) ? [[field, body[field]]] : []
-    )
-  );
-};
-
-/** What live records tell, each once: when it is processed for the first time. */
-export const recordEvents = async (
-  app: App,
-  works: readonly ProcessingContext[]
-): Promise<EventToPublish[]> => {
-  const first = works.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
-  if (first.length === 0) return [];
-  const heard = await getPublisher(app).subscribed(RECORD_EVENT_NAMES);
-  return first
-    .filter(({ row }) => heard.has(`pos.${row.kind}`))
-    .map((work) => ({
-      event: `pos.${work.row.kind}`,
-      data: {
-        event_id: work.id,
-        state: work.state,
-        flags: [...(JSON.parse(work.row.flags) as string[]), ...work.flags],
-        connection: { id: Number(work.connection.id), name: work.connection.name },
-        ...namedFields(work),
-      },
-    }));
 };

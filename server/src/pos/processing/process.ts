@@ -1,27 +1,32 @@
 import type { App, Slot } from '../../app';
-import type { Db, Tx } from '../../database/db';
-import type { Lease } from '../../queue/queue';
-import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import { inParts } from '../../database/connection';
+import type { Tx } from '../../database/db';
+import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
+import { findInChunks, inChunks } from '../../database/written-rows';
 import { inSpan, measures } from '../../observability/measures';
 import { whenLoaded } from '../../runtime/background-work';
+import { nextTurn, TimeSlice } from '../../runtime/event-loop';
 import { debugEach, debugLog, errorText, isoTime } from '../../runtime/text';
-import { nextTurn } from '../../runtime/event-loop';
 import { BatchWorker } from '../../scheduling/batch-worker';
 import type { ServedHandler } from '../../scheduling/types';
-import { type ItemName, lookUpItems, lookUpTrialItems } from '../../stock/items';
-import { stockChangeEvents } from '../../stock/ledger';
-import { getPublisher } from '../../webhooks/publish';
-import { markClosings, startComparing, stopComparing, wakeComparing } from '../closings';
-import { connectionsOf, groupsOf } from '../connections';
-import { notePurchases, startAttaching, stopAttaching, wakeAttaching } from '../customers';
-import { itemWaits, loadMappings } from '../mappings';
+import { type ItemName, lookUpItems } from '../../stock/items';
+import { type LevelChange, stockChangeEvents } from '../../stock/ledger';
+import { type EventToPublish, getPublisher } from '../../webhooks/publish';
+import { comparing, markClosings } from '../closings';
+import { type Connections, withConnections } from '../connections';
+import { attaching, notePurchases, startAttaching } from '../customers';
+import { itemWaits, joinWaits, loadMappings } from '../mappings';
+import { type ConnectionMode, isWaiting, RECORD_KINDS, stateAfter } from '../rules/records';
 import { graceIsOver } from '../rules/refunds';
-import { isWaiting, stateAfter } from '../rules/states';
+import { RECORD_SCHEMAS } from '../rules/schemas';
 import { tellOfSilentTills } from '../silence';
-import { POS_EVENTS_TABLE, type PosEventRow } from '../tables';
-import { placesOf, type ProcessingContext, unknownNames } from './processing-context';
-import { recordEvents } from './events';
+import {
+  POS_EVENTS_TABLE,
+  POS_MAPPED_LINES_TABLE,
+  POS_MAPPINGS_TABLE,
+  POS_WAITS_TABLE,
+  type PosEventRow,
+} from '../tables';
 import {
   getRecordStore,
   LEASE_MS,
@@ -33,9 +38,73 @@ import {
   type RescheduledRecord,
   RESERVE_MS,
 } from './record-store';
-import { countMoney, type Times } from './refund-group';
-import { notifyUndone, storeWaits, wakeForProducts, wakeKnown, wakeWaiting } from './waits';
-import { storeMappedLines, workOut } from './work-out';
+import {
+  countMoney,
+  loadRefundGroups,
+  type RefundGroup,
+  settleGoods,
+  type Times,
+} from './refund-group';
+import {
+  countedPlaces,
+  isRefund,
+  openContext,
+  post,
+  type ProcessingContext,
+  resolve,
+  resolveStandIns,
+  settleLines,
+  unknownLines,
+} from './resolve';
+import { wakeForProducts, wakeKnown, wakeMapped, wakeWaiting } from './waits';
+
+/** When records are settled: now. */
+export const timesOf = (app: App): Times => ({
+  nowMs: getRecordStore(app).now(),
+  graceMs: app.options.pos.refundGraceHours * 3_600_000,
+});
+
+/** What records came to, and the refund groups that were settled with them. */
+interface WorkedOut {
+  batch: ProcessingContext[];
+  groups: RefundGroup[];
+  /** Levels that are other ones than before. */
+  changes: LevelChange[];
+}
+
+/**
+ * Works out what becomes of records: their items and places, their refund groups, and their movements,
+ * which are written to the ledger. What the records and their events are then is for the caller to
+ * write.
+ * @param connections  those of the records and of their groups, by id
+ * @param preview  nothing is written, and no level and no sale is locked
+ */
+export const workOut = async (
+  tx: Tx,
+  app: App,
+  rows: readonly PosEventRow[],
+  {
+    connections,
+    times,
+    preview = false,
+  }: { connections: Connections; times: Times; preview?: boolean }
+): Promise<WorkedOut> => {
+  const batch: ProcessingContext[] = [];
+  const slice = new TimeSlice();
+  for (const row of rows) {
+    const connection = connections.get(Number(row.connection_id));
+    if (connection) batch.push(openContext(row, connection, true));
+    if (slice.isOver()) await slice.next();
+  }
+  const standIns = await resolve(tx, app, batch, { preview });
+  const groups = await loadRefundGroups(tx, batch, connections, { times, withMoney: !preview });
+  const relatives = groups.flatMap((group) => group.settledRelatives);
+  const products = new Map([...standIns, ...(await resolveStandIns(tx, app, relatives))]);
+  const refunds = await settleGoods(tx, groups, { preview });
+  const changes = await post(tx, app, { batch, refunds, products, preview });
+  batch.forEach(settleLines);
+  return { batch, groups, changes };
+};
 
 const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => ({
   state: stateAfter(work.row.state, work.state),
@@ -49,28 +118,26 @@ const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => 
   counted: work.counted,
   tries: 0,
   error: null,
-  counted_places: placesOf(work),
+  counted_places: countedPlaces(work),
 });
 
 /** A held refund is looked at again when its grace period ends, and else when its sale comes. */
-const dueAt = (work: ProcessingContext, { nowMs, graceMs }: Times): number | null => {
+const dueAtOf = (work: ProcessingContext, { nowMs, graceMs }: Times): number | null => {
   const receivedAt = Number(work.row.received_at);
   const waits = work.state === 'held' && !graceIsOver(receivedAt, nowMs, graceMs);
   return waits ? receivedAt + graceMs : null;
 };
 
-const settle = async (
+/** Writes what came of leased records, and ends their leases. */
+const settleBatch = async (
   tx: Tx,
   app: App,
-  claimed: readonly LeasedRecord[],
-  rows: readonly PosEventRow[],
-  works: readonly ProcessingContext[],
-  times: Times
+  { claimed, rows, batch, times }: Applied & { rows: readonly PosEventRow[] }
 ): Promise<void> => {
-  const byId = new Map(works.map((work) => [work.id, work]));
+  const works = new Map(batch.map((work) => [work.id, work]));
   const settlements = claimed.flatMap((lease): RecordSettlement[] => {
-    const work = byId.get(lease.id);
-    return work ? [{ lease, dueAt: dueAt(work, times), outcome: outcomeOf(work, times) }] : [];
+    const work = works.get(lease.id);
+    return work ? [{ lease, dueAt: dueAtOf(work, times), outcome: outcomeOf(work, times) }] : [];
   });
   const logged = new Set(rows.map(({ id }) => Number(id)));
   const gone = claimed.filter(({ id }) => !logged.has(id));
@@ -81,16 +148,13 @@ const settle = async (
 const updateRelatives = async (
   tx: Tx,
   app: App,
-  relatives: readonly ProcessingContext[],
+  refunds: readonly ProcessingContext[],
   times: Times
-): Promise<ProcessingContext[]> => {
-  const refunds = relatives.filter(({ row }) => row.kind === 'refund');
+): Promise<void> => {
   const rescheduled: RescheduledRecord[] = [];
   for (const work of refunds) {
     const { row } = work;
     const { state, settled_flags: flags, simulated, took } = outcomeOf(work, times);
-    // Not over a state that somebody else gave it meanwhile.
-    const events = () => tx.table(POS_EVENTS_TABLE).where({ id: work.id, state: row.state });
     if (
       row.state !== state ||
       row.settled_flags !== flags ||
@@ -98,45 +162,148 @@ const updateRelatives = async (
       row.took === null ||
       Number(row.took) !== took
     ) {
-      await events().update({ state, settled_flags: flags, simulated, took });
+      // Not over a state that somebody else gave it meanwhile.
+      await tx
+        .table(POS_EVENTS_TABLE)
+        .where({ id: work.id, state: row.state })
+        .update({ state, settled_flags: flags, simulated, took });
     }
-    rescheduled.push({ row, state, dueAt: dueAt(work, times) });
+    rescheduled.push({ row, state, dueAt: dueAtOf(work, times) });
   }
   await getRecordStore(app).reschedule(tx, rescheduled);
-  return refunds;
+};
+
+/** Replaces what records wait for. */
+const storeWaits = async (tx: Tx, works: readonly ProcessingContext[]): Promise<void> => {
+  const before = works.filter(({ row }) => row.processed_at !== null);
+  for (const some of inChunks(before.map(({ id }) => id))) {
+    await tx.table(POS_WAITS_TABLE).whereIn('event_id', some).delete();
+  }
+  await tx.insert(
+    POS_WAITS_TABLE,
+    works.flatMap(({ id, row, waits }) =>
+      joinWaits(waits).map(({ inbox, ...wait }) => ({
+        ...wait,
+        event_id: id,
+        inbox_digest: inbox,
+        connection_id: Number(row.connection_id),
+        at: Number(row.received_at),
+      }))
+    )
+  );
+};
+
+/** Only the fields that the schemas name: what else a till sends is nobody's business. */
+const namedFields = ({ row, record }: ProcessingContext): Record<string, unknown> => {
+  const body = JSON.parse(row.body) as Record<string, unknown>;
+  const { properties } = RECORD_SCHEMAS[record.kind] as { properties: Record<string, unknown> };
+  return Object.fromEntries(
+    Object.keys(properties).flatMap((field) =>
+      Object.hasOwn(body, field) ? [[field, body[field]]] : []
+    )
+  );
+};
+
+/** What live records tell, each once: when it is processed for the first time. */
+const recordEvents = async (
+  app: App,
+  works: readonly ProcessingContext[]
+): Promise<EventToPublish[]> => {
+  const first = works.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
+  if (first.length === 0) return [];
+  const heard = await getPublisher(app).subscribed(RECORD_KINDS.map((kind) => `pos.${kind}`));
+  return first
+    .filter(({ row }) => heard.has(`pos.${row.kind}`))
+    .map((work) => ({
+      event: `pos.${work.row.kind}`,
+      data: {
+        event_id: work.id,
+        state: work.state,
+        flags: [...(JSON.parse(work.row.flags) as string[]), ...work.flags],
+        connection: { id: Number(work.connection.id), name: work.connection.name },
+        ...namedFields(work),
+      },
+    }));
+};
+
+/** Leased records, and what became of them. */
+interface Applied {
+  claimed: readonly LeasedRecord[];
+  batch: readonly ProcessingContext[];
+  times: Times;
+}
+
+const applyWithin = async (
+  tx: Tx,
+  app: App,
+  connections: Connections,
+  { claimed, times }: Omit<Applied, 'batch'>
+): Promise<{ batch: ProcessingContext[]; relatives: ProcessingContext[] }> => {
+  const ids = claimed.map(({ id }) => id);
+  const rows: PosEventRow[] = await tx.table(POS_EVENTS_TABLE).whereIn('id', ids).orderBy('id');
+  const { batch, groups, changes } = await workOut(tx, app, rows, { connections, times });
+  const { touched, repriced } = await countMoney(tx, groups);
+  const relatives = groups.flatMap((group) => group.settledRelatives).filter(isRefund);
+  await settleBatch(tx, app, { claimed, rows, batch, times });
+  await updateRelatives(tx, app, relatives, times);
+  await storeWaits(tx, [...batch, ...relatives]);
+  if (await markClosings(tx, app, touched)) tx.onCommit(() => comparing(app).wake());
+  if (await notePurchases(tx, app, batch, repriced)) tx.onCommit(() => attaching(app).wake());
+  await tx.insert(
+    POS_MAPPED_LINES_TABLE,
+    batch.flatMap(({ id, mapped }) =>
+      mapped.map(({ mapping, line }) => ({ mapping_id: mapping, event_id: id, line }))
+    )
+  );
+  await getPublisher(app).publish([
+    ...(await stockChangeEvents(tx, app, changes)),
+    ...(await recordEvents(app, batch)),
+  ]);
+  return { batch, relatives };
 };
 
 /**
- * An item that was made while its lines were being parked saw nobody wait for it, and they saw no
- * item. Whoever commits last sees the other: here, or in `wakeForItems`.
+ * An item or a mapping that was made while its lines were being parked saw nobody wait for it, and they
+ * saw none. Whoever commits last sees the other: here, or in `wakeForItems`.
  */
 const notifyKnown = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
-  const names = batch.flatMap(unknownNames);
+  const namesOf = (mode: ConnectionMode): ItemName[] =>
+    batch.filter(({ row }) => row.mode === mode).flatMap(unknownLines);
+  const names = [...namesOf('live'), ...namesOf('test')];
   if (names.length === 0) return;
   await app.db.transaction(async (tx) => {
-    const namesOf = (mode: string): ItemName[] =>
-      batch.filter(({ row }) => row.mode === mode).flatMap(unknownNames);
     // Test mode makes no items of products, and finds those that live records have made.
-    const live = await lookUpItems(tx, app, namesOf('live'), tx);
-    const { lookup: tried } = await lookUpTrialItems(tx, app, namesOf('test'));
+    const live = await lookUpItems(tx, app, namesOf('live'), 'adopt');
+    const tried = await lookUpItems(tx, app, namesOf('test'), 'stand in');
     const mappings = await loadMappings(tx, names, []);
-    const isKnown = (name: ItemName): boolean => live(name) !== null || tried(name) !== null;
-    const isMapped = (name: ItemName): boolean => mappings.ofLine(name) !== null;
-    const known = names.filter(isKnown);
-    const mapped = names.filter((name) => !isKnown(name) && isMapped(name));
-    await wakeWaiting(tx, app, known.flatMap(itemWaits), 'item');
+    const isKnown = (name: ItemName): boolean =>
+      live.lookup(name) !== null || tried.lookup(name) !== null;
+    const mapped = names.filter((name) => !isKnown(name) && mappings.ofLine(name) !== null);
+    await wakeWaiting(tx, app, names.filter(isKnown).flatMap(itemWaits), 'item');
     await wakeWaiting(tx, app, mapped.flatMap(itemWaits), 'mapping');
   });
 };
 
-/** Records that were applied stay applied, whatever becomes of a second look at what they wait for. */
-const lookOnceMore = async (app: App, look: () => Promise<void>): Promise<void> => {
-  try {
-    await withTransientRetry(look);
-  } catch (error) {
-    // `wakeKnown` comes again by the clock.
-    app.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
-  }
+/**
+ * A mapping that was undone while a record was being applied by it did not know of that record, and
+ * the record saw it hold. Whoever commits last sees the other: here, or in the undoing.
+ */
+const notifyUndone = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
+  const used = batch.flatMap(({ mapped }) => mapped.map(({ mapping }) => mapping));
+  if (used.length === 0) return;
+  await app.db.transaction(async (tx) => {
+    const undone = await findInChunks<{ id: number }>(used, (some) =>
+      tx.table(POS_MAPPINGS_TABLE).select('id').whereIn('id', some).whereNotNull('undone_at')
+    );
+    for (const { id } of undone) await wakeMapped(tx, app, Number(id));
+  });
+};
+
+/** @param dueAt when it is looked at again by itself, epoch milliseconds; null: never */
+const settledLine = ({ id, row, state }: ProcessingContext, dueAt: number | null): string => {
+  const after = stateAfter(row.state, state);
+  const again = dueAt === null ? '' : `, due again at ${isoTime(dueAt)}`;
+  return `POS event ${id} ${isWaiting(after) ? 'waits:' : 'is'} ${after}${again}`;
 };
 
 /**
@@ -144,58 +311,28 @@ const lookOnceMore = async (app: App, look: () => Promise<void>): Promise<void> 
  * at all. Run it again as a whole after a deadlock.
  * @throws LostLease, or whatever a record's own fault is; then nothing has changed
  */
-export const applyBatch = async (
-  app: App,
-  claimed: readonly LeasedRecord[],
-  db: Db
-): Promise<void> => {
+export const applyBatch = async (app: App, claimed: readonly LeasedRecord[]): Promise<void> => {
   const ids = [...new Set(claimed.map(({ group }) => group))];
-  const connectionGroups = await groupsOf(db, ids);
-  const times: Times = {
-    nowMs: getRecordStore(app).now(),
-    graceMs: app.options.pos.refundGraceHours * 3_600_000,
-  };
-  const { batch, relatives } = await app.db.transaction(async (tx) => {
-    const connections = await connectionsOf(tx, ids, connectionGroups, { lock: true });
-    const rows = (await tx
-      .table(POS_EVENTS_TABLE)
-      .select('*')
-      .whereIn(
-        'id',
-        claimed.map(({ id }) => id)
-      )
-      .orderBy('id')) as PosEventRow[];
-    const { batch, groups, changes } = await workOut(tx, app, rows, connections, times);
-    const { touched, repriced } = await countMoney(tx, groups);
-    const relatives = groups.flatMap((group) => group.settledRelatives);
-    await settle(tx, app, claimed, rows, batch, times);
-    const settledRelatives = await updateRelatives(tx, app, relatives, times);
-    const changed = [...batch, ...settledRelatives].filter(
-      ({ row, waits }) => row.processed_at !== null || waits.length > 0
-    );
-    await storeWaits(
-      tx,
-      changed,
-      changed.filter(({ row }) => row.processed_at !== null).map(({ id }) => id)
-    );
-    if (await markClosings(tx, app, touched)) tx.onCommit(() => wakeComparing(app));
-    if (await notePurchases(tx, app, batch, repriced)) {
-      tx.onCommit(() => wakeAttaching(app));
-    }
-    await storeMappedLines(tx, batch);
-    await getPublisher(app).publish([
-      ...(await stockChangeEvents(tx, app, changes)),
-      ...(await recordEvents(app, batch)),
-    ]);
-    return { batch, relatives: settledRelatives };
-  });
+  const times = timesOf(app);
+  const { batch, relatives } = await withConnections(app, ids, (tx, connections) =>
+    applyWithin(tx, app, connections, { claimed, times })
+  );
   const debug = debugLog(app.strapi);
-  if (debug) {
-    const news = [...batch, ...relatives].filter(isNews);
-    for (const work of news) debug(settledLine(work, dueAt(work, times)));
+  // A relative of an event is spoken of only where it came out otherwise than before.
+  const isNews = ({ row, state }: ProcessingContext): boolean =>
+    stateAfter(row.state, state) !== row.state;
+  for (const work of debug ? [...batch, ...relatives.filter(isNews)] : []) {
+    debug?.(settledLine(work, dueAtOf(work, times)));
   }
-  await lookOnceMore(app, () => notifyKnown(app, batch));
-  await lookOnceMore(app, () => notifyUndone(app, batch));
+  // Records that were applied stay applied, whatever becomes of a second look at what they wait for.
+  for (const look of [notifyKnown, notifyUndone]) {
+    try {
+      await withTransientRetry(() => look(app, batch));
+    } catch (error) {
+      // `wakeKnown` comes again by the clock.
+      app.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
+    }
+  }
 };
 
 /** A record whose own fault it is gets this many tries, then it is `failed` and waits for its owner. */
@@ -223,20 +360,17 @@ const recordFailure = async (app: App, lease: LeasedRecord, error: unknown): Pro
       const tries = Number(now.tries) + 1;
       const state = dueAt === null ? stateAfter(now.state, 'failed') : now.state;
       const outcome = { state, tries, error: errorText(error).slice(0, 250) };
-      const settlement = {
-        lease,
-        dueAt,
-        outcome,
-        ...(dueAt !== null && { wokenBy: 'retry' as const }),
-      };
-      await store.settle(tx, [settlement]);
+      const wokenBy = dueAt === null ? {} : { wokenBy: 'retry' as const };
+      await store.settle(tx, [{ lease, dueAt, outcome, ...wokenBy }]);
       return { tries, dueAt };
     })
     .catch((lost: unknown) => {
       if (lost instanceof LostLease) return null;
       throw lost;
     });
-  if (failed) debugLog(app.strapi)?.(failedLine(lease.id, failed.tries, failed.dueAt));
+  if (!failed) return;
+  const next = failed.dueAt === null ? 'the last' : `due again at ${isoTime(failed.dueAt)}`;
+  debugLog(app.strapi)?.(`POS event ${lease.id} failed on try ${failed.tries}, ${next}`);
 };
 
 /** Applies what is still held; one bad record never fails its neighbours. */
@@ -244,12 +378,12 @@ const applyAll = async (app: App, claimed: readonly LeasedRecord[]): Promise<voi
   let batch = [...claimed];
   while (batch.length > 0) {
     try {
-      await withTransientRetry(async () => applyBatch(app, batch, await app.db.current()));
+      await withTransientRetry(() => applyBatch(app, batch));
       return;
     } catch (error) {
       if (error instanceof LostLease) {
         const { ids } = error;
-        debugEach(app.strapi, ids, (id) => unappliedLine(id, 'lease lost'));
+        debugEach(app.strapi, ids, (id) => `POS event ${id} not applied: lease lost`);
         batch = batch.filter(({ id }) => !ids.has(id));
         continue;
       }
@@ -289,9 +423,14 @@ export const createProcessor = (app: App): ServedHandler => {
         measures().applied.add(part.length);
       }
     },
-    onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),
+    onClaimed: (leases) =>
+      debugEach(
+        app.strapi,
+        leases,
+        ({ id, leaseUntil }) => `POS event ${id} claimed, lease until ${isoTime(leaseUntil)}`
+      ),
     onLate: (leases) =>
-      debugEach(app.strapi, leases, ({ id }) => unappliedLine(id, 'no time left')),
+      debugEach(app.strapi, leases, ({ id }) => `POS event ${id} not applied: no time left`),
   });
 };
 
@@ -323,8 +462,8 @@ export const startProcessing = (app: App): void => {
       switchboardPosEvents: {
         task: async () => {
           announce();
-          wakeAttaching(app);
-          wakeComparing(app);
+          attaching(app).wake();
+          comparing(app).wake();
         },
         options: { rule: `*/${POLL_SECONDS} * * * * *` },
       },
@@ -340,7 +479,7 @@ export const startProcessing = (app: App): void => {
     announce();
     app.part(looks).value = lookForKnown(app, { products: true });
     startAttaching(app);
-    startComparing(app);
+    comparing(app).start();
   });
   app.part(starts).value = giveUpStart;
 };
@@ -348,31 +487,6 @@ export const startProcessing = (app: App): void => {
 /** Lets the batch under way commit. */
 export const stopProcessing = async (app: App): Promise<void> => {
   app.part(starts).value?.();
-  await Promise.all([app.part(looks).value, stopAttaching(app), stopComparing(app)]);
+  await Promise.all([app.part(looks).value, attaching(app).stop(), comparing(app).stop()]);
   await app.scheduler.stop(RECORDS);
 };
-
-export const claimedLine = ({ id, leaseUntil }: Lease): string =>
-  `POS event ${id} claimed, lease until ${isoTime(leaseUntil)}`;
-
-/** Why an event that was claimed is not applied now. */
-export const unappliedLine = (id: number, why: 'no time left' | 'lease lost'): string =>
-  `POS event ${id} not applied: ${why}`;
-
-/** A relative of an event is spoken of only where it came out otherwise than before. */
-export const isNews = ({ mine, row, state }: ProcessingContext): boolean =>
-  mine || stateAfter(row.state, state) !== row.state;
-
-/** @param dueAt when it is looked at again by itself, epoch milliseconds; null: never */
-export const settledLine = (
-  { id, row, state }: ProcessingContext,
-  dueAt: number | null
-): string => {
-  const after = stateAfter(row.state, state);
-  const again = dueAt === null ? '' : `, due again at ${isoTime(dueAt)}`;
-  return `POS event ${id} ${isWaiting(after) ? 'waits:' : 'is'} ${after}${again}`;
-};
-
-/** @param dueAt when it is tried again; null: its owner has to have it processed */
-export const failedLine = (id: number, tries: number, dueAt: number | null): string =>
-  `POS event ${id} failed on try ${tries}, ${dueAt === null ? 'the last' : `due again at ${isoTime(dueAt)}`}`;

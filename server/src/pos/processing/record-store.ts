@@ -14,7 +14,7 @@ import {
 } from '../../queue/queue';
 import type { OldQueue } from '../../database/tables/old-queues';
 import type { WorkStore } from '../../scheduling/types';
-import { type EventState, isWaiting, WAITING_STATES } from '../rules/states';
+import { type EventState, isWaiting, WAITING_STATES } from '../rules/records';
 import {
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,

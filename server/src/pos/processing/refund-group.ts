@@ -5,10 +5,9 @@ import { nextTurn } from '../../runtime/event-loop';
 import { postedOf } from '../../stock/ledger';
 import {
   differences,
-  type Posting,
-  type PostingDifference,
   postingsOf,
   readLeft,
+  type SaleLeft,
   shareOnTop,
   writeLeft,
 } from '../../stock/rules/allocation';
@@ -18,13 +17,14 @@ import {
   readCounted,
   SumChanges,
   writeCounted,
-} from '../money/sales-figures';
-import type { RefundRecord, SaleRecord } from '../rules/records';
+} from '../sales-figures';
+import type { ConnectionMode, RefundRecord, SaleRecord } from '../rules/records';
 import {
   graceIsOver,
   type GroupRefund,
   type GroupSale,
   type MoneyLeft,
+  type PricedGroup,
   type PricedRefund,
   priceOnTop,
   priceRefunds,
@@ -36,7 +36,6 @@ import {
   type SoldMoney,
   stateOfRefund,
 } from '../rules/refunds';
-import type { ConnectionMode } from '../rules/states';
 import { readRecord } from '../rules/validate';
 import { type ConnectionRow, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
 import {
@@ -45,14 +44,14 @@ import {
   isSale,
   itemWaitsOf,
   locationWaitOf,
-  namedLocation,
   openContext,
-  placedLines,
+  placesOf,
   type ProcessingContext,
+  type RefundDifference,
   saleWaitOf,
   unknownLines,
   waitingLines,
-} from './processing-context';
+} from './resolve';
 
 /** When groups are settled, and how long a refund waits for its sale; epoch milliseconds. */
 export interface Times {
@@ -109,13 +108,14 @@ export const readMembers = (tx: Tx, ids: readonly number[]): Promise<Member[]> =
 type GroupColumns = Pick<PosEventRow, 'mode' | 'family_digest' | 'connection_id'>;
 
 /** Members by the key of their group; an inventory message belongs to none. */
-const byGroup = <M extends { row: GroupColumns }>(
+const byGroup = <M>(
   members: readonly M[],
+  rowOf: (member: M) => GroupColumns,
   connections: Connections
 ): Map<string, M[]> => {
   const groups = new Map<string, M[]>();
   for (const member of members) {
-    const { mode, family_digest: digest, connection_id: id } = member.row;
+    const { mode, family_digest: digest, connection_id: id } = rowOf(member);
     const connection = connections.get(Number(id));
     if (!connection || digest === null) continue;
     const key = `${mode}/${connection.group_digest ?? `connection ${connection.id}`}/${digest}`;
@@ -126,9 +126,7 @@ const byGroup = <M extends { row: GroupColumns }>(
   return groups;
 };
 
-/**
- * Rows by the ids of their sales. An id may be of several groups: whoever asks compares keys.
- */
+/** Rows by the ids of their sales. An id may be of several groups: whoever asks compares keys. */
 const rowsOf = <Row>(
   tx: Tx,
   digests: Iterable<string>,
@@ -157,7 +155,8 @@ const goodsOfRefund = (work: ContextOf<RefundRecord>, { nowMs, graceMs }: Times)
       const item = work.items[line] ?? null;
       return item === null ? [] : [{ line, item, quantity }];
     }) ?? null,
-  namedLocation: namedLocation(work),
+  // Where it says that its goods went.
+  namedLocation: work.locationId ?? (work.record.locationRef === null ? 'none' : 'unknown'),
   onlyLocation: work.onlyLocationId,
   graceOver: graceIsOver(Number(work.row.received_at), nowMs, graceMs),
   accepted: (work.row.accepted_at ?? null) !== null,
@@ -166,28 +165,24 @@ const goodsOfRefund = (work: ContextOf<RefundRecord>, { nowMs, graceMs }: Times)
 const goodsOfSale = (work: ContextOf<SaleRecord>): GroupSale => ({
   id: work.id,
   connection: Number(work.connection.id),
-  lines: placedLines(work).map((line) => ({
-    item: work.items[line] as number,
-    location: work.locationId as number,
-    quantity: work.record.lines[line]?.quantity ?? 0,
-  })),
+  lines: placesOf(work).flatMap((place, line) =>
+    place ? [{ ...place, quantity: work.record.lines[line]?.quantity ?? 0 }] : []
+  ),
 });
 
-const moneyOfSale = ({ row, record }: Member): SoldMoney[] =>
-  record.kind === 'sale'
-    ? [{ ...record, id: Number(row.id), connection: Number(row.connection_id) }]
-    : [];
-
-const moneyOfRefund = ({ row, record }: Member): RefundToPrice[] => {
-  if (record.kind !== 'refund') return [];
-  const { id, connection_id: connection, effective_at: effectiveMs } = row;
-  return [
-    { ...record, id: Number(id), connection: Number(connection), effectiveMs: Number(effectiveMs) },
-  ];
+/** The sales and the refunds among members, as the rules of money see them. */
+const moneyOf = (members: readonly Member[]): [SoldMoney[], RefundToPrice[]] => {
+  const sales: SoldMoney[] = [];
+  const refunds: RefundToPrice[] = [];
+  for (const { row, record } of members) {
+    const ids = { id: Number(row.id), connection: Number(row.connection_id) };
+    if (record.kind === 'sale') sales.push({ ...record, ...ids });
+    if (record.kind === 'refund') {
+      refunds.push({ ...record, ...ids, effectiveMs: Number(row.effective_at) });
+    }
+  }
+  return [sales, refunds];
 };
-
-const priceGroup = (members: readonly Member[]) =>
-  priceRefunds(members.flatMap(moneyOfSale), members.flatMap(moneyOfRefund));
 
 /**
  * What the refunds of these sales' ids cost by all that was accepted in a mode, whether it was
@@ -206,8 +201,10 @@ export const priceAccepted = async (
     tx,
     rows.map(({ id }) => Number(id))
   );
-  const groups = [...byGroup(members, connections).values()];
-  return new Map(groups.flatMap((group) => [...priceGroup(group).refunds]));
+  const groups = byGroup(members, ({ row }) => row, connections);
+  return new Map(
+    [...groups.values()].flatMap((group) => [...priceRefunds(...moneyOf(group)).refunds])
+  );
 };
 
 /** A sale or refund that closings may count otherwise now. */
@@ -231,7 +228,6 @@ const baseOf = ({ row, record }: ProcessingContext): Base => ({
  * columns hold; totals do not hang on it.
  */
 const LARGEST = 10n ** 18n;
-const isFigure = (total: bigint): boolean => total <= LARGEST && total >= -LARGEST;
 
 /** Some pieces for one price each; null: nobody knows of which item, or at which price. */
 interface PricedPieces {
@@ -250,7 +246,7 @@ const figuresOf = (lines: readonly PricedPieces[]): Pick<Counted, 'pieces' | 'it
   }
   return {
     pieces: lines.reduce((sum, { quantity }) => sum + quantity, 0),
-    items: new Map([...sums].filter(([, { total }]) => isFigure(total))),
+    items: new Map([...sums].filter(([, { total }]) => total <= LARGEST && total >= -LARGEST)),
   };
 };
 
@@ -280,25 +276,18 @@ const countedRefund = (
   return { ...baseOf(member), currency, amount, sale, ...figuresOf(lines) };
 };
 
-const leftText = (left: MoneyLeft | null): string | null =>
-  left && JSON.stringify({ left: left.left, rest: String(left.rest) });
-
 const readMoneyLeft = (text: string): MoneyLeft => {
   const { left, rest } = JSON.parse(text) as { left: number[]; rest: string };
   return { left, rest: BigInt(rest) };
 };
 
-/** What members come to, and what their sales have left. */
+/** Counts members, and keeps what their sales have left. */
 class Counting {
-  private readonly changes = new SumChanges();
+  readonly changes = new SumChanges();
   /** Sales whose refunds cost otherwise now. */
   readonly repriced = new Set<number>();
 
   constructor(private readonly tx: Tx) {}
-
-  private async update(id: number, columns: Partial<PosEventRow>): Promise<void> {
-    await this.tx.table(POS_EVENTS_TABLE).where({ id }).update(columns);
-  }
 
   /** @param after  what the figures are to have of the member; one of the batch is written with it */
   async count(member: ProcessingContext, after: Counted | null): Promise<void> {
@@ -309,16 +298,16 @@ class Counting {
     const before = known === null ? null : readCounted(known, baseOf(member));
     this.changes.replace(before, after);
     for (const one of [before, after]) if (one && one.sale !== null) this.repriced.add(one.sale);
-    if (!member.mine) await this.update(member.id, { counted: text });
+    if (!member.mine) await this.update(member, { counted: text });
   }
 
-  async setLeft({ id, row }: ProcessingContext, left: MoneyLeft | null): Promise<void> {
-    const text = leftText(left);
-    if (text !== (row.money_left ?? null)) await this.update(id, { money_left: text });
+  async setLeft(sale: ProcessingContext, left: MoneyLeft | null): Promise<void> {
+    const text = left && JSON.stringify({ left: left.left, rest: String(left.rest) });
+    if (text !== (sale.row.money_left ?? null)) await this.update(sale, { money_left: text });
   }
 
-  save(): Promise<void> {
-    return this.changes.save(this.tx);
+  private async update({ id }: ProcessingContext, columns: Partial<PosEventRow>): Promise<void> {
+    await this.tx.table(POS_EVENTS_TABLE).where({ id }).update(columns);
   }
 }
 
@@ -328,49 +317,44 @@ type SaleHead = Pick<
 >;
 
 /** Which of the relatives have to be looked at again: none, those that were allocated anything, all. */
-const REACHES = ['none', 'allocated', 'all'] as const;
-type Reach = (typeof REACHES)[number];
+type Reach = 'none' | 'allocated' | 'all';
 
-/** What refunds came to in goods on top of others. */
-interface GoodsOnTop {
-  sale: number;
+/** What refunds came to in goods. */
+interface SettledGoods {
   outcomes: RefundOutcome[];
-  /** Of the sale: lines that are not in the ledger. */
-  unknownLines: number;
-  /** What the sale has left, for its row. */
-  refunded: string;
+  /** What sales have left, by their ids, and how many of their lines are not in the ledger. */
+  left: ReadonlyMap<number, { left: SaleLeft; unknownLines: number }>;
 }
 
-interface MoneyOnTop {
-  sale: ProcessingContext | null;
-  priced: PricedRefund[];
-  left: MoneyLeft | null;
+/** What members came to in money. */
+interface PricedMembers extends PricedGroup {
+  members: readonly ProcessingContext[];
 }
 
 /** A refund that no sale was shared out to yet: its share is new, and changes none of its own. */
 const isFresh = ({ row }: ProcessingContext): boolean =>
   row.processed_at === null || row.state === 'held';
 
-/** Lines whose item is not known: its own, or those of the sale that it refunds as a whole. */
-const unknownLinesOf = (refund: ContextOf<RefundRecord>, ofSale: number): number =>
-  refund.record.lines === null ? ofSale : unknownLines(refund).length;
-
 /** Sets state, flags and waits of a refund from what its group came to. */
 const settleRefund = (
   refund: ContextOf<RefundRecord>,
   outcome: RefundOutcome,
-  unknownOfSale: number
+  { left }: SettledGoods
 ): void => {
   const { status, shares } = outcome;
   const homeless = shares.some(({ location }) => location === null);
   const allocated = status === 'allocated' ? shares : [];
-  refund.state = stateOfRefund(refund.row.mode, outcome, unknownLinesOf(refund, unknownOfSale));
+  const ofSale = status === 'allocated' ? (left.get(outcome.sale)?.unknownLines ?? 0) : 0;
+  const unknown = refund.record.lines === null ? ofSale : unknownLines(refund).length;
+  refund.state = stateOfRefund(refund.row.mode, outcome, unknown);
   refund.flags = settledFlags(outcome);
   refund.took = allocated.reduce((sum, share) => sum + share.allocated, 0);
   refund.waits = [
     ...itemWaitsOf(refund),
     // Without lines it may have no share yet, while its sale waits too.
-    ...(namedLocation(refund) === 'unknown' ? [locationWaitOf(refund)] : []),
+    ...(refund.locationId === null && refund.record.locationRef !== null
+      ? [locationWaitOf(refund)]
+      : []),
     ...(homeless || status === 'held' || status === 'ambiguous' ? [saleWaitOf(refund)] : []),
   ];
 };
@@ -386,129 +370,130 @@ const settleRefund = (
 export class RefundGroup {
   /** As far as they have to be looked at again. */
   readonly relatives: ProcessingContext[] = [];
-  private goodsReach: Reach = 'all';
-  private goodsOnTop: GoodsOnTop | null = null;
-  private moneyOnTop: MoneyOnTop | null = null;
+  /** What the batch comes to by itself; null where the relatives are settled with it. */
+  private goods: SettledGoods | null = null;
+  /** The same in money. */
+  private money: PricedMembers | null = null;
 
   /**
    * @param batch  its members in the batch, their lines resolved
    * @param sales  those that were processed before, without their bodies
    */
   constructor(
-    readonly key: string,
     readonly batch: readonly ProcessingContext[],
-    readonly sales: readonly SaleHead[],
+    private readonly sales: readonly SaleHead[],
     private readonly times: Times
   ) {}
 
-  /** Of the sale's id. */
-  get digest(): string {
-    return this.batch[0]?.row.family_digest ?? '';
-  }
-
   /** Those whose goods are settled with the batch's; others are only counted with them. */
   get settledRelatives(): readonly ProcessingContext[] {
-    return this.goodsReach === 'none' ? [] : this.relatives;
+    return this.goods ? [] : this.relatives;
   }
 
   private get isLive(): boolean {
     return this.batch[0]?.row.mode === 'live';
   }
 
+  /** Refunds that were not counted yet. */
+  private get isNewMoney(): boolean {
+    return this.isLive && this.batch.every((work) => isRefund(work) && work.row.counted === null);
+  }
+
   /** The sale by whose body refunds are priced that may come on top of all others. */
-  get saleToPrice(): number[] {
+  get saleToPrice(): number | null {
     const [sale, second] = this.sales;
     const isPlain = sale && !second && (sale.money_left ?? null) !== null;
-    return isPlain && this.isNewMoney() ? [Number(sale.id)] : [];
+    return isPlain && this.isNewMoney ? Number(sale.id) : null;
   }
 
   /** @returns which relatives have to be read */
   plan(sale: ProcessingContext | undefined, withMoney: boolean): Reach {
-    this.goodsReach = this.planGoods();
-    if (!withMoney || this.goodsReach === 'all') return this.goodsReach;
-    this.moneyOnTop = this.planMoney(sale);
-    if (this.moneyOnTop || (!this.isLive && this.sales.length === 0)) return this.goodsReach;
+    const reach = this.planGoods();
+    if (!withMoney || reach === 'all') return reach;
+    this.money = this.planMoney(sale);
+    if (this.money || (!this.isLive && this.sales.length === 0)) return reach;
     return 'all';
   }
 
   private planGoods(): Reach {
-    const { batch } = this;
+    const { batch, times } = this;
     const [sale, second] = this.sales;
     if (batch.some(isSale)) return 'all';
-    // There is no sale yet, and each refund is held, or stands, by itself.
-    if (!sale) return 'none';
+    const refunds = batch.filter(isRefund).map((work) => goodsOfRefund(work, times));
+    if (!sale) {
+      // Each refund is held, or stands, by itself.
+      this.goods = { ...settleRefunds([], refunds), left: new Map() };
+      return 'none';
+    }
     if (second || sale.refunded === null || !batch.every(isFresh)) return 'all';
     const { left, unknownLines: unknown } = readLeft(sale.refunded);
-    const refunds = batch.filter(isRefund).map((work) => goodsOfRefund(work, this.times));
     const result = shareOnTop(left, refunds.map(refundToShare));
     if (!result) return 'allocated';
     const id = Number(sale.id);
-    this.goodsOnTop = {
-      sale: id,
+    this.goods = {
       outcomes: result.shared.map((one) => ({ ...one, status: 'allocated', sale: id })),
-      unknownLines: unknown,
-      refunded: writeLeft(result.left, unknown),
+      left: new Map([[id, { left: result.left, unknownLines: unknown }]]),
     };
     return 'none';
   }
 
-  private isNewMoney(): boolean {
-    return this.isLive && this.batch.every((work) => isRefund(work) && work.row.counted === null);
-  }
-
-  private planMoney(sale: ProcessingContext | undefined): MoneyOnTop | null {
-    if (!this.isNewMoney()) return null;
-    const refunds = this.batch.flatMap(moneyOfRefund);
-    if (this.sales.length === 0) {
-      return { sale: null, priced: [...priceRefunds([], refunds).refunds.values()], left: null };
-    }
-    const [sold] = sale ? moneyOfSale(sale) : [];
+  private planMoney(sale: ProcessingContext | undefined): PricedMembers | null {
+    if (!this.isNewMoney) return null;
+    const [, refunds] = moneyOf(this.batch);
+    if (this.sales.length === 0) return { ...priceRefunds([], refunds), members: this.batch };
+    const [sold] = sale ? moneyOf([sale])[0] : [];
     if (!sale || !sold || sale.row.money_left === null) return null;
     const result = priceOnTop(sold, readMoneyLeft(sale.row.money_left), refunds);
-    return result && { sale, ...result };
+    return (
+      result && {
+        refunds: new Map(result.priced.map((one) => [one.id, one])),
+        left: new Map([[sale.id, result.left]]),
+        members: [...this.batch, sale],
+      }
+    );
   }
 
-  /** Shares the goods of the group's sales out. */
-  settleGoods(settled: SettledGroups): void {
-    const { goodsOnTop, batch } = this;
-    const members = [...batch, ...this.settledRelatives];
-    const refunds = new Map(members.filter(isRefund).map((work) => [work.id, work]));
-    if (refunds.size === 0) return;
-    if (goodsOnTop) {
-      const { sale, outcomes, refunded, unknownLines: unknown } = goodsOnTop;
-      for (const outcome of outcomes) settled.add(refunds.get(outcome.id), outcome, unknown);
-      settled.refunded.set(sale, refunded);
-      return;
+  /** Shares the goods of the group's sales out, and settles its refunds. */
+  settleGoods(): SettledGoods & { refunds: readonly ContextOf<RefundRecord>[] } {
+    const members = [...this.batch, ...this.settledRelatives];
+    const refunds = members.filter(isRefund);
+    if (refunds.length === 0) return { refunds, outcomes: [], left: new Map() };
+    const goods = this.goods ?? this.settleMembers(members.filter(isSale), refunds);
+    const outcomes = new Map(goods.outcomes.map((outcome) => [outcome.id, outcome]));
+    for (const refund of refunds) {
+      const outcome = outcomes.get(refund.id);
+      if (outcome) settleRefund(refund, outcome, goods);
     }
-    const sales = new Map(members.filter(isSale).map((work) => [work.id, work]));
+    return { ...goods, refunds };
+  }
+
+  private settleMembers(
+    sales: readonly ContextOf<SaleRecord>[],
+    refunds: readonly ContextOf<RefundRecord>[]
+  ): SettledGoods {
     const { outcomes, left } = settleRefunds(
-      [...sales.values()].map(goodsOfSale),
-      [...refunds.values()].map((work) => goodsOfRefund(work, this.times))
+      sales.map(goodsOfSale),
+      refunds.map((work) => goodsOfRefund(work, this.times))
     );
-    for (const outcome of outcomes) {
-      const sale = outcome.status === 'allocated' ? sales.get(outcome.sale) : undefined;
-      settled.add(refunds.get(outcome.id), outcome, sale ? waitingLines(sale) : 0);
-    }
-    for (const [id, sale] of sales) {
-      settled.refunded.set(id, writeLeft(left.get(id) ?? [], waitingLines(sale)));
-    }
+    return {
+      outcomes,
+      left: new Map(
+        sales.map((sale) => [
+          sale.id,
+          { left: left.get(sale.id) ?? [], unknownLines: waitingLines(sale) },
+        ])
+      ),
+    };
   }
 
   /** Counts what its members come to in money. Test mode counts for nothing. */
   async countMoney(counting: Counting): Promise<void> {
     if (!this.isLive) return;
-    if (this.moneyOnTop) {
-      const { sale, priced, left } = this.moneyOnTop;
-      const members = [...this.batch, ...(sale ? [sale] : [])];
-      for (const price of priced) {
-        const member = members.find(({ id }) => id === price.id);
-        if (member) await counting.count(member, countedRefund(member, price, members));
-      }
-      if (sale) await counting.setLeft(sale, left);
-      return;
-    }
-    const members = [...this.batch, ...this.relatives];
-    const { refunds, left } = priceGroup(members);
+    const all = [...this.batch, ...this.relatives];
+    const { members, refunds, left } = this.money ?? {
+      ...priceRefunds(...moneyOf(all)),
+      members: all,
+    };
     const refunded = new Set([...refunds.values()].map(({ sale }) => sale));
     for (const member of members) {
       const price = refunds.get(member.id);
@@ -529,60 +514,6 @@ export class RefundGroup {
   }
 }
 
-/** What groups came to in goods. */
-class SettledGroups {
-  readonly refunds = new Map<number, ContextOf<RefundRecord>>();
-  /** What the ledger should have of these refunds. */
-  readonly postings: Posting[] = [];
-  /** What sales have left, for their rows; by their ids. */
-  readonly refunded = new Map<number, string>();
-
-  /** @param unknownOfSale  how many lines of the refund's sale are not in the ledger */
-  add(
-    refund: ContextOf<RefundRecord> | undefined,
-    outcome: RefundOutcome,
-    unknownOfSale: number
-  ): void {
-    if (!refund) return;
-    settleRefund(refund, outcome, unknownOfSale);
-    this.refunds.set(refund.id, refund);
-    this.postings.push(...postingsOf(outcome.id, outcome.shares));
-  }
-}
-
-const idsOf = (rows: readonly { id: number }[]): number[] => rows.map(({ id }) => Number(id));
-
-/** Reads the relatives that groups have to look at again. */
-const loadRelatives = async (
-  tx: Tx,
-  groups: ReadonlyMap<string, RefundGroup>,
-  which: Exclude<Reach, 'none'>,
-  connections: Connections
-): Promise<void> => {
-  const rows = await rowsOf<SaleHead>(
-    tx,
-    [...groups.values()].map(({ digest }) => digest),
-    connections,
-    (query) => {
-      query.select('id', 'connection_id', 'family_digest', 'mode').orderBy('id');
-      query.whereNotIn('state', notProcessed);
-      if (which === 'all') return query;
-      return query.where((allocated) => {
-        allocated.where({ kind: 'sale' }).orWhereNull('took').orWhere('took', '>', 0);
-      });
-    }
-  );
-  for (const [key, found] of byGroup(
-    rows.map((row) => ({ row })),
-    connections
-  )) {
-    const group = groups.get(key);
-    const own = new Set(group?.batch.map(({ id }) => id));
-    const ids = idsOf(found.map(({ row }) => row)).filter((id) => !own.has(id));
-    if (group) group.relatives.push(...(await openRelatives(tx, ids, connections)));
-  }
-};
-
 const openRelatives = (
   tx: Tx,
   ids: readonly number[],
@@ -592,6 +523,31 @@ const openRelatives = (
     const connection = connections.get(Number(row.connection_id));
     return connection ? [withoutBody(openContext(row, connection, false))] : [];
   });
+
+/** Reads the relatives that groups have to look at again. */
+const loadRelatives = async (
+  tx: Tx,
+  groups: ReadonlyMap<string, RefundGroup>,
+  which: Exclude<Reach, 'none'>,
+  connections: Connections
+): Promise<void> => {
+  const digests = [...groups.values()].flatMap(({ batch }) => batch[0]?.row.family_digest ?? []);
+  const rows = await rowsOf<SaleHead>(tx, digests, connections, (query) => {
+    query.select('id', 'connection_id', 'family_digest', 'mode').orderBy('id');
+    query.whereNotIn('state', notProcessed);
+    if (which === 'all') return query;
+    return query.where((allocated) => {
+      allocated.where({ kind: 'sale' }).orWhereNull('took').orWhere('took', '>', 0);
+    });
+  });
+  for (const [key, found] of byGroup(rows, (row) => row, connections)) {
+    const group = groups.get(key);
+    if (!group) continue;
+    const own = new Set(group.batch.map(({ id }) => id));
+    const ids = found.map(({ id }) => Number(id)).filter((id) => !own.has(id));
+    group.relatives.push(...(await openRelatives(tx, ids, connections)));
+  }
+};
 
 /**
  * The refund groups of the batch, with the relatives that have to be looked at again. The lines of
@@ -614,32 +570,29 @@ export const loadRefundGroups = async (
       .whereNotIn('state', notProcessed)
   );
   const sales = byGroup(
-    heads.filter(({ id }) => !own.has(Number(id))).map((row) => ({ row })),
+    heads.filter(({ id }) => !own.has(Number(id))),
+    (row) => row,
     connections
   );
-  const groups = [...byGroup(works, connections)].map(([key, batch]) => {
-    const before = (sales.get(key) ?? []).map(({ row }) => row);
-    return new RefundGroup(key, batch, before, times);
-  });
-  const toPrice = withMoney ? groups.flatMap(({ saleToPrice }) => saleToPrice) : [];
-  const priced = await openRelatives(tx, toPrice, connections);
-  const reached = new Map(
-    REACHES.map((reach): [Reach, Map<string, RefundGroup>] => [reach, new Map()])
+  const groups = [...byGroup(works, ({ row }) => row, connections)].map(
+    ([key, batch]) => [key, new RefundGroup(batch, sales.get(key) ?? [], times)] as const
   );
-  for (const group of groups) {
-    const sale = priced.find(({ id }) => group.saleToPrice.includes(id));
-    reached.get(group.plan(sale, withMoney))?.set(group.key, group);
+  const toPrice = withMoney ? groups.flatMap(([, { saleToPrice }]) => saleToPrice ?? []) : [];
+  const priced = await openRelatives(tx, toPrice, connections);
+  const reached: Record<Reach, Map<string, RefundGroup>> = {
+    none: new Map(),
+    allocated: new Map(),
+    all: new Map(),
+  };
+  for (const [key, group] of groups) {
+    const sale = priced.find(({ id }) => id === group.saleToPrice);
+    reached[group.plan(sale, withMoney)].set(key, group);
   }
   for (const which of ['allocated', 'all'] as const) {
-    await loadRelatives(tx, reached.get(which) ?? new Map(), which, connections);
+    await loadRelatives(tx, reached[which], which, connections);
   }
-  return groups;
+  return groups.map(([, group]) => group);
 };
-
-/** A difference that the ledger has to append, beside the refund it belongs to. */
-export interface RefundDifference extends PostingDifference {
-  work: ContextOf<RefundRecord>;
-}
 
 /**
  * Settles every group that has a refund: sets state, flags and waits of its refunds, writes down
@@ -651,15 +604,23 @@ export const settleGoods = async (
   groups: readonly RefundGroup[],
   { preview }: { preview: boolean }
 ): Promise<RefundDifference[]> => {
-  const settled = new SettledGroups();
-  for (const group of groups) group.settleGoods(settled);
-  const { refunds, postings, refunded } = settled;
-  for (const [id, text] of preview ? [] : refunded) {
-    await tx.table(POS_EVENTS_TABLE).where({ id }).update({ refunded: text });
+  const settled = groups.map((group) => group.settleGoods());
+  for (const [id, { left, unknownLines: unknown }] of preview
+    ? []
+    : settled.flatMap((one) => [...one.left])) {
+    const refunded = writeLeft(left, unknown);
+    await tx.table(POS_EVENTS_TABLE).where({ id }).update({ refunded });
   }
+  const refunds = new Map(settled.flatMap((one) => one.refunds).map((work) => [work.id, work]));
   // In test mode nothing was ever posted, so everything is appended.
   const live = [...refunds.values()].filter(({ row }) => row.mode === 'live');
-  const posted = await postedOf(tx, idsOf(live));
+  const posted = await postedOf(
+    tx,
+    live.map(({ id }) => id)
+  );
+  const postings = settled
+    .flatMap(({ outcomes }) => outcomes)
+    .flatMap(({ id, shares }) => postingsOf(id, shares));
   const todo = differences(postings, posted, (id) => refunds.get(id)?.record.restock ?? true);
   return todo.flatMap((difference) => {
     const work = refunds.get(difference.refund);
@@ -679,7 +640,7 @@ export const countMoney = async (
 ): Promise<{ touched: Touched[]; repriced: number[] }> => {
   const counting = new Counting(tx);
   for (const group of groups) await group.countMoney(counting);
-  await counting.save();
+  await counting.changes.save(tx);
   return {
     touched: groups.flatMap(({ touched }) => touched),
     repriced: [...counting.repriced],

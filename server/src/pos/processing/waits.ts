@@ -3,8 +3,8 @@ import { withTransientRetry } from '../../database/retry';
 import { debugLog, errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
-import { markClosings, wakeComparing } from '../closings';
-import { connectionWait, digestsOfMappings, itemWaits, joinWaits } from '../mappings';
+import { comparing, markClosings } from '../closings';
+import { connectionWait, digestsOfMappings, itemWaits } from '../mappings';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
@@ -15,7 +15,6 @@ import {
   type PosEventRow,
   type WokenBy,
 } from '../tables';
-import type { ProcessingContext } from './processing-context';
 import { getRecordStore } from './record-store';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
@@ -166,7 +165,7 @@ export const regroup = async (
   if (refunds.length === 0) return;
   app.db.afterCommit(() => {
     store.announce();
-    if (isCompared) wakeComparing(app);
+    if (isCompared) comparing(app).wake();
   });
 };
 
@@ -176,33 +175,6 @@ export const wakeForItems = (app: App, names: readonly ItemName[]): Promise<void
     const mapped = await digestsOfMappings(tx, names);
     await wakeTwice(tx, app, [...names.flatMap(itemWaits), ...mapped], 'item');
   });
-
-/** Replaces what events wait for. */
-export const storeWaits = async (
-  tx: Tx,
-  works: readonly Pick<ProcessingContext, 'id' | 'row' | 'waits'>[],
-  processedBefore: readonly number[]
-): Promise<void> => {
-  if (processedBefore.length > 0) {
-    await tx
-      .table(POS_WAITS_TABLE)
-      .whereIn('event_id', [...processedBefore])
-      .delete();
-  }
-  const rows = works.flatMap(({ id, row, waits }) =>
-    joinWaits(waits).map(({ digest, kind, value, inbox, pieces }) => ({
-      event_id: id,
-      digest,
-      kind,
-      value,
-      inbox_digest: inbox,
-      connection_id: Number(row.connection_id),
-      pieces,
-      at: Number(row.received_at),
-    }))
-  );
-  await tx.insert(POS_WAITS_TABLE, rows);
-};
 
 /** What somebody made known whose wake nobody saw: items and mappings that events wait for all the same. */
 const knownAndWaitedFor = async (tx: Tx): Promise<{ items: string[]; mapped: string[] }> => {
@@ -283,7 +255,7 @@ export const wakeForProducts = async (app: App): Promise<void> => {
     }));
     await withTransientRetry(() =>
       app.db.transaction(async (tx) => {
-        const lookup = await lookUpItems(tx, app, names, tx);
+        const { lookup } = await lookUpItems(tx, app, names, 'adopt');
         const known = names.filter((name) => lookup(name) !== null);
         await wakeWaiting(tx, app, known.flatMap(itemWaits), 'item');
       })
@@ -291,39 +263,17 @@ export const wakeForProducts = async (app: App): Promise<void> => {
   }
 };
 
-/** The records that a mapping decided something of. */
-const recordsOfMapping = async (db: Db, mapping: number): Promise<number[]> => {
-  const rows = (await db
-    .table(POS_MAPPED_LINES_TABLE)
-    .distinct('event_id')
-    .where({ mapping_id: mapping })
-    .orderBy('event_id')) as { event_id: number }[];
-  return rows.map(({ event_id: id }) => Number(id));
-};
-
 /** Has the records of a mapping that was undone worked on again, after their commit. */
 export const wakeMapped = async (db: Db, app: App, mapping: number): Promise<number[]> => {
   const store = getRecordStore(app);
-  const ids = await recordsOfMapping(db, mapping);
+  const decided: number[] = await db
+    .table(POS_MAPPED_LINES_TABLE)
+    .distinct('event_id')
+    .where({ mapping_id: mapping })
+    .orderBy('event_id')
+    .pluck('event_id');
+  const ids = decided.map(Number);
   await store.bringForward(db, ids, 'mapping_undone');
   app.db.afterCommit(store.announce);
   return ids;
-};
-
-/**
- * A mapping that was undone while a record was being applied by it did not know of that record, and
- * the record saw it hold. Whoever commits last sees the other: here, or in the undoing.
- */
-export const notifyUndone = async (
-  app: App,
-  batch: readonly ProcessingContext[]
-): Promise<void> => {
-  const used = batch.flatMap(({ mapped }) => mapped.map(({ mapping }) => mapping));
-  if (used.length === 0) return;
-  await app.db.transaction(async (tx) => {
-    const undone = await findInChunks<{ id: number }>(used, (some) =>
-      tx.table(POS_MAPPINGS_TABLE).select('id').whereIn('id', some).whereNotNull('undone_at')
-    );
-    for (const { id } of undone) await wakeMapped(tx, app, Number(id));
-  });
 };

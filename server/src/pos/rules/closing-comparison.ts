@@ -1,7 +1,6 @@
 import type { ClosingComparison, ClosingDifference } from '../../../../shared/contracts/pos';
 import { minorSum } from '../../../../shared/minor-sums';
-import type { ClosingRecord, ClosingTotals } from './records';
-import { LIMITS } from './states';
+import { type ClosingRecord, type ClosingTotals, LIMITS } from './records';
 
 /** A sale or refund that a closing counts; money in minor units, a refund's positive. */
 export interface ClosedRecord {

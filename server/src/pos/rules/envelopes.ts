@@ -11,7 +11,7 @@ import {
   strictJsonSteps,
 } from './strict-json';
 import { REQUIRED_FIELDS } from './schemas';
-import { type AskingKind, LIMITS, nodesWithin, RECORD_KINDS, type RecordKind } from './states';
+import { type AskingKind, LIMITS, nodesWithin, RECORD_KINDS, type RecordKind } from './records';
 
 /** A record within another body. */
 export interface Enclosed {

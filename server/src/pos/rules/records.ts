@@ -1,5 +1,179 @@
-import type { InventoryMode } from './states';
+import {
+  ASKING_KINDS,
+  type AskingKind,
+  CONNECTION_MODES,
+  CONNECTION_SCOPES as SCOPES,
+  type ConnectionMode,
+  type ConnectionScope as Scope,
+  POS_EVENT_KINDS as EVENT_KINDS,
+  POS_EVENT_STATES as EVENT_STATES,
+  type PosEventKind as EventKind,
+  type PosEventState as EventState,
+  RECORD_KINDS,
+  type RecordKind,
+} from '../../../../shared/contracts/pos';
 import type { JsonObject } from './strict-json';
+
+/** The words of the point-of-sale feature: kinds of record, scopes, states, flags and error codes. */
+export {
+  ASKING_KINDS,
+  type AskingKind,
+  CONNECTION_MODES,
+  type ConnectionMode,
+  EVENT_KINDS,
+  EVENT_STATES,
+  type EventKind,
+  type EventState,
+  RECORD_KINDS,
+  type RecordKind,
+  type Scope,
+  SCOPES,
+};
+
+/**
+ * What a refused body should have been (docs/contract-pos.md#versions). Those of records and of a
+ * batch are published under `/schema`.
+ */
+export const SCHEMA_IDS = {
+  sale: 'sale.v1',
+  refund: 'refund.v1',
+  inventory: 'inventory.v1',
+  closing: 'closing.v1',
+  batch: 'batch.v1',
+  validate: 'validate.v1',
+  status: 'status.v1',
+  catalogue: 'catalogue.v1',
+} as const satisfies Record<EventKind | AskingKind, string>;
+
+/** What ping reports as `schema`. */
+export const SCHEMA_VERSION = 'v1';
+
+/** The scope a connection needs to send a kind of record. */
+export const SCOPE_OF_KIND = {
+  sale: 'sale:write',
+  refund: 'refund:write',
+  inventory: 'inventory:write',
+  closing: 'closing:write',
+} as const satisfies Record<EventKind, Scope>;
+
+/** `absolute` is a stocktake count, `relative` an adjustment. */
+export const INVENTORY_MODES = ['absolute', 'relative'] as const;
+export type InventoryMode = (typeof INVENTORY_MODES)[number];
+
+/**
+ * The moves a state may make. `applied` is not the end for a refund: when a second sale with the
+ * same id turns up in its group, the refund fits both and must wait for the owner, exactly as it
+ * would have if that sale had come first. Where its sale's connection is in its group no more, it
+ * waits for its sale again.
+ */
+const STATE_MOVES = {
+  pending: ['applied', 'partially_applied', 'needs_mapping', 'held', 'simulated', 'failed'],
+  held: ['applied', 'partially_applied', 'needs_mapping', 'simulated', 'failed'],
+  needs_mapping: ['applied', 'partially_applied', 'held', 'failed'],
+  partially_applied: ['applied', 'needs_mapping', 'held', 'failed'],
+  applied: ['needs_mapping', 'partially_applied', 'held'],
+  failed: ['pending'],
+  simulated: [],
+  matched: ['differs'],
+  differs: ['matched'],
+} as const satisfies Record<EventState, readonly EventState[]>;
+
+/**
+ * The state of an event after what was found out about it: every writer of states asks here. What
+ * may not be stays as it is: an applied event never becomes failed, a simulated one is for good.
+ */
+export const stateAfter = (from: EventState, to: EventState): EventState =>
+  (STATE_MOVES[from] as readonly EventState[]).includes(to) ? to : from;
+
+/** States in which an event can still change without its owner doing anything. */
+export const WAITING_STATES = [
+  'held',
+  'needs_mapping',
+  'partially_applied',
+] as const satisfies readonly EventState[];
+
+export const isWaiting = (state: EventState): boolean =>
+  (WAITING_STATES as readonly EventState[]).includes(state);
+
+/**
+ * Remarks on an event.
+ *
+ * - `over_refund`: more was refunded than the sale still had.
+ * - `payload_mismatch`: the id came again with another body; the first one counts.
+ * - `sale_never_seen`: the grace period ended without the refund's sale.
+ * - `clock_ahead`: `occurred_at` lay after the receipt; the record is ordered at its receipt.
+ * - `location_ignored`: the connection maps no locations, so `location_ref` was not used.
+ */
+export const EVENT_FLAGS = [
+  'over_refund',
+  'payload_mismatch',
+  'sale_never_seen',
+  'clock_ahead',
+  'location_ignored',
+] as const;
+export type EventFlag = (typeof EVENT_FLAGS)[number];
+
+/**
+ * Every error code a till can be answered, in the order in which the checks run, with its HTTP
+ * status (docs/contract-pos.md#answers).
+ */
+export const ERROR_STATUS = {
+  not_ready: 503,
+  unsupported_encoding: 415,
+  payload_too_large: 413,
+  unknown_key: 401,
+  revoked_key: 401,
+  secret_unavailable: 401,
+  timestamp_outside_window: 401,
+  signature_mismatch: 401,
+  rate_limited: 429,
+  insufficient_scope: 403,
+  schema_invalid: 400,
+  stale_count: 409,
+} as const;
+export type ErrorCode = keyof typeof ERROR_STATUS;
+export const ERROR_CODES = Object.keys(ERROR_STATUS) as readonly ErrorCode[];
+
+/** Limits: docs/contract-pos.md#limits and docs/tills.md#records. */
+export const LIMITS = {
+  /** Characters (code points) in an id, SKU, GTIN or location reference. */
+  idLength: 128,
+  reasonLength: 1000,
+  lines: 500,
+  counts: 1000,
+  /** Nested objects and arrays, the body itself being the first. */
+  depth: 16,
+  /** Bytes of the largest body for each value that a record may have; lines alone need ten. */
+  bytesANode: 5,
+  /** Members of a body around records beside those that it is known by. */
+  otherMembers: 20,
+  bodyBytes: 262_144,
+  /** Records in a batch. */
+  batch: 100,
+  /** The body of a batch, and of a validation, whose record has a limit of its own. */
+  batchBytes: 1_048_576,
+  /** Records of a batch or ids of a status request that cost what one request costs. */
+  recordsACharge: 10,
+  statusIds: 100,
+  catalogueItems: 1000,
+  /** Ids that a closing may list; its body may have `batchBytes`. */
+  closingIds: 5000,
+  /** How much time a closing may count: a month, and the hour that a change of clocks adds. */
+  closingMs: 31 * 86_400_000 + 3_600_000,
+  closingCurrencies: 100,
+  timestampWindowSeconds: 300,
+  /** How far ahead of its receipt an absolute count may be dated. */
+  countAheadMs: 300_000,
+  refundGraceMs: 86_400_000,
+  /**
+   * Largest quantity of a line. Smaller than the largest exact integer on purpose: a level is a sum
+   * of quantities, and a sum must stay exact, or the shelf would depend on the order of adding.
+   */
+  quantity: 1_000_000_000,
+} as const;
+
+/** Values that a body of at most so many bytes may have, those that are its sender's own too. */
+export const nodesWithin = (bytes: number): number => Math.ceil(bytes / LIMITS.bytesANode);
 
 /** What every accepted record has. Times are epoch milliseconds. */
 interface RecordBase {
@@ -77,24 +251,16 @@ export interface ClosingRecord extends RecordBase {
 
 export type PosRecord = SaleRecord | RefundRecord | InventoryRecord;
 
-/** What a line of a record names its item by. */
-export type LineName = Pick<RecordLine, 'sku' | 'gtin'>;
+/** A line of a record, as far as it is about stock; at least one of `sku` and `gtin` is set. */
+export interface StockLine {
+  sku: string | null;
+  gtin: string | null;
+  quantity: number;
+  note: string | null;
+}
 
-/** What a record's lines name, in their order; none for a refund of the whole sale. */
-export const lineNames = (record: PosRecord): LineName[] => {
-  if (record.kind === 'inventory') return record.counts.map(({ sku }) => ({ sku, gtin: null }));
-  return record.lines ?? [];
-};
-
-const quantities = (record: PosRecord): number[] =>
+/** A record's lines in their order; none for a refund of the whole sale. */
+export const linesOf = (record: PosRecord): StockLine[] =>
   record.kind === 'inventory'
-    ? record.counts.map(({ quantity }) => quantity)
-    : (record.lines ?? []).map(({ quantity }) => quantity);
-
-export const quantityOf = (record: PosRecord, line: number): number =>
-  quantities(record)[line] ?? 0;
-
-export const noteOf = (record: PosRecord, line: number): string | null => {
-  if (record.kind === 'inventory') return record.counts[line]?.reason ?? null;
-  return record.kind === 'refund' ? record.reason : null;
-};
+    ? record.counts.map(({ reason, ...line }) => ({ ...line, gtin: null, note: reason }))
+    : (record.lines ?? []).map(({ sku, gtin, quantity }) => ({ sku, gtin, quantity, note: null }));

@@ -8,8 +8,7 @@ import {
   type Share,
   type SoldLine,
 } from '../../stock/rules/allocation';
-import type { RecordLine } from './records';
-import type { ConnectionMode, EventFlag, EventState } from './states';
+import type { ConnectionMode, EventFlag, EventState, RecordLine } from './records';
 
 /**
  * Which sale a refund belongs to and what it puts back (docs/tills.md#refund), for a *group*:

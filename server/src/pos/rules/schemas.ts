@@ -8,7 +8,7 @@ import {
   RECORD_KINDS,
   type RecordKind,
   SCHEMA_IDS,
-} from './states';
+} from './records';
 import type { JsonObject } from './strict-json';
 
 /** A JSON Schema document or a part of one. */

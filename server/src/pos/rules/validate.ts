@@ -2,7 +2,13 @@ import type { ErrorObject } from 'ajv';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import { inOneGo, type Steps } from '../../runtime/event-loop';
 import { effectiveTime, OCCURRED_AT_PATTERN, parseOccurredAt } from '../../stock/rules/occurred-at';
-import type { ClosingRecord, PosRecord, RecordLine } from './records';
+import {
+  type ClosingRecord,
+  type EventKind,
+  LIMITS,
+  type PosRecord,
+  type RecordLine,
+} from './records';
 import {
   CURRENCY_CODES,
   excludedKinds,
@@ -13,7 +19,6 @@ import {
   type WireBody,
   type WireLine,
 } from './schemas';
-import { type EventKind, LIMITS } from './states';
 import {
   type BodyIssue,
   formatPath,

@@ -286,7 +286,7 @@ export class StockSite {
       if (due.length === 0) return;
       const leases: LeasedRecord[] = [];
       for (const [group] of due) leases.push(...(await this.store.claim([{ group, limit: 200 }])));
-      await applyBatch(app, leases, app.db.pool);
+      await applyBatch(app, leases);
     }
   }
 }

@@ -5,16 +5,16 @@ import type {
   SalesMeta,
   SalesRow,
   ShopDay,
-} from '../../../../shared/contracts/pos';
-import { minorSum } from '../../../../shared/minor-sums';
-import type { App } from '../../app';
-import type { Db } from '../../database/db';
-import { findInChunks } from '../../database/written-rows';
-import type { PlainTable } from '../../database/tables/plain-tables';
-import { csvLine, noFormula } from '../../runtime/text';
-import { ITEMS_TABLE } from '../../stock/tables';
-import { dayInZone, daysOfZone, type ZonedDay } from '../rules/days';
-import { CONNECTIONS_TABLE } from '../tables';
+} from '../../../shared/contracts/pos';
+import { minorSum } from '../../../shared/minor-sums';
+import type { App } from '../app';
+import type { Db } from '../database/db';
+import { findInChunks } from '../database/written-rows';
+import type { PlainTable } from '../database/tables/plain-tables';
+import { csvLine, noFormula } from '../runtime/text';
+import { ITEMS_TABLE } from '../stock/tables';
+import { dayInZone, daysOfZone, type ZonedDay } from './rules/days';
+import { CONNECTIONS_TABLE } from './tables';
 
 /** Days of the shop's time zone, both included; `YYYY-MM-DD`. */
 interface Range {

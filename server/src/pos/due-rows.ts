@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { App } from '../app';
+import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
+import { BackgroundWork } from '../runtime/background-work';
+import type { Big } from '../stock/tables';
+import { getRecordStore } from './processing/record-store';
+
+interface DueRow {
+  event_id: number;
+  due_at: Big | null;
+}
+
+interface Work<Row extends DueRow> {
+  tableName: string;
+  /** Beside `event_id` and `due_at`. */
+  columns: readonly (keyof Row & string)[];
+  /** Does what a row is due for, in a transaction of its own, and clears its `due_at`. */
+  work: (row: Row) => Promise<void>;
+  /** What is written of a row for which that failed, whatever for. */
+  failed: (row: Row, error: unknown) => Partial<Row> & { due_at: number };
+  /** It rests between two rows for as long as the first one took, up to this. */
+  longestRestMs: number;
+  /** Said where the database cannot be asked. */
+  fault: string;
+}
+
+const AT_ONCE = 50;
+
+/** Works on the rows of a table whose `due_at` has come: beside requests, and one after the other. */
+export class DueRows<Row extends DueRow> {
+  private readonly background: BackgroundWork;
+  private isStarted = false;
+
+  constructor(
+    private readonly app: App,
+    private readonly rows: Work<Row>
+  ) {
+    const logFault = createFaultLog(app.log);
+    this.background = new BackgroundWork({
+      detached: (passes) => getRecordStore(app).detached(passes),
+      pass: (isStopped) => this.workOnDue(isStopped),
+      failed: (error) => logFault(rows.fault, error),
+    });
+  }
+
+  /** On a node that processes records; others only write down what is due. */
+  start(): void {
+    this.isStarted = true;
+    this.wake();
+  }
+
+  /** For the moment after a commit, and by the clock. Never throws. */
+  wake(): void {
+    if (this.isStarted) this.background.wake();
+  }
+
+  /** Lets the one under way commit. */
+  stop(): Promise<void> {
+    return this.background.stop();
+  }
+
+  async workOnDue(isStopped: () => boolean = () => false): Promise<void> {
+    const { tableName, columns, longestRestMs } = this.rows;
+    for (;;) {
+      const db = await this.app.db.current();
+      const due: Row[] = await db
+        .table(tableName)
+        .select('event_id', 'due_at', ...columns)
+        .where('due_at', '<=', getRecordStore(this.app).now())
+        .orderBy('due_at')
+        .limit(AT_ONCE);
+      if (due.length === 0) return;
+      for (const row of due) {
+        if (isStopped()) return;
+        const startedAt = performance.now();
+        await this.workOn(row);
+        await sleep(Math.min(performance.now() - startedAt, longestRestMs));
+      }
+    }
+  }
+
+  /** One whose own fault it is does not stop the others. */
+  private async workOn(row: Row): Promise<void> {
+    try {
+      await withTransientRetry(() => this.rows.work(row));
+    } catch (error) {
+      if (isInfrastructureFault(error)) throw error;
+      const { event_id, due_at } = row;
+      const db = await this.app.db.current();
+      // Not over what made it due again meanwhile.
+      await db
+        .table(this.rows.tableName)
+        .where({ event_id, due_at })
+        .update(this.rows.failed(row, error));
+    }
+  }
+}

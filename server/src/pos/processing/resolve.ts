@@ -1,0 +1,530 @@
+import type { App } from '../../app';
+import type { Tx } from '../../database/db';
+import { findInChunks, inChunks } from '../../database/written-rows';
+import { TimeSlice } from '../../runtime/event-loop';
+import { type AcceptedCount, withdrawCounts, withdrawTrialCounts } from '../../stock/counts';
+import {
+  type FoundItems,
+  gtinDigest,
+  type ItemLookup,
+  type ItemName,
+  lookUpItems,
+} from '../../stock/items';
+import {
+  type AskedCounting,
+  Ledger,
+  type LedgerLine,
+  type LevelChange,
+  mergeChanges,
+  type Place,
+  undoCounts,
+} from '../../stock/ledger';
+import { defaultLocation } from '../../stock/locations';
+import type { PostingDifference } from '../../stock/rules/allocation';
+import type { MappingKind } from '../../../../shared/contracts/pos-mapping';
+import { mappedLocations } from '../connections';
+import {
+  connectionWait,
+  type ItemOrigins,
+  loadItemOrigins,
+  loadMappings,
+  type MappedLine,
+  mappingDigest,
+  type Mappings,
+  type Wait,
+} from '../mappings';
+import {
+  type EventFlag,
+  type EventState,
+  linesOf,
+  type PosRecord,
+  type RefundRecord,
+  type SaleRecord,
+  type StockLine,
+} from '../rules/records';
+import { stateOfLines } from '../rules/refunds';
+import { readRecord } from '../rules/validate';
+import {
+  type ConnectionRow,
+  POS_EVENTS_TABLE,
+  POS_MAPPED_LINES_TABLE,
+  POS_MAPPINGS_TABLE,
+  type PosEventRow,
+  WHOLE_RECORD,
+} from '../tables';
+
+/**
+ * A record's lines are resolved, and the ledger gets the difference. Whatever the reason is that a
+ * record is worked on (it is new, a mapping was made, undone or corrected, an item or a location is
+ * known now, its connection is in another group), what happens is the same: `resolve` finds out what its
+ * lines are of and where, and `post` appends to the ledger what it does not have of them yet, or has at
+ * another place. What refunds put back follows from their groups (refund-group.ts), in the same way.
+ */
+
+/** For each line of a record where it is; null where nobody can say yet. */
+export type Places = readonly (Place | null)[];
+
+/** A record while it is worked on. */
+export interface ProcessingContext {
+  id: number;
+  row: PosEventRow;
+  connection: ConnectionRow;
+  record: PosRecord;
+  /** It is leased by this batch; else it is a relative of one that is (refund-group.ts). */
+  mine: boolean;
+  /** For each line the item it was found to be. */
+  items: (number | null)[];
+  /** Lines that their owner said to ignore. */
+  ignored: number[];
+  /** Lines that a mapping decided now. */
+  mapped: MappedLine[];
+  /** Where the ledger has the lines of a sale or an inventory message. */
+  posted: Places;
+  locationId: number | null;
+  onlyLocationId: number | null;
+  state: EventState;
+  flags: EventFlag[];
+  /** What it puts into the ledger now; in test mode, what it would. */
+  moved: LedgerLine[];
+  /** Of a refund: pieces that its sale's goods allow it. */
+  took: number | null;
+  waits: Wait[];
+  /** What the sales figures have of it, as it is stored (sales-figures.ts). */
+  counted: string | null;
+}
+
+export type ContextOf<R extends PosRecord> = ProcessingContext & { record: R };
+export const isSale = (work: ProcessingContext): work is ContextOf<SaleRecord> =>
+  work.record.kind === 'sale';
+export const isRefund = (work: ProcessingContext): work is ContextOf<RefundRecord> =>
+  work.record.kind === 'refund';
+const isStocktake = ({ record }: ProcessingContext): boolean =>
+  record.kind === 'inventory' && record.mode === 'absolute';
+
+/** Where the lines are as far as items and location are known. */
+export const placesOf = ({ items, locationId }: ProcessingContext): Places =>
+  items.map((item) =>
+    item === null || locationId === null ? null : { item, location: locationId }
+  );
+
+/**
+ * Reads a stored event back.
+ * @throws Error where the stored body is no record any more; the event is then `failed`.
+ */
+export const openContext = (
+  row: PosEventRow,
+  connection: ConnectionRow,
+  mine: boolean
+): ProcessingContext => {
+  if (row.kind === 'closing') throw new Error('A closing is not processed.');
+  const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), {
+    receivedAtMs: Number(row.received_at),
+  });
+  if (!reading.ok) throw new Error(`The stored record is not valid: ${reading.issue.message}`);
+  const { record } = reading;
+  const known = JSON.parse(row.items ?? '[]') as (number | null)[];
+  const work: ProcessingContext = {
+    id: Number(row.id),
+    row,
+    connection,
+    record,
+    mine,
+    items: linesOf(record).map((_line, index) => known[index] ?? null),
+    ignored: JSON.parse(row.ignored ?? '[]') as number[],
+    mapped: [],
+    posted: [],
+    locationId: row.location_id === null ? null : Number(row.location_id),
+    onlyLocationId: row.only_location_id === null ? null : Number(row.only_location_id),
+    state: row.state,
+    flags: [],
+    moved: [],
+    took: row.took === null || row.took === undefined ? null : Number(row.took),
+    waits: [],
+    counted: row.counted ?? null,
+  };
+  if (row.mode === 'live' && record.kind !== 'refund') work.posted = placesOf(work);
+  return work;
+};
+
+/** Lines that wait for an item; those that are ignored do not. */
+export const unknownLines = ({ record, items, ignored }: ProcessingContext): StockLine[] =>
+  linesOf(record).filter((_line, index) => items[index] === null && !ignored.includes(index));
+
+/** Lines of a sale or count that are not in the ledger and are to be. */
+export const waitingLines = (work: ProcessingContext): number =>
+  work.items.length - work.ignored.length - placesOf(work).filter((place) => place).length;
+
+interface UndoneLine {
+  id: number;
+  event_id: number;
+  line: number;
+  kind: MappingKind;
+}
+
+/** Has records that are worked on again forget what mappings decided of them that were undone since. */
+const forgetUndone = async (tx: Tx, batch: readonly ProcessingContext[]): Promise<void> => {
+  const again = new Map(
+    batch.filter(({ row }) => row.processed_at !== null).map((work) => [work.id, work])
+  );
+  const undone = await findInChunks<UndoneLine>(again.keys(), (some) =>
+    tx
+      .table(`${POS_MAPPED_LINES_TABLE} as d`)
+      .join(`${POS_MAPPINGS_TABLE} as m`, 'm.id', 'd.mapping_id')
+      .select('d.id', 'd.event_id', 'd.line', 'm.kind')
+      .whereIn('d.event_id', some)
+      .whereNotNull('m.undone_at')
+  );
+  for (const { event_id: event, line, kind } of undone) {
+    const work = again.get(Number(event));
+    if (!work) continue;
+    if (kind === 'location_ref') work.locationId = null;
+    else {
+      work.items[Number(line)] = null;
+      work.ignored = work.ignored.filter((one) => one !== Number(line));
+    }
+  }
+  for (const some of inChunks(undone.map(({ id }) => id))) {
+    await tx.table(POS_MAPPED_LINES_TABLE).whereIn('id', some).delete();
+  }
+};
+
+const resolveLocation = (work: ProcessingContext, mappings: Mappings): void => {
+  const { record, connection } = work;
+  const mapped = mappedLocations(connection);
+  if (work.locationId === null && record.locationRef !== null) {
+    work.locationId = mapped.find(({ ref }) => ref === record.locationRef)?.location ?? null;
+    const to = mappings.ofLocation(Number(connection.id), record.locationRef);
+    if (work.locationId === null && to !== null) {
+      work.locationId = to.location;
+      work.mapped.push({ mapping: to.mapping, line: WHOLE_RECORD });
+    }
+  }
+  if (work.onlyLocationId === null && mapped.length === 1) {
+    work.onlyLocationId = mapped[0]?.location ?? null;
+  }
+};
+
+/** Items stay what they were found to be, until a mapping is undone. */
+const resolveItems = (
+  work: ProcessingContext,
+  lookup: ItemLookup,
+  mappings: Mappings,
+  { isGone, makerOf }: ItemOrigins
+): void => {
+  for (const [line, name] of linesOf(work.record).entries()) {
+    if (work.items[line] !== null || work.ignored.includes(line)) continue;
+    const ofName = lookup(name);
+    const own = ofName !== null && isGone(ofName) ? null : ofName;
+    const found = mappings.ofLine(name);
+    const to = found?.item && isGone(found.item) ? null : found;
+    // What goes by the name itself comes first; the item that a mapping made does.
+    const isMapped = to !== null && (own === null || own === to.item);
+    const item = isMapped ? to.item : own;
+    work.items[line] = item;
+    if (isMapped) work.mapped.push({ mapping: to.mapping, line });
+    if (isMapped && item === null) work.ignored.push(line);
+    const maker = item === null ? null : makerOf(item);
+    if (maker !== null && !(isMapped && maker === to.mapping)) {
+      work.mapped.push({ mapping: maker, line });
+    }
+  }
+};
+
+/** Products that stand for items in test mode, by the ids that stand for these. */
+export type Products = FoundItems['products'];
+
+/**
+ * Finds out what the lines of records are of, and where, as far as that can be known now.
+ * @param preview  as in test mode, no items are made of products
+ */
+export const resolve = async (
+  tx: Tx,
+  app: App,
+  batch: readonly ProcessingContext[],
+  { preview }: { preview: boolean }
+): Promise<Products> => {
+  if (!preview) await forgetUndone(tx, batch);
+  const isTrial = ({ row }: ProcessingContext): boolean => preview || row.mode === 'test';
+  const namesOf = (trials: boolean): ItemName[] =>
+    batch.filter((work) => isTrial(work) === trials).flatMap(unknownLines);
+  const tried = await lookUpItems(tx, app, namesOf(true), 'stand in');
+  const adopted = await lookUpItems(tx, app, namesOf(false), 'adopt');
+  const lookupOf = (work: ProcessingContext) => (isTrial(work) ? tried : adopted).lookup;
+  const mappings = await loadMappings(
+    tx,
+    // A record that is worked on again is asked about every line: an item that goes by the name now
+    // may have been made by a mapping.
+    batch.flatMap((work) =>
+      unknownLines(work).filter(
+        (name) => work.row.processed_at !== null || lookupOf(work)(name) === null
+      )
+    ),
+    batch.flatMap(({ locationId, record, connection }) =>
+      locationId === null && record.locationRef !== null
+        ? [{ connection: Number(connection.id), ref: record.locationRef }]
+        : []
+    )
+  );
+  const origins = await loadItemOrigins(
+    tx,
+    batch.flatMap((work) =>
+      unknownLines(work)
+        .flatMap((name) => [lookupOf(work)(name), mappings.ofLine(name)?.item ?? null])
+        .flatMap((item) => item ?? [])
+    )
+  );
+  for (const work of batch) {
+    resolveLocation(work, mappings);
+    resolveItems(work, lookupOf(work), mappings, origins);
+  }
+  return tried.products;
+};
+
+const isStandIn = (item: number | null | undefined): boolean => (item ?? 0) < 0;
+
+/** Trials that were processed before: their products may have become items, and say what they have. */
+export const resolveStandIns = async (
+  tx: Tx,
+  app: App,
+  works: readonly ProcessingContext[]
+): Promise<Products> => {
+  const names = works.flatMap(({ record, items }) =>
+    linesOf(record).filter((_name, line) => isStandIn(items[line]))
+  );
+  const { lookup, products } = await lookUpItems(tx, app, names, 'stand in');
+  for (const work of works) {
+    for (const [line, name] of linesOf(work.record).entries()) {
+      if (isStandIn(work.items[line])) work.items[line] = lookup(name) ?? work.items[line] ?? null;
+    }
+  }
+  return products;
+};
+
+/** A line whose place is not the one where the ledger has it. */
+interface Misplaced {
+  line: number;
+  before: Place | null;
+  now: Place | null;
+}
+
+const misplacedOf = (before: Places, now: Places): Misplaced[] =>
+  now.flatMap((place, line) => {
+    const was = before[line] ?? null;
+    const isSame = was?.item === place?.item && was?.location === place?.location;
+    return isSame ? [] : [{ line, before: was, now: place }];
+  });
+
+const misplacedLines = (work: ProcessingContext): Misplaced[] =>
+  isRefund(work) ? [] : misplacedOf(work.posted, placesOf(work));
+
+type StoredPlaces = ([item: number, location: number] | null)[];
+
+/** As an event's `counted_places`; null where no line counts anything yet. */
+export const writePlaces = (places: Places): string | null =>
+  places.every((place) => place === null)
+    ? null
+    : JSON.stringify(places.map((place) => place && [place.item, place.location]));
+
+const readPlaces = (text: string): Places =>
+  (JSON.parse(text) as StoredPlaces).map((place) =>
+    place === null ? null : { item: place[0], location: place[1] }
+  );
+
+/** What a stocktake's lines are of now; null for all other records. */
+export const countedPlaces = (work: ProcessingContext): string | null =>
+  isStocktake(work) ? writePlaces(placesOf(work)) : null;
+
+/** Live counts that were accepted and are not in the ledger yet. */
+const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<AcceptedCount[]> => {
+  const query = tx
+    .table(POS_EVENTS_TABLE)
+    .select('id', 'effective_at', 'counted_places')
+    .whereIn('state', ['pending', 'failed'])
+    .where({ kind: 'inventory', mode: 'live' })
+    .whereNotNull('counted_places');
+  // One that was accepted while the levels were waited for, too.
+  const rows = (await tx.latest(query)) as Pick<
+    PosEventRow,
+    'id' | 'effective_at' | 'counted_places'
+  >[];
+  return rows
+    .filter(({ id }) => !except.includes(Number(id)))
+    .flatMap(({ effective_at: at, counted_places: text }) =>
+      readPlaces(text ?? '[]').flatMap((place) => (place ? [{ ...place, at: Number(at) }] : []))
+    );
+};
+
+/**
+ * Stocktakes whose lines were accepted or counted as something else than they are: they make no other
+ * count stale any more.
+ */
+const withdrawMisplaced = async (
+  tx: Tx,
+  app: App,
+  stocktakes: readonly ProcessingContext[]
+): Promise<void> => {
+  const withdrawnIn = (mode: PosEventRow['mode']): AcceptedCount[] =>
+    stocktakes.flatMap((work) => {
+      const { mode: own, counted_places: text, effective_at: at } = work.row;
+      if (own !== mode) return [];
+      // Version 0.2 did not write down what a stocktake was accepted as.
+      const accepted = text === null ? work.posted : readPlaces(text);
+      return misplacedOf(accepted, placesOf(work)).flatMap(({ before }) =>
+        before ? [{ ...before, at: Number(at) }] : []
+      );
+    });
+  const ids = stocktakes.map(({ id }) => id);
+  await withdrawCounts(tx, app, withdrawnIn('live'), () => queuedCounts(tx, ids));
+  await withdrawTrialCounts(tx, withdrawnIn('test'));
+};
+
+/** Takes stocktakes back where their lines are of something else than they were counted as. */
+const undoMisplaced = (
+  tx: Tx,
+  app: App,
+  stocktakes: readonly ProcessingContext[]
+): Promise<LevelChange[]> =>
+  undoCounts(
+    tx,
+    app,
+    stocktakes.flatMap((work) =>
+      misplacedLines(work).flatMap(({ line, before }) =>
+        before ? [{ ...before, event: work.id, line }] : []
+      )
+    )
+  );
+
+/** Has the ledger follow a record whose places are locked, each line at the record's own time. */
+const postLines = async (ledger: Ledger, work: ProcessingContext): Promise<void> => {
+  const { record, row, id: eventId } = work;
+  const lines = linesOf(record);
+  const type = record.kind === 'sale' ? ('sale' as const) : ('adjustment' as const);
+  const counts: AskedCounting[] = [];
+  for (const { line, before, now } of misplacedLines(work)) {
+    const { quantity = 0, note = null } = lines[line] ?? {};
+    const base = { at: Number(row.effective_at), eventId, note };
+    if (isStocktake(work)) {
+      if (now) counts.push({ ...base, ...now, line, quantity });
+      continue;
+    }
+    const gained = type === 'sale' ? -quantity : quantity;
+    if (before) {
+      const reason = 'mapping_undone' as const;
+      work.moved.push(ledger.move({ ...base, ...before, type, quantity: -gained, reason }));
+    }
+    if (now) {
+      work.moved.push(ledger.move({ ...base, ...now, type, quantity: gained, reason: null }));
+    }
+  }
+  work.moved.push(...(await ledger.count(counts)));
+};
+
+/** A difference that the ledger has to append, beside the refund it belongs to. */
+export interface RefundDifference extends PostingDifference {
+  work: ContextOf<RefundRecord>;
+}
+
+/** What the ledger is to follow. */
+interface Posted {
+  batch: readonly ProcessingContext[];
+  refunds: readonly RefundDifference[];
+  products: Products;
+  preview: boolean;
+}
+
+/**
+ * Appends to the ledger what it lacks of the batch and of its refund groups.
+ * @returns what changed on the shelves
+ */
+export const post = async (
+  tx: Tx,
+  app: App,
+  { batch, refunds, products, preview }: Posted
+): Promise<LevelChange[]> => {
+  const stocktakes = batch.filter(isStocktake);
+  const changes = await undoMisplaced(tx, app, stocktakes);
+  if (!preview) await withdrawMisplaced(tx, app, stocktakes);
+  const { id: defaultPlace } = products.size > 0 ? await defaultLocation(tx) : { id: 0 };
+  // A product's quantity is what its item would have there, once it is made.
+  const openingOf = ({ item, location }: Place): number =>
+    location === Number(defaultPlace) ? (products.get(item)?.quantity ?? 0) : 0;
+  const slice = new TimeSlice();
+  for (const mode of ['live', 'test'] as const) {
+    const works = batch.filter(({ row }) => row.mode === mode);
+    const differences = refunds.filter(({ work }) => work.row.mode === mode);
+    const ledger = new Ledger(app, tx, { simulate: preview || mode === 'test', openingOf });
+    await ledger.lock([
+      ...works
+        .flatMap(misplacedLines)
+        .flatMap(({ before, now }) => [before ?? [], now ?? []].flat()),
+      ...differences,
+    ]);
+    for (const work of works) {
+      if (slice.isOver()) await slice.next();
+      await postLines(ledger, work);
+    }
+    for (const { work, item, location, quantity, reason } of differences) {
+      const base = {
+        at: Number(work.row.effective_at),
+        eventId: work.id,
+        note: work.record.reason,
+      };
+      work.moved.push(ledger.move({ ...base, item, location, type: 'refund', quantity, reason }));
+    }
+    changes.push(...(await ledger.flush()));
+  }
+  for (const work of [...batch, ...refunds.map((one) => one.work)]) {
+    for (const line of work.moved) {
+      const product = products.get(line.item);
+      if (product) line.sku = product.sku;
+    }
+  }
+  return mergeChanges(changes);
+};
+
+const otherWait = (digest: string): Wait => ({
+  digest,
+  kind: 'other',
+  value: null,
+  inbox: null,
+  pieces: 0,
+});
+
+/** What the lines of a record wait for whose items are not known; a line is in one row of the inbox. */
+export const itemWaitsOf = (work: ProcessingContext): Wait[] =>
+  unknownLines(work).flatMap(({ sku, gtin, quantity }): Wait[] => {
+    const [kind, value] = sku === null ? (['gtin', gtin] as const) : (['sku', sku] as const);
+    if (value === null) return [];
+    const digest = mappingDigest(kind, value, null);
+    const wait = { digest, kind, value, inbox: digest, pieces: Math.abs(quantity) };
+    return kind === 'gtin' || gtin === null ? [wait] : [wait, otherWait(gtinDigest(gtin))];
+  });
+
+/** What a record waits for whose location is not known. */
+export const locationWaitOf = ({ record, connection, ignored }: ProcessingContext): Wait => {
+  const id = Number(connection.id);
+  const { locationRef } = record;
+  if (locationRef === null) return otherWait(connectionWait(id));
+  const pieces = linesOf(record).reduce(
+    (sum, { quantity }, line) => (ignored.includes(line) ? sum : sum + Math.abs(quantity)),
+    0
+  );
+  const inbox = mappingDigest('location_ref', locationRef, id);
+  return { digest: connectionWait(id), kind: 'location_ref', value: locationRef, inbox, pieces };
+};
+
+/** What a refund waits for whose sale, or whose location, its connection or its group may still have. */
+export const saleWaitOf = ({ connection }: ProcessingContext): Wait =>
+  otherWait(connectionWait(Number(connection.id)));
+
+/** State and waits of sales and inventory messages; refunds are settled with their groups. */
+export const settleLines = (work: ProcessingContext): void => {
+  if (isRefund(work)) return;
+  const waiting = waitingLines(work);
+  const placed = work.items.length - work.ignored.length - waiting;
+  work.state = stateOfLines(work.row.mode, placed, waiting);
+  work.waits = [
+    ...itemWaitsOf(work),
+    ...(work.locationId === null && waiting > 0 ? [locationWaitOf(work)] : []),
+  ];
+};
