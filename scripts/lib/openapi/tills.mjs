@@ -29,7 +29,7 @@ const oneOf = (values, description) => ({
 
 /**
  * Schemas of answers, by name.
- * @param words  `server/src/pos/rules/states`
+ * @param words  `server/src/pos/rules/records`
  */
 export const tillSchemas = ({ EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNECTION_MODES }) => {
   const state = oneOf(EVENT_STATES, 'Where the record stands:');

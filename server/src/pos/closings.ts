@@ -9,7 +9,7 @@ import { getPublisher } from '../webhooks/publish';
 import { type Connections, withConnections } from './connections';
 import { DueRows } from './due-rows';
 import { retryingTaken, rowOf, type Submission } from './intake/accept';
-import { answerOfAcceptance } from './intake/answers';
+import { answerOfAcceptance } from './intake/wire';
 import { getRecordStore } from './processing/record-store';
 import { priceAccepted, readMembers, type Touched } from './processing/refund-group';
 import { type ClosedRecord, compareClosing } from './rules/closing-comparison';

@@ -15,7 +15,7 @@ import { declarePosEvents } from './processing/events';
 import { getRecordStore, recordMetrics } from './processing/record-store';
 import { createPurchasesService, purchasesTable } from './customers';
 import { startProcessing, stopProcessing } from './processing/process';
-import { createRawBodyMiddleware } from './intake/raw-body';
+import { createRawBodyMiddleware } from './intake/wire';
 import { getRefusals, posRefusalTable } from './intake/refusals';
 import {
   CONNECTION,

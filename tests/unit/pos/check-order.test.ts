@@ -5,7 +5,7 @@ import type { Context } from 'koa';
 import { ensureTables } from '../../../server/src/database/tables/plain-tables';
 import { Checks } from '../../../server/src/pos/intake/requests';
 import { keyDigest, signBody } from '../../../server/src/pos/intake/authentication';
-import { createRawBodyMiddleware } from '../../../server/src/pos/intake/raw-body';
+import { createRawBodyMiddleware } from '../../../server/src/pos/intake/wire';
 import { ERROR_CODES, ERROR_STATUS, type ErrorCode } from '../../../server/src/pos/rules/records';
 import { posRefusalTable } from '../../../server/src/pos/intake/refusals';
 import { skuDigest } from '../../../server/src/stock/items';

@@ -1,4 +1,4 @@
-import { hostFailure } from '../../../server/src/pos/intake/answers';
+import { hostFailure } from '../../../server/src/pos/intake/wire';
 import { RECORD_SCHEMAS } from '../../../server/src/pos/rules/schemas';
 import {
   ERROR_STATUS,

@@ -1,6 +1,6 @@
 import { addressKey } from '../../../server/src/net/client-address';
 import { createBatcher } from '../../../server/src/pos/intake/accept';
-import { isInNamespace } from '../../../server/src/pos/intake/raw-body';
+import { isInNamespace } from '../../../server/src/pos/intake/wire';
 import { withoutTrailingSlashes } from '../../../server/src/http/bounded-body';
 
 describe('the namespace of tills', () => {

@@ -9,16 +9,15 @@ import { lookUpItems } from '../../stock/items';
 import type { Place } from '../../stock/ledger';
 import { defaultLocation } from '../../stock/locations';
 import { type MappedLocation, mappedLocations } from '../connections';
-import { type Places, writePlaces } from '../processing/resolve';
-import { loadMappings, type Mappings, type NamedLocation } from '../mappings';
+import { loadMappings, type NamedLocation } from '../mappings';
 import { getRecordStore } from '../processing/record-store';
+import { writePlaces } from '../processing/resolve';
 import {
   type ClosingRecord,
   type ConnectionMode,
   type CountLine,
   type EventFlag,
   type EventState,
-  type InventoryRecord,
   linesOf,
   type PosRecord,
 } from '../rules/records';
@@ -27,85 +26,6 @@ import { checkLocationRef } from '../rules/validate';
 import { type ConnectionRow, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
-
-/** A stocktake; an adjustment is never stale. */
-type CountRecord = InventoryRecord & { mode: 'absolute' };
-
-const isCount = (record: PosRecord): record is CountRecord =>
-  record.kind === 'inventory' && record.mode === 'absolute';
-
-/**
- * Where and how a stocktake was taken. Without a location of its connection's own map it is where a
- * mapping of the inbox says; its lines cannot be stale where none does.
- */
-interface Stocktake {
-  record: CountRecord;
-  connection: number;
-  locationId: number | null;
-  mode: ConnectionMode;
-}
-
-type StaleLine = Pick<CountLine, 'sku' | 'quantity'>;
-
-/** A line of a stocktake; `place` is null where nobody can have counted it yet: no item, no place. */
-type PlacedLine = StaleLine & { place: Place | null };
-
-const unmappedLocation = ({ record, connection, locationId }: Stocktake): NamedLocation[] =>
-  locationId === null && record.locationRef !== null
-    ? [{ connection, ref: record.locationRef }]
-    : [];
-
-const mappedLocation = (stocktake: Stocktake, mappings: Mappings): number | null => {
-  const [named] = unmappedLocation(stocktake);
-  return named ? (mappings.ofLocation(named.connection, named.ref)?.location ?? null) : null;
-};
-
-/** What the lines of stocktakes count, as far as that is known. */
-const placeLines = async (
-  tx: Tx,
-  app: App,
-  stocktakes: readonly Stocktake[]
-): Promise<Map<CountRecord, PlacedLine[]>> => {
-  const names = stocktakes.flatMap(({ record }) => linesOf(record));
-  const { lookup } = await lookUpItems(tx, app, names, 'leave');
-  const unknown = names.filter((name) => lookup(name) === null);
-  const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
-  return new Map(
-    stocktakes.map((stocktake): [CountRecord, PlacedLine[]] => {
-      const location = stocktake.locationId ?? mappedLocation(stocktake, mappings);
-      const lines = stocktake.record.counts.map(({ sku, quantity }): PlacedLine => {
-        const name = { sku, gtin: null };
-        const item = lookup(name) ?? mappings.ofLine(name)?.item ?? null;
-        const place = item === null || location === null ? null : { item, location };
-        return { sku, quantity, place };
-      });
-      return [stocktake.record, lines];
-    })
-  );
-};
-
-/** The stocktakes of a batch, and who says which of their lines are stale. */
-interface Judging {
-  lines: ReadonlyMap<PosRecord, readonly PlacedLine[]>;
-  judge: CountJudge;
-}
-
-/** @param lock  false where nothing is going to be accepted */
-const openJudging = async (
-  tx: Tx,
-  app: App,
-  candidates: readonly Candidate[],
-  { lock }: { lock: boolean }
-): Promise<Judging> => {
-  const stocktakes = candidates.flatMap((candidate) => stocktakeOf(candidate) ?? []);
-  const lines = await placeLines(tx, app, stocktakes);
-  const placesOf = (mode: ConnectionMode) =>
-    stocktakes
-      .filter((one) => one.mode === mode)
-      .flatMap(({ record }) => (lines.get(record) ?? []).flatMap(({ place }) => place ?? []));
-  const places = { live: placesOf('live'), test: placesOf('test') };
-  return { lines, judge: await openCountJudge(tx, places, { lock }) };
-};
 
 /** A signed, valid record that asks to be accepted. */
 export interface Submission<R extends PosRecord | ClosingRecord = PosRecord> {
@@ -123,11 +43,6 @@ export interface Submission<R extends PosRecord | ClosingRecord = PosRecord> {
 
 export const externalDigest = (externalId: string): string => digestOf(`id:${externalId}`);
 
-const saleDigestOf = (record: PosRecord | ClosingRecord, idDigest: string): string | null => {
-  if (record.kind === 'inventory' || record.kind === 'closing') return null;
-  return record.kind === 'sale' ? idDigest : externalDigest(record.saleExternalId);
-};
-
 /** Digests ids and body here and nowhere later, however often the acceptance has to be tried. */
 export const submissionOf = <R extends PosRecord | ClosingRecord>(
   connection: ConnectionRow,
@@ -137,16 +52,23 @@ export const submissionOf = <R extends PosRecord | ClosingRecord>(
 ): Submission<R> => {
   const body = bytes.toString('utf8');
   const idDigest = externalDigest(record.externalId);
+  const { kind } = record;
   return {
     connection,
     record,
     body,
     bodyDigest: digestOf(body),
     idDigest,
-    saleDigest: saleDigestOf(record, idDigest),
+    saleDigest:
+      kind === 'refund' ? externalDigest(record.saleExternalId) : kind === 'sale' ? idDigest : null,
     receivedAtMs,
   };
 };
+
+type StaleLine = Pick<CountLine, 'sku' | 'quantity'>;
+
+/** A line of a stocktake; `place` is null where nobody can have counted it yet: no item, no place. */
+type PlacedLine = StaleLine & { place: Place | null };
 
 /** A submission whose id is new, and where its goods are; frozen at acceptance. */
 interface Candidate {
@@ -158,6 +80,8 @@ interface Candidate {
   onlyLocationId: number | null;
   /** It names a location, and its connection maps none. */
   refIgnored: boolean;
+  /** What a stocktake counts; null for all others, which are never stale. */
+  counted: PlacedLine[] | null;
 }
 
 /** Where a record's goods are, as its connection maps it now. */
@@ -166,75 +90,64 @@ const locate = (submission: Submission, fallback: number): Candidate => {
   const mapped = mappedLocations(submission.connection);
   const only =
     mapped.length === 0 ? fallback : mapped.length === 1 ? (mapped[0]?.location ?? null) : null;
-  const candidate = { submission, mapped, onlyLocationId: only, refIgnored: false };
-  if (locationRef === null) return { ...candidate, locationId: kind === 'refund' ? null : only };
-  if (mapped.length === 0) return { ...candidate, locationId: fallback, refIgnored: true };
+  const base = { submission, mapped, onlyLocationId: only, refIgnored: false, counted: null };
+  if (locationRef === null) return { ...base, locationId: kind === 'refund' ? null : only };
+  if (mapped.length === 0) return { ...base, locationId: fallback, refIgnored: true };
   const named = mapped.find(({ ref }) => ref === locationRef);
-  return { ...candidate, locationId: named?.location ?? null };
+  return { ...base, locationId: named?.location ?? null };
+};
+
+/** The location by which the inbox maps it, where its connection's own map does not. */
+const unmappedLocation = ({ submission, locationId }: Candidate): NamedLocation[] => {
+  const { connection, record } = submission;
+  return locationId === null && record.locationRef !== null
+    ? [{ connection: Number(connection.id), ref: record.locationRef }]
+    : [];
+};
+
+/** Finds out where the goods of new submissions are, and what stocktakes among them count. */
+const locateAll = async (tx: Tx, app: App, fresh: readonly Submission[]): Promise<Candidate[]> => {
+  if (fresh.length === 0) return [];
+  const { id } = await defaultLocation(tx);
+  const candidates = fresh.map((submission) => locate(submission, Number(id)));
+  const stocktakes = candidates.filter(
+    ({ submission: { record } }) => record.kind === 'inventory' && record.mode === 'absolute'
+  );
+  const names = stocktakes.flatMap(({ submission }) => linesOf(submission.record));
+  const { lookup } = await lookUpItems(tx, app, names, 'leave');
+  const unknown = names.filter((name) => lookup(name) === null);
+  const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
+  for (const stocktake of stocktakes) {
+    const [unmapped] = unmappedLocation(stocktake);
+    const to = unmapped && mappings.ofLocation(unmapped.connection, unmapped.ref);
+    const location = stocktake.locationId ?? to?.location ?? null;
+    stocktake.counted = linesOf(stocktake.submission.record).map((line): PlacedLine => {
+      const item = lookup(line) ?? mappings.ofLine(line)?.item ?? null;
+      const place = item === null || location === null ? null : { item, location };
+      return { sku: line.sku ?? '', quantity: line.quantity, place };
+    });
+  }
+  return candidates;
+};
+
+/** @param lock  false where nothing is going to be accepted */
+const openJudge = (
+  tx: Tx,
+  candidates: readonly Candidate[],
+  { lock }: { lock: boolean }
+): Promise<CountJudge> => {
+  const placesOf = (mode: ConnectionMode): Place[] =>
+    candidates
+      .filter(({ submission }) => submission.connection.mode === mode)
+      .flatMap(({ counted }) => (counted ?? []).flatMap(({ place }) => place ?? []));
+  return openCountJudge(tx, { live: placesOf('live'), test: placesOf('test') }, { lock });
 };
 
 /** One that passed the last checks, and is to be stored. */
-export interface Passed {
-  candidate: Candidate;
+export interface Passed extends Candidate {
   /** Lines of a count that change nothing. */
   stale: StaleLine[];
-  /** What the lines of a count are of, as far as that is known. */
-  places?: Places;
 }
-
-/** The row of a new event, whatever its kind. */
-export const rowOf = ({
-  connection,
-  record,
-  idDigest,
-  saleDigest,
-  body,
-  bodyDigest,
-  receivedAtMs,
-}: Submission<PosRecord | ClosingRecord>) => ({
-  connection_id: Number(connection.id),
-  kind: record.kind,
-  external_id: record.externalId,
-  external_digest: idDigest,
-  family_digest: saleDigest,
-  state: 'pending' as EventState,
-  mode: connection.mode,
-  flags: JSON.stringify(record.clockAhead ? ['clock_ahead'] : []),
-  settled_flags: '[]',
-  payload_mismatch: false,
-  occurred_at: record.occurredAt,
-  occurred_ms: record.occurredAtMs,
-  effective_at: record.effectiveMs,
-  received_at: receivedAtMs,
-  processed_at: null as number | null,
-  location_ref: record.locationRef,
-  location_id: null as number | null,
-  only_location_id: null as number | null,
-  items: null,
-  stale: '[]',
-  simulated: null,
-  counted: null,
-  counted_places: null as string | null,
-  body,
-  body_digest: bodyDigest,
-  tries: 0,
-  error: null,
-});
-
-/** The row of a record that is to be applied. */
-export const newRow = ({ candidate, stale, places }: Passed): ReturnType<typeof rowOf> => {
-  const { submission, locationId, onlyLocationId, refIgnored } = candidate;
-  const flags: EventFlag[] = submission.record.clockAhead ? ['clock_ahead'] : [];
-  if (refIgnored) flags.push('location_ignored');
-  return {
-    ...rowOf(submission),
-    flags: JSON.stringify(flags),
-    location_id: locationId,
-    only_location_id: onlyLocationId,
-    stale: JSON.stringify(stale),
-    counted_places: places ? writePlaces(places) : null,
-  };
-};
 
 export type Acceptance =
   | { outcome: 'accepted'; eventId: number; stale: StaleLine[] }
@@ -248,6 +161,53 @@ export type Acceptance =
     }
   | { outcome: 'invalid'; issue: BodyIssue }
   | { outcome: 'stale'; stale: StaleLine[] };
+
+const judgeOne = (candidate: Candidate, judge: CountJudge): Passed | Acceptance => {
+  const { submission, mapped, counted } = candidate;
+  const { record, connection } = submission;
+  const issue = checkLocationRef(record, mapped.length);
+  if (issue) return { outcome: 'invalid', issue };
+  if (!counted) return { ...candidate, stale: [] };
+  const verdict = judge.judge(record.effectiveMs, connection.mode, counted);
+  const stale = verdict.stale.map(({ sku, quantity }) => ({ sku, quantity }));
+  return verdict.accepted ? { ...candidate, stale } : { outcome: 'stale', stale };
+};
+
+/** The row of a new event, whatever its kind. @param passed  of one that is to be applied */
+export const rowOf = (submission: Submission<PosRecord | ClosingRecord>, passed?: Passed) => {
+  const { connection, record } = submission;
+  const flags: EventFlag[] = record.clockAhead ? ['clock_ahead'] : [];
+  if (passed?.refIgnored) flags.push('location_ignored');
+  return {
+    connection_id: Number(connection.id),
+    kind: record.kind,
+    external_id: record.externalId,
+    external_digest: submission.idDigest,
+    family_digest: submission.saleDigest,
+    state: 'pending' as EventState,
+    mode: connection.mode,
+    flags: JSON.stringify(flags),
+    settled_flags: '[]',
+    payload_mismatch: false,
+    occurred_at: record.occurredAt,
+    occurred_ms: record.occurredAtMs,
+    effective_at: record.effectiveMs,
+    received_at: submission.receivedAtMs,
+    processed_at: null as number | null,
+    location_ref: record.locationRef,
+    location_id: passed?.locationId ?? null,
+    only_location_id: passed?.onlyLocationId ?? null,
+    items: null,
+    stale: JSON.stringify(passed?.stale ?? []),
+    simulated: null,
+    counted: null,
+    counted_places: passed?.counted ? writePlaces(passed.counted.map(({ place }) => place)) : null,
+    body: submission.body,
+    body_digest: submission.bodyDigest,
+    tries: 0,
+    error: null,
+  };
+};
 
 /** An id is taken within its connection. */
 const takenKey = (connection: number, idDigest: string): string => `${connection}/${idDigest}`;
@@ -265,87 +225,33 @@ const ANSWERED = [
   'stale',
 ] as const satisfies readonly (keyof PosEventRow)[];
 
-type StoredEvent = Pick<PosEventRow, (typeof ANSWERED)[number]>;
+type StoredEvents = ReadonlyMap<string, Pick<PosEventRow, (typeof ANSWERED)[number]>>;
 
 /** The events that have the ids of these submissions, by `keyOf`. */
-const findStored = async (
-  tx: Tx,
-  submissions: readonly Submission[]
-): Promise<Map<string, StoredEvent>> => {
-  const rows = (await tx
+const findStored = async (tx: Tx, submissions: readonly Submission[]): Promise<StoredEvents> => {
+  const rows: Pick<PosEventRow, (typeof ANSWERED)[number]>[] = await tx
     .table(POS_EVENTS_TABLE)
     .select(...ANSWERED)
     .whereIn('connection_id', [...new Set(submissions.map(({ connection }) => connection.id))])
     .whereIn(
       'external_digest',
       submissions.map(({ idDigest }) => idDigest)
-    )) as StoredEvent[];
+    );
   return new Map(
     rows.map((row) => [takenKey(Number(row.connection_id), row.external_digest), row])
   );
 };
 
-const locateAll = async (tx: Tx, fresh: readonly Submission[]): Promise<Candidate[]> => {
-  if (fresh.length === 0) return [];
-  const { id } = await defaultLocation(tx);
-  return fresh.map((submission) => locate(submission, Number(id)));
-};
-
-const stocktakeOf = ({ submission, locationId }: Candidate): Stocktake | null => {
-  const { record, connection } = submission;
-  if (!isCount(record)) return null;
-  return { record, connection: Number(connection.id), locationId, mode: connection.mode };
-};
-
-const judgeOne = (candidate: Candidate, { lines, judge }: Judging): Passed | Acceptance => {
-  const { submission, mapped } = candidate;
-  const { record, connection } = submission;
-  const issue = checkLocationRef(record, mapped.length);
-  if (issue) return { outcome: 'invalid', issue };
-  const counted = lines.get(record);
-  if (!counted) return { candidate, stale: [] };
-  const verdict = judge.judge(record.effectiveMs, connection.mode, counted);
-  const stale = verdict.stale.map(({ sku, quantity }) => ({ sku, quantity }));
-  if (!verdict.accepted) return { outcome: 'stale', stale };
-  return { candidate, stale, places: counted.map(({ place }) => place) };
-};
-
-interface Judged {
-  /** By `keyOf`. */
-  passed: Map<string, Passed>;
-  refused: Map<Submission, Acceptance>;
-}
-
-/** In the order of arrival: a count may make the next one stale. */
-const judgeAll = (candidates: readonly Candidate[], judging: Judging): Judged => {
-  const judged: Judged = { passed: new Map(), refused: new Map() };
-  for (const candidate of candidates) {
-    const { submission } = candidate;
-    const key = keyOf(submission);
-    // The first of two equal ids in a batch is the record, the second its duplicate; but an id that
-    // was refused is not taken.
-    if (judged.passed.has(key)) continue;
-    const verdict = judgeOne(candidate, judging);
-    if ('outcome' in verdict) judged.refused.set(submission, verdict);
-    else judged.passed.set(key, verdict);
-  }
-  return judged;
-};
-
 const answerOf = (
   submission: Submission,
-  { passed, refused }: Judged,
-  stored: ReadonlyMap<string, StoredEvent>
+  accepted: Passed | undefined,
+  stored: StoredEvents
 ): Acceptance => {
-  const refusal = refused.get(submission);
-  if (refusal) return refusal;
-  const key = keyOf(submission);
-  const row = stored.get(key);
+  const row = stored.get(keyOf(submission));
   if (!row) throw new Error('An accepted record is not in its transaction.');
   const eventId = Number(row.id);
-  const mine = passed.get(key);
-  if (mine?.candidate.submission === submission) {
-    return { outcome: 'accepted', eventId, stale: mine.stale };
+  if (accepted?.submission === submission) {
+    return { outcome: 'accepted', eventId, stale: accepted.stale };
   }
   return {
     outcome: 'duplicate',
@@ -367,17 +273,44 @@ export const judgeAlone = async (
   submission: Submission
 ): Promise<Passed | Acceptance> => {
   const known = await findStored(tx, [submission]);
-  if (known.size > 0) return answerOf(submission, { passed: new Map(), refused: new Map() }, known);
-  const [candidate] = await locateAll(tx, [submission]);
+  if (known.size > 0) return answerOf(submission, undefined, known);
+  const [candidate] = await locateAll(tx, app, [submission]);
   if (!candidate) throw new Error('A record was not located.');
-  return judgeOne(candidate, await openJudging(tx, app, [candidate], { lock: false }));
+  return judgeOne(candidate, await openJudge(tx, [candidate], { lock: false }));
+};
+
+/** Writes records into the log, and queues them. @returns them and those with the ids of the others */
+const store = async (
+  tx: Tx,
+  app: App,
+  submissions: readonly Submission[],
+  passed: readonly Passed[]
+): Promise<StoredEvents> => {
+  const records = getRecordStore(app);
+  await records.insert(
+    tx,
+    passed.map((one) => rowOf(one.submission, one))
+  );
+  tx.onCommit(records.announce);
+  // Read again for their ids, which not every database gives for many rows at once.
+  const stored = await findStored(tx, submissions);
+  await records.enqueue(
+    tx,
+    passed.map(({ submission }) => ({
+      id: Number(stored.get(keyOf(submission))?.id),
+      connection_id: submission.connection.id,
+      size: submission.body.length,
+    })),
+    records.now()
+  );
+  return stored;
 };
 
 /** Has the log show events whose id came again with another body; those that bear it already stay. */
 const flagMismatches = async (
   tx: Tx,
   acceptances: readonly Acceptance[],
-  stored: ReadonlyMap<string, StoredEvent>
+  stored: StoredEvents
 ): Promise<void> => {
   const flagged = new Set(
     [...stored.values()].flatMap(({ id, payload_mismatch: is }) => (is ? [Number(id)] : []))
@@ -397,34 +330,27 @@ export const acceptBatch = (app: App, submissions: readonly Submission[]): Promi
   app.db.transaction(async (tx) => {
     const known = await findStored(tx, submissions);
     const fresh = submissions.filter((one) => !known.has(keyOf(one)));
-    const candidates = await locateAll(tx, fresh);
-    const judging = await openJudging(tx, app, candidates, { lock: true });
-    const judged = judgeAll(candidates, judging);
-    await judging.judge.save();
-
-    const accepted = [...judged.passed.values()];
-    let stored = known;
-    if (accepted.length > 0) {
-      const store = getRecordStore(app);
-      await store.insert(
-        tx,
-        accepted.map((one) => newRow(one))
-      );
-      tx.onCommit(store.announce);
-      // Read again for their ids, which not every database gives for many rows at once.
-      stored = await findStored(tx, submissions);
-      await store.enqueue(
-        tx,
-        accepted.map(({ candidate: { submission } }) => ({
-          id: Number(stored.get(keyOf(submission))?.id),
-          connection_id: submission.connection.id,
-          size: submission.body.length,
-        })),
-        store.now()
-      );
+    const candidates = await locateAll(tx, app, fresh);
+    const judge = await openJudge(tx, candidates, { lock: true });
+    const passed = new Map<string, Passed>();
+    const refused = new Map<Submission, Acceptance>();
+    // In the order of arrival: a count may make the next one stale.
+    for (const candidate of candidates) {
+      const { submission } = candidate;
+      const key = keyOf(submission);
+      // The first of two equal ids in a batch is the record, the second its duplicate; but an id that
+      // was refused is not taken.
+      if (passed.has(key)) continue;
+      const verdict = judgeOne(candidate, judge);
+      if ('outcome' in verdict) refused.set(submission, verdict);
+      else passed.set(key, verdict);
     }
-
-    const acceptances = submissions.map((one) => answerOf(one, judged, stored));
+    await judge.save();
+    const stored =
+      passed.size === 0 ? known : await store(tx, app, submissions, [...passed.values()]);
+    const acceptances = submissions.map(
+      (one) => refused.get(one) ?? answerOf(one, passed.get(keyOf(one)), stored)
+    );
     await flagMismatches(tx, acceptances, stored);
     return acceptances;
   });

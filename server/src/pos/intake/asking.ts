@@ -1,5 +1,6 @@
 import type { Context } from 'koa';
 import type {
+  CatalogueAnswer,
   RecordStatus,
   TillMovement,
   Validated,
@@ -9,7 +10,11 @@ import { withTransientRetry } from '../../database/retry';
 import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
-import { ITEMS_TABLE } from '../../stock/tables';
+import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue';
+import { defaultLocation } from '../../stock/locations';
+import { productFieldsText } from '../../stock/products';
+import { digestOf, ITEMS_TABLE } from '../../stock/tables';
+import type { CatalogueRequest } from '../rules/envelopes';
 import { groupOf, type MappedLocation, mappedLocations } from '../connections';
 import { timesOf, workOut } from '../processing/process';
 import { type ProcessingContext, unknownLines } from '../processing/resolve';
@@ -19,11 +24,11 @@ import {
   type Acceptance,
   externalDigest,
   judgeAlone,
-  newRow,
   type Passed,
+  rowOf,
   type Submission,
 } from './accept';
-import { answer, answerOfAcceptance, hasScope } from './answers';
+import { answer, answerOfAcceptance, hasScope, schemaInvalid } from './wire';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
@@ -84,7 +89,7 @@ const previewRow = (passed: Passed): PosEventRow => ({
   ignored: null,
   accepted_at: null,
   by_hand: null,
-  ...newRow(passed),
+  ...rowOf(passed.submission, passed),
   id: PREVIEW_ID,
 });
 
@@ -132,7 +137,7 @@ const previewOfNew = async (
   };
 };
 
-const isPassed = (verdict: Passed | Acceptance): verdict is Passed => 'candidate' in verdict;
+const isPassed = (verdict: Passed | Acceptance): verdict is Passed => !('outcome' in verdict);
 
 /** A record whose id is taken changes nothing any more. */
 const previewOfKnown = (submission: Submission, acceptance: Acceptance): Validated => {
@@ -241,4 +246,72 @@ export const answerStatus = async (
   }
   answer(ctx, 200, `{"ok":true,"records":[${texts.join(',')}]}`);
   ctx.type = 'application/json';
+};
+
+/** A location as the catalogue names it; the single store has no name for its own. */
+interface Shelf {
+  ref: string | null;
+  location: number;
+}
+
+const shelvesOf = async (app: App, connection: ConnectionRow): Promise<Shelf[]> => {
+  const mapped = mappedLocations(connection);
+  if (mapped.length > 0) return mapped;
+  const { id } = await defaultLocation(await app.db.current());
+  return [{ ref: null, location: Number(id) }];
+};
+
+/** `<number of the last change>.<what the answers were made of><the epoch of the number>` */
+const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})([0-9a-f]{8})$/;
+
+/** Cursors of other locations, or of other fields of the site's products, start anew. */
+const originOf = (app: App, id: number, shelves: readonly Shelf[]): string =>
+  digestOf(JSON.stringify([id, shelves, productFieldsText(app)])).slice(0, 8);
+
+const readCursor = (cursor: string | null, origin: string): CatalogueAsked['after'] => {
+  if (cursor === null) return null;
+  const [, number, made, epoch] = CURSOR.exec(cursor) ?? [];
+  if (number === undefined || epoch === undefined) {
+    const message = 'cursor must be the cursor of an answer, as it came, or be left out';
+    throw schemaInvalid('catalogue', { field: 'cursor', message });
+  }
+  return made === origin ? { number: Number(number), epoch } : null;
+};
+
+/** Entries of stock in one answer: what a connection of hundreds of locations gets has fewer items. */
+const ENTRIES = 20_000;
+
+/**
+ * A page of the catalogue (docs/tills.md#the-catalogue).
+ * @throws Refusal where the cursor is none
+ */
+export const answerCatalogue = async (
+  app: App,
+  connection: ConnectionRow,
+  { cursor, limit }: CatalogueRequest
+): Promise<CatalogueAnswer> => {
+  const shelves = await shelvesOf(app, connection);
+  const origin = originOf(app, Number(connection.id), shelves);
+  const page = await readCatalogue(app, {
+    after: readCursor(cursor, origin),
+    limit: Math.min(limit, Math.max(1, Math.floor(ENTRIES / shelves.length))),
+    locations: [...new Set(shelves.map(({ location }) => location))],
+  });
+  return {
+    ok: true,
+    items: page.items.map(({ quantities, ...item }) => ({
+      sku: item.sku,
+      gtin: item.gtin,
+      name: item.name,
+      price: item.price,
+      currency: item.currency,
+      stock: shelves.map(({ ref, location }) => ({
+        location_ref: ref,
+        quantity: quantities.get(location) ?? 0,
+      })),
+      deleted: item.deleted,
+    })),
+    cursor: `${page.last}.${origin}${page.epoch}`,
+    has_more: page.hasMore,
+  };
 };

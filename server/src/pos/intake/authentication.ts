@@ -21,7 +21,7 @@ import {
   POS_WAITS_TABLE,
 } from '../tables';
 import { createBatcher } from './accept';
-import { isMissingTable, notReady, Refusal } from './answers';
+import { isMissingTable, notReady, Refusal } from './wire';
 import type { App } from '../../app';
 
 /** Header names (docs/contract-pos.md#authentication) in the lower case that Node reports. */
@@ -97,33 +97,32 @@ export const judgeTimestamp = (
     : { ok: false, skewSeconds };
 };
 
-/** A header's value; undefined where it is missing or was sent more than once. */
-const singleHeader = (request: IncomingMessage, name: string): string | undefined => {
-  const values = request.headersDistinct[name];
-  return values?.length === 1 ? values[0] : undefined;
-};
-
 export interface SignedHeaders {
   key: string | undefined;
   timestamp: string | undefined;
   signature: string | undefined;
 }
 
-export const signedHeaders = (request: IncomingMessage): SignedHeaders => ({
-  key: singleHeader(request, KEY_HEADER),
-  timestamp: singleHeader(request, TIMESTAMP_HEADER),
-  signature: singleHeader(request, SIGNATURE_HEADER),
-});
+/** Each undefined where it is missing or was sent more than once. */
+export const signedHeaders = ({ headersDistinct }: IncomingMessage): SignedHeaders => {
+  const [key, timestamp, signature] = [KEY_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER].map(
+    (name) => (headersDistinct[name]?.length === 1 ? headersDistinct[name][0] : undefined)
+  );
+  return { key, timestamp, signature };
+};
 
 /**
- * The checks of who sent a request (docs/contract-pos.md#authentication); `requests.ts` has their
- * order. Each throws its Refusal (401).
+ * The connection of a key, where that may be used.
+ * @param signed  what a request signed: an unknown key costs as much as a known one, because how long
+ *   the answer takes must not tell which exist
+ * @throws Refusal (401)
  */
-
-/** @param spend  what an unknown key costs: how long the answer takes must not tell which exist */
-export const requireConnection = (row: ConnectionRow | null, spend: () => void): ConnectionRow => {
+export const requireConnection = (
+  row: ConnectionRow | null,
+  signed: SignedRequest | null
+): ConnectionRow => {
   if (!row || row.deleted_at !== null) {
-    spend();
+    if (signed) spendVerification(signed);
     throw new Refusal('unknown_key', 'X-POS-Key is missing or is no key of this site.');
   }
   if (row.revoked_at !== null) {
@@ -138,52 +137,45 @@ export const requireConnection = (row: ConnectionRow | null, spend: () => void):
   return row;
 };
 
-/** `requireConnection` for a request that is signed. */
-export const requireSigner = (
+/**
+ * Who sent a request (docs/contract-pos.md#authentication): the checks of a key that was looked up, of
+ * time and signature.
+ * @returns the connection, and by how much the till's clock is ahead of ours
+ * @throws Refusal (401)
+ */
+export const authenticate = (
+  app: App,
   row: ConnectionRow | null,
-  { timestamp, signature }: SignedHeaders,
-  body: Uint8Array
-): ConnectionRow =>
-  requireConnection(row, () => spendVerification({ timestamp: timestamp ?? '', signature, body }));
-
-export const requireSecret = (app: App, connection: ConnectionRow): string => {
+  { timestamp: sent, signature }: SignedHeaders,
+  { body, atMs }: { body: Uint8Array; atMs: number }
+): { connection: ConnectionRow; skewSeconds: number } => {
+  const request = { timestamp: sent ?? '', signature, body };
+  const connection = requireConnection(row, request);
   const secret = unsealOften(app, connection.secret);
-  if (secret !== null) return secret;
-  throw new Refusal(
-    'secret_unavailable',
-    'The stored secret of this connection cannot be read any more: it has to be issued again.'
-  );
-};
-
-/** A timestamp within the window; `skewSeconds` is the till's clock minus ours. */
-export const requireTime = (
-  { timestamp }: SignedHeaders,
-  nowMs: number,
-  windowSeconds: number
-): { timestamp: string; skewSeconds: number } => {
-  const time = judgeTimestamp(timestamp, nowMs, windowSeconds);
-  if (time.ok) return time;
-  throw new Refusal(
-    'timestamp_outside_window',
-    time.skewSeconds === null
-      ? 'X-POS-Timestamp must be sent once, as whole Unix seconds.'
-      : `X-POS-Timestamp is more than ${windowSeconds} seconds from the server’s time: check the clock.`,
-    { skew_seconds: time.skewSeconds }
-  );
-};
-
-/** @param timestamp  as `requireTime` found it good */
-export const requireSignature = (
-  secret: string,
-  timestamp: string,
-  { signature }: SignedHeaders,
-  body: Uint8Array
-): void => {
-  if (verifySignature(secret, { timestamp, signature, body })) return;
-  throw new Refusal(
-    'signature_mismatch',
-    'X-POS-Signature does not fit: sign the timestamp, a newline and the exact body bytes.'
-  );
+  if (secret === null) {
+    throw new Refusal(
+      'secret_unavailable',
+      'The stored secret of this connection cannot be read any more: it has to be issued again.'
+    );
+  }
+  const { timestampWindowSeconds: window } = app.options.pos;
+  const time = judgeTimestamp(sent, atMs, window);
+  if (!time.ok) {
+    throw new Refusal(
+      'timestamp_outside_window',
+      time.skewSeconds === null
+        ? 'X-POS-Timestamp must be sent once, as whole Unix seconds.'
+        : `X-POS-Timestamp is more than ${window} seconds from the server’s time: check the clock.`,
+      { skew_seconds: time.skewSeconds }
+    );
+  }
+  if (!verifySignature(secret, request)) {
+    throw new Refusal(
+      'signature_mismatch',
+      'X-POS-Signature does not fit: sign the timestamp, a newline and the exact body bytes.'
+    );
+  }
+  return { connection, skewSeconds: time.skewSeconds };
 };
 
 export const keyDigest = (key: string): string => digestOf(`key:${key}`);
@@ -255,6 +247,11 @@ export class ConnectionLookup {
   }
 }
 
+/** What is known of a till's requests: the latest that was signed, and the latest that was refused. */
+type Sighting = Record<'last_seen_at' | 'clock_skew_seconds' | 'last_error_at', number> & {
+  last_error: string;
+};
+
 /** What the owner is told about a till is at most this old. */
 const EVERY_MS = 5_000;
 
@@ -264,24 +261,14 @@ const EVERY_MS = 5_000;
  */
 export class LastSeenTracker {
   private readonly lastWrite = new Map<number, number>();
-  private readonly pending = new Map<number, Record<string, number | string>>();
+  private readonly pending = new Map<number, Partial<Sighting>>();
 
   constructor(
     private readonly app: App,
     private readonly detached: Detached
   ) {}
 
-  /** A request that was signed by the connection. */
-  seen({ id }: ConnectionRow, skewSeconds: number, atMs: number): void {
-    this.note(id, { last_seen_at: atMs, clock_skew_seconds: skewSeconds }, atMs);
-  }
-
-  /** A request of the connection's key that was refused. */
-  failed({ id }: ConnectionRow, code: string, atMs: number): void {
-    this.note(id, { last_error: code, last_error_at: atMs }, atMs);
-  }
-
-  private note(id: number, values: Record<string, number | string>, atMs: number): void {
+  note(id: number, values: Partial<Sighting>, atMs: number): void {
     const scheduled = this.pending.has(id);
     this.pending.set(id, { ...this.pending.get(id), ...values });
     if (scheduled) return;
@@ -314,8 +301,8 @@ export interface LimitVerdict {
 /** Requests a minute that did not fit, and cost nothing. */
 const FREE_MISFITS = 3;
 
-/** One limit, charged by key. */
-class Limit {
+/** One limit of this process, charged by key; several nodes count each for themselves. */
+export class Limit {
   private readonly limiter: RateLimiterMemory;
   private readonly misfits: RateLimiterMemory;
 
@@ -323,14 +310,13 @@ class Limit {
     private readonly name: string,
     private readonly quota: number
   ) {
-    this.limiter = new RateLimiterMemory({ points: quota, duration: MINUTE, keyPrefix: name });
-    this.misfits = new RateLimiterMemory({
-      points: FREE_MISFITS,
-      duration: MINUTE,
-      keyPrefix: `${name}-misfits`,
-    });
+    const duration = MINUTE;
+    this.limiter = new RateLimiterMemory({ points: quota, duration, keyPrefix: name });
+    const keyPrefix = `${name}-misfits`;
+    this.misfits = new RateLimiterMemory({ points: FREE_MISFITS, duration, keyPrefix });
   }
 
+  /** Charges one request. */
   async one(key: string): Promise<LimitVerdict> {
     try {
       return this.verdict(await this.limiter.consume(key), true);
@@ -339,6 +325,10 @@ class Limit {
     }
   }
 
+  /**
+   * Charges what a request counts for besides, once that is known. Where that does not fit, the
+   * request costs nothing, the first times in a minute; to read more of them costs one each.
+   */
   async rest(key: string, asked: number): Promise<LimitVerdict> {
     // What costs more than there ever is passes where nothing else was sent.
     const cost = Math.min(asked, this.quota - 1);
@@ -346,8 +336,11 @@ class Limit {
       return this.verdict(await this.limiter.consume(key, cost), true);
     } catch {
       // What is left is for smaller requests.
-      const back = cost + ((await this.isFree(key)) ? 1 : 0);
-      return this.verdict(await this.limiter.reward(key, back), false);
+      const isFree = await this.misfits.consume(key).then(
+        () => true,
+        () => false
+      );
+      return this.verdict(await this.limiter.reward(key, cost + (isFree ? 1 : 0)), false);
     }
   }
 
@@ -362,62 +355,25 @@ class Limit {
       },
     };
   }
-
-  private isFree(key: string): Promise<boolean> {
-    return this.misfits.consume(key).then(
-      () => true,
-      () => false
-    );
-  }
 }
 
-/** Limits of this process; several nodes count each for themselves. */
-export class RateLimits {
-  private readonly connection: Limit;
-  private readonly failure: Limit;
-  private readonly ping: Limit;
+/** Failed authentications, by the client's address and by the connection's own. */
+export class FailureLimit {
+  private readonly clients: Limit;
   private readonly sockets = new Map<number, Limit>();
 
-  constructor(private readonly options: { ratePerMinute: number; failedAuthPerMinute: number }) {
-    this.connection = new Limit('connection', options.ratePerMinute);
-    this.failure = new Limit('authentication', options.failedAuthPerMinute);
-    this.ping = new Limit('ping', options.ratePerMinute);
+  constructor(private readonly quota: number) {
+    this.clients = new Limit('authentication', quota);
   }
 
-  /**
-   * Charges a connection for one request, once its signature was found right: a key alone must burn
-   * nothing.
-   */
-  chargeConnection(connection: number): Promise<LimitVerdict> {
-    return this.connection.one(String(connection));
-  }
-
-  /**
-   * Charges what a request counts for besides, once that is known. Where that does not fit, the
-   * request costs nothing, the first times in a minute; to read more of them costs one each.
-   */
-  chargeRest(connection: number, cost: number): Promise<LimitVerdict> {
-    return this.connection.rest(String(connection), cost);
-  }
-
-  /** Charges a failed authentication to the client's address and to the connection's own. */
-  async chargeFailure(address: ClientAddress): Promise<LimitVerdict> {
+  async charge(address: ClientAddress): Promise<LimitVerdict> {
     const { client, socket } = address;
-    const verdict = await this.failure.one(client);
+    const verdict = await this.clients.one(client);
     if (socket === null) return verdict;
-    const limit = socketLimit(this.options.failedAuthPerMinute, address);
-    const shared = await this.socketsOf(limit).one(socket);
-    return verdict.allowed ? shared : verdict;
-  }
-
-  /** Charges a ping to its key and address together: nobody burns it for somebody else. */
-  chargePing(connection: number, { client }: ClientAddress): Promise<LimitVerdict> {
-    return this.ping.one(`${connection}/${client}`);
-  }
-
-  private socketsOf(quota: number): Limit {
+    const quota = socketLimit(this.quota, address);
     const limit = this.sockets.get(quota) ?? new Limit('authentication', quota);
     this.sockets.set(quota, limit);
-    return limit;
+    const shared = await limit.one(socket);
+    return verdict.allowed ? shared : verdict;
   }
 }

@@ -1,16 +1,14 @@
-import type { Context } from 'koa';
 import {
   type ConnectionRefusal,
   type LoggedRefusal,
   REFUSALS_KEPT,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { createDetached, type Detached } from '../../database/connection';
+import { createDetached } from '../../database/connection';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import type { Db } from '../../database/db';
 import { findInChunks } from '../../database/written-rows';
 import { type PageRequest, readPage } from '../../http/pagination';
-import { clientAddress } from '../../net/client-address';
 import { errorText, isoTime } from '../../runtime/text';
 import type { RowOf } from '../../stock/tables';
 import {
@@ -20,15 +18,8 @@ import {
   type EventKind,
   type PosRecord,
 } from '../rules/records';
-import { type ConnectionRow, CONNECTIONS_TABLE } from '../tables';
-import { Refusal } from './answers';
-import type {
-  ConnectionLookup,
-  LastSeenTracker,
-  LimitVerdict,
-  RateLimits,
-  SignedHeaders,
-} from './authentication';
+import { CONNECTIONS_TABLE } from '../tables';
+import type { Refusal } from './wire';
 import type { App } from '../../app';
 
 export const POS_REFUSALS_TABLE = 'switchboard_pos_refusals';
@@ -69,14 +60,6 @@ export interface SignedBody {
   record: PosRecord | ClosingRecord | null;
 }
 
-const parsedId = (body: Buffer): unknown => {
-  try {
-    return (JSON.parse(body.toString('utf8')) as { external_id?: unknown }).external_id;
-  } catch {
-    return null;
-  }
-};
-
 /** Kinds whose body names an id; `validate` too, once the record in it is known. */
 const HAVING_ID: ReadonlySet<string> = new Set([...EVENT_KINDS, 'validate']);
 
@@ -87,12 +70,17 @@ const HAVING_ID: ReadonlySet<string> = new Set([...EVENT_KINDS, 'validate']);
 const namedExternalId = ({ kind, refusal, signed }: RefusedRequest): string | null => {
   if (!signed) return null;
   const { body, record } = signed;
-  const isRead = HAVING_ID.has(kind) && refusal.code !== 'rate_limited';
-  const id = record ? record.externalId : isRead ? parsedId(body) : null;
-  return typeof id === 'string' && IDENTIFIER.test(id) ? id : null;
+  if (record) return record.externalId;
+  if (!HAVING_ID.has(kind) || refusal.code === 'rate_limited') return null;
+  try {
+    const { external_id: id } = JSON.parse(body.toString('utf8')) as { external_id?: unknown };
+    return typeof id === 'string' && IDENTIFIER.test(id) ? id : null;
+  } catch {
+    return null;
+  }
 };
 
-interface RefusedRequest {
+export interface RefusedRequest {
   kind: ConnectionRefusal['kind'];
   /** What the till was told. */
   refusal: Pick<Refusal, 'code' | 'message'>;
@@ -244,101 +232,3 @@ const createRefusals = (app: App): Refusals => new Refusals(app);
 
 /** Those of this process; made at boot, so that its writes inherit no request's transaction. */
 export const getRefusals = (app: App): Refusals => app.part(createRefusals);
-
-/** How much a request has proved of who sent it, at the check that it has come to. */
-export type Sender =
-  /** The service may not be ready. */
-  | { proof: 'not asked' }
-  /** Nobody was looked up yet. */
-  | { proof: 'none' }
-  /** Its key was looked up, and it is being authenticated; null: nobody has that key. */
-  | { proof: 'claim'; row: ConnectionRow | null }
-  /** A ping, which signs nothing: its key is good. */
-  | { proof: 'key'; connection: ConnectionRow }
-  /** Authenticated; `record` as soon as the body was read as one. */
-  | ({ proof: 'signature'; connection: ConnectionRow } & SignedBody);
-
-/** A request on its way through the checks. */
-export interface TillRequest {
-  readonly ctx: Context;
-  readonly kind: RefusedRequest['kind'];
-  /** When it came, epoch milliseconds. */
-  readonly atMs: number;
-  readonly headers: SignedHeaders;
-  /** Kept up by the checks. */
-  sender: Sender;
-}
-
-export const tooMany = ({ headers }: LimitVerdict): Refusal =>
-  new Refusal('rate_limited', 'Too many requests: wait as long as Retry-After says.', {}, headers);
-
-interface Parts {
-  detached: Detached;
-  lookup: ConnectionLookup;
-  limits: RateLimits;
-  lastSeen: LastSeenTracker;
-}
-
-/**
- * What becomes of a refusal besides its answer: it is charged where somebody might be guessing, and
- * kept for the owner where it was a known connection's key that was refused.
- * @returns the refusal to answer
- */
-export const createRefusedRequests = (
-  app: App,
-  { detached, lookup, limits, lastSeen }: Parts
-): ((request: TillRequest, refusal: Refusal) => Promise<Refusal>) => {
-  const refusals = getRefusals(app);
-
-  const keep = (
-    row: ConnectionRow | null,
-    { kind, atMs }: TillRequest,
-    refusal: Refusal,
-    signed: SignedBody | null
-  ): void => {
-    if (!row || row.deleted_at !== null) return;
-    refusals.note(Number(row.id), { kind, atMs, refusal, signed });
-  };
-
-  /** Whose it was is found out beside the answer. */
-  const keepUnread = (request: TillRequest, refusal: Refusal): void => {
-    detached(() =>
-      lookup.find(request.headers.key).then(
-        (row) => keep(row, request, refusal, null),
-        () => undefined
-      )
-    );
-  };
-
-  /** A failed authentication is charged to its address; past the limit it is a 429, not a 401. */
-  const charged = async ({ ctx }: TillRequest, refusal: Refusal): Promise<Refusal> => {
-    const verdict = await limits.chargeFailure(clientAddress(ctx));
-    return verdict.allowed ? refusal : tooMany(verdict);
-  };
-
-  return async (request, refusal) => {
-    const { sender, kind, atMs } = request;
-    switch (sender.proof) {
-      case 'not asked':
-        return refusal;
-      case 'none':
-        keepUnread(request, refusal);
-        return refusal;
-      case 'claim': {
-        const { row } = sender;
-        const known = row !== null && row.deleted_at === null;
-        if (known && kind !== 'ping') lastSeen.failed(row, refusal.code, atMs);
-        const answered = await charged(request, refusal);
-        keep(row, request, answered, null);
-        return answered;
-      }
-      case 'key':
-        keep(sender.connection, request, refusal, null);
-        return refusal;
-      case 'signature':
-        lastSeen.failed(sender.connection, refusal.code, atMs);
-        keep(sender.connection, request, refusal, sender);
-        return refusal;
-    }
-  };
-};

@@ -1,23 +1,15 @@
 import type { Context } from 'koa';
-import type {
-  BatchAnswer,
-  BatchResult,
-  CatalogueAnswer,
-  Ping,
-} from '../../../../shared/contracts/till-answers';
+import type { BatchAnswer, BatchResult, Ping } from '../../../../shared/contracts/till-answers';
+import { type App, appOf } from '../../app';
 import { createDetached } from '../../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../../database/retry';
 import type { ControllerFactory } from '../../http/guarded-route';
 import { clientAddress } from '../../net/client-address';
 import { inTurns, type Steps, TimeSlice } from '../../runtime/event-loop';
 import { errorText } from '../../runtime/text';
-import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue';
-import { digestOf } from '../../stock/tables';
-import { defaultLocation } from '../../stock/locations';
-import { productFieldsText } from '../../stock/products';
+import { answerClosing } from '../closings';
 import {
   batchSteps,
-  type CatalogueRequest,
   catalogueSteps,
   type Enclosed,
   statusSteps,
@@ -30,235 +22,76 @@ import {
   type RecordKind,
   SCHEMA_VERSION,
 } from '../rules/records';
-import type { BodyIssue } from '../rules/strict-json';
-import { mappedLocations } from '../connections';
+import type { Read } from '../rules/strict-json';
 import type { ConnectionRow } from '../tables';
 import { createIngestion, type Ingestion, type Submission, submissionOf } from './accept';
+import { answerCatalogue, answerStatus, previewOf } from './asking';
+import {
+  authenticate,
+  ConnectionLookup,
+  FailureLimit,
+  LastSeenTracker,
+  Limit,
+  type LimitVerdict,
+  requireConnection,
+  type SignedHeaders,
+  signedHeaders,
+} from './authentication';
+import { getRefusals, type RefusedRequest, type SignedBody } from './refusals';
 import {
   answer,
   answerOfAcceptance,
-  answerRefusal,
   bodyOfRefusal,
   hostFailure,
   isMissingTable,
   notReady,
   Refusal,
+  requireBody,
   requireRecord,
   requireScope,
   requireSize,
   schemaInvalid,
-  tooLarge,
-} from './answers';
-import { answerStatus, previewOf } from './asking';
-import {
-  ConnectionLookup,
-  LastSeenTracker,
-  type LimitVerdict,
-  RateLimits,
-  requireConnection,
-  requireSecret,
-  requireSignature,
-  requireSigner,
-  requireTime,
-  signedHeaders,
-} from './authentication';
-import { answerClosing } from '../closings';
-import { rawBodyOf } from './raw-body';
-import {
-  createRefusedRequests,
-  type Sender,
-  type SignedBody,
-  type TillRequest,
-  tooMany,
-} from './refusals';
-import { type App, appOf } from '../../app';
+} from './wire';
 
-/** An entry of a batch as it was read: a record to be judged, or what is wrong with the entry. */
-type BatchEntry = { ok: true; value: Enclosed } | { ok: false; issue: BodyIssue };
+/** How much a request has proved of who sent it, at the check that it has come to. */
+type Sender =
+  /** The service may not be ready. */
+  | { proof: 'not asked' }
+  /** Nobody was looked up yet. */
+  | { proof: 'none' }
+  /** Its key was looked up, and it is being authenticated; null: nobody has that key. */
+  | { proof: 'claim'; row: ConnectionRow | null }
+  /** A ping, which signs nothing: its key is good. */
+  | { proof: 'key'; connection: ConnectionRow }
+  /** Authenticated; `record` as soon as the body was read as one. */
+  | ({ proof: 'signature'; connection: ConnectionRow } & SignedBody);
 
-/** What a batch counts for in the rate limit, as does a status request (docs/tills.md#batches). */
-const costOf = (records: number): number => Math.max(1, Math.ceil(records / LIMITS.recordsACharge));
+/** A request on its way through the checks. */
+interface TillRequest {
+  readonly ctx: Context;
+  readonly kind: RefusedRequest['kind'];
+  /** When it came, epoch milliseconds. */
+  readonly atMs: number;
+  readonly headers: SignedHeaders;
+  /** Kept up by the checks. */
+  sender: Sender;
+}
 
 interface Signed {
   connection: ConnectionRow;
-  receivedAtMs: number;
+  body: Buffer;
 }
 
-/** Keeps what one entry was refused for its owner to see. */
-type Keep = (
-  kind: RecordKind | 'batch',
-  refusal: Refusal,
-  signed: SignedBody | null
-) => Promise<unknown>;
-
+/** A record of a batch that may be accepted, or what is wrong with the entry. */
 type Judged = { kind: RecordKind; submission: Submission } | { refusal: Refusal };
 
-const resultOfRefusal = (refusal: Refusal): BatchResult => ({
+const resultOf = (refusal: Refusal): BatchResult => ({
   status: ERROR_STATUS[refusal.code],
   ...bodyOfRefusal(refusal),
 });
 
-/**
- * Answers the records of a batch, each with what its own route would have answered, in the order
- * sent (docs/tills.md#batches). They are handed to the ingestion in that order and in one go, so they
- * take effect in it and share their commits.
- */
-const createBatchAnswers = (app: App, ingest: Ingestion) => {
-  const { maxBodyBytes } = app.options.pos;
-  const judge = async (
-    entry: BatchEntry,
-    { connection, receivedAtMs }: Signed,
-    keep: Keep
-  ): Promise<Judged> => {
-    if (!entry.ok) {
-      const refusal = schemaInvalid('batch', entry.issue);
-      await keep('batch', refusal, null);
-      return { refusal };
-    }
-    const { kind, body } = entry.value;
-    try {
-      requireSize(body, maxBodyBytes); // 413 payload_too_large
-      requireScope(connection, kind); // 403 insufficient_scope
-      const record = await requireRecord(kind, body, receivedAtMs); // 400 schema_invalid
-      return { kind, submission: submissionOf(connection, record, body, receivedAtMs) };
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      await keep(kind, error, { body, record: null });
-      return { refusal: error };
-    }
-  };
-
-  /** 200 duplicate, 409 stale_count, 202; a record that cannot be stored fails alone. */
-  const accept = async (judged: Judged, keep: Keep): Promise<BatchResult> => {
-    if ('refusal' in judged) return resultOfRefusal(judged.refusal);
-    const { kind, submission } = judged;
-    try {
-      const { status, body } = answerOfAcceptance(kind, await ingest(submission));
-      return { status, ...body };
-    } catch (error) {
-      if (error instanceof Refusal) {
-        const { record, body } = submission;
-        await keep(kind, error, { body: Buffer.from(body, 'utf8'), record });
-        return resultOfRefusal(error);
-      }
-      // The database is away for all of them: the whole is answered 503 and may be sent again.
-      if (isMissingTable(error) || isInfrastructureFault(error)) throw error;
-      app.log.error(`switchboard: a record of a batch was not accepted: ${errorText(error)}`);
-      return { status: 500, ...hostFailure(500) };
-    }
-  };
-
-  /** @throws the database's error where it could not be asked; what was accepted stays accepted */
-  return async (
-    entries: readonly BatchEntry[],
-    signed: Signed,
-    keep: Keep
-  ): Promise<BatchResult[]> => {
-    const slice = new TimeSlice();
-    const judged: Judged[] = [];
-    for (const entry of entries) {
-      if (slice.isOver()) await slice.next();
-      judged.push(await judge(entry, signed, keep));
-    }
-    const results = await Promise.allSettled(judged.map((one) => accept(one, keep)));
-    return results.map((result) => {
-      if (result.status === 'rejected') throw result.reason;
-      return result.value;
-    });
-  };
-};
-
-/** A location as the catalogue names it; the single store has no name for its own. */
-interface Shelf {
-  ref: string | null;
-  location: number;
-}
-
-const shelvesOf = async (app: App, connection: ConnectionRow): Promise<Shelf[]> => {
-  const mapped = mappedLocations(connection);
-  if (mapped.length > 0) return mapped;
-  const { id } = await defaultLocation(await app.db.current());
-  return [{ ref: null, location: Number(id) }];
-};
-
-/** `<number of the last change>.<what the answers were made of><the epoch of the number>` */
-const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})([0-9a-f]{8})$/;
-
-/** Cursors of other locations, or of other fields of the site's products, start anew. */
-const originOf = (app: App, id: number, shelves: readonly Shelf[]): string =>
-  digestOf(JSON.stringify([id, shelves, productFieldsText(app)])).slice(0, 8);
-
-const readCursor = (cursor: string | null, origin: string): CatalogueAsked['after'] => {
-  if (cursor === null) return null;
-  const [, number, made, epoch] = CURSOR.exec(cursor) ?? [];
-  if (number === undefined || epoch === undefined) {
-    const message = 'cursor must be the cursor of an answer, as it came, or be left out';
-    throw schemaInvalid('catalogue', { field: 'cursor', message });
-  }
-  return made === origin ? { number: Number(number), epoch } : null;
-};
-
-/** Entries of stock in one answer: what a connection of hundreds of locations gets has fewer items. */
-const ENTRIES = 20_000;
-
-/**
- * A page of the catalogue (docs/tills.md#the-catalogue).
- * @throws Refusal where the cursor is none
- */
-const answerCatalogue = async (
-  app: App,
-  connection: ConnectionRow,
-  { cursor, limit }: CatalogueRequest
-): Promise<CatalogueAnswer> => {
-  const shelves = await shelvesOf(app, connection);
-  const origin = originOf(app, Number(connection.id), shelves);
-  const page = await readCatalogue(app, {
-    after: readCursor(cursor, origin),
-    limit: Math.min(limit, Math.max(1, Math.floor(ENTRIES / shelves.length))),
-    locations: [...new Set(shelves.map(({ location }) => location))],
-  });
-  return {
-    ok: true,
-    items: page.items.map(({ quantities, ...item }) => ({
-      sku: item.sku,
-      gtin: item.gtin,
-      name: item.name,
-      price: item.price,
-      currency: item.currency,
-      stock: shelves.map(({ ref, location }) => ({
-        location_ref: ref,
-        quantity: quantities.get(location) ?? 0,
-      })),
-      deleted: item.deleted,
-    })),
-    cursor: `${page.last}.${origin}${page.epoch}`,
-    has_more: page.hasMore,
-  };
-};
-
-const requireBody = (ctx: Context): Buffer => {
-  const body = rawBodyOf(ctx.req);
-  switch (body.kind) {
-    case 'bytes':
-      return body.bytes;
-    case 'encoded':
-      throw new Refusal(
-        'unsupported_encoding',
-        'Send the body as it is, without a Content-Encoding.'
-      );
-    case 'too_large':
-      throw tooLarge();
-    case 'broken':
-      throw new Refusal('schema_invalid', 'body must arrive whole');
-  }
-};
-
-/** Who sent a part of a body; the part itself where it can be told from the rest. */
-const enclosedSender = (connection: ConnectionRow, part: SignedBody | null): Sender => ({
-  proof: 'signature',
-  connection,
-  ...(part ?? { body: Buffer.alloc(0), record: null }),
-});
+const tooMany = ({ headers }: LimitVerdict): Refusal =>
+  new Refusal('rate_limited', 'Too many requests: wait as long as Retry-After says.', {}, headers);
 
 /** Says in the answer what is left, whatever the answer will be. */
 const requireRate = (ctx: Context, verdict: LimitVerdict): void => {
@@ -267,10 +100,7 @@ const requireRate = (ctx: Context, verdict: LimitVerdict): void => {
 };
 
 /** Reads a body in turns with other requests: what it was read as. */
-const requireRead = async <T>(
-  kind: AskingKind,
-  steps: Steps<{ ok: true; value: T } | { ok: false; issue: BodyIssue }>
-): Promise<T> => {
+const requireRead = async <T>(kind: AskingKind, steps: Steps<Read<T>>): Promise<T> => {
   const reading = await inTurns(steps);
   if (!reading.ok) throw schemaInvalid(kind, reading.issue);
   return reading.value;
@@ -281,23 +111,23 @@ const requireRead = async <T>(
  * tills (docs/tills.md#answers): the first that fails answers.
  */
 export class Checks {
+  private readonly detached = createDetached();
   private readonly lookup: ConnectionLookup;
-  private readonly limits: RateLimits;
+  private readonly limits: { connection: Limit; ping: Limit; failure: FailureLimit };
   private readonly lastSeen: LastSeenTracker;
   private readonly ingest: Ingestion;
-  private readonly refused: ReturnType<typeof createRefusedRequests>;
-  private readonly answerBatch: ReturnType<typeof createBatchAnswers>;
   private readonly logFault: ReturnType<typeof createFaultLog>;
 
   constructor(private readonly app: App) {
-    const detached = createDetached();
-    this.lookup = new ConnectionLookup(app, detached);
-    this.limits = new RateLimits(app.options.pos);
-    this.lastSeen = new LastSeenTracker(app, detached);
-    this.ingest = createIngestion(app, detached);
-    const { lookup, limits, lastSeen } = this;
-    this.refused = createRefusedRequests(app, { detached, lookup, limits, lastSeen });
-    this.answerBatch = createBatchAnswers(app, this.ingest);
+    const { ratePerMinute, failedAuthPerMinute } = app.options.pos;
+    this.lookup = new ConnectionLookup(app, this.detached);
+    this.limits = {
+      connection: new Limit('connection', ratePerMinute),
+      ping: new Limit('ping', ratePerMinute),
+      failure: new FailureLimit(failedAuthPerMinute),
+    };
+    this.lastSeen = new LastSeenTracker(app, this.detached);
+    this.ingest = createIngestion(app, this.detached);
     this.logFault = createFaultLog(app.log);
   }
 
@@ -306,7 +136,6 @@ export class Checks {
     return this.serve(ctx, kind, async (request) => {
       const { atMs } = request;
       const { connection, body } = await this.requireSigned(request);
-      await this.charge(ctx, connection);
       requireScope(connection, kind); // 403 insufficient_scope
       const record = await requireRecord(kind, body, atMs); // 400 schema_invalid
       request.sender = { proof: 'signature', connection, body, record };
@@ -320,31 +149,42 @@ export class Checks {
   /** `POST /closing`: a shift's sums, compared with the records (docs/tills.md#closing-a-shift). */
   closing(ctx: Context): Promise<void> {
     return this.serve(ctx, 'closing', async (request) => {
+      const { atMs } = request;
       const { connection, body } = await this.requireSigned(request);
-      await this.charge(ctx, connection);
       requireScope(connection, 'closing');
-      const record = await requireRecord('closing', body, request.atMs);
+      const record = await requireRecord('closing', body, atMs);
       request.sender = { proof: 'signature', connection, body, record };
+      const submission = submissionOf(connection, record, body, atMs);
       // 200 duplicate, 202
-      const { status, body: answered } = await answerClosing(
-        this.app,
-        submissionOf(connection, record, body, request.atMs)
-      );
+      const { status, body: answered } = await answerClosing(this.app, submission);
       answer(ctx, status, answered);
     });
   }
 
-  /** `POST /batch`: records, each answered by itself (docs/tills.md#batches). */
+  /**
+   * `POST /batch`: records, each with what its own route would have answered, in the order sent
+   * (docs/tills.md#batches). They are handed to the ingestion in that order and in one go, so they take
+   * effect in it and share their commits.
+   */
   batch(ctx: Context): Promise<void> {
     return this.serve(ctx, 'batch', async (request) => {
-      const { connection, body } = await this.requireSigned(request);
-      await this.charge(ctx, connection);
-      const entries = await requireRead('batch', batchSteps(body));
-      await this.chargeRest(ctx, connection, entries.length);
-      const signed = { connection, receivedAtMs: request.atMs };
-      const results = await this.answerBatch(entries, signed, (kind, refusal, record) =>
-        this.refused({ ...request, kind, sender: enclosedSender(connection, record) }, refusal)
+      const signed = await this.requireSigned(request);
+      const entries = await requireRead('batch', batchSteps(signed.body));
+      await this.chargeRest(ctx, signed, entries.length);
+      const judged: Judged[] = [];
+      const slice = new TimeSlice();
+      for (const entry of entries) {
+        if (slice.isOver()) await slice.next();
+        judged.push(await this.judgeEntry(request, signed, entry));
+      }
+      const accepted = await Promise.allSettled(
+        judged.map((one) => this.acceptEntry(request, signed, one))
       );
+      const results = accepted.map((result) => {
+        // What was accepted stays accepted.
+        if (result.status === 'rejected') throw result.reason;
+        return result.value;
+      });
       answer(ctx, 200, { ok: true, results } satisfies BatchAnswer);
     });
   }
@@ -353,7 +193,6 @@ export class Checks {
   validate(ctx: Context): Promise<void> {
     return this.serve(ctx, 'validate', async (request) => {
       const { connection, body: envelope } = await this.requireSigned(request);
-      await this.charge(ctx, connection);
       const { kind, body } = await requireRead('validate', validationSteps(envelope));
       request.sender = { proof: 'signature', connection, body, record: null };
       requireSize(body, this.app.options.pos.maxBodyBytes);
@@ -368,11 +207,10 @@ export class Checks {
   /** `POST /status`: what became of records (docs/tills.md#what-became-of-a-record). */
   status(ctx: Context): Promise<void> {
     return this.serve(ctx, 'status', async (request) => {
-      const { connection, body } = await this.requireSigned(request);
-      await this.charge(ctx, connection);
-      const ids = await requireRead('status', statusSteps(body));
-      await this.chargeRest(ctx, connection, ids.length);
-      await answerStatus(this.app, ctx, connection, ids);
+      const signed = await this.requireSigned(request);
+      const ids = await requireRead('status', statusSteps(signed.body));
+      await this.chargeRest(ctx, signed, ids.length);
+      await answerStatus(this.app, ctx, signed.connection, ids);
     });
   }
 
@@ -380,7 +218,6 @@ export class Checks {
   catalogue(ctx: Context): Promise<void> {
     return this.serve(ctx, 'catalogue', async (request) => {
       const { connection, body } = await this.requireSigned(request);
-      await this.charge(ctx, connection);
       requireScope(connection, 'stock:read');
       const asked = await requireRead('catalogue', catalogueSteps(body));
       answer(ctx, 200, await answerCatalogue(this.app, connection, asked));
@@ -393,9 +230,11 @@ export class Checks {
       await this.lookup.requireReady(); // 503 not_ready
       const row = await this.lookup.find(request.headers.key);
       request.sender = { proof: 'claim', row };
-      const connection = requireConnection(row, () => undefined); // 401 unknown_key, revoked_key
+      const connection = requireConnection(row, null); // 401 unknown_key, revoked_key
       request.sender = { proof: 'key', connection };
-      requireRate(ctx, await this.limits.chargePing(connection.id, clientAddress(ctx))); // 429
+      // To its key and address together: nobody burns it for somebody else.
+      const spender = `${connection.id}/${clientAddress(ctx).client}`;
+      requireRate(ctx, await this.limits.ping.one(spender)); // 429 rate_limited
       answer(ctx, 200, {
         ok: true,
         connection: connection.name,
@@ -412,53 +251,145 @@ export class Checks {
     kind: TillRequest['kind'],
     checks: (request: TillRequest) => Promise<void>
   ): Promise<void> {
+    const headers = signedHeaders(ctx.req);
     const request: TillRequest = {
-      ctx,
-      kind,
-      atMs: Date.now(),
-      headers: signedHeaders(ctx.req),
+      ...{ ctx, kind, headers, atMs: Date.now() },
       sender: { proof: 'not asked' },
     };
     try {
       await checks(request);
     } catch (error) {
-      if (error instanceof Refusal) answerRefusal(ctx, await this.refused(request, error));
-      else if (isMissingTable(error)) answerRefusal(ctx, notReady());
-      else if (isInfrastructureFault(error)) {
-        this.logFault('switchboard: a request of a till could not be served', error);
-        answerRefusal(ctx, notReady());
-      } else throw error;
+      const isAway = isInfrastructureFault(error);
+      if (!(error instanceof Refusal || isAway || isMissingTable(error))) throw error;
+      if (isAway) this.logFault('switchboard: a request of a till could not be served', error);
+      const refusal = error instanceof Refusal ? await this.refused(request, error) : notReady();
+      for (const [name, value] of Object.entries(refusal.headers)) ctx.set(name, value);
+      answer(ctx, ERROR_STATUS[refusal.code], bodyOfRefusal(refusal));
     }
   }
 
-  /** The checks up to the signature; the first ones of every signed request. */
-  private async requireSigned(
-    request: TillRequest
-  ): Promise<{ connection: ConnectionRow; body: Buffer }> {
+  /** The checks up to the rate, before anything of the body is read; the first ones of every signed request. */
+  private async requireSigned(request: TillRequest): Promise<Signed> {
     const { ctx, headers, atMs } = request;
     await this.lookup.requireReady(); // 503 not_ready
     request.sender = { proof: 'none' };
-    const body = requireBody(ctx); // 415 unsupported_encoding, 413 payload_too_large
+    const body = requireBody(ctx.req); // 415 unsupported_encoding, 413 payload_too_large
     const row = await this.lookup.find(headers.key);
     request.sender = { proof: 'claim', row };
-    const connection = requireSigner(row, headers, body); // 401 unknown_key, revoked_key
-    const secret = requireSecret(this.app, connection); // 401 secret_unavailable
-    const time = requireTime(headers, atMs, this.app.options.pos.timestampWindowSeconds); // 401 timestamp_…
-    requireSignature(secret, time.timestamp, headers, body); // 401 signature_mismatch
+    // 401: unknown_key, revoked_key, secret_unavailable, timestamp_outside_window, signature_mismatch
+    const { connection, skewSeconds } = authenticate(this.app, row, headers, { body, atMs });
     request.sender = { proof: 'signature', connection, body, record: null };
-    this.lastSeen.seen(connection, time.skewSeconds, atMs);
+    const { id } = connection;
+    this.lastSeen.note(id, { last_seen_at: atMs, clock_skew_seconds: skewSeconds }, atMs);
+    // Now that the signature was found right: a key alone burns nothing.
+    requireRate(ctx, await this.limits.connection.one(String(id))); // 429 rate_limited
     return { connection, body };
   }
 
-  /** One, before anything of the body is read: 429 rate_limited. */
-  private async charge(ctx: Context, { id }: ConnectionRow): Promise<void> {
-    requireRate(ctx, await this.limits.chargeConnection(id));
+  /** What a body that was charged for as one counts for besides, now that it is read. */
+  private async chargeRest(ctx: Context, { connection }: Signed, parts: number): Promise<void> {
+    const rest = Math.ceil(parts / LIMITS.recordsACharge) - 1;
+    if (rest > 0) requireRate(ctx, await this.limits.connection.rest(String(connection.id), rest));
   }
 
-  /** What a body that was charged for as one counts for besides, now that it is read. */
-  private async chargeRest(ctx: Context, { id }: ConnectionRow, parts: number): Promise<void> {
-    const rest = costOf(parts) - 1;
-    if (rest > 0) requireRate(ctx, await this.limits.chargeRest(id, rest));
+  private async judgeEntry(
+    request: TillRequest,
+    { connection }: Signed,
+    entry: Read<Enclosed>
+  ): Promise<Judged> {
+    if (!entry.ok) {
+      const refusal = schemaInvalid('batch', entry.issue);
+      const nothing = { body: Buffer.alloc(0), record: null };
+      const sender: Sender = { proof: 'signature', connection, ...nothing };
+      await this.refused({ ...request, sender }, refusal);
+      return { refusal };
+    }
+    const { kind, body } = entry.value;
+    try {
+      requireSize(body, this.app.options.pos.maxBodyBytes); // 413 payload_too_large
+      requireScope(connection, kind); // 403 insufficient_scope
+      const record = await requireRecord(kind, body, request.atMs); // 400 schema_invalid
+      return { kind, submission: submissionOf(connection, record, body, request.atMs) };
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      const sender: Sender = { proof: 'signature', connection, body, record: null };
+      await this.refused({ ...request, kind, sender }, error);
+      return { refusal: error };
+    }
+  }
+
+  /** 200 duplicate, 409 stale_count, 202; a record that cannot be stored fails alone. */
+  private async acceptEntry(
+    request: TillRequest,
+    { connection }: Signed,
+    judged: Judged
+  ): Promise<BatchResult> {
+    if ('refusal' in judged) return resultOf(judged.refusal);
+    const { kind, submission } = judged;
+    try {
+      const { status, body } = answerOfAcceptance(kind, await this.ingest(submission));
+      return { status, ...body };
+    } catch (error) {
+      if (error instanceof Refusal) {
+        const { record, body } = submission;
+        const signed = { body: Buffer.from(body, 'utf8'), record };
+        const sender: Sender = { proof: 'signature', connection, ...signed };
+        await this.refused({ ...request, kind, sender }, error);
+        return resultOf(error);
+      }
+      // The database is away for all of them: the whole is answered 503 and may be sent again.
+      if (isMissingTable(error) || isInfrastructureFault(error)) throw error;
+      this.app.log.error(`switchboard: a record of a batch was not accepted: ${errorText(error)}`);
+      return { status: 500, ...hostFailure(500) };
+    }
+  }
+
+  /**
+   * What becomes of a refusal besides its answer: it is charged where somebody might be guessing, and
+   * kept for the owner where it was a known connection's key that was refused.
+   * @returns the refusal to answer
+   */
+  private async refused(request: TillRequest, refusal: Refusal): Promise<Refusal> {
+    const { ctx, sender, kind, atMs } = request;
+    const keep = (
+      row: ConnectionRow | null,
+      answered: Refusal,
+      signed: SignedBody | null
+    ): void => {
+      if (!row || row.deleted_at !== null) return;
+      getRefusals(this.app).note(Number(row.id), { kind, atMs, refusal: answered, signed });
+    };
+    const noteError = ({ id }: ConnectionRow): void =>
+      this.lastSeen.note(id, { last_error: refusal.code, last_error_at: atMs }, atMs);
+    switch (sender.proof) {
+      case 'not asked':
+        return refusal;
+      case 'none':
+        // Whose it was is found out beside the answer.
+        this.detached(() =>
+          this.lookup.find(request.headers.key).then(
+            (row) => keep(row, refusal, null),
+            () => undefined
+          )
+        );
+        return refusal;
+      case 'claim': {
+        const { row } = sender;
+        if (row && row.deleted_at === null && kind !== 'ping') noteError(row);
+        // A failed authentication is charged to its address; past the limit it is a 429, not a 401.
+        const verdict = await this.limits.failure.charge(clientAddress(ctx));
+        const answered = verdict.allowed ? refusal : tooMany(verdict);
+        keep(row, answered, null);
+        return answered;
+      }
+      case 'key':
+        keep(sender.connection, refusal, null);
+        return refusal;
+      case 'signature':
+        noteError(sender.connection);
+        keep(sender.connection, refusal, sender);
+        return refusal;
+    }
   }
 }
 

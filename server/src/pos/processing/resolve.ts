@@ -62,7 +62,7 @@ import {
  */
 
 /** For each line of a record where it is; null where nobody can say yet. */
-export type Places = readonly (Place | null)[];
+type Places = readonly (Place | null)[];
 
 /** A record while it is worked on. */
 export interface ProcessingContext {

@@ -1,0 +1,287 @@
+import type { IncomingMessage } from 'node:http';
+import type { Context, Next } from 'koa';
+import type { Accepted } from '../../../../shared/contracts/till-answers';
+import type { App } from '../../app';
+import { leaveUnparsed, readBoundedBody, withoutTrailingSlashes } from '../../http/bounded-body';
+import { inTurns } from '../../runtime/event-loop';
+import {
+  ASKING_KINDS,
+  ERROR_STATUS,
+  type ErrorCode,
+  type EventKind,
+  LIMITS,
+  nodesWithin,
+  RECORD_KINDS,
+  SCHEMA_IDS,
+  type Scope,
+  SCOPE_OF_KIND,
+} from '../rules/records';
+import type { BodyIssue } from '../rules/strict-json';
+import { type RecordOf, recordSteps } from '../rules/validate';
+import type { ConnectionRow } from '../tables';
+import type { Acceptance } from './accept';
+
+/** A refusal on its way to the till: `{ ok: false, code, message, … }` (docs/contract-pos.md#answers). */
+export class Refusal extends Error {
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly details: Readonly<Record<string, unknown>> = {},
+    readonly headers: Readonly<Record<string, string>> = {}
+  ) {
+    super(message);
+  }
+}
+
+export const notReady = (): Refusal =>
+  new Refusal(
+    'not_ready',
+    'The service is not ready: its database cannot be used now. Try again later.',
+    {},
+    { 'Retry-After': '5' }
+  );
+
+export const schemaInvalid = (
+  kind: keyof typeof SCHEMA_IDS,
+  { field, message }: BodyIssue
+): Refusal => new Refusal('schema_invalid', message, { field, schema: SCHEMA_IDS[kind] });
+
+export const answer = (ctx: Context, status: number, body: unknown): void => {
+  ctx.status = status;
+  ctx.body = body;
+};
+
+/** The body of a refusal's answer. */
+export const bodyOfRefusal = ({ code, message, details }: Refusal) => ({
+  ok: false as const,
+  code,
+  message,
+  ...details,
+});
+
+export const answerRefusal = (ctx: Context, refusal: Refusal): void => {
+  for (const [name, value] of Object.entries(refusal.headers)) ctx.set(name, value);
+  answer(ctx, ERROR_STATUS[refusal.code], bodyOfRefusal(refusal));
+};
+
+/**
+ * What a till is answered whose record was taken.
+ * @throws Refusal where the record was not accepted
+ */
+export const answerOfAcceptance = (
+  kind: EventKind,
+  acceptance: Acceptance
+): { status: 200 | 202; body: Accepted } => {
+  if (acceptance.outcome === 'invalid') throw schemaInvalid(kind, acceptance.issue);
+  const { stale } = acceptance;
+  if (acceptance.outcome === 'stale') {
+    throw new Refusal(
+      'stale_count',
+      'Every line is older than a count that was accepted before; do not send it again.',
+      { stale }
+    );
+  }
+  const told = { ok: true as const, event_id: acceptance.eventId };
+  const rest = stale.length > 0 ? { stale } : {};
+  if (acceptance.outcome === 'accepted') {
+    return { status: 202, body: { ...told, state: 'pending', duplicate: false, ...rest } };
+  }
+  const { state, mismatch, mode } = acceptance;
+  return {
+    status: 200,
+    body: {
+      ...told,
+      state,
+      duplicate: true,
+      ...(mismatch && { payload_mismatch: true as const }),
+      ...(mode === 'test' && { mode }),
+      ...rest,
+    },
+  };
+};
+
+/** Codes of answers that the host gives in the namespace: unknown paths, its own limits, faults. */
+const HOST_CODES: Readonly<Record<number, { code: string; message: string }>> = {
+  400: { code: 'bad_request', message: 'The request cannot be read.' },
+  404: { code: 'not_found', message: 'There is no such route.' },
+  405: { code: 'method_not_allowed', message: 'The route does not know this method.' },
+  413: { code: 'payload_too_large', message: 'The body is too large.' },
+  429: { code: 'rate_limited', message: 'Too many requests.' },
+  503: { code: 'unavailable', message: 'The service is not available now. Try again later.' },
+};
+
+const INTERNAL = { code: 'internal_error', message: 'Something went wrong here. Try again later.' };
+
+export const hostFailure = (status: number): { ok: false; code: string; message: string } => ({
+  ok: false,
+  ...(HOST_CODES[status] ?? (status >= 500 ? INTERNAL : { code: 'refused', message: 'Refused.' })),
+});
+
+const MISSING_TABLE = /no such table|does(?:n't| not) exist/i;
+
+/** Whether a statement failed because a table of ours is not there. */
+export const isMissingTable = (error: unknown): boolean => {
+  const { code, errno, message } = (error ?? {}) as {
+    code?: unknown;
+    errno?: unknown;
+    message?: unknown;
+  };
+  if (code === '42P01' || code === 'ER_NO_SUCH_TABLE' || errno === 1146) return true;
+  return code === 'SQLITE_ERROR' && MISSING_TABLE.test(String(message));
+};
+
+const tooLarge = (): Refusal =>
+  new Refusal('payload_too_large', 'The body is larger than this service takes.');
+
+/** The checks of what a record is, wherever it stands. Each throws its Refusal. */
+
+export const requireSize = (body: Buffer, maxBytes: number): void => {
+  if (body.length > maxBytes) throw tooLarge();
+};
+
+export const hasScope = ({ scopes }: Pick<ConnectionRow, 'scopes'>, scope: Scope): boolean =>
+  (JSON.parse(scopes) as string[]).includes(scope);
+
+/** @param needed  a scope, or a kind of record for the scope that it needs */
+export const requireScope = (connection: ConnectionRow, needed: EventKind | Scope): void => {
+  const scope = needed in SCOPE_OF_KIND ? SCOPE_OF_KIND[needed as EventKind] : (needed as Scope);
+  if (hasScope(connection, scope)) return;
+  throw new Refusal('insufficient_scope', `The connection lacks the scope ${scope}.`, {
+    required_scope: scope,
+  });
+};
+
+/** Reads in turns with other requests: whoever sends the largest body there is keeps nobody out. */
+export const requireRecord = async <K extends EventKind>(
+  kind: K,
+  body: Buffer,
+  receivedAtMs: number
+): Promise<RecordOf<K>> => {
+  // Records of a site that takes larger bodies may have more values.
+  const nodes = nodesWithin(Math.max(body.length, LIMITS.bodyBytes));
+  const reading = await inTurns(recordSteps(kind, body, { receivedAtMs }, nodes));
+  if (!reading.ok) throw schemaInvalid(kind, reading.issue);
+  return reading.record;
+};
+
+type RawBody =
+  | { kind: 'bytes'; bytes: Buffer }
+  | { kind: 'encoded' }
+  | { kind: 'too_large' }
+  /** The sender went away in the middle. */
+  | { kind: 'broken' };
+
+const bodies = new WeakMap<IncomingMessage, RawBody>();
+
+/**
+ * The bytes of a request in the namespace, exactly as they came.
+ * @throws Refusal where they are not to be had
+ */
+export const requireBody = (request: IncomingMessage): Buffer => {
+  const body = bodies.get(request) ?? { kind: 'bytes', bytes: Buffer.alloc(0) };
+  switch (body.kind) {
+    case 'bytes':
+      return body.bytes;
+    case 'encoded':
+      throw new Refusal(
+        'unsupported_encoding',
+        'Send the body as it is, without a Content-Encoding.'
+      );
+    case 'too_large':
+      throw tooLarge();
+    case 'broken':
+      throw new Refusal('schema_invalid', 'body must arrive whole');
+  }
+};
+
+/** A till that is still sending gets to read the answer; past this the connection is closed on it. */
+const DISCARD_BYTES = 4 * 1024 * 1024;
+
+const readBody = async (request: IncomingMessage, limit: number): Promise<RawBody> => {
+  const body = await readBoundedBody(request, { bytes: limit, discard: DISCARD_BYTES });
+  if (body.kind === 'broken') return body;
+  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
+  if (!['', 'identity'].includes(encoding)) return { kind: 'encoded' };
+  return body.kind === 'bytes' ? { kind: 'bytes', bytes: body.bytes } : { kind: 'too_large' };
+};
+
+const NAMESPACE = 'service-pos/v1';
+
+/** Whether the host's router would take this path for one of the namespace; it ignores case. */
+export const isInNamespace = (path: string, apiPrefix: string): boolean => {
+  const base = `${withoutTrailingSlashes(apiPrefix)}/${NAMESPACE}`.toLowerCase();
+  let decoded = path;
+  try {
+    decoded = decodeURIComponent(path);
+  } catch {
+    // Not decodable: judged as it is.
+  }
+  return [path, decoded].some((candidate) => {
+    const lower = candidate.replace(/\/{2,}/g, '/').toLowerCase();
+    return lower === base || lower.startsWith(`${base}/`);
+  });
+};
+
+/** Paths below the namespace and the method that each of them knows. */
+const METHOD_OF: ReadonlyMap<string, 'GET' | 'POST'> = new Map([
+  ['/ping', 'GET'],
+  ...[...RECORD_KINDS, ...ASKING_KINDS, 'closing'].map((kind) => [`/${kind}`, 'POST'] as const),
+  ...[...RECORD_KINDS, 'batch', 'closing'].map((kind) => [`/schema/${kind}`, 'GET'] as const),
+]);
+
+/** The rest of a path below the namespace, as the table of methods has it; '': not below it. */
+const belowNamespace = (path: string): string => {
+  const below = withoutTrailingSlashes(path.toLowerCase());
+  const at = below.indexOf(`/${NAMESPACE}/`);
+  return at < 0 ? '' : below.slice(at + NAMESPACE.length + 1);
+};
+
+/** Bodies that enclose records, or list them, have a limit of their own. */
+const ENCLOSING = ['/batch', '/validate', '/closing'];
+
+/**
+ * Puts an answer of the host into the till's words. The host's router says 405 to an unknown path as
+ * well, because a site's public files take every GET.
+ */
+const translate = (ctx: Context): void => {
+  let { status } = ctx;
+  if (status === 404 || status === 405) {
+    const known = METHOD_OF.get(belowNamespace(ctx.path));
+    // A path spelt so that the router does not take it has no method at all.
+    status = known === undefined || known === ctx.method ? 404 : 405;
+    if (known === undefined || status === 404) ctx.remove('Allow');
+    else ctx.set('Allow', known);
+  }
+  ctx.body = hostFailure(status);
+  ctx.status = status;
+};
+
+/**
+ * Comes before the host's middlewares. The host parses JSON before any route and keeps no bytes, so
+ * the bytes are read here, bounded, and the content type is hidden from parsers: one that finds a
+ * stream already read throws (ARCHITECTURE.md#from-a-sale-to-its-level).
+ */
+export const createRawBodyMiddleware = (app: App) => {
+  const prefix = app.strapi.config.get<string>('api.rest.prefix', '/api');
+  const { maxBodyBytes } = app.options.pos;
+  return async (ctx: Context, next: Next): Promise<void> => {
+    if (!isInNamespace(ctx.path, prefix)) return next();
+    if (!['GET', 'HEAD', 'OPTIONS'].includes(ctx.method)) {
+      const isEnclosing = ENCLOSING.includes(belowNamespace(ctx.path));
+      const limit = isEnclosing ? Math.max(LIMITS.batchBytes, maxBodyBytes) : maxBodyBytes;
+      const body = await readBody(ctx.req, limit);
+      bodies.set(ctx.req, body);
+      if (body.kind === 'too_large' || body.kind === 'broken') ctx.set('Connection', 'close');
+      leaveUnparsed(ctx.req);
+      delete ctx.req.headers['content-encoding'];
+    }
+    try {
+      await next();
+    } catch (error) {
+      app.log.error(`switchboard: a request of the namespace failed: ${(error as Error).name}`);
+      ctx.status = 500;
+    }
+    const isOurs = typeof ctx.body === 'object' && ctx.body !== null && 'ok' in ctx.body;
+    if (ctx.method !== 'OPTIONS' && ctx.status >= 400 && !isOurs) translate(ctx);
+  };
+};
