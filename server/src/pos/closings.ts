@@ -318,7 +318,7 @@ const createComparing = (app: App): DueRows<DueClosing> =>
     },
     // Records are processed in between.
     longestRestMs: 1_000,
-    fault: 'switchboard: closings were not compared again',
+    fault: 'closings were not compared again',
   });
 
 /** Compares closings that are due with the records that came since. */

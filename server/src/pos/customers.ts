@@ -276,7 +276,7 @@ const createAttaching = (app: App): DueRows<DueRow> =>
       return { due_at: getRecordStore(app).now() + delay, tries: tries + 1, error: said };
     },
     longestRestMs: 0,
-    fault: 'switchboard: customers of sales were not attached',
+    fault: 'customers of sales were not attached',
   });
 
 /** Looks for the customers of sales that are due. */

@@ -20,7 +20,7 @@ interface Work<Row extends DueRow> {
   failed: (row: Row, error: unknown) => Partial<Row> & { due_at: number };
   /** It rests between two rows for as long as the first one took, up to this. */
   longestRestMs: number;
-  /** Said where the database cannot be asked. */
+  /** What was not done, where the database cannot be asked. */
   fault: string;
 }
 
@@ -39,7 +39,7 @@ export class DueRows<Row extends DueRow> {
     this.background = new BackgroundWork({
       detached: (passes) => getRecordStore(app).detached(passes),
       pass: (isStopped) => this.workOnDue(isStopped),
-      failed: (error) => logFault(rows.fault, error),
+      failed: (error) => logFault(`switchboard: ${rows.fault}`, error),
     });
   }
 

@@ -36,6 +36,8 @@ interface Sum {
   pieces: number;
 }
 
+const nothing = (): Sum => ({ count: 0, total: 0n, pieces: 0 });
+
 /** Sums of one key and currency. */
 interface Sums {
   key: number | string;
@@ -67,16 +69,7 @@ const readSums = async (
   const query: Knex.QueryBuilder = db
     .table(byItem ? ITEM_SALES_TABLE : SALES_TABLE)
     .select(key, 'currency')
-    .sum({
-      sales: 'sales',
-      sales_high: 'sales_high',
-      sales_low: 'sales_low',
-      sales_pieces: 'sales_pieces',
-      refunds: 'refunds',
-      refunds_high: 'refunds_high',
-      refunds_low: 'refunds_low',
-      refunds_pieces: 'refunds_pieces',
-    })
+    .sum(Object.fromEntries(SUMS.map((name) => [name, name])))
     .where('quarter', '>=', days[0]?.from ?? 0)
     .where('quarter', '<', days.at(-1)?.to ?? 0)
     .groupBy(key, 'currency')
@@ -94,13 +87,10 @@ const readSums = async (
 /** Adds up what has one key and currency, in the order in which they come. */
 const gathered = (sums: readonly Sums[]): Sums[] => {
   const byKey = new Map<string, Sums>();
-  for (const one of sums) {
-    const key = `${one.key}/${one.currency}`;
-    const known = byKey.get(key);
-    if (!known) {
-      byKey.set(key, { ...one, sales: { ...one.sales }, refunds: { ...one.refunds } });
-      continue;
-    }
+  for (const { key, currency, ...one } of sums) {
+    const none = { key, currency, sales: nothing(), refunds: nothing() };
+    const known = byKey.get(`${key}/${currency}`) ?? none;
+    byKey.set(`${key}/${currency}`, known);
     for (const what of ['sales', 'refunds'] as const) {
       known[what].count += one[what].count;
       known[what].total += one[what].total;
@@ -191,23 +181,6 @@ export const readTotals = async (app: App, range: Range): Promise<SalesFigures[]
   return gathered(sums).map((one) => figuresOf(one));
 };
 
-/** Digits of a sum below nothing are no formula. */
-const isSum = (value: string): boolean => /^-?\d+$/.test(value);
-
-const cell = (value: string | number): string | number =>
-  typeof value === 'number' || isSum(value) ? value : noFormula(value);
-
-const nameOf = (row: SalesRow): string | number => {
-  if ('day' in row) return row.day;
-  return 'connection' in row ? row.connection.id : row.item.sku;
-};
-
-const COLUMNS = ['currency', 'sales_count', 'sales_total', 'refunds_count', 'refunds_total'];
-const PIECES = ['pieces_sold', 'pieces_returned'];
-
-const piecesOf = ({ pieces }: SalesRow): number[] =>
-  pieces ? [pieces.sold, pieces.returned] : [0, 0];
-
 interface SalesCsvOptions {
   /** True if the rows have the pieces sold and returned. */
   pieces?: boolean | undefined;
@@ -215,38 +188,42 @@ interface SalesCsvOptions {
   names?: Readonly<Record<string, string | null>>;
 }
 
+type Column = [name: string, cell: (row: SalesRow) => number | string];
+
 /** Rows of sales as CSV (RFC 4180), with a header; money in minor units. */
 export const salesCsv = (
   group: SalesGroup,
   rows: readonly SalesRow[],
   { pieces = false, names = {} }: SalesCsvOptions = {}
-): string =>
-  [
-    [
-      group,
-      ...COLUMNS,
-      ...(pieces ? PIECES : []),
-      ...(group === 'connection' ? ['connection_name'] : []),
-    ],
-    ...rows.map((row) => [
-      nameOf(row),
-      row.currency,
-      row.sales.count,
-      row.sales.total,
-      row.refunds.count,
-      row.refunds.total,
-      ...(pieces ? piecesOf(row) : []),
-      ...('connection' in row ? [names[row.connection.id] ?? ''] : []),
-    ]),
-  ]
-    .map((cells) => csvLine(cells.map(cell)))
+): string => {
+  const ofPieces: Column[] = [
+    ['pieces_sold', (row) => row.pieces?.sold ?? 0],
+    ['pieces_returned', (row) => row.pieces?.returned ?? 0],
+  ];
+  const ofName: Column = [
+    'connection_name',
+    (row) => ('connection' in row ? (names[row.connection.id] ?? '') : ''),
+  ];
+  const columns: Column[] = [
+    [group, (row) => ('day' in row ? row.day : 'item' in row ? row.item.sku : row.connection.id)],
+    ['currency', (row) => row.currency],
+    ['sales_count', (row) => row.sales.count],
+    ['sales_total', (row) => row.sales.total],
+    ['refunds_count', (row) => row.refunds.count],
+    ['refunds_total', (row) => row.refunds.total],
+    ...(pieces ? ofPieces : []),
+    ...(group === 'connection' ? [ofName] : []),
+  ];
+  // Digits of a sum below nothing are no formula.
+  const safe = (value: number | string): number | string =>
+    typeof value === 'number' || /^-?\d+$/.test(value) ? value : noFormula(value);
+  return [columns.map(([name]) => name), ...rows.map((row) => columns.map(([, of]) => of(row)))]
+    .map((cells) => csvLine(cells.map(safe)))
     .join('');
+};
 
 /** The sum of one item's lines: their `unit_price` times their quantity, and their quantity. */
-export interface ItemSum {
-  total: bigint;
-  pieces: number;
-}
+export type ItemSum = Omit<Sum, 'count'>;
 
 /** The amounts of one live sale or refund in the sales figures. Money is in minor units. */
 export interface Counted {
@@ -277,25 +254,26 @@ export const quarterOf = (at: number): number => Math.floor(at / QUARTER_MS) * Q
  */
 const PARTS = 1_000_000_000n;
 
-const high = (amount: bigint): number => {
-  const low = ((amount % PARTS) + PARTS) % PARTS;
-  return Number((amount - low) / PARTS);
+const columnsOf = (what: 'sales' | 'refunds', { count, total, pieces }: Sum) => {
+  const low = ((total % PARTS) + PARTS) % PARTS;
+  return {
+    [what]: count,
+    [`${what}_high`]: Number((total - low) / PARTS),
+    [`${what}_low`]: Number(low),
+    [`${what}_pieces`]: pieces,
+  };
 };
-const low = (amount: bigint): number => Number(((amount % PARTS) + PARTS) % PARTS);
 
 export const joined = (highs: unknown, lows: unknown): bigint =>
   BigInt(String(highs ?? 0)) * PARTS + BigInt(String(lows ?? 0));
 
-const SUMS = [
-  'sales',
-  'sales_high',
-  'sales_low',
-  'sales_pieces',
-  'refunds',
-  'refunds_high',
-  'refunds_low',
-  'refunds_pieces',
-];
+/** The columns of sums. */
+const SUMS = ['sales', 'refunds'].flatMap((what) => [
+  what,
+  `${what}_high`,
+  `${what}_low`,
+  `${what}_pieces`,
+]);
 
 const sums = Object.fromEntries(
   SUMS.map((name) => [name, { type: 'biginteger', column: { defaultTo: 0 } }])
@@ -374,48 +352,20 @@ export const readCounted = (
   };
 };
 
-interface SumChange {
-  keys: (number | string)[];
-  kind: Counted['kind'];
-  count: number;
-  amount: bigint;
-  pieces: number;
-}
+type Keys = Record<string, number | string>;
+
+/** A row of the figures, as it changes. */
+type RowChange = { keys: Keys } & Record<'sales' | 'refunds', Sum>;
+
+const isChanged = ({ count, total, pieces }: Sum): boolean =>
+  count !== 0 || total !== 0n || pieces !== 0;
 
 /** Changes of sums, added up by row before they are written. */
 export class SumChanges {
-  private readonly totals = new Map<string, SumChange>();
-  private readonly items = new Map<string, SumChange>();
-
-  private static add(to: Map<string, SumChange>, sum: SumChange): void {
-    const key = [...sum.keys, sum.kind].join('/');
-    const known = to.get(key);
-    if (!known) {
-      to.set(key, sum);
-      return;
-    }
-    known.count += sum.count;
-    known.amount += sum.amount;
-    known.pieces += sum.pieces;
-  }
-
-  private count(counted: Counted, sign: 1 | -1): void {
-    const { kind, connection, at, currency, amount, items } = counted;
-    const quarter = quarterOf(at);
-    const signed = (value: bigint): bigint => (sign === 1 ? value : -value);
-    const keys = [quarter, connection, currency];
-    const pieces = counted.pieces * sign;
-    SumChanges.add(this.totals, { keys, kind, count: sign, amount: signed(amount), pieces });
-    for (const [item, sum] of items) {
-      SumChanges.add(this.items, {
-        keys: [quarter, connection, item, currency],
-        kind,
-        count: sign,
-        amount: signed(sum.total),
-        pieces: sum.pieces * sign,
-      });
-    }
-  }
+  private readonly rows = {
+    [SALES_TABLE]: new Map<string, RowChange>(),
+    [ITEM_SALES_TABLE]: new Map<string, RowChange>(),
+  };
 
   /** A record is counted otherwise than before. */
   replace(before: Counted | null, after: Counted | null): void {
@@ -423,50 +373,39 @@ export class SumChanges {
     if (after) this.count(after, 1);
   }
 
-  private static async write(
-    db: Db,
-    tableName: string,
-    names: readonly string[],
-    changes: ReadonlyMap<string, SumChange>
-  ): Promise<void> {
-    const rows = [...changes.values()]
-      .filter(({ count, amount, pieces }) => count !== 0 || amount !== 0n || pieces !== 0)
-      .map(({ keys, kind, count, amount, pieces }) => {
-        const of = kind === 'sale' ? 'sales' : 'refunds';
-        return {
-          ...Object.fromEntries(names.map((name, index) => [name, keys[index] ?? 0])),
-          ...Object.fromEntries(SUMS.map((name) => [name, 0])),
-          [of]: count,
-          [`${of}_high`]: high(amount),
-          [`${of}_low`]: low(amount),
-          [`${of}_pieces`]: pieces,
-        };
-      });
-    if (rows.length === 0) return;
-    const table = { name: tableName, schema: db.schema };
-    await db.dialect.addRows(db.knex, table, names, merged(rows, names));
+  private count(counted: Counted, sign: 1 | -1): void {
+    const { kind, connection, currency, amount, pieces, items } = counted;
+    const keys = { quarter: quarterOf(counted.at), connection_id: connection };
+    const add = (name: keyof SumChanges['rows'], own: Keys, sum: Omit<Sum, 'count'>): void => {
+      const key = Object.values(own).join('/');
+      const row = this.rows[name].get(key) ?? { keys: own, sales: nothing(), refunds: nothing() };
+      const known = kind === 'sale' ? row.sales : row.refunds;
+      known.count += sign;
+      known.total += BigInt(sign) * sum.total;
+      known.pieces += sign * sum.pieces;
+      this.rows[name].set(key, row);
+    };
+    add(SALES_TABLE, { ...keys, currency }, { total: amount, pieces });
+    for (const [item, sum] of items) {
+      add(ITEM_SALES_TABLE, { ...keys, item_id: item, currency }, sum);
+    }
   }
 
   /** Adds the changes to the figures, always in the same order. */
   async save(db: Db): Promise<void> {
-    const { write } = SumChanges;
-    const ofSales = ['quarter', 'connection_id', 'currency'];
-    await write(db, SALES_TABLE, ofSales, this.totals);
-    const ofItems = ['quarter', 'connection_id', 'item_id', 'currency'];
-    await write(db, ITEM_SALES_TABLE, ofItems, this.items);
+    for (const name of [SALES_TABLE, ITEM_SALES_TABLE] as const) {
+      const rows = [...this.rows[name]]
+        .filter(([, { sales, refunds }]) => isChanged(sales) || isChanged(refunds))
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([, { keys, sales, refunds }]) => ({
+          ...keys,
+          ...columnsOf('sales', sales),
+          ...columnsOf('refunds', refunds),
+        }));
+      const [first] = this.rows[name].values();
+      if (rows.length === 0 || !first) continue;
+      const table = { name, schema: db.schema };
+      await db.dialect.addRows(db.knex, table, Object.keys(first.keys), rows);
+    }
   }
 }
-
-type SumRow = Record<string, number | string>;
-
-/** Sales and refunds of one key in one row: no statement may meet a row twice (PostgreSQL). */
-const merged = (rows: readonly SumRow[], keys: readonly string[]): SumRow[] => {
-  const byKey = new Map<string, SumRow>();
-  for (const row of rows) {
-    const key = keys.map((name) => row[name]).join('/');
-    const known = byKey.get(key);
-    if (!known) byKey.set(key, { ...row });
-    else for (const name of SUMS) known[name] = Number(known[name]) + Number(row[name]);
-  }
-  return [...byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
-};

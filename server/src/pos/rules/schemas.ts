@@ -515,7 +515,7 @@ export interface WireLine {
   quantity: number;
   unit_price?: number;
 }
-export interface WireBody {
+interface WireBody {
   external_id: string;
   occurred_at: string;
   location_ref?: string;
@@ -566,9 +566,9 @@ export interface WireBodies {
 const ajv = new Ajv2020({ strict: true, allErrors: false, verbose: true });
 
 /** Compiled from the published documents themselves; each tells what a body is when it passes. */
-export const VALIDATORS = {
-  sale: ajv.compile<WireSale>(RECORD_SCHEMAS.sale),
-  refund: ajv.compile<WireRefund>(RECORD_SCHEMAS.refund),
-  inventory: ajv.compile<WireInventory>(RECORD_SCHEMAS.inventory),
+export const VALIDATORS: { readonly [K in EventKind]: ValidateFunction<WireBodies[K]> } = {
+  sale: ajv.compile<WireSale>(saleSchema),
+  refund: ajv.compile<WireRefund>(refundSchema),
+  inventory: ajv.compile<WireInventory>(inventorySchema),
   closing: ajv.compile<WireClosing>(closingSchema),
-} as const satisfies Record<EventKind, ValidateFunction<WireBody>>;
+};

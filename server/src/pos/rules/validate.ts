@@ -16,7 +16,6 @@ import {
   tellingFields,
   VALIDATORS,
   type WireBodies,
-  type WireBody,
   type WireLine,
 } from './schemas';
 import {
@@ -166,7 +165,6 @@ type NamedText = readonly [field: string, text: string | undefined];
 
 /** What a kind is read by; by its own rules, because a sale may carry a `counts` of its sender's. */
 interface KindRules<K extends EventKind> {
-  validate: ValidateFunction<WireBodies[K]>;
   /** Beside those of all kinds, the strings that are stored as text of their own. */
   texts(body: WireBodies[K]): NamedText[];
   /** What no schema says, and what the record has beside the base. */
@@ -213,101 +211,92 @@ const moneyOf = ({ currency, total }: { currency?: unknown; total?: unknown }) =
   total: Number.isSafeInteger(total) && (total as number) >= 0 ? (total as number) : null,
 });
 
-const saleRules: KindRules<'sale'> = {
-  validate: VALIDATORS.sale,
-  texts: ({ line_items: lines }) => lineTexts(lines),
-  read: ({ currency, total, line_items: lines, customer = null, meta = null }) => ({
-    currency,
-    total,
-    lines: lines.map(lineOf),
-    customer,
-    meta,
-  }),
-};
-
-const refundRules: KindRules<'refund'> = {
-  validate: VALIDATORS.refund,
-  texts: (body) => [
-    ['sale_external_id', body.sale_external_id],
-    ['reason', body.reason],
-    ...lineTexts(body.line_items),
-  ],
-  read: (body) => ({
-    saleExternalId: body.sale_external_id,
-    reason: body.reason ?? null,
-    restock: body.restock ?? true,
-    ...moneyOf(body),
-    lines: body.line_items?.map(lineOf) ?? null,
-  }),
-};
-
-const inventoryRules: KindRules<'inventory'> = {
-  validate: VALIDATORS.inventory,
-  texts: ({ counts }) =>
-    counts.flatMap(({ sku, reason }, index): NamedText[] => [
-      [`counts[${index}].sku`, sku],
-      [`counts[${index}].reason`, reason],
-    ]),
-  read({ mode, counts }, { occurredAtMs }, receivedAtMs) {
-    if (mode === 'absolute') {
-      const repeated = firstRepeated(counts.map(({ sku }) => sku));
+const RULES: { readonly [K in EventKind]: KindRules<K> } = {
+  sale: {
+    texts: ({ line_items: lines }) => lineTexts(lines),
+    read: ({ currency, total, line_items: lines, customer = null, meta = null }) => ({
+      currency,
+      total,
+      lines: lines.map(lineOf),
+      customer,
+      meta,
+    }),
+  },
+  refund: {
+    texts: (body) => [
+      ['sale_external_id', body.sale_external_id],
+      ['reason', body.reason],
+      ...lineTexts(body.line_items),
+    ],
+    read: (body) => ({
+      saleExternalId: body.sale_external_id,
+      reason: body.reason ?? null,
+      restock: body.restock ?? true,
+      ...moneyOf(body),
+      lines: body.line_items?.map(lineOf) ?? null,
+    }),
+  },
+  inventory: {
+    texts: ({ counts }) =>
+      counts.flatMap(({ sku, reason }, index): NamedText[] => [
+        [`counts[${index}].sku`, sku],
+        [`counts[${index}].reason`, reason],
+      ]),
+    read({ mode, counts }, { occurredAtMs }, receivedAtMs) {
+      const repeated = mode === 'absolute' ? firstRepeated(counts.map(({ sku }) => sku)) : -1;
       if (repeated >= 0) {
         const rule = 'must not name an item twice in an absolute count';
         return refuse(`counts[${repeated}].sku`, rule);
       }
-      if (occurredAtMs > receivedAtMs + LIMITS.countAheadMs) {
+      if (mode === 'absolute' && occurredAtMs > receivedAtMs + LIMITS.countAheadMs) {
         return refuse('occurred_at', 'must not be more than 5 minutes ahead for an absolute count');
       }
-    }
-    const lines = counts.map(({ sku, quantity, reason = null }) => ({ sku, quantity, reason }));
-    return { mode, counts: lines };
+      const lines = counts.map(({ sku, quantity, reason = null }) => ({ sku, quantity, reason }));
+      return { mode, counts: lines };
+    },
+  },
+  closing: {
+    texts: ({ external_ids: ids = [] }) =>
+      ids.map((id, index): NamedText => [`external_ids[${index}]`, id]),
+    read({ totals, external_ids: ids, ...body }) {
+      const from = parseOccurredAt(body.from);
+      if (!from.ok) return refuse('from', from.rule);
+      const to = parseOccurredAt(body.to);
+      if (!to.ok) return refuse('to', to.rule);
+      if (to.epochMs <= from.epochMs) return refuse('to', 'must be later than from');
+      if (to.epochMs - from.epochMs > LIMITS.closingMs) {
+        return refuse('to', 'must be at most 31 days and an hour later than from');
+      }
+      const repeated = firstRepeated(totals.map(({ currency }) => currency));
+      if (repeated >= 0) {
+        return refuse(`totals[${repeated}].currency`, 'must not name a currency twice');
+      }
+      return {
+        fromMs: from.epochMs,
+        toMs: to.epochMs,
+        totals: totals.map(({ currency, sales, refunds }) => ({
+          currency,
+          sales: { count: sales.count, total: sales.total },
+          refunds: { count: refunds.count, total: refunds.total },
+        })),
+        externalIds: ids === undefined ? null : [...new Set(ids)],
+      };
+    },
   },
 };
 
-const closingRules: KindRules<'closing'> = {
-  validate: VALIDATORS.closing,
-  texts: ({ external_ids: ids = [] }) =>
-    ids.map((id, index): NamedText => [`external_ids[${index}]`, id]),
-  read(body) {
-    const from = parseOccurredAt(body.from);
-    if (!from.ok) return refuse('from', from.rule);
-    const to = parseOccurredAt(body.to);
-    if (!to.ok) return refuse('to', to.rule);
-    if (to.epochMs <= from.epochMs) return refuse('to', 'must be later than from');
-    if (to.epochMs - from.epochMs > LIMITS.closingMs) {
-      return refuse('to', 'must be at most 31 days and an hour later than from');
-    }
-    const repeated = firstRepeated(body.totals.map(({ currency }) => currency));
-    if (repeated >= 0)
-      return refuse(`totals[${repeated}].currency`, 'must not name a currency twice');
-    const { totals, external_ids: ids } = body;
-    return {
-      fromMs: from.epochMs,
-      toMs: to.epochMs,
-      totals: totals.map(({ currency, sales, refunds }) => ({
-        currency,
-        sales: { count: sales.count, total: sales.total },
-        refunds: { count: refunds.count, total: refunds.total },
-      })),
-      externalIds: ids === undefined ? null : [...new Set(ids)],
-    };
-  },
-};
-
-const RULES: { readonly [K in EventKind]: KindRules<K> } = {
-  sale: saleRules,
-  refund: refundRules,
-  inventory: inventoryRules,
-  closing: closingRules,
-};
-
-/** What all kinds have in common past the schema. */
-const readBase = (
-  body: WireBody,
-  texts: readonly NamedText[],
+const readKind = <K extends EventKind>(
+  kind: K,
+  body: JsonValue,
   receivedAtMs: number
-): { ok: true; base: Base } | Refused => {
+): Reading<RecordOf<K>> => {
+  const validate: ValidateFunction<WireBodies[K]> = VALIDATORS[kind];
+  if (!validate(body)) {
+    return { ok: false, issue: describeSchemaErrors(kind, validate.errors ?? []) };
+  }
+  const rules: KindRules<K> = RULES[kind];
   const { external_id: externalId, occurred_at: occurredAt, location_ref: locationRef } = body;
+  const texts = rules.texts(body);
   for (const [field, text] of [
     ['external_id', externalId],
     ['location_ref', locationRef],
@@ -319,28 +308,16 @@ const readBase = (
   }
   const time = parseOccurredAt(occurredAt);
   if (!time.ok) return refuse('occurred_at', time.rule);
-  const { epochMs: occurredAtMs } = time;
-  const effective = effectiveTime(occurredAtMs, receivedAtMs);
-  const place = locationRef ?? null;
-  return {
-    ok: true,
-    base: { externalId, occurredAt, occurredAtMs, ...effective, locationRef: place },
+  const base: Base = {
+    externalId,
+    occurredAt,
+    occurredAtMs: time.epochMs,
+    ...effectiveTime(time.epochMs, receivedAtMs),
+    locationRef: locationRef ?? null,
   };
-};
-
-const readKind = <K extends EventKind>(
-  kind: K,
-  value: JsonValue,
-  receivedAtMs: number
-): Reading<RecordOf<K>> => {
-  const { validate, texts, read }: KindRules<K> = RULES[kind];
-  if (!validate(value))
-    return { ok: false, issue: describeSchemaErrors(kind, validate.errors ?? []) };
-  const common = readBase(value, texts(value), receivedAtMs);
-  if (!common.ok) return common;
-  const own = read(value, common.base, receivedAtMs);
+  const own = rules.read(body, base, receivedAtMs);
   if ('ok' in own) return own;
-  return { ok: true, record: { kind, ...common.base, ...own } as unknown as RecordOf<K> };
+  return { ok: true, record: { kind, ...base, ...own } as unknown as RecordOf<K> };
 };
 
 /** `readRecord`, step by step. @param nodes  values that it may have */
