@@ -281,7 +281,8 @@ export class StockSite {
     // waits in its queue behind what began before.
     await app.db.transaction(async () => undefined);
     for (;;) {
-      const now = this.store.now();
+      // The site's clock may be set back by some milliseconds, to that of its database.
+      const now = this.store.now() + 1000;
       const due = [...(await this.store.dueTimes())].filter(([, dueAt]) => dueAt <= now);
       if (due.length === 0) return;
       const leases: LeasedRecord[] = [];
