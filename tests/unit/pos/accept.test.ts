@@ -1,4 +1,4 @@
-import { acceptBatch, submissionOf } from '../../../server/src/pos/intake/accept';
+import { acceptBatch, type Submission, submissionOf } from '../../../server/src/pos/intake/accept';
 import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
 import type { RecordKind } from '../../../server/src/pos/rules/states';
@@ -29,7 +29,7 @@ const submit = (
   till: ConnectionRow,
   kind: RecordKind,
   fields: Record<string, unknown>
-): ReturnType<typeof submissionOf> => {
+): Submission => {
   const receivedAtMs = Date.now();
   const body = Buffer.from(
     JSON.stringify({ external_id: 'one', occurred_at: '2026-03-01T10:00:00Z', ...fields })
@@ -43,7 +43,7 @@ const LINES = { line_items: [{ sku: 'MUG', quantity: 2 }] };
 const sale = (till: ConnectionRow, fields: Record<string, unknown> = {}) =>
   submit(till, 'sale', { currency: 'GBP', total: 1, ...LINES, ...fields });
 
-const acceptOne = async (one: ReturnType<typeof submissionOf>) => {
+const acceptOne = async (one: Submission) => {
   const [answer] = await acceptBatch(site.app, [one]);
   return answer;
 };
