@@ -1,7 +1,7 @@
 import { acceptBatch, type Submission, submissionOf } from '../../../server/src/pos/intake/accept';
 import { applyBatch } from '../../../server/src/pos/processing/process';
 import { getRecordStore } from '../../../server/src/pos/processing/record-store';
-import type { RecordKind } from '../../../server/src/pos/rules/states';
+import type { RecordKind } from '../../../server/src/pos/rules/records';
 import { readRecord } from '../../../server/src/pos/rules/validate';
 import type { ConnectionRow } from '../../../server/src/pos/tables';
 import { skuDigest } from '../../../server/src/stock/items';
@@ -107,7 +107,7 @@ it('a till in test mode moves no stock, and its record says what it would have m
   const till = await newTill('test');
   await acceptOne(sale(till));
   const leases = await getRecordStore(site.app).claim([{ group: till.id, limit: 10 }]);
-  await applyBatch(site.app, leases, await site.app.db.current());
+  await applyBatch(site.app, leases);
   const [row] = await rowsOf(till);
   expect(row.state).toBe('simulated');
   expect(JSON.parse(row.simulated)).toMatchObject([{ type: 'sale', item: 1, effect: -2 }]);
