@@ -100,7 +100,7 @@ const write = (folder, name) => {
   return { files: files.map((file) => file.split(path.sep).join('/')), events };
 };
 
-/** The file of plugins that the site has; null where it has none. */
+/** The file of plugins that the site has; null if it has none. */
 const configFile = () =>
   ['config/plugins.ts', 'config/plugins.js'].find((file) => fs.existsSync(path.resolve(file))) ??
   null;

@@ -24,7 +24,7 @@ const newestBelow = (folder) => {
   return newest;
 };
 
-/** Where the site's `tsconfig.json` says that compiled files go; null where it does not say itself. */
+/** Where the site's `tsconfig.json` says that compiled files go; null if it does not say itself. */
 const outDirOf = (appDir) => {
   const file = path.join(appDir, 'tsconfig.json');
   if (!fs.existsSync(file)) return null;

@@ -27,7 +27,7 @@ const isOfTheSite = (strapi, name) =>
 
 const startsWithAny = (text, prefixes) => prefixes.some((prefix) => text?.startsWith(prefix));
 
-/** Ids of the rows that are about the plugin; none where the table is not there. */
+/** Ids of the rows that are about the plugin; none if the table is not there. */
 const findIds = async (strapi, table, columns, prefixes) => {
   const knex = strapi.db.connection;
   if (!(await strapi.db.getSchemaConnection().hasTable(table))) return [];

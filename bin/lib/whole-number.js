@@ -2,7 +2,7 @@
 
 /**
  * The value of an option that is a whole number.
- * @param {string | undefined} text as it was typed; undefined where the option was not given
+ * @param {string | undefined} text as it was typed; undefined if the option was not given
  * @throws {Error} one line that names the option and what it may be
  */
 const wholeNumber = (name, text, minimum, maximum) => {

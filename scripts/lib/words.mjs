@@ -32,6 +32,10 @@ const WORDS = [
   { comment: /\b(told|hears?|heard) of\b/i, say: 'notified, gets, published, last seen' },
   { comment: /\bas (they|it) (were|was)(?=[.,;:]|$)/i, say: 'unchanged' },
   { comment: /\bdo(es)? without\b/i, say: 'lacks, does not use' },
+  {
+    comment: /\b(null|undefined|empty|absent|false|none) where\b|^@throws\b.* where\b/i,
+    say: 'if',
+  },
   { comment: /\bmine\b/i, name: /^mine$/, say: 'own, of this process' },
   { name: /^gates?$/, say: 'lock, limiter, check' },
   { name: /^told$/, say: 'notified, reported, announced' },

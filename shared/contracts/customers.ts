@@ -17,7 +17,7 @@ export interface CustomersService {
    * The contact of a sale's customer; docs/tills.md#customers.
    * @param create  whether a contact is made where there is none
    * @param country  ISO 3166, by which phone numbers without a prefix are read
-   * @returns its id, or null where nobody is meant for sure
+   * @returns its id, or null if nobody is meant for sure
    */
   attach(
     customer: SaleCustomer,

@@ -12,7 +12,7 @@ export interface Entry {
 export interface EntryEventData<Attributes = Entry> {
   /** The uid of its content type, such as `api::article.article`. */
   content_type: string;
-  /** null where the type has no languages. */
+  /** null if the type has no languages. */
   locale: string | null;
   status: EntryStatus;
   entry: Attributes;
@@ -20,7 +20,7 @@ export interface EntryEventData<Attributes = Entry> {
 
 /** `data` of `entry.updated` and `entry.published`. */
 export interface ChangedEntryEventData<Attributes = Entry> extends EntryEventData<Attributes> {
-  /** Attributes that differ; empty where what was published again is what was published before. */
+  /** Attributes that differ; empty if what was published again is what was published before. */
   changed: string[];
 }
 

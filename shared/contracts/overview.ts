@@ -45,7 +45,7 @@ export interface WebhookHealth extends HealthCounts {
   disabled_because: DisabledBecause | null;
   ordering: WebhookOrdering;
   health: Health;
-  /** null where nothing was answered. */
+  /** null if nothing was answered. */
   response: ResponseTimes | null;
   buckets: HealthBucket[];
   /** Answer to the newest attempted delivery; null if none of the latest thousand was attempted. */
@@ -87,7 +87,7 @@ export interface DeliveryFigure {
   sent: number;
   /** Attempts that were not. */
   failed: number;
-  /** null where nothing was answered. */
+  /** null if nothing was answered. */
   response: ResponseTimes | null;
 }
 

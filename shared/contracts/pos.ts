@@ -228,7 +228,7 @@ export type RecordAction = (typeof RECORD_ACTIONS)[number];
 /** That somebody did it, and when. */
 export interface RecordHandling {
   action: RecordAction;
-  /** As lists name an admin user; null where nobody of the admin is known. */
+  /** As lists name an admin user; null if nobody of the admin is known. */
   made_by: string | null;
   at: string;
 }
@@ -317,7 +317,7 @@ export interface ShopDay {
 
 /** `meta` of `/switchboard/sales-days`. */
 export interface SalesMeta extends ShopDay {
-  /** Names of the rows' connections or items, by their ids; empty where rows are days. */
+  /** Names of the rows' connections or items, by their ids; empty if rows are days. */
   names: Record<string, string | null>;
 }
 

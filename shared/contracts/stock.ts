@@ -40,7 +40,7 @@ export interface LinkedProduct {
 
 /** `GET /switchboard/items/:id`. */
 export interface ItemDetail extends Item {
-  /** null where the site maps no products, or has none of this SKU. */
+  /** null if the site maps no products, or has none of this SKU. */
   product: LinkedProduct | null;
 }
 

@@ -68,7 +68,7 @@ export interface CatalogueItem {
   sku: string;
   gtin: string | null;
   name: string | null;
-  /** Minor units; null where the site maps no price. */
+  /** Minor units; null if the site maps no price. */
   price: number | null;
   /** ISO 4217; null without a price. */
   currency: string | null;

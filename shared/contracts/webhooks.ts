@@ -127,7 +127,7 @@ export interface WebhookWithSecret extends ManagedWebhook {
    * not reveal secrets (content API action `webhooks.revealSecret`, admin action `webhooks.reveal`).
    */
   secret?: string | null;
-  /** The headers of its own, where `secret` is; a value is null where it can no longer be decrypted. */
+  /** The headers of its own, where `secret` is; a value is null if it can no longer be decrypted. */
   headers?: Record<string, string | null>;
 }
 

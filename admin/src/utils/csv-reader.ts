@@ -64,7 +64,7 @@ const lineOf = (cells: readonly string[], delimiter: string): string =>
  * A file with other headings, and without the columns that have none: the server takes only names that it
  * knows. Lines keep their numbers, so that a fault is found in the original file.
  * @param names  by column; null leaves the column out
- * @throws TypeError where the file is not UTF-8: letters would be lost
+ * @throws TypeError if the file is not UTF-8: letters would be lost
  */
 export const renameColumns = async (
   file: Blob,

@@ -29,7 +29,7 @@ export const useOutcome = () => {
 /** A form's problems, by field. */
 export type Problems = Record<string, string | undefined>;
 
-/** The result of saving a form. `problems` is empty where the message named no field. */
+/** The result of saving a form. `problems` is empty if the message named no field. */
 export type Saved = { saved: true } | { saved: false; problems: Problems };
 
 /**

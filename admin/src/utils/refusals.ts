@@ -8,7 +8,7 @@ interface FieldIssue extends Partial<CodedRefusal> {
   message?: string;
 }
 
-/** An error as the host's client hands it on; `status` is absent where no answer came. */
+/** An error as the host's client hands it on; `status` is absent if no answer came. */
 interface ApiError {
   status?: number;
   message?: string;
@@ -73,7 +73,7 @@ const byName = (
 export interface RefusalTexts {
   /** The whole of it, for a notice. */
   whole(error: unknown): string;
-  /** By the field's name; empty where it named none. */
+  /** By the field's name; empty if it named none. */
   byField(error: unknown): Record<string, string>;
   /** As `byField`, by the whole path such as `lines.0.quantity`: for forms with lines. */
   byPath(error: unknown): Record<string, string>;

@@ -7,7 +7,7 @@
 
 /**
  * Sends the plugin's events: within the transaction that is open, if one is, so that an event exists
- * exactly if what it tells was committed. Each answers how many deliveries were queued: none where no
+ * exactly if what it tells was committed. Each answers how many deliveries were queued: none if no
  * webhook asked.
  *
  * @param {{ strapi: Strapi }} context

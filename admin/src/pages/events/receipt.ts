@@ -10,7 +10,7 @@ export interface ReceiptLine {
   reason: string | null;
 }
 
-/** A record's contents for a reader; null where the record lacks them. */
+/** A record's contents for a reader; null if the record lacks them. */
 export interface Receipt {
   lines: ReceiptLine[];
   currency: string | null;
@@ -78,7 +78,7 @@ const sumOf = (value: unknown): { count: number; total: number } => {
   return { count: numberOf(count) ?? 0, total: numberOf(total) ?? 0 };
 };
 
-/** Reads a record's body as a receipt; null where it is no JSON object. */
+/** Reads a record's body as a receipt; null if it is no JSON object. */
 export const readReceipt = (kind: PosEventKind, body: string): Receipt | null => {
   const values = parsed(body);
   if (!values) return null;

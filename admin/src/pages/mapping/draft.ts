@@ -24,7 +24,7 @@ export const emptyDraft = ({ kind, value }: UnknownValue): Draft => ({
   location: null,
 });
 
-/** The draft's target; null where something is still missing. */
+/** The draft's target; null if something is still missing. */
 export const targetOf = (draft: Draft): MappingTarget | null => {
   const typed = draft.typed.trim();
   const sku = draft.sku.trim();

@@ -114,7 +114,7 @@ export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {
 };
 
 interface NextTryProps {
-  /** ISO 8601; null where nothing is left to try. */
+  /** ISO 8601; null if nothing is left to try. */
   at: string | null;
   active: boolean;
   both?: boolean;

@@ -184,7 +184,7 @@ const canonical = (value: unknown): unknown => {
   );
 };
 
-/** The conditions that a filter consists of; null where it says more than conditions can. */
+/** The conditions that a filter consists of; null if it says more than conditions can. */
 export const conditionsOf = (schema: Schema | null): Condition[] | null => {
   if (schema === null) return [];
   const conditions = conditionsAt('', schema);

@@ -59,8 +59,8 @@ interface Asking {
 
 /**
  * Asks, before a webhook is switched on, whether what waits is to be sent or discarded.
- * @returns `ask`, which resolves with the choice, undefined where nothing waits and null where somebody
- * thought better of it or it could not be asked, and the `question` to be drawn
+ * @returns `ask`, which resolves with the choice, undefined if nothing waits and null if somebody thought
+ * better of it or it could not be asked, and the `question` to be drawn
  */
 export const useWaitingChoice = (): {
   ask(webhook: number): Promise<WaitingChoice | null | undefined>;
