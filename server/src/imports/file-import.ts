@@ -28,7 +28,7 @@ const PAUSES_MS = [200, 1_000, 5_000];
 /**
  * Does a row's work, and does it again after a pause where the database failed: that is no fault of
  * the row. A transaction of the caller's is over with the fault, so there it is not tried again.
- * @throws the database's fault where it stays: the import ends, and no row is blamed
+ * @throws the database's fault if it stays: the import ends, and no row is blamed
  */
 export const throughFaults = async <T>(app: App, work: () => Promise<T>): Promise<T> => {
   for (const pause of PAUSES_MS) {
@@ -100,7 +100,7 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
     if (this.report.issues.length < MAX_ISSUES) this.report.issues.push(issue);
   }
 
-  /** @throws ValidationError (400) where the header is wrong; nothing has been imported then */
+  /** @throws ValidationError (400) if the header is wrong; nothing has been imported then */
   async run(file: Readable): Promise<typeof this.report> {
     const records = readCsv(file);
     const first = await records.next();

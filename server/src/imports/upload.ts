@@ -69,7 +69,7 @@ export const leaveImportsUnread = async (ctx: Context, next: Next): Promise<void
  * Answers a file that is the body of a request: with the report once it was imported, or with
  * `?wait=false` as soon as its header was read (202), while the import goes on.
  * @param run  imports the rows of a file
- * @throws ValidationError (400) where it is no CSV file, is not UTF-8, or its header is wrong
+ * @throws ValidationError (400) if it is no CSV file, is not UTF-8, or its header is wrong
  */
 export const answerUpload = async <Report extends object>(
   app: App,

@@ -19,7 +19,7 @@ export const hasEncryptionKey = ({ strapi }: Pick<App, 'strapi'>): boolean =>
 
 /**
  * Encrypts a secret for storage with the host's key.
- * @throws ApplicationError (400) that says which line to add where the site has no key.
+ * @throws ApplicationError (400) that says which line to add if the site has no key.
  */
 export const seal = ({ strapi }: Pick<App, 'strapi'>, secret: string): string => {
   const sealed = hasEncryptionKey({ strapi }) ? host({ strapi }).encrypt(secret) : null;
@@ -32,7 +32,7 @@ export const seal = ({ strapi }: Pick<App, 'strapi'>, secret: string): string =>
   return sealed;
 };
 
-/** The secret, or null where the key is missing or is not the one it was encrypted with. */
+/** The secret, or null if the key is missing or is not the one it was encrypted with. */
 export const unseal = ({ strapi }: Pick<App, 'strapi'>, sealed: string): string | null => {
   if (!hasEncryptionKey({ strapi })) return null;
   try {
