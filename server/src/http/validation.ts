@@ -8,15 +8,13 @@ export const coded = (message: string, code: RefusalCode, values?: RefusalValues
   params: refusal(message, code, values),
 });
 
-const bounded = (
-  { origin }: { origin: string },
-  bound: number | bigint,
-  codes: Readonly<Record<'string' | 'list' | 'number', RefusalCode>>,
-  named: string
-): CodedRefusal => {
-  const kind = origin === 'string' ? 'string' : origin === 'array' ? 'list' : 'number';
-  return { code: codes[kind], values: { [named]: Number(bound) } };
-};
+/** Codes of a bound, by what is bounded. */
+const BOUNDS = {
+  too_small: { string: 'empty', array: 'choose_one', number: 'too_small' },
+  too_big: { string: 'too_long', array: 'too_many', number: 'too_large' },
+} as const;
+
+const kindOf = (origin: string) => (origin === 'string' || origin === 'array' ? origin : 'number');
 
 /** What a schema found, coded; undefined where only its message tells. */
 const codeOfIssue = (issue: z.core.$ZodIssue): CodedRefusal | undefined => {
@@ -25,19 +23,15 @@ const codeOfIssue = (issue: z.core.$ZodIssue): CodedRefusal | undefined => {
     case 'custom':
       return issue.params?.code === undefined ? undefined : codeOf(issue.params as CodedRefusal);
     case 'too_small':
-      return bounded(
-        issue,
-        issue.minimum,
-        { string: 'empty', list: 'choose_one', number: 'too_small' },
-        'minimum'
-      );
+      return {
+        code: BOUNDS.too_small[kindOf(issue.origin)],
+        values: { minimum: Number(issue.minimum) },
+      };
     case 'too_big':
-      return bounded(
-        issue,
-        issue.maximum,
-        { string: 'too_long', list: 'too_many', number: 'too_large' },
-        'maximum'
-      );
+      return {
+        code: BOUNDS.too_big[kindOf(issue.origin)],
+        values: { maximum: Number(issue.maximum) },
+      };
     case 'unrecognized_keys':
       return { code: 'unknown_field' };
     case 'invalid_format':
@@ -238,6 +232,10 @@ export const readOnlyKeys = <const K extends string>(
   ...keys: readonly K[]
 ): Record<K, typeof readOnly> =>
   Object.fromEntries(keys.map((key) => [key, readOnly])) as Record<K, typeof readOnly>;
+
+/** An input without what nobody said. */
+export const definedOf = (input: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
 
 /** Of tables whose ids are of 32 bits. */
 export const LARGEST_ID = 2_147_483_647;

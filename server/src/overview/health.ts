@@ -50,6 +50,8 @@ const READ_AT_ONCE = 200;
 /** How far back an answer is looked for where the newest deliveries were not tried yet. */
 const NEWEST_SEARCHED = 1000;
 
+const COUNTED = ['pending', 'failing', 'sent', 'failed'] as const;
+
 const none = (): HealthCounts => ({ pending: 0, failing: 0, sent: 0, failed: 0 });
 
 /**
@@ -61,32 +63,20 @@ export const bucketStarts = (now: number): number[] => {
   return Array.from({ length: BUCKETS }, (_unused, index) => end - (BUCKETS - index) * BUCKET_MS);
 };
 
-const deliveries = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
+const ANSWER_COLUMNS = ['id', 'status', 'error', 'tries', 'finished_at', 'created_at'] as const;
+type AnswerRow = Pick<DeliveryRow, (typeof ANSWER_COLUMNS)[number]>;
 
-type AnswerRow = Pick<
-  DeliveryRow,
-  'id' | 'status' | 'error' | 'tries' | 'finished_at' | 'created_at'
->;
-
-const ANSWER_COLUMNS = ['id', 'status', 'error', 'tries', 'finished_at', 'created_at'];
+const newestFirst = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
+  query.orderBy('created_at', 'desc').orderBy('id', 'desc');
 
 /** Almost always the newest delivery; behind a queue that waits, the newest one that was tried. */
 const newestTried = async (db: Db, webhookId: number): Promise<AnswerRow | undefined> => {
   const newest = (): Knex.QueryBuilder =>
-    deliveries(db)
-      .select(ANSWER_COLUMNS)
-      .where({ webhook_id: webhookId })
-      .orderBy('created_at', 'desc')
-      .orderBy('id', 'desc');
+    newestFirst(db.table(DELIVERIES_TABLE).select(ANSWER_COLUMNS)).where({ webhook_id: webhookId });
   const row = (await newest().first()) as AnswerRow | undefined;
   if (!row || Number(row.tries) > 0) return row;
-  return (await (db.knex as Knex)
-    .select('*')
-    .from(newest().limit(NEWEST_SEARCHED).as('newest'))
-    .where('tries', '>', 0)
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .first()) as AnswerRow | undefined;
+  const tried = db.from(newest().limit(NEWEST_SEARCHED)).select('*').where('tries', '>', 0);
+  return (await newestFirst(tried).first()) as AnswerRow | undefined;
 };
 
 const lastAnswer = async (db: Db, webhookId: number): Promise<LastAnswer | null> => {
@@ -113,29 +103,23 @@ const createChart = (starts: readonly number[]): Chart => ({
   buckets: starts.map((from) => ({ from: isoTime(from), ...none() })),
 });
 
-const barAt = ({ buckets }: Chart, starts: readonly number[], hour: number) =>
-  buckets[Math.floor((hour - (starts[0] ?? 0)) / BUCKET_MS)];
-
-const addEnded = (
+/** Counts in the whole chart, and in the bar of the hour where it has one. */
+const add = (
   chart: Chart,
   starts: readonly number[],
-  { hour, ended }: Pick<Rollup, 'hour' | 'ended'>
-): void => {
-  for (const counts of [chart.counts, barAt(chart, starts, hour)]) {
-    if (!counts) continue;
-    counts.sent += ended.sent;
-    counts.failed += ended.failed;
+  hour: number,
+  more: Partial<HealthCounts>
+) => {
+  const bar = chart.buckets[Math.floor((hour - (starts[0] ?? 0)) / BUCKET_MS)];
+  for (const counts of bar ? [chart.counts, bar] : [chart.counts]) {
+    for (const name of COUNTED) counts[name] += more[name] ?? 0;
   }
 };
 
 /** What is not finished counts whenever it was made; only what was made lately has a bar. */
 const addPending = (chart: Chart, starts: readonly number[], { hours }: Pending): void => {
   for (const { hour, waiting, failing } of hours) {
-    for (const counts of [chart.counts, barAt(chart, starts, hour)]) {
-      if (!counts) continue;
-      counts.pending += waiting + failing;
-      counts.failing += failing;
-    }
+    add(chart, starts, hour, { pending: waiting + failing, failing });
   }
 };
 
@@ -183,7 +167,7 @@ export const readHealth = async (app: App, now: number): Promise<HealthReport> =
     const chart = createChart(starts);
     const own = rollups.get(id) ?? [];
     const unfinished = pending.get(id);
-    for (const rollup of own) addEnded(chart, starts, rollup);
+    for (const { hour, ended } of own) add(chart, starts, hour, ended);
     if (unfinished) addPending(chart, starts, unfinished);
     webhooks.push({
       webhook_id: id,
@@ -200,7 +184,7 @@ export const readHealth = async (app: App, now: number): Promise<HealthReport> =
   }
 
   const all = createChart(starts);
-  for (const hour of await readEndedByHour(app, since)) addEnded(all, starts, hour);
+  for (const { hour, ended } of await readEndedByHour(app, since)) add(all, starts, hour, ended);
   for (const unfinished of pending.values()) addPending(all, starts, unfinished);
   return {
     since: isoTime(since),

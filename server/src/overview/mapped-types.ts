@@ -8,50 +8,29 @@ const fieldsOf = (fields: Readonly<Record<string, unknown>>): MappedType['fields
     attribute: typeof source === 'string' ? source : null,
   }));
 
-/** What has no effect, because the site does without the feature, is not said. */
-const effective = ({ features, sources, forms, stock }: Options) => ({
-  sources: features.crm ? sources : ({} as Options['sources']),
-  forms: features.crm ? forms : [],
-  stock: features.pos ? stock : undefined,
-});
-
-const listed = ({ sources, forms, stock }: ReturnType<typeof effective>): MappedType[] => [
-  ...SOURCE_KINDS.map((kind) => [kind, sources[kind]] as const).flatMap(([kind, source]) =>
-    source
-      ? [
-          {
-            purpose: 'source' as const,
-            label: kind,
-            content_type: source.contentType,
-            fields: fieldsOf(source.fields),
-          },
-        ]
-      : []
-  ),
-  ...forms.map((form) => ({
-    purpose: 'form' as const,
-    label: form.title,
-    content_type: form.contentType,
-    fields: fieldsOf(form.fields),
-  })),
-  ...(stock
-    ? [
-        {
-          purpose: 'stock' as const,
-          label: 'item',
-          content_type: stock.contentType,
-          fields: fieldsOf({
-            sku: stock.sku,
-            ...(stock.gtin && { gtin: stock.gtin }),
-            ...(stock.quantity && { quantity: stock.quantity }),
-          }),
-        },
-      ]
-    : []),
-];
-
 /** Which content types of the site stand for the plugin's own, as its options say; read-only. */
-export const mappedTypes = (options: Options): MappedType[] => listed(effective(options));
+export const mappedTypes = ({ features, sources, forms, stock }: Options): MappedType[] => {
+  const types: MappedType[] = [];
+  // What has no effect, because the site does without the feature, is not said.
+  if (features.crm) {
+    for (const kind of SOURCE_KINDS) {
+      const source = sources[kind];
+      if (!source) continue;
+      const fields = fieldsOf(source.fields);
+      types.push({ purpose: 'source', label: kind, content_type: source.contentType, fields });
+    }
+    for (const form of forms) {
+      const fields = fieldsOf(form.fields);
+      types.push({ purpose: 'form', label: form.title, content_type: form.contentType, fields });
+    }
+  }
+  if (features.pos && stock) {
+    const { contentType, sku, gtin, quantity } = stock;
+    const fields = fieldsOf({ sku, ...(gtin && { gtin }), ...(quantity && { quantity }) });
+    types.push({ purpose: 'stock', label: 'item', content_type: contentType, fields });
+  }
+  return types;
+};
 
 /**
  * Where the records are that events are about: the site's own types, or the plugin's, and the content

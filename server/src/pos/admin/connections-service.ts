@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import type {
   Connection,
@@ -13,7 +14,7 @@ import { type PageRequest, readPage } from '../../http/pagination';
 import { seal } from '../../secrets/secret-box';
 import { digestOf, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
 import { locationNamed, noLocation } from '../../stock/locations';
-import { fieldErrors, type FieldProblem } from '../../http/validation';
+import { definedOf, fieldErrors, type FieldProblem } from '../../http/validation';
 import { disabledBecause } from '../../webhooks/webhook';
 import { type MappedLocation, mappedLocations, settleArrivedConnections } from '../connections';
 import { keyDigest } from '../intake/authentication';
@@ -67,8 +68,6 @@ const toConnection = (
   updated_at: isoTime(Number(row.updated_at)),
 });
 
-const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
-
 /**
  * Another expectation makes what was told of it out of date. A till that was off or in test mode is not
  * taken for silent for what lies before.
@@ -77,11 +76,9 @@ const watchColumns = (before: ConnectionRow, input: UpdateConnection) => {
   const { expected_every_minutes: minutes, open_hours: hours, mode, active } = input;
   const isAnother =
     (minutes !== undefined && minutes !== before.expected_every_minutes) ||
-    (hours !== undefined && !same(hours, openHoursOf(before)));
+    (hours !== undefined && !isDeepStrictEqual(hours, openHoursOf(before)));
   const begins = (mode === 'live' && before.mode !== 'live') || (active && !before.active);
   return {
-    ...(minutes !== undefined && { expected_every_minutes: minutes }),
-    ...(hours !== undefined && { open_hours: hours }),
     ...(isAnother && { silent_since: null }),
     ...(begins && { watched_from: Date.now() }),
   };
@@ -134,27 +131,19 @@ export class ConnectionsService {
     return this.shaped(db, await find(db, id));
   }
 
-  create(given: CreateConnection): Promise<ConnectionWithSecret> {
-    const { name, type, scopes, mode, group, locations, customers, country, ...input } = given;
+  create({ group = null, locations, ...input }: CreateConnection): Promise<ConnectionWithSecret> {
     return this.app.db.retrying(async (tx) => {
       const key = generateKey(randomBytes);
       const secret = generateSecret(randomBytes);
       const at = Date.now();
       const { id } = await documentsOf(this.app.strapi, CONNECTION).create({
         data: {
-          name,
-          type,
+          ...input,
+          ...groupColumns(group),
           key,
           key_digest: keyDigest(key),
           secret: seal(this.app, secret),
-          scopes,
-          mode,
-          ...groupColumns(group ?? null),
           locations: await resolve(tx, locations),
-          customers,
-          country,
-          expected_every_minutes: input.expected_every_minutes,
-          open_hours: input.open_hours,
           created_at: at,
           updated_at: at,
         },
@@ -164,7 +153,7 @@ export class ConnectionsService {
   }
 
   async update(id: number, input: UpdateConnection): Promise<Connection> {
-    const { name, type, scopes, mode, group, locations, customers, country, active } = input;
+    const { group, locations, ...rest } = input;
     await settleArrivedConnections(this.app);
     return this.app.db.retrying(async (tx) => {
       // Locked before anything is read: a record that is worked on beside it is seen, or sees it.
@@ -174,18 +163,11 @@ export class ConnectionsService {
       );
       const { group_digest: groupBefore } = before;
       const row = await this.change(id, {
-        ...(name !== undefined && { name }),
-        ...(type !== undefined && { type }),
-        ...(scopes !== undefined && { scopes }),
-        ...(mode !== undefined && { mode }),
-        ...(active !== undefined && { active, disabled_reason: null }),
-        ...(customers !== undefined && { customers }),
-        ...(country !== undefined && { country }),
+        ...definedOf(rest),
+        ...(rest.active !== undefined && { disabled_reason: null }),
         ...watchColumns(before, input),
         ...(group !== undefined && groupColumns(group)),
-        ...(locations !== undefined && {
-          locations: await resolve(tx, locations),
-        }),
+        ...(locations !== undefined && { locations: await resolve(tx, locations) }),
       });
       if (row.group_digest !== groupBefore) {
         await regroup(tx, this.app, id, [groupBefore, row.group_digest]);

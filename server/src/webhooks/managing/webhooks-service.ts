@@ -9,7 +9,7 @@ import { whereContains } from '../../database/contains';
 import { firstOrNotFound, withTransientRetry } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { readPage } from '../../http/pagination';
-import { fieldError, type FieldRules } from '../../http/validation';
+import { definedOf, fieldError, type FieldRules } from '../../http/validation';
 import { moduleName } from '../../modules/modules';
 import { urlOf } from '../../net/address';
 import { nextTurn } from '../../runtime/event-loop';
@@ -149,10 +149,6 @@ const judgeChange = (
 const DELETE_BATCH = 1000;
 const HOUR_MS = 3_600_000;
 
-/** Without what nobody said. */
-const definedOf = (input: object): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
-
 const rows = (db: Db): Knex.QueryBuilder => db.table(WEBHOOKS_TABLE);
 
 /**
@@ -226,7 +222,9 @@ export class WebhooksService {
       const isReordered =
         input.ordering !== undefined && input.ordering !== (known.ordering ?? 'none');
       if (isReordered) await store.prepareReorder(tx, id);
-      const before = await this.findLocked(id);
+      // As it is now, and stays until the transaction ends: it may just be switched off.
+      const locked = rows(tx).where({ id }).forUpdate();
+      const before = await firstOrNotFound<WebhookRow>(locked, 'Webhook');
       judgeChange(before, change, mayMoveHeaders);
       const switchesOn = active === true && !before.active;
       const changes: Record<string, unknown> = {
@@ -305,16 +303,6 @@ export class WebhooksService {
 
   private async find(id: number): Promise<WebhookRow> {
     return firstOrNotFound(rows(await this.app.db.current()).where({ id }), 'Webhook');
-  }
-
-  /** As it is now, and stays until the transaction ends: it may just be switched off. */
-  private async findLocked(id: number): Promise<WebhookRow> {
-    return firstOrNotFound(
-      rows(await this.app.db.current())
-        .where({ id })
-        .forUpdate(),
-      'Webhook'
-    );
   }
 
   /** As it is to be seen: what an import brought is looked after first. */
