@@ -58,14 +58,16 @@ interface Route {
   config?: { auth?: false | { scope?: string[]; strategies?: unknown[] } };
 }
 
-const routeOf = (ctx: Context): Route => (ctx.state as { route?: Route }).route ?? {};
+interface State {
+  route?: Route;
+}
 
 /**
  * True for a Basic header on a route of this plugin. On any other route the header is not for us, and a
  * site that uses Basic for purposes of its own must not notice us.
  */
 const concernsUs = (ctx: Context): boolean => {
-  const { info, config } = routeOf(ctx);
+  const { info, config } = (ctx.state as State).route ?? {};
   return (
     info?.pluginName === 'switchboard' &&
     info.type === 'content-api' &&
@@ -156,9 +158,9 @@ export const addBasicAuthentication = (app: App, failedAttempts: FailedAttempts)
   const authenticate = host.authenticate.bind(host);
   host.authenticate = (ctx, next) => {
     if (concernsUs(ctx)) {
-      const route = routeOf(ctx);
-      const auth = { ...(route.config?.auth || {}), strategies: [BASIC_STRATEGY] };
-      ctx.state.route = { ...route, config: { ...route.config, auth } };
+      const { route } = ctx.state as State;
+      const auth = { ...(route?.config?.auth || {}), strategies: [BASIC_STRATEGY] };
+      ctx.state.route = { ...route, config: { ...route?.config, auth } };
     }
     return authenticate(ctx, next);
   };

@@ -115,32 +115,17 @@ const offerCrmManager = (app: App): Promise<void> =>
   });
 
 /**
- * Arranges for the role to be there when the host has booted; to be called in bootstrap.
- *
- * Not done in bootstrap itself: the host creates its own roles after the plugins' bootstrap, and
- * only where no role exists at all. A role of ours before them would keep them from ever being
- * created, and asking for them earlier (`createRolesIfNoneExist()`) would create Editor without the
- * content types that later plugins bring, and Author without "only what they created", because
- * neither those actions nor the host's conditions are registered yet. So we wait for the host's next
- * step, which it takes at every boot: renewing the super admin's permissions.
- * @returns what undoes the arrangement.
+ * Does work once, at the host's next step after the plugins' bootstrap: renewing the super admin's
+ * permissions, which it does at every boot. Its roles and all actions are there by then.
+ * @returns what gives it up
  */
-export const arrangeCrmManager = (app: App): (() => void) => {
+export const whenRolesAreThere = (app: App, work: () => Promise<void>): (() => void) => {
   const hook = roles(app).hooks.willResetSuperAdminPermissions;
   let done = false;
   const handler: Handler = async (permissions) => {
-    if (done) return permissions;
+    const isFirst = !done;
     done = true;
-    try {
-      await offerCrmManager(app);
-    } catch (error) {
-      // Two nodes that boot a new site at once both create the role, and one of them may.
-      const exists = await roles(app).exists({ code: CRM_MANAGER_CODE });
-      if (!exists)
-        app.log.error(
-          `switchboard: the CRM Manager role could not be created: ${errorText(error)}`
-        );
-    }
+    if (isFirst) await work();
     return permissions;
   };
   hook.register(handler);
@@ -148,3 +133,22 @@ export const arrangeCrmManager = (app: App): (() => void) => {
     hook.delete(handler);
   };
 };
+
+/**
+ * Arranges for the role to be there when the host has booted; to be called in bootstrap.
+ *
+ * Not done in bootstrap itself: the host creates its own roles after the plugins' bootstrap, and
+ * only where no role exists at all. A role of ours before them would keep them from ever being
+ * created, and asking for them earlier (`createRolesIfNoneExist()`) would create Editor without the
+ * content types that later plugins bring, and Author without "only what they created", because
+ * neither those actions nor the host's conditions are registered yet.
+ * @returns what undoes the arrangement.
+ */
+export const arrangeCrmManager = (app: App): (() => void) =>
+  whenRolesAreThere(app, () =>
+    offerCrmManager(app).catch(async (error: unknown) => {
+      // Two nodes that boot a new site at once both create the role, and one of them may.
+      if (await roles(app).exists({ code: CRM_MANAGER_CODE })) return;
+      app.log.error(`switchboard: the CRM Manager role could not be created: ${errorText(error)}`);
+    })
+  );

@@ -60,20 +60,13 @@ export const nameOfAdminUser = (ctx: Context): string | null => {
   return name || user.username || user.email;
 };
 
-/** A part of an answer that needs an action in addition to the route's own. */
-interface Shown {
-  /** Actions of the content API; each is enough. */
-  content: readonly string[];
-  admin: AdminAction;
-}
-
-const SECRETS: Shown = { content: ['webhooks.revealSecret'], admin: 'webhooks.reveal' };
-const DELIVERIES: Shown = {
-  content: ['deliveries.find', 'deliveries.findOne'],
-  admin: 'webhooks.read',
-};
-const JOURNAL: Shown = { content: ['journal.find'], admin: 'journal.read' };
-const POS_EVENTS: Shown = { content: [], admin: 'pos-events.read' };
+/** Parts of answers that need an action in addition to the route's own; of `content`, each is enough. */
+const SHOWN = {
+  secrets: { content: ['webhooks.revealSecret'], admin: 'webhooks.reveal' },
+  deliveries: { content: ['deliveries.find', 'deliveries.findOne'], admin: 'webhooks.read' },
+  journal: { content: ['journal.find'], admin: 'journal.read' },
+  posEvents: { content: [], admin: 'pos-events.read' },
+} as const satisfies Record<string, { content: readonly string[]; admin: AdminAction }>;
 
 interface Ability {
   can(action: string): boolean;
@@ -90,10 +83,15 @@ interface State {
 }
 
 /**
- * Content API: the host's own judgement of the action, so that API tokens of every kind,
- * users-permissions roles and Basic (by the user's admin roles) are each judged as for a route.
+ * True if the caller may see a part of an answer. Content API: the host's own judgement of the action, so
+ * that API tokens of every kind, users-permissions roles and Basic are each judged as for a route.
  */
-const isAllowed = async (app: App, ctx: Context, { content, admin }: Shown): Promise<boolean> => {
+export const maySee = async (
+  app: App,
+  ctx: Context,
+  what: keyof typeof SHOWN
+): Promise<boolean> => {
+  const { content, admin } = SHOWN[what];
   const { auth, userAbility, route } = ctx.state as State;
   if (route?.info?.type === 'admin') return userAbility?.can(adminActionId(admin)) ?? false;
   const host = app.strapi.get('auth') as unknown as HostAuthentication;
@@ -107,19 +105,3 @@ const isAllowed = async (app: App, ctx: Context, { content, admin }: Shown): Pro
   }
   return false;
 };
-
-/** True if the caller may see signing secrets: an action of its own besides reading webhooks. */
-export const mayRevealSecrets = (app: App, ctx: Context): Promise<boolean> =>
-  isAllowed(app, ctx, SECRETS);
-
-/** True if the caller may see the contents of deliveries, in the answer of another route. */
-export const mayReadDeliveries = (app: App, ctx: Context): Promise<boolean> =>
-  isAllowed(app, ctx, DELIVERIES);
-
-/** True if the caller may read the journal. */
-export const mayReadJournal = (app: App, ctx: Context): Promise<boolean> =>
-  isAllowed(app, ctx, JOURNAL);
-
-/** True if the caller may see tills' records, in the answer of another route. */
-export const mayReadPosEvents = (app: App, ctx: Context): Promise<boolean> =>
-  isAllowed(app, ctx, POS_EVENTS);

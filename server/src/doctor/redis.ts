@@ -143,10 +143,9 @@ export const askRedis = (
 const askForQueues = (
   settings: unknown,
   prefix: string,
-  queues: readonly string[],
-  load: () => RedisConstructor = loadClient
+  queues: readonly string[]
 ): Promise<CheckResult> =>
-  ask(settings, load, async (client) => {
+  ask(settings, loadClient, async (client) => {
     const mistyped = await findMistyped(client, prefix, queues);
     if (mistyped.length > 0) {
       return warn(

@@ -1,6 +1,6 @@
 import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
-import type { Pagination } from '../../../shared/contracts/webhooks';
+import type { Page, Pagination } from '../../../shared/contracts/webhooks';
 
 import type { Db } from '../database/db';
 const PER_PAGE_DEFAULT = 50;
@@ -26,6 +26,9 @@ export const pageQuery = {
   page: wholeNumber(1_000_000, 1),
   per_page: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT),
 };
+
+/** The query of a list without filters. */
+export const listQuery = z.object(pageQuery);
 
 /** `limit` of a query string, of lists that are read on by a cursor. */
 export const limitQuery = { limit: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT) };
@@ -77,4 +80,15 @@ export const readPage = async <Row>(
   const counted = await countUpToLimit(db.knex as Knex, query);
   const rows = (await query.clone().limit(request.per_page).offset(offsetOf(request))) as Row[];
   return { rows, meta: paginationMeta(request, counted) };
+};
+
+/** A page of a list, each of its rows as `shape` shows it. */
+export const readList = async <Row, Shown>(
+  db: Db,
+  query: Knex.QueryBuilder,
+  request: PageRequest,
+  shape: (row: Row) => Shown
+): Promise<Page<Shown>> => {
+  const { rows, meta } = await readPage<Row>(db, query, request);
+  return { data: rows.map(shape), meta };
 };

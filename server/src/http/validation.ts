@@ -233,6 +233,9 @@ export const readOnlyKeys = <const K extends string>(
 ): Record<K, typeof readOnly> =>
   Object.fromEntries(keys.map((key) => [key, readOnly])) as Record<K, typeof readOnly>;
 
+/** `true` or `false` in a query string. */
+export const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
+
 /** An input without what nobody said. */
 export const definedOf = (input: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));

@@ -7,6 +7,7 @@ import type {
   ResponseTimes,
   WebhookHealth,
 } from '../../../shared/contracts/overview';
+import { inChunks } from '../database/written-rows';
 import { RECORDS } from '../pos/processing/record-store';
 import { nextTurn, TimeSlice } from '../runtime/event-loop';
 import { HOUR_MS, isoTime } from '../runtime/text';
@@ -43,9 +44,6 @@ const BUCKETS = 12;
 const BUCKET_MS = (HOURS * HOUR_MS) / BUCKETS;
 /** A page of the admin shows at most this many webhooks. */
 const WEBHOOKS_SHOWN = 1000;
-
-/** Webhooks whose hours are read with one statement; SQLite answers it within the turn. */
-const READ_AT_ONCE = 200;
 
 /** How far back an answer is looked for where the newest deliveries were not tried yet. */
 const NEWEST_SEARCHED = 1000;
@@ -129,8 +127,8 @@ const rollupsByWebhook = async (
   since: number
 ): Promise<Map<number, Rollup[]>> => {
   const found = new Map<number, Rollup[]>();
-  for (let at = 0; at < rows.length; at += READ_AT_ONCE) {
-    const part = rows.slice(at, at + READ_AT_ONCE).map(({ id }) => Number(id));
+  // With one statement each; SQLite answers it within the turn.
+  for (const part of inChunks(rows.map(({ id }) => Number(id)))) {
     const range = { from: part.at(0) ?? 0, to: part.at(-1) ?? 0 };
     for (const rollup of await readRollups(app, range, since)) {
       const own = found.get(rollup.webhookId);

@@ -1,5 +1,6 @@
 import { featureOfAction, FEATURE_IDS } from '../../../shared/contracts/features';
 import { ADMIN_ACTIONS } from '../../../shared/contracts/permissions';
+import { whenRolesAreThere } from '../access/crm-manager-role';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 import { siteTable } from '../database/site';
@@ -68,6 +69,11 @@ const KEPT: Readonly<Record<string, Kept>> = {
   },
 };
 
+const WRITES = ['Create', 'Update', 'Delete'].flatMap((name) => [
+  `after${name}`,
+  `after${name}Many`,
+]);
+
 /** The host fills owners in side by side, so the order of their keys is a matter of chance. */
 const inOrder = (row: Row, owners: readonly string[]): Row => {
   const rest = Object.entries(row).filter(([name]) => !owners.includes(name));
@@ -105,12 +111,7 @@ class HostSettings {
     };
     return this.app.strapi.db.lifecycles.subscribe({
       models: this.kinds().map(([uid]) => uid),
-      afterCreate: follow,
-      afterCreateMany: follow,
-      afterUpdate: follow,
-      afterUpdateMany: follow,
-      afterDelete: follow,
-      afterDeleteMany: follow,
+      ...Object.fromEntries(WRITES.map((write) => [write, follow])),
     });
   }
 
@@ -265,14 +266,6 @@ const wasAway = (
   );
 };
 
-interface RoleHooks {
-  hooks: {
-    willResetSuperAdminPermissions: {
-      register(handler: (permissions: unknown) => Promise<unknown>): unknown;
-    };
-  };
-}
-
 /**
  * Sees to it that what the plugin keeps outlives a boot without it: its tables and columns, and what the
  * host forgets of it.
@@ -306,17 +299,10 @@ export const persistenceOf = (features: readonly Feature[]): Feature => {
       });
     },
     bootstrap(app) {
-      const roles = app.strapi.service('admin::role') as unknown as RoleHooks;
-      let done = false;
-      // The host's next step after every plugin's bootstrap; before it, the content manager is still
-      // bringing its settings up to date.
-      roles.hooks.willResetSuperAdminPermissions.register(async (permissions) => {
-        if (!done) {
-          done = true;
-          await app.part(hostSettings).saveAll();
-          endWatch = app.part(hostSettings).watch();
-        }
-        return permissions;
+      // Before that, the content manager is still bringing its settings up to date.
+      whenRolesAreThere(app, async () => {
+        await app.part(hostSettings).saveAll();
+        endWatch = app.part(hostSettings).watch();
       });
     },
     destroy() {

@@ -1,6 +1,6 @@
 import { errors, z } from '@strapi/utils';
 import { foreignInput, foreignText, offerTool } from '../http/assistant-tools';
-import type { LevelsService } from './levels-service';
+import { LevelsService } from './levels-service';
 import type { App } from '../app';
 
 /** Levels of an item that are explained at once, and movements of each, the latest. */
@@ -29,9 +29,6 @@ const output = z.object({
 
 /** Tools for assistants about stock, for users who may see it. */
 export const offerStockTools = (app: App): void => {
-  const levels = (): LevelsService =>
-    app.strapi.service('plugin::switchboard.stock-levels') as unknown as LevelsService;
-
   offerTool(app, {
     name: 'switchboard_explain_stock_level',
     title: 'Explain a stock level',
@@ -41,11 +38,12 @@ export const offerStockTools = (app: App): void => {
     input,
     output,
     async run({ sku, location, include_foreign_text: foreign }) {
-      const { data } = await levels().list({ sku, location, page: 1, per_page: LEVELS });
+      const levels = new LevelsService(app);
+      const { data } = await levels.list({ sku, location, page: 1, per_page: LEVELS });
       if (data.length === 0) throw new errors.NotFoundError('Nothing is known of this item there.');
       const explained = [];
       for (const level of data) {
-        const { data: movements, meta } = await levels().movements(level.id, {
+        const { data: movements, meta } = await levels.movements(level.id, {
           page: 1,
           per_page: MOVEMENTS,
         });

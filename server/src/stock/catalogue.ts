@@ -131,13 +131,14 @@ const numberRetired = async (tx: Tx, before: number): Promise<number> => {
 /** Processes that have begun an epoch. */
 const begun = new WeakSet<App>();
 
-const giveNumbers = async (app: App): Promise<Numbered> => {
-  const numbered = await app.db.transaction(async (tx) => {
+const giveNumbers = (app: App): Promise<Numbered> =>
+  app.db.transaction(async (tx) => {
     // No other transaction gives numbers until the commit: a reader of one sees all smaller ones.
     const given = await lastOf(head(tx).forUpdate());
     const changes = (await waiting(tx).limit(AT_ONCE)) as ChangeRow[];
-    if (changes.length === 0) return { last: given, more: false, isGiven: false };
+    if (changes.length === 0) return { last: given, more: false };
     if (!begun.has(app)) await beginEpoch(tx, given);
+    tx.onCommit(() => begun.add(app));
     const before = await numberRetired(tx, given);
     const items = [...new Set(changes.map(({ item_id: item }) => Number(item)))];
     const numberedAt = Date.now();
@@ -157,12 +158,8 @@ const giveNumbers = async (app: App): Promise<Numbered> => {
     await head(tx).update({ number: last });
     const ids = changes.map(({ id }) => id);
     await tx.table(CHANGES_TABLE).whereIn('id', ids).delete();
-    return { last, more: changes.length === AT_ONCE, isGiven: true };
+    return { last, more: changes.length === AT_ONCE };
   });
-  // Once it is committed.
-  if (numbered.isGiven) begun.add(app);
-  return numbered;
-};
 
 /**
  * Gives a number to items whose change was committed and has none yet, a bounded part of them. Numbers
@@ -174,12 +171,6 @@ const numberChanges = async (app: App): Promise<Numbered> => {
   const some = (await waiting(db).limit(1)) as ChangeRow[];
   if (some.length > 0) return withTransientRetry(() => giveNumbers(app));
   return { last: await lastOf(head(db)), more: false };
-};
-
-/** All that wait now: they would else gather where no till asks for the catalogue. */
-const numberAll = async (app: App): Promise<void> => {
-  const slice = new TimeSlice();
-  while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
 };
 
 /** Makes the row of the last number. Asked at boot. */
@@ -321,7 +312,8 @@ export const keepNumbering = (app: App): void => {
       task: () =>
         detached(async () => {
           try {
-            await numberAll(app);
+            const slice = new TimeSlice();
+            while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
           } catch (error) {
             app.log.debug(`switchboard: changes of items were not numbered: ${errorText(error)}`);
           }

@@ -7,14 +7,7 @@ import { errorText } from '../runtime/text';
 import { foldInDatabase, mendLevels } from './ledger';
 import { lockMappedItems } from './products';
 import type { LevelState } from './rules/fold';
-import {
-  type ItemRow,
-  ITEMS_TABLE,
-  type LevelRow,
-  LEVELS_TABLE,
-  type LocationRow,
-  LOCATIONS_TABLE,
-} from './tables';
+import { ITEMS_TABLE, type LevelRow, LEVELS_TABLE, LOCATIONS_TABLE } from './tables';
 import type { App } from '../app';
 
 const LEVELS_AT_ONCE = 50;
@@ -41,38 +34,33 @@ const compareBatch = async (
     const findings: Finding[] = [];
     for (const level of rows) {
       const should = await foldInDatabase(tx, level);
-      const sameCount =
-        Number(level.count_at ?? Number.NaN) === (should.lastCount?.time ?? Number.NaN);
-      const noCount = level.count_at === null && should.lastCount === null;
-      if (Number(level.quantity) === should.quantity && (sameCount || noCount)) continue;
-      findings.push({ level, should });
+      const countAt = level.count_at === null ? null : Number(level.count_at);
+      const isSame =
+        Number(level.quantity) === should.quantity && countAt === (should.lastCount?.time ?? null);
+      if (!isSame) findings.push({ level, should });
     }
-    if (!mend) return { rows, findings };
-    await mendLevels(tx, app, findings);
+    if (mend) await mendLevels(tx, app, findings);
     return { rows, findings };
   });
 
 const describe = async (app: App, findings: readonly Finding[]): Promise<RebuildDifference[]> => {
   if (findings.length === 0) return [];
-  return app.db.transaction(async (tx) => {
-    const differences: RebuildDifference[] = [];
-    for (const { level, should } of findings) {
-      const item = (await tx.table(ITEMS_TABLE).where({ id: level.item_id }).first()) as
-        ItemRow | undefined;
-      const location = (await tx
-        .table(LOCATIONS_TABLE)
-        .where({ id: level.location_id })
-        .first()) as LocationRow | undefined;
-      differences.push({
-        level_id: Number(level.id),
-        sku: item?.sku ?? '',
-        location: location?.code ?? '',
-        quantity: Number(level.quantity),
-        should_be: should.quantity,
-      });
-    }
-    return differences;
-  });
+  const ids = findings.map(({ level }) => level.id);
+  const db = await app.db.current();
+  const rows = (await db
+    .table(`${LEVELS_TABLE} as l`)
+    .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
+    .leftJoin(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id')
+    .select('l.id', 'i.sku', 'p.code')
+    .whereIn('l.id', ids)) as { id: number; sku: string | null; code: string | null }[];
+  const names = new Map(rows.map((row) => [Number(row.id), row]));
+  return findings.map(({ level, should }) => ({
+    level_id: Number(level.id),
+    sku: names.get(Number(level.id))?.sku ?? '',
+    location: names.get(Number(level.id))?.code ?? '',
+    quantity: Number(level.quantity),
+    should_be: should.quantity,
+  }));
 };
 
 export interface RebuildOptions {
@@ -110,19 +98,15 @@ export const rebuildLevels = async (
 /** What is listed of a level that differs from its movements. */
 const HEADINGS = ['level_id', 'sku', 'location', 'quantity', 'should_be'] as const;
 
-const cellsOf = (difference: RebuildDifference): string[] =>
-  HEADINGS.map((heading) => String(difference[heading]));
-
-const saidOf = ({ quantity, should_be: right }: RebuildDifference): string =>
-  `is ${quantity}, should be ${right}`;
-
 const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<void> => {
   const counts = { total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 };
   await rebuildLevels(app, {
     mend,
     async onBatch(levels, differences) {
       differences.forEach((difference, index) => {
-        watch.failed(counts.updated + index + 1, saidOf(difference), cellsOf(difference));
+        const said = `is ${difference.quantity}, should be ${difference.should_be}`;
+        const cells = HEADINGS.map((heading) => String(difference[heading]));
+        watch.failed(counts.updated + index + 1, said, cells);
       });
       counts.total += levels;
       counts.updated += differences.length;
@@ -133,19 +117,13 @@ const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<vo
   });
 };
 
-interface NewLevelCheck {
-  /** Whether what differs is set right; otherwise nothing is changed. */
-  mend: boolean;
-  madeBy: string | null;
-}
-
 /**
  * Begins to compare every level with the sum of its movements, and resolves while that goes on; how
  * it gets on and what it lists is read as of an import (docs/tills.md#checking-all-levels).
  */
 export const startLevelCheck = async (
   app: App,
-  { mend, madeBy }: NewLevelCheck
+  { mend, madeBy }: { mend: boolean; madeBy: string | null }
 ): Promise<LevelCheck> => {
   const tracker = new ImportTracker(app, { kind: 'levels', dryRun: !mend, madeBy });
   await tracker.header(HEADINGS);

@@ -2,7 +2,7 @@ import { z } from '@strapi/utils';
 import { pageQuery } from '../http/pagination';
 import { parseOccurredAt } from './rules/occurred-at';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
-import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../http/validation';
+import { coded, flag, idText, labelText, LARGEST_ID, readOnlyKeys } from '../http/validation';
 
 /** zod schemas of the stock's admin routes. */
 
@@ -143,14 +143,12 @@ export const updateLevelInput = z.strictObject({
   low_at: quantity.nullable(),
 });
 
-export const listQuery = z.object({ ...pageQuery, search: z.string().max(256).optional() });
-
-const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
+export const searchQuery = z.object({ ...pageQuery, search: z.string().max(256).optional() });
 
 /** Sort keys of the stock grid; a minus before it: the other way round. */
 export const GRID_SORTS = ['id', 'sku', 'name', 'total'] as const;
 
-export const gridQuery = listQuery.extend({
+export const gridQuery = searchQuery.extend({
   sort: z
     .string()
     .regex(new RegExp(`^-?(${GRID_SORTS.join('|')})$`), {
@@ -161,11 +159,8 @@ export const gridQuery = listQuery.extend({
   negative: flag.optional(),
 });
 
-export const itemsQuery = listQuery.extend({
-  archived: z
-    .enum(['true', 'false'])
-    .transform((text) => text === 'true')
-    .default(false),
+export const itemsQuery = searchQuery.extend({
+  archived: flag.default(false),
 });
 
 export const levelsQuery = z.object({
@@ -176,10 +171,9 @@ export const levelsQuery = z.object({
   search: z.string().max(256).optional(),
 });
 
-export const movementsQuery = z.object({ ...pageQuery });
-
 /** `type`, `reason` and `rest` as a term of the level's explanation has them. */
-export const levelMovementsQuery = movementsQuery.extend({
+export const levelMovementsQuery = z.object({
+  ...pageQuery,
   type: z.enum(['opening', 'sale', 'refund', 'adjustment', 'transfer', 'count']).optional(),
   reason: z.string().max(1000).optional(),
   rest: flag.optional(),
@@ -198,5 +192,4 @@ export type UpdateLevel = Pick<z.infer<typeof updateLevelInput>, 'low_at'>;
 export type GridQuery = z.infer<typeof gridQuery>;
 export type LevelMovementsQuery = z.infer<typeof levelMovementsQuery>;
 export type LevelsQuery = z.infer<typeof levelsQuery>;
-export type ListQuery = z.infer<typeof listQuery>;
 export type ItemsQuery = z.infer<typeof itemsQuery>;

@@ -3,7 +3,7 @@ import type { Item, Location } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { whereContains } from '../database/contains';
 import { firstOrNotFound } from '../database/retry';
-import { type PageRequest, readPage } from '../http/pagination';
+import { type PageRequest, readList } from '../http/pagination';
 import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
 import { claimSkus, markChanged, retireSku } from './catalogue';
 import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation } from './inputs';
@@ -49,17 +49,6 @@ const checkNames = async (
   if (wrong.length > 0) throw fieldErrors(wrong);
 };
 
-const page = async <Row, Out>(
-  query: Knex.QueryBuilder,
-  db: Db,
-  request: PageRequest,
-  shape: (row: Row) => Out
-): Promise<Page<Out>> => {
-  const all = query.clone().select('*').orderBy('id');
-  const { rows, meta } = await readPage<Row>(db, all, request);
-  return { data: rows.map(shape), meta };
-};
-
 const gtinColumns = (gtin: string | null) => ({
   gtin,
   gtin_digest: gtin === null ? null : gtinDigest(gtin),
@@ -76,7 +65,7 @@ export class ItemsService {
       ? items(db).whereNotNull('archived_at')
       : items(db).whereNull('archived_at');
     if (search) whereContains(this.app.db, query, ['sku', 'gtin', 'name'], search);
-    return page<ItemRow, Item>(query, db, request, toItem);
+    return readList(db, query.select('*').orderBy('id'), request, toItem);
   }
 
   async getItem(id: number): Promise<Item> {
@@ -185,7 +174,7 @@ export class ItemsService {
 
   async listLocations(request: PageRequest): Promise<Page<Location>> {
     const db = await this.app.db.current();
-    return page<LocationRow, Location>(locations(db), db, request, toLocation);
+    return readList(db, locations(db).select('*').orderBy('id'), request, toLocation);
   }
 
   async getLocation(id: number): Promise<Location> {

@@ -12,7 +12,7 @@ import type { App } from '../app';
 import { whereContains } from '../database/contains';
 import type { Db } from '../database/db';
 import { firstOrNotFound, withTransientRetry } from '../database/retry';
-import { readPage } from '../http/pagination';
+import { readList, readPage } from '../http/pagination';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
 import { timeOf, writeAndPublish } from './by-hand';
 import {
@@ -71,8 +71,7 @@ export class LevelsService {
     }
     if (search) whereContains(this.app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
     query.select(COLUMNS).orderBy(['l.item_id', 'l.location_id']);
-    const { rows, meta } = await readPage<JoinedLevel>(db, query, request);
-    return { data: rows.map(toLevel), meta };
+    return readList(db, query, request, toLevel);
   }
 
   get(id: number): Promise<Level> {
@@ -93,9 +92,7 @@ export class LevelsService {
       type === undefined
         ? { query: db.table(MOVEMENTS_TABLE).where({ level_id: levelId }) }
         : await (await History.of(db, level)).movementsOf({ type, reason, rest });
-    query.select('*').orderBy('id', 'desc');
-    const { rows, meta } = await readPage<MovementRow>(db, query, request);
-    return { data: rows.map(toMovement), meta };
+    return readList(db, query.select('*').orderBy('id', 'desc'), request, toMovement);
   }
 
   /** The level of an item at a location, by id or code; at the default one if it is left out. */

@@ -3,6 +3,7 @@ import { adminApi } from '../access/admin-actions';
 import { nameOfAdminUser } from '../access/current-admin-user';
 import type { FeatureRoutes } from '../feature';
 import { endpoint } from '../http/endpoint';
+import { listQuery } from '../http/pagination';
 import { answerUpload, uploadQuery } from '../imports/upload';
 import { isoTime } from '../runtime/text';
 import { StocktakesService, StockTransfersService, timeOf } from './by-hand';
@@ -16,9 +17,8 @@ import {
   itemsQuery,
   levelMovementsQuery,
   levelsQuery,
-  listQuery,
-  movementsQuery,
   rebuildInput,
+  searchQuery,
   stocktakeInput,
   transferInput,
   updateItemInput,
@@ -35,7 +35,7 @@ const LIST = { ...READ, whole: true } as const;
 const MADE = { ...MANAGE, status: 201 } as const;
 
 const locations = {
-  find: endpoint('GET /locations', { ...LIST, query: listQuery }, ({ app, query }) =>
+  find: endpoint('GET /locations', { ...LIST, query: searchQuery }, ({ app, query }) =>
     new ItemsService(app).listLocations(query())
   ),
   create: endpoint('POST /locations', { ...MADE, body: createLocationInput }, ({ app, body }) =>
@@ -117,7 +117,7 @@ const levels = {
 };
 
 const transfers = {
-  find: endpoint('GET /transfers', { ...LIST, query: movementsQuery }, ({ app, query }) =>
+  find: endpoint('GET /transfers', { ...LIST, query: listQuery }, ({ app, query }) =>
     new StockTransfersService(app).list(query())
   ),
   create: endpoint('POST /transfers', { ...MANAGE, body: transferInput }, async (asked) => {
@@ -132,7 +132,7 @@ const transfers = {
 };
 
 const stocktakes = {
-  find: endpoint('GET /stocktakes', { ...LIST, query: movementsQuery }, ({ app, query }) =>
+  find: endpoint('GET /stocktakes', { ...LIST, query: listQuery }, ({ app, query }) =>
     new StocktakesService(app).list(query())
   ),
   create: endpoint('POST /stocktakes', { ...MANAGE, body: stocktakeInput }, (asked) => {

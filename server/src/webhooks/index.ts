@@ -14,8 +14,6 @@ import { webhookMetrics } from './figures/health';
 import { rollupsTable, totalsTable } from './figures/rollups';
 import { journalTable, prepareNumbering, replaysTable } from './journal';
 import { offerWebhookTools } from './managing/assistant-tools';
-import { DeliveriesService } from './managing/deliveries-service';
-import { RecoveriesService } from './managing/recoveries-service';
 import {
   attemptsTable,
   deliveryOrderTable,
@@ -34,6 +32,8 @@ import {
 } from './tables';
 import { createEventsService, sendForPlugin } from './events-service';
 import { onUnfitFilter, prepareTelling, Publisher } from './publish';
+import { DeliveriesService } from './managing/deliveries-service';
+import { RecoveriesService } from './managing/recoveries-service';
 import { controllers, routes } from './managing/routes';
 import { copyHostWebhooks } from './managing/host-webhooks';
 import { leaveNodes, nodesTable, prepareNodes } from './nodes';

@@ -9,7 +9,7 @@ import {
 } from '../../../../shared/contracts/pos';
 import { pageQuery } from '../../http/pagination';
 import { identifier, locationName } from '../../stock/inputs';
-import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
+import { coded, flag, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { daysBetween, isDay } from '../rules/days';
 import { BEGINNING, END } from '../rules/open-hours';
 import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/records';
@@ -115,8 +115,6 @@ export const updateConnectionInput = z.strictObject({
   active: z.boolean().optional(),
 });
 
-export const connectionsQuery = z.object({ ...pageQuery });
-
 const connection = idText('a connection').optional();
 
 export const posEventsQuery = z.object({
@@ -169,10 +167,7 @@ export const salesDaysQuery = z
     item: idText('an item').optional(),
     group: z.enum(SALES_GROUPS).default('day'),
     format: z.enum(['json', 'csv']).default('json'),
-    pieces: z
-      .enum(['true', 'false'])
-      .transform((text) => text === 'true')
-      .optional(),
+    pieces: flag.optional(),
   })
   .refine(inOrder, ORDER)
   .refine(notTooLong, LENGTH);

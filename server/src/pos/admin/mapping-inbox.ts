@@ -42,8 +42,6 @@ export const inboxQuery = z.object({
   search: z.string().max(256).optional(),
 });
 
-export const mappingsQuery = z.object({ ...pageQuery });
-
 const id = z.number().int().min(1).max(LARGEST_ID);
 
 const create = createItemInput.omit({ opening: true }).partial();

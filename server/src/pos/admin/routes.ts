@@ -1,11 +1,12 @@
 import type { Context } from 'koa';
 import type { PosEventDetail } from '../../../../shared/contracts/pos';
 import { adminApi } from '../../access/admin-actions';
-import { mayReadPosEvents, nameOfAdminUser } from '../../access/current-admin-user';
+import { maySee, nameOfAdminUser } from '../../access/current-admin-user';
 import type { App } from '../../app';
 import type { FeatureRoutes, RouteConfig } from '../../feature';
 import { conflict, endpoint } from '../../http/endpoint';
 import { type ControllerFactory, forbidStoring } from '../../http/guarded-route';
+import { listQuery } from '../../http/pagination';
 import { refusal } from '../../runtime/refusal';
 import { getRefusals } from '../intake/refusals';
 import { tills } from '../intake/requests';
@@ -15,7 +16,6 @@ import { ASKING_KINDS, RECORD_KINDS } from '../rules/records';
 import { ConnectionsService } from './connections-service';
 import { PosEventsService } from './events-service';
 import {
-  connectionsQuery,
   createConnectionInput,
   posEventsQuery,
   refusalsQuery,
@@ -23,13 +23,7 @@ import {
   salesSummaryQuery,
   updateConnectionInput,
 } from './inputs';
-import {
-  inboxQuery,
-  MappingInboxService,
-  mappingsQuery,
-  resolveInput,
-  undoInput,
-} from './mapping-inbox';
+import { inboxQuery, MappingInboxService, resolveInput, undoInput } from './mapping-inbox';
 
 /** Tills bring their own authentication; the host's must not stand before it. */
 const open = (method: RouteConfig['method'], path: string, handler: string): RouteConfig => ({
@@ -56,10 +50,8 @@ const READ = { may: 'connections.read' } as const;
 const MANAGE = { may: 'connections.manage' } as const;
 
 const connections = {
-  find: endpoint(
-    'GET /connections',
-    { ...READ, query: connectionsQuery, whole: true },
-    ({ app, query }) => new ConnectionsService(app).list(query())
+  find: endpoint('GET /connections', { ...READ, query: listQuery, whole: true }, ({ app, query }) =>
+    new ConnectionsService(app).list(query())
   ),
   create: endpoint(
     'POST /connections',
@@ -136,7 +128,7 @@ const mappingInbox = {
   ),
   mappings: endpoint(
     'GET /mapping-inbox/resolved',
-    { ...MAP, query: mappingsQuery, whole: true },
+    { ...MAP, query: listQuery, whole: true },
     ({ app, query }) => new MappingInboxService(app).mappings(query())
   ),
   resolve: endpoint('POST /mapping-inbox/resolve', { ...MAP, body: resolveInput }, (asked) =>
@@ -153,7 +145,7 @@ const shownTo = async (
   ctx: Context,
   record: PosEventDetail
 ): Promise<PosEventDetail | Pick<PosEventDetail, 'id' | 'event_id' | 'kind' | 'state'>> => {
-  if (await mayReadPosEvents(app, ctx)) return record;
+  if (await maySee(app, ctx, 'posEvents')) return record;
   const { id, event_id, kind, state } = record;
   return { id, event_id, kind, state };
 };

@@ -9,11 +9,11 @@ import { foreignInput, foreignOutput, foreignText, offerTool } from '../../http/
 import { parseInput } from '../../http/validation';
 import type { FailureCause } from '../../net/http-client';
 import { isDeliveryId } from '../deliveries/log-filter';
-import type { DeliveriesService } from './deliveries-service';
+import { DeliveriesService } from './deliveries-service';
 import { logQuery, recoveryPreviewInput, subjectType } from './inputs';
 import { recoveryOutput } from './outputs';
-import type { RecoveriesService } from './recoveries-service';
-import type { WebhooksService } from './webhooks-service';
+import { RecoveriesService } from './recoveries-service';
+import { WebhooksService } from './webhooks-service';
 import type { App } from '../../app';
 
 type OtherCause =
@@ -173,24 +173,15 @@ const previewOutput = z.object({
   sample: z.array(found),
 });
 
-const toFound = (one: Delivery, foreign: boolean): z.infer<typeof found> => ({
-  id: one.id,
-  delivery_id: one.delivery_id,
-  webhook_id: one.webhook_id,
-  event: one.event,
-  subject: one.subject && {
-    ...one.subject,
-    label: foreign ? foreignText(one.subject.label) : null,
-  },
-  state: one.state,
-  replayed: one.replayed,
-  tries: one.tries,
-  error: one.error,
-  response_code: one.answer?.status ?? null,
-  created_at: one.created_at,
-  next_attempt_at: one.next_attempt_at,
-  finished_at: one.finished_at,
-});
+/** The schema leaves out whatever else a delivery has. */
+const toFound = (one: Delivery, foreign: boolean): z.infer<typeof found> => {
+  const label = foreign && one.subject ? foreignText(one.subject.label) : null;
+  return found.parse({
+    ...one,
+    subject: one.subject && { ...one.subject, label },
+    response_code: one.answer?.status ?? null,
+  });
+};
 
 /** Values as a query string has them. */
 const asQuery = (input: Readonly<Record<string, unknown>>): Record<string, string> =>
@@ -202,11 +193,8 @@ const asQuery = (input: Readonly<Record<string, unknown>>): Record<string, strin
 
 /** What assistants may do with deliveries: what the routes do, for whoever may use those. */
 export const offerWebhookTools = (app: App): void => {
-  const service = <T>(name: string): T =>
-    app.strapi.service(`plugin::switchboard.${name}`) as unknown as T;
-  const deliveries = () => service<DeliveriesService>('deliveries');
-  const webhooks = () => service<WebhooksService>('webhooks');
-  const recoveries = () => service<RecoveriesService>('recoveries');
+  const deliveries = new DeliveriesService(app);
+  const recoveries = new RecoveriesService(app);
 
   const whileOn = async <T>(work: () => Promise<T>): Promise<T> => {
     if (await app.modules.isEnabled('webhooks')) return work();
@@ -223,7 +211,7 @@ export const offerWebhookTools = (app: App): void => {
     output: findOutput,
     run: ({ include_foreign_text: foreign, ...input }) =>
       whileOn(async () => {
-        const { data, meta } = await deliveries().read(parseInput(logQuery, asQuery(input)));
+        const { data, meta } = await deliveries.read(parseInput(logQuery, asQuery(input)));
         const { next_cursor, total, total_capped } = meta;
         return {
           deliveries: data.map((one) => toFound(one, foreign)),
@@ -246,37 +234,21 @@ export const offerWebhookTools = (app: App): void => {
       whileOn(async () => {
         const isRow = /^[1-9]\d{0,9}$/.test(given);
         if (!isRow && !isDeliveryId(given)) throw new errors.NotFoundError('Delivery not found');
-        const delivery = await deliveries().get(isRow ? Number(given) : given.toLowerCase());
-        const { name, url, active, disabled_reason, health } = await webhooks().get(
-          delivery.webhook_id
-        );
-        return {
+        const delivery = await deliveries.get(isRow ? Number(given) : given.toLowerCase());
+        const webhook = await new WebhooksService(app).get(delivery.webhook_id);
+        const { health } = webhook;
+        return explainOutput.parse({
           delivery: toFound(delivery, foreign),
           explanation: delivery.error === null ? null : causeText(delivery.error),
           attempts: delivery.attempts
             .slice(-ATTEMPTS_SHOWN)
-            .map(({ at, error, answer, duration_ms, manual }) => ({
-              at,
-              error,
-              response_code: answer?.status ?? null,
-              duration_ms,
-              manual,
-            })),
+            .map((one) => ({ ...one, response_code: one.answer?.status ?? null })),
           last_answer:
             foreign && delivery.answer
               ? foreignText(delivery.answer.body.slice(0, ANSWER_SHOWN))
               : null,
-          webhook: {
-            id: delivery.webhook_id,
-            name,
-            url,
-            active,
-            disabled_reason,
-            health: health.state,
-            failing_since: health.failing_since,
-            paused_until: health.paused_until,
-          },
-        };
+          webhook: { ...webhook, ...health, health: health.state },
+        });
       }),
   });
 
@@ -303,7 +275,7 @@ export const offerWebhookTools = (app: App): void => {
     run: ({ filter, include_foreign_text: foreign }, may) =>
       whileOn(async () => {
         const asked = parseInput(recoveryPreviewInput, { filter });
-        const { sample, ...preview } = await recoveries().preview(asked.filter);
+        const { sample, ...preview } = await recoveries.preview(asked.filter);
         const shown = may('webhooks.read') ? sample.map((one) => toFound(one, foreign)) : [];
         return { ...preview, sample: shown };
       }),
@@ -319,7 +291,7 @@ export const offerWebhookTools = (app: App): void => {
     output: recoveryOutput,
     run: ({ preview_id: preview }) =>
       whileOn(async () => {
-        const started = await recoveries().startPreview(preview);
+        const started = await recoveries.startPreview(preview);
         if (typeof started !== 'string') return started;
         throw new errors.ApplicationError('This preview was started before. Make another one.');
       }),

@@ -107,8 +107,6 @@ export const testInput = z.strictObject({
   event: z.string().min(1).max(EVENT_NAME_MAX).optional(),
 });
 
-export const listQuery = z.object({ ...pageQuery });
-
 /** Sort keys of the list of webhooks. */
 const SORTED_BY = ['id', 'name', 'url', 'active', 'created_at'] as const;
 

@@ -6,7 +6,8 @@ import type {
   RecoveryPreview,
   Webhook,
 } from '../../../../shared/contracts/webhooks';
-import type { PageRequest } from '../../http/pagination';
+import { firstOrNotFound } from '../../database/retry';
+import { type PageRequest, readList } from '../../http/pagination';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { deliveriesAt, matchingDeliveries, newestDelivery } from '../deliveries/log';
 import { isAfter, type LogPlace } from '../deliveries/log-filter';
@@ -14,11 +15,10 @@ import { matchingEntries, newestEntry, type ReplayRange } from '../journal';
 import { announceRecoveries } from '../recoveries/job';
 import { matchingOf, type ReplayFilter } from '../recoveries/sources';
 import {
-  findRecovery,
   insertRecovery,
   lockRecovery,
-  pageOfRecoveries,
   recoveries,
+  started,
   startPreview,
 } from '../recoveries/store';
 import type { RecoveryRow } from '../tables';
@@ -50,8 +50,6 @@ interface Matching {
   /** The newest first. */
   sample: LogPlace[];
 }
-
-const missing = () => new errors.NotFoundError('Recovery not found');
 
 /** Sending failed deliveries again, many at a time; docs/contract-webhooks.md#recoveries. */
 export class RecoveriesService {
@@ -93,15 +91,14 @@ export class RecoveriesService {
 
   /** Newest first. */
   async list(page: PageRequest): Promise<Page<Recovery>> {
-    const { rows, meta } = await pageOfRecoveries(this.app, page);
-    return { data: rows.map(toRecovery), meta };
+    const db = await this.app.db.current();
+    return readList(db, started(db).select('*').orderBy('id', 'desc'), page, toRecovery);
   }
 
   /** NotFoundError (404) for an unknown id. */
   async get(id: number): Promise<Recovery> {
-    const row = await findRecovery(this.app, id);
-    if (!row) throw missing();
-    return toRecovery(row);
+    const query = started(await this.app.db.current()).where({ id });
+    return toRecovery(await firstOrNotFound<RecoveryRow>(query, 'Recovery'));
   }
 
   /** Queues no more until it is resumed. NotFoundError (404) for an unknown id. */
@@ -148,7 +145,7 @@ export class RecoveriesService {
   ): Promise<Recovery | 'ended'> {
     const changed = await this.app.db.retrying(async (tx) => {
       const row = await lockRecovery(tx, id);
-      if (!row) throw missing();
+      if (!row) throw new errors.NotFoundError('Recovery not found');
       if (row.state !== 'running' && row.state !== 'paused') return 'ended';
       const next = changes(row, this.app.clock.now());
       if (!next) return row;

@@ -2,15 +2,12 @@ import { errors, z } from '@strapi/utils';
 import type { Context } from 'koa';
 import type { Delivery, Recovery } from '../../../../shared/contracts/webhooks';
 import { adminPolicies, inData } from '../../access/admin-actions';
-import {
-  mayReadDeliveries,
-  mayReadJournal,
-  mayRevealSecrets,
-} from '../../access/current-admin-user';
+import { maySee } from '../../access/current-admin-user';
 import type { App } from '../../app';
 import type { FeatureRoutes } from '../../feature';
 import { conflict, controllersOf, endpoint, type Endpoints, handledBy } from '../../http/endpoint';
 import { forbidStoring } from '../../http/guarded-route';
+import { listQuery } from '../../http/pagination';
 import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { requireModule } from '../../modules';
 import { moduleName } from '../../modules/modules';
@@ -31,7 +28,6 @@ import {
   deliveriesQuery,
   filterPreviewInput,
   journalQuery,
-  listQuery,
   logQuery,
   recoveryInput,
   recoveryPreviewInput,
@@ -102,7 +98,7 @@ const unsent = (ctx: Context, { unsent: why }: Unsent): void =>
 
 /** A delivery as whoever asks may see it: who may send it again need not be allowed to read it. */
 const shownTo = async (app: App, ctx: Context, delivery: Delivery): Promise<Delivery> => {
-  if (await mayReadDeliveries(app, ctx)) return delivery;
+  if (await maySee(app, ctx, 'deliveries')) return delivery;
   const request = { url: '', headers: {}, body: '' };
   return { ...delivery, subject: null, request, answer: null, attempts: [] };
 };
@@ -115,7 +111,7 @@ const webhooks = {
     { ...byId, response: webhookWithSecretOutput },
     async ({ app, ctx, id }) => {
       const webhook = id('Webhook');
-      if (!(await mayRevealSecrets(app, ctx))) return new WebhooksService(app).get(webhook);
+      if (!(await maySee(app, ctx, 'secrets'))) return new WebhooksService(app).get(webhook);
       forbidStoring(ctx);
       return new WebhooksService(app).reveal(webhook);
     }
@@ -129,7 +125,7 @@ const webhooks = {
         const before = await service.get(id('Webhook'));
         const rules = webhookRules(app, before);
         const input = await parseWithRules(updateWebhookInput, ctx.request.body, rules);
-        const mayMoveHeaders = await mayRevealSecrets(app, ctx);
+        const mayMoveHeaders = await maySee(app, ctx, 'secrets');
         return service.update(before.id, input, { mayMoveHeaders });
       }
     )
@@ -169,7 +165,7 @@ const webhooks = {
     { ...byId, body: filterPreviewInput, response: filterPreviewOutput },
     async ({ app, ctx, id }) => {
       const webhook = await new WebhooksService(app).get(id('Webhook'));
-      const mayRead = await mayReadDeliveries(app, ctx);
+      const mayRead = await maySee(app, ctx, 'deliveries');
       const input = await parseWithRules(filterPreviewInput, ctx.request.body, {
         filter: webhookRules(app).filter,
         event: (name) => judgeTriedEvent(app, webhook, name, mayRead),
@@ -187,7 +183,7 @@ const webhooks = {
       response: replayOutput,
     },
     async ({ app, ctx, id }) => {
-      if (!(await mayReadJournal(app, ctx))) throw new errors.ForbiddenError(JOURNAL_NEEDED);
+      if (!(await maySee(app, ctx, 'journal'))) throw new errors.ForbiddenError(JOURNAL_NEEDED);
       const webhook = await new WebhooksService(app).get(id('Webhook'));
       const { events } = webhookRules(app, webhook);
       const input = await parseWithRules(replayInput, ctx.request.body, { events });
@@ -297,7 +293,7 @@ const recoveries = {
     { body: recoveryPreviewInput, response: recoveryPreviewOutput },
     async ({ app, ctx, body }) => {
       const preview = await new RecoveriesService(app).preview(body().filter);
-      return (await mayReadDeliveries(app, ctx)) ? preview : { ...preview, sample: [] };
+      return (await maySee(app, ctx, 'deliveries')) ? preview : { ...preview, sample: [] };
     }
   ),
   findOne: endpoint(

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
-import { type PageRequest, readPage } from '../../http/pagination';
+import { inChunks } from '../../database/written-rows';
 import {
   type ItemState,
   RECOVERIES_TABLE,
@@ -17,8 +17,8 @@ import type { Db, Tx } from '../../database/db';
 /** The only code that writes recoveries and their items. */
 
 const REMOVED_AT_ONCE = 500;
-/** Statements have a limit to their values. */
-const IDS_AT_ONCE = 500;
+/** Items whose ends are looked at together. */
+const READ_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 /** A preview that nobody has started by then. */
 const PREVIEW_DAYS = 1;
@@ -71,19 +71,8 @@ export const startPreview = (app: App, token: string): Promise<RecoveryRow | 'us
     return started === 1 ? row : 'used';
   });
 
-const started = (db: Db): Knex.QueryBuilder => recoveries(db).whereNot('state', 'preview');
-
-/** Newest first; previews are not among them. */
-export const pageOfRecoveries = async (app: App, page: PageRequest) => {
-  const db = await app.db.current();
-  const query = started(db).select('*').orderBy('id', 'desc');
-  return readPage<RecoveryRow>(db, query, page);
-};
-
-export const findRecovery = async (app: App, id: number): Promise<RecoveryRow | undefined> =>
-  (await started(await app.db.current())
-    .where({ id })
-    .first()) as RecoveryRow | undefined;
+/** All but previews. */
+export const started = (db: Db): Knex.QueryBuilder => recoveries(db).whereNot('state', 'preview');
 
 /** Locks a recovery until the transaction ends: whatever changes it or its items does so first. */
 export const lockRecovery = async (tx: Tx, id: number): Promise<RecoveryRow | undefined> =>
@@ -119,26 +108,16 @@ export const keepItems = async (
   recovery: number,
   found: readonly FoundItem[]
 ): Promise<void> => {
-  for (let at = 0; at < found.length; at += IDS_AT_ONCE) {
-    const part = found.slice(at, at + IDS_AT_ONCE);
-    const refs = part.map(({ ref }) => ref);
-    const there = (await recoveryItems(tx)
-      .where({ recovery_id: recovery })
-      .whereIn('ref', refs)
-      .pluck('ref')) as number[];
-    const known = new Set(there.map(Number));
-    const items = part
-      .filter(({ ref }) => !known.has(ref))
-      .map(({ ref, webhook, at: time, delivery }) => ({
-        recovery_id: recovery,
-        ref,
-        webhook_id: webhook,
-        at: time,
-        delivery_id: delivery,
-        state: 'waiting',
-        tries: null,
-      }));
-    await tx.insert(RECOVERY_ITEMS_TABLE, items);
+  for (const part of inChunks(found)) {
+    await recoveryItems(tx)
+      .insert(
+        part.map(({ ref, webhook, at, delivery }) => ({
+          ...{ recovery_id: recovery, ref, webhook_id: webhook, at },
+          ...{ delivery_id: delivery, state: 'waiting' },
+        }))
+      )
+      .onConflict(['recovery_id', 'ref'])
+      .ignore();
   }
 };
 
@@ -174,7 +153,7 @@ export const queuedAfter = async (
     .where({ recovery_id: recovery, state: 'queued' })
     .where('id', '>', after)
     .orderBy('id')
-    .limit(IDS_AT_ONCE)) as RecoveryItemRow[];
+    .limit(READ_AT_ONCE)) as RecoveryItemRow[];
 
 /** Sets items of a recovery to a state. */
 export const setItems = async (tx: Tx, ids: readonly number[], state: ItemState): Promise<void> => {
