@@ -61,10 +61,20 @@ const readResults = (file) => {
 
 let current;
 let isStopped = false;
+
+/** Jest's workers, too, and their sites: it leaves them running where it alone is told to end. */
+const endSuite = (signal) => {
+  try {
+    process.kill(-current.pid, signal);
+  } catch {
+    // It has ended.
+  }
+};
+
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
     isStopped = true;
-    current?.kill(signal);
+    if (current) endSuite(signal);
     process.exitCode = 1;
   });
 }
@@ -91,6 +101,8 @@ const runSuite = (suite, env) =>
       cwd: ROOT,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'ignore', 'inherit'],
+      // A process group of its own.
+      detached: true,
     });
     let stuck = false;
     let deadline;
@@ -99,7 +111,7 @@ const runSuite = (suite, env) =>
       deadline ??= Date.now() + EXIT_GRACE_MS;
       if (Date.now() < deadline) return;
       stuck = true;
-      current.kill('SIGKILL');
+      endSuite('SIGKILL');
     }, 1000);
     current.once('error', reject);
     current.once('close', (code) => {
