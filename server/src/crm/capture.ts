@@ -1,5 +1,8 @@
 import {
+  aroundCalls,
   aroundWrites,
+  DOCUMENT_WRITES,
+  type DocumentCall,
   documentIdsOf,
   existingOf,
   giveDocumentId,
@@ -569,16 +572,6 @@ const wrapWrites = (app: App, plan: WatchPlan): void =>
     );
   });
 
-const ACTIONS: ReadonlySet<string> = new Set(
-  'create update delete clone publish unpublish discardDraft'.split(' ')
-);
-
-interface DocumentCall {
-  uid: string;
-  action: string;
-  params: { documentId?: string };
-}
-
 /** Notes the document that a call names, before the call writes any of its rows. */
 const trackNamedDocument = async (
   write: CrmWrite,
@@ -601,18 +594,17 @@ const trackNamedDocument = async (
  * context begins here, because here the host has not opened its transaction yet.
  */
 const wrapDocuments = (app: App, plan: WatchPlan): void =>
-  void app.strapi.documents.use(async (given, next) => {
-    const call = given as unknown as DocumentCall;
+  aroundCalls(app.strapi, async (call, run) => {
     const sources = plan.byUid.get(call.uid) ?? [];
     const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
-    if (silenced.has(app) || !ACTIONS.has(call.action)) return next();
-    if (!compound && sources.length === 0) return next();
+    if (silenced.has(app) || !DOCUMENT_WRITES.has(call.action)) return run();
+    if (!compound && sources.length === 0) return run();
     const events = plan.eventsByUid.get(call.uid) ?? [];
     return inTurn(app.strapi, () => {
-      if (!compound) return prefetching(app, events, () => openingFresh(async () => next()));
+      if (!compound) return prefetching(app, events, () => openingFresh(run));
       return inUnitOfWork(app, events, async (write) => {
         await trackNamedDocument(write, sources, call);
-        return next();
+        return run();
       });
     });
   });

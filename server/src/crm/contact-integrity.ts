@@ -6,6 +6,8 @@ import { writtenDigits } from '../database/contains';
 import { createFaultLog, isDuplicate } from '../database/retry';
 import { SITE_TABLE } from '../database/site';
 import {
+  aroundCalls,
+  type DocumentCall,
   giveDocumentId,
   inChunks,
   listenToWrites,
@@ -96,12 +98,6 @@ export const isSlugTaken = (error: unknown): boolean => {
   );
 };
 
-interface DocumentCall {
-  uid: string;
-  action: string;
-  params: { documentId?: string; data?: Data };
-}
-
 /** @throws EmailTakenError where another contact has the address that a call gives. */
 const refuseTakenEmail = async (app: App, call: DocumentCall): Promise<void> => {
   const { action } = call;
@@ -126,12 +122,12 @@ const refuseTakenEmail = async (app: App, call: DocumentCall): Promise<void> => 
  * well use a connection.
  */
 export const refuseTaken = (app: App): void => {
-  app.strapi.documents.use(async (context, next) => {
-    const unique = UNIQUE[context.uid];
-    if (!unique) return next();
-    if (context.uid === CONTACT) await refuseTakenEmail(app, context as unknown as DocumentCall);
+  aroundCalls(app.strapi, async (call, run) => {
+    const unique = UNIQUE[call.uid];
+    if (!unique) return run();
+    if (call.uid === CONTACT) await refuseTakenEmail(app, call);
     try {
-      return await next();
+      return await run();
     } catch (error) {
       throw isDuplicate(error, unique.conflict) ? unique.taken() : error;
     }

@@ -82,10 +82,6 @@ const prepareOnce = (connection: SqliteConnection, sql: string): Prepared => {
   return statement;
 };
 
-/** SQLite knows no booleans, and its driver takes none. */
-const asBinding = (value: Knex.RawBinding): unknown =>
-  typeof value === 'boolean' ? Number(value) : value;
-
 /**
  * Runs a statement of SQLite's, prepared once: the query builder would prepare it each time, which costs
  * many times what a small statement does. So only for statements of which there are few different ones.
@@ -97,7 +93,8 @@ const runOnSqlite = (
 ): unknown => {
   try {
     const statement = prepareOnce(connection as SqliteConnection, sql);
-    const values = bindings.map(asBinding);
+    // SQLite knows no booleans, and its driver takes none.
+    const values = bindings.map((value) => (typeof value === 'boolean' ? Number(value) : value));
     return statement.reader ? statement.all(values) : statement.run(values);
   } catch (error) {
     dropStatement(error);

@@ -248,6 +248,29 @@ export const aroundWrites = (
   }
 };
 
+/** A call of the document service; the host types it more narrowly than it is. */
+export interface DocumentCall {
+  uid: string;
+  action: string;
+  params: { documentId?: string; status?: unknown; data?: Params };
+}
+
+/** The actions of the document service that write. */
+export const DOCUMENT_WRITES: ReadonlySet<string> = new Set(
+  'create update delete clone publish unpublish discardDraft'.split(' ')
+);
+
+/** Puts `around` about every call of the document service. */
+export const aroundCalls = (
+  strapi: Core.Strapi,
+  around: (call: DocumentCall, run: () => Promise<unknown>) => Promise<unknown>
+): void => {
+  strapi.documents.use(
+    (call, next) =>
+      around(call as unknown as DocumentCall, async () => next()) as ReturnType<typeof next>
+  );
+};
+
 type When = 'before' | 'after';
 type Action = 'Create' | 'CreateMany' | 'Update' | 'UpdateMany' | 'Delete' | 'DeleteMany';
 

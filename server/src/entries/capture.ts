@@ -1,5 +1,8 @@
 import {
+  aroundCalls,
   aroundWrites,
+  DOCUMENT_WRITES,
+  type DocumentCall,
   documentIdsOf,
   existingOf,
   giveDocumentId,
@@ -255,20 +258,11 @@ const capture = async <T>(
   );
 };
 
-interface DocumentCall {
-  uid: string;
-  action: string;
-  params: { documentId?: unknown; status?: unknown };
-}
-
 const OF_PUBLISHED: ReadonlySet<string> = new Set(['publish', 'unpublish', 'delete']);
-const OF_ANY: ReadonlySet<string> = new Set(
-  'create update delete clone publish unpublish discardDraft'.split(' ')
-);
 
 /** True if a call may change what receivers see: for many types, unless it writes a draft. */
 const concerns = (type: EntryType, { action, params }: DocumentCall): boolean => {
-  if (seesDrafts(type)) return OF_ANY.has(action);
+  if (seesDrafts(type)) return DOCUMENT_WRITES.has(action);
   const publishes = params.status === 'published' && (action === 'create' || action === 'update');
   return publishes || OF_PUBLISHED.has(action);
 };
@@ -280,18 +274,12 @@ const concerns = (type: EntryType, { action, params }: DocumentCall): boolean =>
  * in `register`, so that it is around what other plugins add in their `bootstrap`.
  */
 export const wrapDocuments = (app: App, types: () => EntryTypes): void => {
-  app.strapi.documents.use(async (given, next) => {
-    const call = given as unknown as DocumentCall;
+  aroundCalls(app.strapi, async (call, run) => {
     const type = types().get(call.uid);
-    if (!type || !concerns(type, call)) return next();
+    if (!type || !concerns(type, call)) return run();
     const { documentId } = call.params;
     const named = typeof documentId === 'string' && call.action !== 'clone' ? [documentId] : [];
-    return capture(
-      app,
-      type,
-      async () => next(),
-      (write) => write.trackDocuments(type, named)
-    );
+    return capture(app, type, run, (write) => write.trackDocuments(type, named));
   });
 };
 

@@ -248,9 +248,6 @@ const schemaOf = (words: Words, types: readonly DeclaredType[]): Schema => {
   };
 };
 
-const someChanged = (shape: Shape, example: Readonly<Record<string, unknown>>): string[] =>
-  changedFields(shape, null, example).slice(0, 1);
-
 const entryDeclaration = (
   event: string,
   words: Words,
@@ -269,7 +266,7 @@ const entryDeclaration = (
       locale: type.localized ? 'en' : null,
       status: words.status(type)[0],
       entry,
-      ...(words.changed && { changed: someChanged(type.shape, entry) }),
+      ...(words.changed && { changed: changedFields(type.shape, null, entry).slice(0, 1) }),
     },
   };
 };
@@ -321,33 +318,27 @@ export const declareMedia = (shape: Shape): EventMap =>
 
 const ARTICLE = 'api::article.article';
 
-const texts = (...names: string[]): Record<string, AttributeShape> =>
-  Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
+const all = (type: string, ...names: string[]): Record<string, AttributeShape> =>
+  Object.fromEntries(names.map((name) => [name, { type }]));
 
-const numbers = (...names: string[]): Record<string, AttributeShape> =>
-  Object.fromEntries(names.map((name) => [name, { type: 'decimal' }]));
-
-const times = (...names: string[]): Record<string, AttributeShape> =>
-  Object.fromEntries(names.map((name) => [name, { type: 'datetime' }]));
-
-const STAMPS = times('createdAt', 'updatedAt', 'publishedAt');
+const STAMPS = all('datetime', 'createdAt', 'updatedAt', 'publishedAt');
 
 /** A type such as sites have, and files as the host has them. */
 const MODELS: Readonly<Record<string, Record<string, AttributeShape>>> = {
   [ARTICLE]: {
-    ...texts('title'),
+    ...all('string', 'title'),
     cover: { type: 'media' },
     seo: { type: 'component', component: 'shared.seo' },
     writer: { type: 'relation', relation: 'manyToOne', target: 'api::writer.writer' },
     ...STAMPS,
-    ...texts('locale'),
+    ...all('string', 'locale'),
   },
-  'shared.seo': texts('description'),
+  'shared.seo': all('string', 'description'),
   'plugin::upload.file': {
-    ...texts('name', 'alternativeText', 'caption'),
-    ...numbers('width', 'height', 'size'),
+    ...all('string', 'name', 'alternativeText', 'caption'),
+    ...all('decimal', 'width', 'height', 'size'),
     formats: { type: 'json' },
-    ...texts('hash', 'ext', 'mime', 'url', 'previewUrl', 'provider'),
+    ...all('string', 'hash', 'ext', 'mime', 'url', 'previewUrl', 'provider'),
     ...STAMPS,
   },
 };

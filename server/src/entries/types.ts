@@ -103,8 +103,6 @@ export const createDescriber = ({ model, isPrivate }: Models) => {
   return describe;
 };
 
-const isScalar = (field: FieldShape): boolean => field.kind === 'scalar';
-
 const populateField = (field: FieldShape, within: readonly Shape[]): unknown => {
   switch (field.kind) {
     case 'scalar':
@@ -126,7 +124,7 @@ const populateField = (field: FieldShape, within: readonly Shape[]): unknown => 
 };
 
 const namesOf = ({ fields }: Shape): string[] =>
-  fields.filter(([, field]) => isScalar(field)).map(([name]) => name);
+  fields.filter(([, { kind }]) => kind === 'scalar').map(([name]) => name);
 
 const populateShape = (shape: Shape, within: readonly Shape[]): unknown => ({
   populate: populateOf(shape, within),

@@ -1,15 +1,30 @@
-import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { performance } from 'node:perf_hooks';
 import {
+  ClientRequest,
+  Agent as HttpAgent,
+  type IncomingMessage,
+  type RequestOptions,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import type { Duplex } from 'node:stream';
+import type { Got, Request, RequestFunction } from 'got';
+import type { AddressGuard } from './guard';
+import {
+  ADDRESS_ATTEMPT_MS,
   type AnswerHead,
+  type AnswerListener,
+  DEFAULT_USER_AGENT,
+  IDLE_MS,
   type Informational,
+  invalidAnswer,
   type JudgedRequest,
   type OpenTransport,
   type Sending,
   type Transport,
 } from './transport';
-import { openGot } from './got-transport';
-import type { AddressGuard } from './guard';
 
 /**
  * Why an attempt brought no complete answer. Answers that are failures by their status have the
@@ -100,11 +115,6 @@ export function classify(outcome: AttemptOutcome): Classification {
   };
 }
 
-interface Failure {
-  cause: FailureCause;
-  message: string;
-}
-
 const CAUSE_BY_CODE: Record<string, FailureCause> = {
   ERR_BLOCKED_ADDRESS: 'blocked_address',
   ERR_NAME_NOT_RESOLVED: 'dns',
@@ -154,16 +164,6 @@ function codeOf(error: unknown, depth = 0): string {
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };
   const inner = codeOf(cause, depth + 1) || (Array.isArray(errors) && codeOf(errors[0], depth + 1));
   return inner || (typeof code === 'string' ? code : '');
-}
-
-/**
- * Names a network error in words of ours. The driver's own text is dropped: it can hold addresses
- * and, for a refused one, would tell an open port from a closed one.
- */
-function describeError(error: unknown): Failure {
-  const code = codeOf(error);
-  const cause = causeOf(code, error);
-  return { cause, message: CERTIFICATE_MESSAGES[code] ?? FAILURE_MESSAGES[cause] };
 }
 
 function causeOf(code: string, error: unknown): FailureCause {
@@ -283,6 +283,110 @@ class AnswerReader {
   }
 }
 
+type Callback = (response: IncomingMessage) => void;
+
+/** As Node's own `http.request` calls it; its types leave the middle one out. */
+const Direct = ClientRequest as unknown as new (
+  url: URL,
+  options: RequestOptions,
+  callback?: Callback
+) => ClientRequest;
+
+/**
+ * A request over its own agent, whatever its scheme. Not `http.request`: with `server.proxy` the host has
+ * that one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the name up
+ * by itself, so the address that it connects to is not the one that was judged.
+ */
+const requestDirectly = (url: URL, options: RequestOptions, callback?: Callback): ClientRequest =>
+  new Direct(url, options, callback);
+
+/**
+ * got is ESM only, hence `import`. Everything that a single request need not say is said
+ * here: each option costs time on every request. It is used as a stream, which is a third faster
+ * than its promises and lets the answer be cut off.
+ */
+const loadGot = async (): Promise<Got> => {
+  const { got } = await import('got');
+  return got.extend({
+    method: 'POST',
+    isStream: true,
+    retry: { limit: 0 },
+    followRedirect: false,
+    decompress: false,
+    throwHttpErrors: false,
+    // Set, so that NODE_TLS_REJECT_UNAUTHORIZED=0 somewhere on the site does not reach receivers.
+    https: { rejectUnauthorized: true },
+    headers: { 'user-agent': DEFAULT_USER_AGENT },
+    request: requestDirectly as RequestFunction,
+  });
+};
+
+const follow = (stream: Request, listener: AnswerListener): Sending => {
+  let over = false;
+  const fail = (error: unknown): void => {
+    // Errors after the first one, or after our own destroying, need a listener and are ignored.
+    if (over) return;
+    over = true;
+    listener.error(error, stream.reusedSocket === true);
+  };
+  stream.once('response', ({ statusCode, headers }: IncomingMessage) =>
+    listener.head({ status: statusCode ?? 0, headers })
+  );
+  stream.on('information', (info: Informational) => listener.informational(info));
+  stream.on('data', (chunk: Buffer) => listener.data(chunk));
+  stream.once('end', () => {
+    over = true;
+    listener.end();
+  });
+  // 101: the socket has left the request, nobody else would close it.
+  stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
+    socket.destroy();
+    fail(invalidAnswer());
+  });
+  stream.on('error', fail);
+  return {
+    destroy() {
+      over = true;
+      stream.destroy();
+    },
+  };
+};
+
+/** The client `got`, over agents of our own: no other code's sockets are used, and every connect asks `lookup`. */
+export const openGot: OpenTransport = async ({ lookups, maxSocketsPerHost: maxSockets }) => {
+  const got = await loadGot();
+  const agents: HttpAgent[] = [];
+  const over = (lookup: LookupFunction, keepAlive: boolean): Got => {
+    const options = {
+      keepAlive,
+      maxSockets,
+      maxFreeSockets: maxSockets,
+      timeout: IDLE_MS,
+      autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+      lookup,
+    };
+    const agent = { http: new HttpAgent(options), https: new HttpsAgent(options) };
+    agents.push(agent.http, agent.https);
+    return got.extend({ agent });
+  };
+  // An instance for each kind of connection: an option that a request need not say costs it nothing.
+  const instances = (lookup: LookupFunction) => ({
+    pooled: over(lookup, true),
+    fresh: over(lookup, false),
+  });
+  const guarded = instances(lookups.guarded);
+  const open = instances(lookups.open);
+  return {
+    send({ url, headers, body, localAllowed, fresh }: JudgedRequest, listener) {
+      const instance = (localAllowed ? open : guarded)[fresh ? 'fresh' : 'pooled'];
+      return follow(instance(url.href, { headers, body }) as unknown as Request, listener);
+    },
+    close() {
+      for (const agent of agents) agent.destroy();
+    },
+  };
+};
+
 export interface HttpPost {
   url: string;
   headers: Record<string, string>;
@@ -370,9 +474,14 @@ class Attempt {
     }));
   }
 
+  /**
+   * Names a network error in words of ours. The driver's own text is dropped: it can hold addresses
+   * and, for a refused one, would tell an open port from a closed one.
+   */
   failWith(error: unknown): void {
-    const { cause, message } = describeError(error);
-    this.fail(cause, message);
+    const code = codeOf(error);
+    const cause = causeOf(code, error);
+    this.fail(cause, CERTIFICATE_MESSAGES[code] ?? FAILURE_MESSAGES[cause]);
   }
 
   async start(opening: Promise<Transport>, request: HttpPost): Promise<void> {

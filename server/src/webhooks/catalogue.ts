@@ -87,13 +87,13 @@ export const declarations = (app: App): Promise<EventMap> =>
     ...OPERATIONAL_EVENTS,
   });
 
-const isDeclaration = (value: unknown): boolean => typeof value === 'object' && value !== null;
-
 /** Every event that is declared, whether its module is on or not. */
 export const declaredEvents = async (app: App): Promise<EventMap> => {
   const map = await declarations(app);
   return Object.fromEntries(
-    Object.entries(map).filter(([name, declared]) => isEventName(name) && isDeclaration(declared))
+    Object.entries(map).filter(
+      ([name, declared]) => isEventName(name) && typeof declared === 'object' && declared !== null
+    )
   );
 };
 

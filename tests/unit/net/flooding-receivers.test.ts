@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { classify } from '../../../server/src/net/http-client';
 import { createAddressGuard } from '../../../server/src/net/guard';
-import { openGot } from '../../../server/src/net/got-transport';
-import { HttpClient } from '../../../server/src/net/http-client';
+import { classify, HttpClient, openGot } from '../../../server/src/net/http-client';
 import { openUndici } from '../../../server/src/net/undici-transport';
 import { startReceiver, stopReceivers } from './receivers';
 

@@ -1,10 +1,8 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { classify } from '../../../server/src/net/http-client';
 import { createAddressGuard } from '../../../server/src/net/guard';
-import { openGot } from '../../../server/src/net/got-transport';
-import { HttpClient } from '../../../server/src/net/http-client';
+import { classify, HttpClient, openGot } from '../../../server/src/net/http-client';
 import { openUndici } from '../../../server/src/net/undici-transport';
 import { startReceiver, stopReceivers } from './receivers';
 

@@ -1,4 +1,4 @@
-import { openGot } from '../../../server/src/net/got-transport';
+import { openGot } from '../../../server/src/net/http-client';
 import { openUndici } from '../../../server/src/net/undici-transport';
 import { describeHttpClient } from './http-client-contract';
 

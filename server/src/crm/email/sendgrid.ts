@@ -25,13 +25,12 @@ import {
 const SIGNATURE = 'x-twilio-email-event-webhook-signature';
 const TIMESTAMP = 'x-twilio-email-event-webhook-timestamp';
 
-const keyOf = (publicKey: string): KeyObject =>
-  publicKey.includes('BEGIN PUBLIC KEY')
-    ? createPublicKey(publicKey)
-    : createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' });
-
 /** @throws Error where the text is no public key; the site's options are then wrong. */
-export const sendgridKey = (publicKey: string): KeyObject => keyOf(publicKey.trim());
+export const sendgridKey = (given: string): KeyObject => {
+  const key = given.trim();
+  if (key.includes('BEGIN PUBLIC KEY')) return createPublicKey(key);
+  return createPublicKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'spki' });
+};
 
 const isSigned = (key: KeyObject, post: ProviderPost, now: number): boolean => {
   const [signature, timestamp] = [post.header(SIGNATURE), post.header(TIMESTAMP)];

@@ -39,47 +39,6 @@ const tryRow = async (app: App, row: ImportRow): Promise<BatchResult> => {
   }
 };
 
-const add = (sum: BatchResult, one: BatchResult): BatchResult => ({
-  created: sum.created + one.created,
-  updated: sum.updated + one.updated,
-  unchanged: sum.unchanged + one.unchanged,
-  failures: [...sum.failures, ...one.failures],
-});
-
-/**
- * The outcome that some rows would have: they are imported in a transaction that is rolled back. One bad
- * row may end the transaction of all, so then each row is tried by itself.
- * @param made  addresses that rows before these would have made; those of these are added
- */
-const tryBatch = async (
-  app: App,
-  rows: readonly ImportRow[],
-  made: Set<string>
-): Promise<BatchResult> => {
-  const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? email;
-  const again = rows.filter((row) => made.has(keyOf(row)));
-  const first = rows.filter((row) => !made.has(keyOf(row)));
-  const nothing: BatchResult = { created: 0, updated: again.length, unchanged: 0, failures: [] };
-  if (first.length === 0) return nothing;
-  let result: BatchResult | null = null;
-  try {
-    result = await tryRows(app, first);
-  } catch {
-    result = null;
-  }
-  if (result === null || result.failures.length > 0) {
-    result = { created: 0, updated: 0, unchanged: 0, failures: [] };
-    for (const row of first) {
-      const one = await tryRow(app, row);
-      if (one.created > 0) made.add(keyOf(row));
-      result = add(result, one);
-    }
-  } else if (result.created > 0) {
-    for (const row of first) made.add(keyOf(row));
-  }
-  return add(nothing, result);
-};
-
 const BATCH = 200;
 const BATCH_ON_SQLITE = 50;
 
@@ -109,16 +68,43 @@ class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
 
   protected async importRows(found: readonly FileRow<ImportRow>[]): Promise<void> {
     const rows = found.map(({ row }) => row);
-    const result = this.options.dryRun
-      ? await tryBatch(this.app, rows, this.made)
-      : await new ContactBatch(this.app, this.tags).import(rows);
-    this.report.created += result.created;
-    this.report.updated += result.updated;
-    this.report.unchanged += result.unchanged;
-    for (const { row, message } of result.failures) {
-      const { line, email } = row;
-      const cells = found.find((one) => one.row === row)?.cells ?? [];
-      this.fail({ line, email, message }, cells);
+    const count = ({ created, updated, unchanged, failures }: BatchResult): void => {
+      this.report.created += created;
+      this.report.updated += updated;
+      this.report.unchanged += unchanged;
+      for (const { row, message } of failures) {
+        const { line, email } = row;
+        const cells = found.find((one) => one.row === row)?.cells ?? [];
+        this.fail({ line, email, message }, cells);
+      }
+    };
+    if (this.options.dryRun) await this.tryAll(rows, count);
+    else count(await new ContactBatch(this.app, this.tags).import(rows));
+  }
+
+  /**
+   * Counts the outcome that rows would have: they are imported in a transaction that is rolled back.
+   * One bad row may end the transaction of all, so then each row is tried by itself.
+   */
+  private async tryAll(
+    rows: readonly ImportRow[],
+    count: (result: BatchResult) => void
+  ): Promise<void> {
+    const { app, made } = this;
+    const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? email;
+    const first = rows.filter((row) => !made.has(keyOf(row)));
+    this.report.updated += rows.length - first.length;
+    if (first.length === 0) return;
+    const together = await tryRows(app, first).catch(() => null);
+    if (together?.failures.length === 0) {
+      count(together);
+      if (together.created > 0) for (const row of first) made.add(keyOf(row));
+      return;
+    }
+    for (const row of first) {
+      const one = await tryRow(app, row);
+      if (one.created > 0) made.add(keyOf(row));
+      count(one);
     }
   }
 }

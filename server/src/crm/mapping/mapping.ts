@@ -1,9 +1,4 @@
-import {
-  type FieldDefinition,
-  type FieldType,
-  KIND_DEFINITIONS,
-  type KindDefinition,
-} from './kinds';
+import { type FieldDefinition, type FieldType, KIND_DEFINITIONS } from './kinds';
 import { type Kind } from '../rules';
 
 /** A row as the host's query builder returns it. */
@@ -73,19 +68,19 @@ const suits = (type: FieldType, shape: AttributeShape): boolean => {
   return SCALARS.has(shape.type) && shape.type !== 'json';
 };
 
-const camelCase = (name: string): string =>
-  name.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
-
-const leafOf = (path: string): string => path.split('.').at(-1) ?? path;
-
 /** Attributes that a payload key is read from where the site's mapping does not say. */
 const guesses = (field: FieldDefinition): string[] => {
-  const leaf = leafOf(field.path);
+  const leaf = field.path.split('.').at(-1) ?? field.path;
+  const camelCase = (name: string): string =>
+    name.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
   const names = [field.attribute, leaf, leaf.replace(/_id$/, '')];
   return [...new Set(names.flatMap((name) => [name, camelCase(name)]))].filter(Boolean);
 };
 
 const list = (names: Iterable<string>): string => [...names].sort().join(', ');
+
+/** The path of a custom field. */
+const CUSTOM = /^fields\.[^.]+$/;
 
 type Field = Pick<FieldDefinition, 'path' | 'type' | 'bookkeeping'>;
 type Attributes = Readonly<Record<string, AttributeShape>>;
@@ -103,9 +98,6 @@ const mapped = (
   shape,
   compute,
 });
-
-const customPath = (definition: KindDefinition, path: string): Field | undefined =>
-  definition.custom && /^fields\.[^.]+$/.test(path) ? { path, type: 'text' } : undefined;
 
 /** @throws MappingError where the type has no such attribute, listing those that are offered. */
 const shapeOf = (
@@ -192,8 +184,7 @@ export const resolveSource = (
       : explicitField(`${at}.fields.${field.path}`, field, from, { uid, attributes });
   });
   for (const [path, from] of given) {
-    const field = customPath(definition, path);
-    if (!field) {
+    if (!definition.custom || !CUSTOM.test(path)) {
       const possible = definition.fields.map((known) => known.path);
       if (definition.custom) possible.push('fields.<name>');
       if (kind === 'contact') possible.push('tags');
@@ -201,6 +192,7 @@ export const resolveSource = (
         `${at}.fields: a ${kind} has no field "${path}". Possible: ${list(possible)}.`
       );
     }
+    const field: Field = { path, type: 'text' };
     fields.push(explicitField(`${at}.fields.${path}`, field, from, { uid, attributes }));
   }
   return {
@@ -283,7 +275,7 @@ export const resolveForm = (
     );
   }
   const sender = Object.entries(option.fields).map(([path, from]) => {
-    if (!FILLED.includes(path) && !/^fields\.[^.]+$/.test(path)) {
+    if (!FILLED.includes(path) && !CUSTOM.test(path)) {
       throw new MappingError(
         `${at}.fields: a form cannot fill "${path}" of a contact. Possible: ${list([...FILLED, 'fields.<name>'])}.`
       );

@@ -93,13 +93,6 @@ const referenceOf = (target: string | undefined, related: unknown): string | num
   return typeof related.documentId === 'string' ? related.documentId : null;
 };
 
-/** Draft and published rows of one related document are one reference. */
-const references = (target: string | undefined, related: unknown[]): (string | number)[] => [
-  ...new Set(
-    related.map((one) => referenceOf(target, one)).filter((reference) => reference !== null)
-  ),
-];
-
 const mediaOf = (value: unknown): unknown =>
   Array.isArray(value) ? value.map(mediaOf) : isRecord(value) ? (value.url ?? null) : null;
 
@@ -112,8 +105,10 @@ const componentOf = (value: unknown): unknown => {
 
 const relationOf = ({ target, relation }: AttributeShape, value: unknown): unknown => {
   if (!Array.isArray(value)) return referenceOf(target, value);
-  const found = references(target, value);
-  return relation?.endsWith('ToMany') ? found : (found[0] ?? null);
+  // Draft and published rows of one related document are one reference.
+  const found = new Set(value.map((one) => referenceOf(target, one)));
+  found.delete(null);
+  return relation?.endsWith('ToMany') ? [...found] : ([...found][0] ?? null);
 };
 
 const readAttribute = (shape: AttributeShape, value: unknown): unknown => {

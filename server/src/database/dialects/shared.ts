@@ -288,12 +288,10 @@ export const containsByLike = (text: string): { sql: string; binding: string } =
   binding: likePattern(text),
 });
 
-const isOneCharacter = (text: string): boolean => [...text].length === 1;
-
 /** One character in either case, or one that means something to GLOB, as itself. */
 const inEitherCase = (character: string): string => {
   const cases = [character, character.toLowerCase(), character.toUpperCase()];
-  const variants = [...new Set(cases.filter(isOneCharacter))];
+  const variants = [...new Set(cases.filter((text) => [...text].length === 1))];
   return variants.length > 1 || '*?['.includes(character) ? `[${variants.join('')}]` : character;
 };
 

@@ -102,6 +102,14 @@ const unfit = (reason: string, code: RefusalCode, values?: RefusalValues): never
   throw new UnfitFilter(refusal(reason, code, values));
 };
 
+/** The filter is no schema that may be used. */
+const wrong = (reason: string): never => unfit(reason, 'filter_schema', { reason });
+
+const atMost = (maximum: number, count: number, what: string, code: RefusalCode): void => {
+  if (count > maximum)
+    unfit(`more than ${maximum} ${what}, with what $ref leads to`, code, { maximum });
+};
+
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
 /** Bytes of JSON. */
 const LARGEST = 16_384;
@@ -222,15 +230,11 @@ const at = (root: Schema, reference: unknown): unknown => {
 const judgeKeywords = (schema: Schema): void => {
   for (const [keyword, value] of Object.entries(schema)) {
     if (keyword === '$schema' && value !== DRAFT && value !== `${DRAFT}#`) {
-      const reason = `$schema may only be ${DRAFT}`;
-      unfit(reason, 'filter_schema', { reason });
+      wrong(`$schema may only be ${DRAFT}`);
     }
     const [words, is] = SHAPES.get(keyword) ?? [];
     if (is?.(value)) continue;
-    if (is) {
-      const reason = `${keyword} must be ${words}`;
-      unfit(reason, 'filter_schema', { reason });
-    }
+    if (is) wrong(`${keyword} must be ${words}`);
     if (PATTERNS.includes(keyword)) {
       const written = JSON.stringify(isRecord(value) ? Object.keys(value) : value).slice(0, 200);
       unfit(
@@ -242,8 +246,7 @@ const judgeKeywords = (schema: Schema): void => {
     if (REFUSED.includes(keyword)) {
       unfit(`${keyword} may not be used`, 'filter_keyword', { keyword });
     }
-    const reason = `unknown keyword: ${JSON.stringify(keyword.slice(0, 200))}`;
-    unfit(reason, 'filter_schema', { reason });
+    wrong(`unknown keyword: ${JSON.stringify(keyword.slice(0, 200))}`);
   }
 };
 
@@ -362,18 +365,14 @@ class Expansion {
   /** Counts before anything is built: what is too much is never made. */
   private count(schema: unknown, { depth, walked }: Place): void {
     this.schemas += 1;
-    if (this.schemas > MOST_SCHEMAS) {
-      const reason = `more than ${MOST_SCHEMAS} schemas, with what $ref leads to`;
-      unfit(reason, 'filter_many', { maximum: MOST_SCHEMAS });
-    }
+    atMost(MOST_SCHEMAS, this.schemas, 'schemas', 'filter_many');
     if (depth > DEEPEST) {
       const reason = `schemas are nested more than ${DEEPEST} deep`;
       unfit(reason, 'filter_deep', { maximum: DEEPEST });
     }
     if (typeof schema === 'boolean') return;
     if (!isRecord(schema)) {
-      const reason = 'a schema must be an object, true or false';
-      return unfit(reason, 'filter_schema', { reason });
+      return wrong('a schema must be an object, true or false');
     }
     judgeKeywords(schema);
     const size = this.sizes.get(schema) ?? ownBytes(schema);
@@ -384,19 +383,13 @@ class Expansion {
       unfit(reason, 'filter_large', { maximum: LARGEST_EXPANDED });
     }
     this.entries += lengthOf(schema.enum);
-    if (this.entries > MOST_ENTRIES) {
-      const reason = `more than ${MOST_ENTRIES} entries of enum, with what $ref leads to`;
-      unfit(reason, 'filter_entries', { maximum: MOST_ENTRIES });
-    }
+    atMost(MOST_ENTRIES, this.entries, 'entries of enum', 'filter_entries');
     for (const keyword of Object.keys(schema)) {
       if (isNote.has(keyword) || DEFINED.includes(keyword)) continue;
       this.keywords += Math.max(1, namesOf(schema, keyword));
       this.walked += walking(schema, keyword) + (walked ? perItem(schema, keyword) : 0);
     }
-    if (this.keywords > MOST_KEYWORDS) {
-      const reason = `more than ${MOST_KEYWORDS} keywords, with what $ref leads to`;
-      unfit(reason, 'filter_keywords', { maximum: MOST_KEYWORDS });
-    }
+    atMost(MOST_KEYWORDS, this.keywords, 'keywords', 'filter_keywords');
     if (this.walked > MOST_WALKED) {
       unfit('too much is done to each item, key or character of the data', 'filter_walks');
     }
