@@ -160,7 +160,6 @@ const logSkipped = (app: App, watched: WatchedSource, id: unknown, error: unknow
   );
 };
 
-/** A record as it is now, which is before the write. */
 const existingRecord = (
   app: App,
   watched: WatchedSource,
@@ -216,7 +215,6 @@ const idsOf = (value: unknown): RowId[] => {
   });
 };
 
-/** Row ids that are linked once the write is done. */
 const connectedIds = (value: unknown): RowId[] =>
   !isRecord(value) || 'id' in value ? idsOf(value) : [...idsOf(value.set), ...idsOf(value.connect)];
 
@@ -334,7 +332,6 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     }
   }
 
-  /** Tracks contacts whose tags are about to change. */
   async trackTagging(contacts: WatchedSource, documentIds: readonly string[]): Promise<void> {
     const impact = impactOf(contacts, 'update', { [contacts.source.tags ?? '']: [] });
     if (await this.isHeard(contacts, impact)) {
@@ -656,7 +653,6 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
   });
 };
 
-/** Whether writes become events on this node. */
 export class SourcesService {
   private isListening = false;
 

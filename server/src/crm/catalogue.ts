@@ -36,7 +36,6 @@ interface EventInput extends Omit<EventDefinition, 'schema' | 'group' | 'module'
   data: z.ZodType;
 }
 
-/** Declares the events of one group. */
 const defineGroup = (
   group: string,
   module: ModuleId | undefined,

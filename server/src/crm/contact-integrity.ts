@@ -66,7 +66,6 @@ interface Unique {
   taken(): errors.ValidationError;
 }
 
-/** By content type. */
 const UNIQUE: Readonly<Record<string, Unique>> = {
   [CONTACT]: {
     attribute: 'email',
@@ -184,7 +183,6 @@ interface DerivedDate {
   current?: true;
 }
 
-/** By content type. */
 const DERIVED_DATES: Readonly<Record<string, readonly DerivedDate[]>> = {
   [CONTACT]: [
     { status: 'contact_status', value: 'subscribed', date: 'subscribed_at' },
@@ -252,7 +250,6 @@ const completeChanged = async (app: App, event: DataEvent): Promise<void> => {
     .execute();
 };
 
-/** Keeps the derived columns of the plugin's own types. */
 export const keepDerivedColumns = (app: App): void => {
   const onUpdate = (event: DataEvent): Promise<void> => completeChanged(app, event);
   listenToWrites(app.strapi, [...Object.keys(DERIVED_DATES), TAG], {

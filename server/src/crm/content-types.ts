@@ -30,15 +30,12 @@ const uniqueKey = (): Attribute => ({
 
 /** How the content manager shows a type on a site that has not arranged it itself. */
 interface Screen {
-  /** The attribute that names a record in relations and titles. */
   mainField: string;
   /** `mainField`, if left out. */
   sortBy?: string;
-  /** Columns of the list. */
   list: string[];
   /** Rows of the form: attributes and how many of the twelve columns each takes. */
   edit: Record<string, number>[];
-  /** Kept by the plugin, shown but not edited. */
   readOnly?: string[];
   /** The attribute by which people choose related records, if it is not the host's first guess. */
   chooseBy?: Record<string, string>;

@@ -48,20 +48,16 @@ export type Detached = <T>(work: () => T) => T;
  */
 export const createDetached = (): Detached => AsyncLocalStorage.snapshot() as Detached;
 
-/** The used part of a statement of SQLite's driver. */
 interface Prepared {
-  /** True if it answers with rows. */
   readonly reader: boolean;
   all(bindings: readonly unknown[]): unknown[];
   run(bindings: readonly unknown[]): unknown;
 }
 
-/** The answer of a statement without rows. */
 interface Changed {
   changes: number;
 }
 
-/** The used part of a connection of SQLite's driver. */
 interface SqliteConnection {
   prepare(sql: string): Prepared;
 }
@@ -121,7 +117,6 @@ const withConnection = async <T>(
 const isOver = (executor: Executor): boolean =>
   Boolean((executor as Partial<Knex.Transaction>).isCompleted?.()) || isLost(executor);
 
-/** True if statements of this executor are prepared once. */
 const isPrepared = (executor: Executor): boolean =>
   executor.client.driverName === 'better-sqlite3' && !isOver(executor);
 
@@ -197,13 +192,11 @@ export const readStatementSize = async (
 
 const ESCAPED = /[\0\b\t\n\r\u001a"'\\]/g;
 
-/** Bytes of a text in a statement, escapes included. */
 export const bytesInStatement = (text: string): number => {
   const bytes = Buffer.byteLength(text);
   return bytes + (text.match(ESCAPED)?.length ?? 0);
 };
 
-/** Rough bytes of a row's values. */
 export const bytesOf = (values: Readonly<Record<string, unknown>>): number => {
   let bytes = 0;
   for (const value of Object.values(values)) {

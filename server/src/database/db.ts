@@ -79,7 +79,6 @@ export class Db {
     return rawStatement(this.knex, sql, bindings);
   }
 
-  /** The rows that a raw statement answers with. */
   async rows<T>(sql: string, bindings: readonly Knex.RawBinding[] = []): Promise<T[]> {
     return rowsOf<T>(await this.raw(sql, bindings));
   }
@@ -89,7 +88,6 @@ export class Db {
     return runPrepared(this.knex, statement);
   }
 
-  /** What one statement may carry, in bytes. */
   statementSize(): Promise<StatementSize> {
     return this.database.statementSize(this.knex);
   }
@@ -196,12 +194,10 @@ export class Database {
     this.pool = new Db(strapi.db.connection, this);
   }
 
-  /** As that of a `Db`. */
   get client(): string {
     return this.strapi.db.dialect.client;
   }
 
-  /** As that of a `Db`. */
   get schema(): string | undefined {
     return this.strapi.db.getSchemaName();
   }
@@ -212,7 +208,6 @@ export class Database {
     return dialect;
   }
 
-  /** As `table` of a `Db`, on an executor of the host's. */
   tableOn(executor: Executor, name: string): Knex.QueryBuilder {
     return table(this.strapi, executor, name);
   }
@@ -361,7 +356,6 @@ export class Database {
     return runApart(this.pool.knex as Knex, statement);
   }
 
-  /** As `latest` of a `Db`. */
   latest(query: Knex.QueryBuilder): Knex.QueryBuilder {
     return this.pool.latest(query);
   }

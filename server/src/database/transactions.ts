@@ -38,7 +38,6 @@ interface QueryObject {
   response?: unknown;
 }
 
-/** The used part of a client of knex's. */
 interface QueryClient {
   driverName: string;
   query(connection: unknown, statement: string | QueryObject): Promise<QueryObject>;
@@ -49,7 +48,6 @@ interface QueryClient {
 
 type Ending = (value?: unknown) => Promise<unknown>;
 
-/** The used part of a transaction of knex's. */
 interface Transactor {
   client: QueryClient;
   executionPromise: Promise<unknown>;
@@ -58,7 +56,6 @@ interface Transactor {
   rollback: Ending;
 }
 
-/** The host's arguments to the work of a transaction. */
 interface HostTools {
   trx: Knex.Transaction;
   commit(): Promise<void>;

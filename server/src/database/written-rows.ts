@@ -2,7 +2,6 @@ import type { Core, UID } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { readNewest } from './transactions';
 
-/** A row that a write is about to change, locked. */
 interface WrittenRow {
   id: number;
   documentId: string;
@@ -63,7 +62,6 @@ const idsOf = (rows: readonly WrittenRow[]): number[] => rows.map(({ id }) => id
 
 const rowsOf = (query: Query): Promise<WrittenRow[]> => query.execute() as Promise<WrittenRow[]>;
 
-/** The rows of a content type. */
 class Rows {
   constructor(
     private readonly strapi: Core.Strapi,
@@ -255,7 +253,6 @@ export interface DocumentCall {
   params: { documentId?: string; status?: unknown; data?: Params };
 }
 
-/** The actions of the document service that write. */
 export const DOCUMENT_WRITES: ReadonlySet<string> = new Set(
   'create update delete clone publish unpublish discardDraft'.split(' ')
 );

@@ -38,7 +38,6 @@ const seesDrafts = ({ draftAndPublish, drafts }: EntryType): boolean => !draftAn
 const localeOf = ({ localized }: EntryType, { locale }: Row): string | null =>
   localized ? (locale ?? null) : null;
 
-/** By document id. */
 type Versions = Map<string, Version[]>;
 
 /**
@@ -76,7 +75,6 @@ const readVersions = async (
   return versions;
 };
 
-/** The languages of which documents have a draft. */
 const readDraftLocales = async (
   app: App,
   type: EntryType,
@@ -179,7 +177,6 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
     await this.trackDocuments(type, existing);
   }
 
-  /** Notes the documents that a write's own condition matches. */
   async trackMatching(type: EntryType, event: WriteEvent): Promise<void> {
     const replaced = isReplaced(type, event.params.data as Data | undefined);
     const row = idNamed(event.params.where);

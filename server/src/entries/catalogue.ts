@@ -293,7 +293,6 @@ const MEDIA_WORDS: readonly (readonly [name: string, label: string, description:
   ['media.deleted', 'File deleted', 'A file is deleted from the media library.'],
 ];
 
-/** The events of files. */
 export const declareMedia = (shape: Shape): EventMap =>
   Object.fromEntries(
     MEDIA_WORDS.map(([event, label, description]) => {

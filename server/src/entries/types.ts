@@ -10,7 +10,6 @@ import {
 } from './rules';
 import type { App } from '../app';
 
-/** The parts of an attribute of the host's that matter here. */
 export interface AttributeShape {
   type: string;
   relation?: string;
@@ -147,9 +146,7 @@ export interface EntryType {
   readonly populate: Where;
   readonly draftAndPublish: boolean;
   readonly localized: boolean;
-  /** Drafts are published as events too. */
   readonly drafts: boolean;
-  /** Every event that a write to it may cause. */
   readonly events: readonly string[];
 }
 

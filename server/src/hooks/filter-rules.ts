@@ -54,7 +54,6 @@ export const requestRules: FilterRules<RequestFilterValue> = {
   },
 };
 
-/** `service_crm_webhook_events`: the map. */
 export const eventsRules: FilterRules<Record<string, unknown>> = {
   prepare: (current) => ({ ...current }),
   accept(returned, handed) {
@@ -64,7 +63,6 @@ export const eventsRules: FilterRules<Record<string, unknown>> = {
   },
 };
 
-/** `service_crm_webhook_log_days`: a number above 0. */
 export const daysRules: FilterRules<number> = {
   prepare: (current) => current,
   accept(returned, handed) {

@@ -4,7 +4,6 @@ import { isRecord } from '../../runtime/text';
 export type ProviderEvent = {
   /** The provider's id of it, the same when it is posted again; else one made of its content. */
   id: string;
-  /** The contact's address. */
   email: string;
   /** The CRM's campaign, as the sender gave it to the provider in a custom variable. */
   campaign: string | null;
@@ -20,21 +19,18 @@ export type ProviderEvent = {
 interface Seen {
   userAgent: string | null;
   ip: string | null;
-  /** Epoch milliseconds. */
   at: number;
   sentAt: number | null;
   /** The provider itself says that a machine did it. */
   machine: boolean;
 }
 
-/** A post as it came. */
 export interface ProviderPost {
   bytes: Buffer;
   contentType: string;
   header(name: string): string | undefined;
 }
 
-/** A post whose signature holds. */
 export interface SignedPost {
   events: ProviderEvent[];
   /**
@@ -49,7 +45,6 @@ export interface Provider {
   read(post: ProviderPost): Promise<SignedPost | null>;
 }
 
-/** A provider's event, of any provider. */
 interface Said extends Seen {
   url: string | null;
   hard: boolean;

@@ -2,8 +2,6 @@ import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared
 import { columnName, decimalOf, type Header, readColumns } from '../../imports/read-csv';
 import { INPUTS } from '../resources/schemas';
 
-/** Reads the columns of a CSV file of contacts. */
-
 type Input = Record<string, unknown>;
 
 /** Where a column's values go: a key of the contact, one of its bags, or its tags. */
@@ -38,7 +36,6 @@ export const readHeader = (headings: readonly string[]): Header<Column> =>
     required: 'email',
   });
 
-/** A row of the file as the CRM takes it. */
 export interface ImportRow {
   line: number;
   email: string;

@@ -27,7 +27,6 @@ export class ImportTags {
     this.watched = getInspected(app, 'tag');
   }
 
-  /** @returns the ids of the tags. */
   async idsOf(names: readonly string[]): Promise<string[]> {
     const ids: string[] = [];
     for (const name of names) ids.push(await this.idOf(name));
@@ -51,7 +50,6 @@ export class ImportTags {
     return rowIds;
   }
 
-  /** Puts a tag on a contact. */
   async add(tagId: string, documentId: string): Promise<void> {
     const { source, uid, draftAndPublish } = getInspected(this.app, 'contact');
     if (!source.tags) return;
@@ -95,12 +93,10 @@ interface JoinTable {
   inverseOrderColumnName?: string;
 }
 
-/** A contact and the tags that it gets and does not have. */
 export interface TagLink {
   rowId: number;
   documentId: string;
   tagIds: readonly string[];
-  /** How many tags it has before. */
   after: number;
 }
 
@@ -170,7 +166,6 @@ const inImportTransaction = <T>(app: App, work: () => Promise<T>): Promise<T> =>
 /** A contact that withdrew stays withdrawn: a list that is older than that must not subscribe them again. */
 const WITHDRAWN = new Set<unknown>(['unsubscribed', 'bounced', 'complained']);
 
-/** A row's input for a contact that exists. */
 const inputForKnown = (row: ImportRow, contact: Payload): Record<string, unknown> => {
   const { status, ...input } = row.input;
   return status && !WITHDRAWN.has(contact.status) ? { ...input, status } : input;
@@ -187,20 +182,16 @@ const isPlain = (changes: Readonly<Record<string, unknown>>): boolean =>
 /** A contact's key: its address. */
 const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? '';
 
-/** A contact that an address of the file belongs to. */
 interface KnownContact {
   rowId: number;
   contact: Payload;
   tagIds: ReadonlySet<string>;
 }
 
-/** A row's changes to a contact that exists. */
 interface Update {
   row: ImportRow;
   known: KnownContact;
-  /** As REST takes a contact. */
   changes: Record<string, unknown>;
-  /** Tags that it does not have yet. */
   tagIds: string[];
 }
 
@@ -216,7 +207,6 @@ const roundsOf = (rows: readonly ImportRow[]): ImportRow[][] => {
   return rounds;
 };
 
-/** The result of some rows. */
 export interface BatchResult {
   created: number;
   updated: number;
@@ -226,7 +216,6 @@ export interface BatchResult {
 
 type Counts = Partial<Omit<BatchResult, 'failures'>>;
 
-/** The result of a transaction of several rows. */
 interface Outcome extends Counts {
   /** Rows to be imported by themselves: what is theirs was not written. */
   left: ImportRow[];
@@ -446,7 +435,6 @@ export class ContactBatch {
     );
   }
 
-  /** As they are now, in one reading. */
   private async readKnown(rows: readonly ImportRow[]): Promise<Map<string, KnownContact>> {
     const watched = getInspected(this.app, 'contact');
     const { source, tagSource } = watched;

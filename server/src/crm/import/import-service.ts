@@ -44,7 +44,6 @@ const BATCH_ON_SQLITE = 50;
 
 class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
   private readonly tags = new ImportTags(this.app);
-  /** In a dry run: addresses that earlier rows would have made. */
   private readonly made = new Set<string>();
 
   protected readHeader(headings: readonly string[]): Header<Column> {

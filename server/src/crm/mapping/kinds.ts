@@ -37,7 +37,6 @@ interface Value {
 export interface FieldDefinition extends Value {
   /** Where it is in the payload: `email`, `dates.created_at`, `fields`. */
   readonly path: string;
-  /** The attribute of the plugin's own content type. */
   readonly attribute: string;
   /** Moves by itself, as a consequence of another change: never named in `changed`. */
   readonly bookkeeping?: true;
@@ -47,14 +46,12 @@ export interface KindDefinition {
   readonly kind: Kind;
   readonly uid: string;
   readonly label: string;
-  /** As routes and tables call them. */
   readonly plural: string;
   /** Without which its routes do not answer. */
   readonly module?: ModuleId;
   readonly fields: readonly FieldDefinition[];
   /** A `fields` object of custom fields is part of the payload. */
   readonly custom: boolean;
-  /** Keys that a list can be filtered by. */
   readonly filters: readonly string[];
 }
 
@@ -158,7 +155,6 @@ const BAG_MAX = 65_536;
 /** A NUL as JSON writes it; behind an even number of backslashes it is text that says so. */
 const WRITTEN_NUL = /(?<!\\)(?:\\\\)*\\u0000/;
 
-/** An object of the site's own making. */
 const bag = (output: z.ZodType): Value => ({
   type: 'bag',
   column: { type: 'json' },
@@ -238,7 +234,6 @@ const address = () =>
     bag(z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).nullable())
   );
 
-/** The site's custom fields, by name. */
 const custom = () => field('fields', bag(z.record(z.string(), z.unknown())));
 
 const define = (

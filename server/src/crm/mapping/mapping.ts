@@ -1,7 +1,6 @@
 import { type FieldDefinition, type FieldType, KIND_DEFINITIONS } from './kinds';
 import { type Kind } from '../rules';
 
-/** A row as the host's query builder returns it. */
 export type Entry = Record<string, unknown>;
 
 /** The parts of a content type's attribute that a mapping looks at. */
@@ -23,7 +22,6 @@ export interface SourceOption {
   fields: Record<string, FieldSource>;
 }
 
-/** One value of a payload and where it comes from. */
 export interface MappedField {
   readonly path: string;
   readonly type: FieldType;
@@ -37,10 +35,8 @@ export interface MappedField {
 export interface Source {
   readonly kind: Kind | 'form';
   readonly uid: string;
-  /** The plugin's own content type, not one of the site's. */
   readonly own: boolean;
   readonly fields: readonly MappedField[];
-  /** The relation to tags; contacts only. */
   readonly tags: string | null;
 }
 
@@ -79,7 +75,6 @@ const guesses = (field: FieldDefinition): string[] => {
 
 const list = (names: Iterable<string>): string => [...names].sort().join(', ');
 
-/** The path of a custom field. */
 const CUSTOM = /^fields\.[^.]+$/;
 
 type Field = Pick<FieldDefinition, 'path' | 'type' | 'bookkeeping'>;

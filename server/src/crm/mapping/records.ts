@@ -6,7 +6,6 @@ import type { AttributeShape, Entry, MappedField, Source } from './mapping';
 import type { WatchedSource } from './sources';
 import type { App } from '../../app';
 
-/** The parts of a record to read. */
 export interface Reading {
   /** Payload keys; null: all. */
   keys: ReadonlySet<string> | null;

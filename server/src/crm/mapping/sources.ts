@@ -15,7 +15,6 @@ import type { App } from '../../app';
 export interface WatchedSource {
   readonly source: Source;
   readonly uid: string;
-  /** Every event that a write to it may cause. */
   readonly events: readonly string[];
   /** Set where an entry is a form that somebody sent. */
   readonly form: Form | null;
@@ -33,14 +32,12 @@ export interface WatchedSource {
   readonly computedKeys: readonly string[];
   readonly allKeys: readonly string[];
   readonly bookkeeping: ReadonlySet<string>;
-  /** Relations that a payload (or the tags) is read from. */
   readonly relations: readonly string[];
 }
 
 /** A relation that a payload (or the tags) of a watched type is read from. */
 export interface WatchedRelation {
   readonly watched: WatchedSource;
-  /** The type at its other end. */
   readonly target: string;
   /** The watched type's attribute, such as `tags`. */
   readonly attribute: string;
@@ -53,13 +50,10 @@ export interface WatchedRelation {
 export interface WatchPlan {
   readonly byUid: ReadonlyMap<string, readonly WatchedSource[]>;
   readonly relationsByTarget: ReadonlyMap<string, readonly WatchedRelation[]>;
-  /** By the watched type. */
   readonly exclusiveRelations: ReadonlyMap<string, readonly WatchedRelation[]>;
-  /** Every event that a write to a type may cause, by the type. */
   readonly eventsByUid: ReadonlyMap<string, readonly string[]>;
   /** Types of which one call of the document service writes several rows, at either end. */
   readonly compound: ReadonlySet<string>;
-  /** Every type with a part in some event. */
   readonly uids: readonly string[];
 }
 
@@ -133,7 +127,6 @@ const relationsOf = ({ fields, tags }: Source): string[] => {
   return [...new Set([...(tags ? [tags] : []), ...attributes])];
 };
 
-/** Joins a source to what its content type says of itself. */
 const inspect = (app: App, source: Source, tagSource: Source, form: Form | null): WatchedSource => {
   const { uid, kind, fields } = source;
   const isOf = (type: string): boolean => fields.some(({ shape }) => shape?.type === type);
@@ -227,7 +220,6 @@ const planWatch = (app: App): WatchPlan => {
   };
 };
 
-/** Which types this site's writes are watched of. */
 export const getWatchPlan = (app: App): WatchPlan => app.part(planWatch);
 
 /** Every event that a write to a type may cause. */

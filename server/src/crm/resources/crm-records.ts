@@ -130,7 +130,6 @@ class CrmRecords {
     return row ? serialize(this.watched.source, row) : null;
   }
 
-  /** @throws NotFoundError for an unknown id. */
   async get(id: string): Promise<Payload> {
     const payload = await this.find(id);
     if (!payload) throw new errors.NotFoundError(`${KIND_DEFINITIONS[this.kind].label} not found`);
@@ -226,7 +225,6 @@ class CrmRecords {
 
 export const crmRecords = (app: App, kind: Kind): CrmRecords => new CrmRecords(app, kind);
 
-/** The tags of a contact. */
 export const tagsOfContact = async (app: App, id: string): Promise<TagRef[]> => {
   const watched = getInspected(app, 'contact');
   const where = { documentId: id };

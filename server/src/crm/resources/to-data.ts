@@ -8,7 +8,6 @@ type Data = Record<string, unknown>;
 const PATHS: Readonly<Record<string, string>> = { trashed_at: 'dates.trashed_at' };
 const IGNORED = new Set(['id', 'dates']);
 
-/** A value of an input and the field that is to keep it. */
 interface Given {
   key: string;
   /** The name of a custom field that has an attribute of its own. */

@@ -3,10 +3,8 @@ import type { ChangeSource } from '../../../../shared/contracts/crm';
 import { type Subject, SUBJECT_TYPES } from '../../../../shared/contracts/webhooks';
 import { isRecord, lineOf } from '../../runtime/text';
 
-/** A CRM object as REST and events carry it. */
 export type Payload = { id: string } & Record<string, unknown>;
 
-/** A tag inside `contact.tagged` and `contact.untagged`. */
 export interface TagRef {
   id: string;
   slug: unknown;
@@ -34,14 +32,12 @@ export interface After {
 export interface Change {
   before: Before | null;
   after: After | null;
-  /** The person or thing that made it. */
   origin: () => ChangeSource;
   bookkeeping: ReadonlySet<string>;
 }
 
 export type WriteAction = 'create' | 'update' | 'delete';
 
-/** The changes that a write is about to make. */
 export interface WriteImpact {
   action: WriteAction;
   /** Payload keys whose value may change; null: any. */
@@ -58,7 +54,6 @@ export interface KindRules {
   derive(change: Change): CrmEvent[];
 }
 
-/** The kinds of objects that the CRM knows. */
 export const KINDS = [
   'contact',
   'tag',

@@ -37,7 +37,6 @@ export const readUnits = (value: unknown): bigint => {
   return BigInt(`${sign ?? ''}${digits}`);
 };
 
-/** Units as a decimal number. */
 export const unitsText = (units: bigint): string => {
   const size = units < 0n ? -units : units;
   const text = `${size / ONE}.${String(size % ONE).padStart(PLACES, '0')}`;

@@ -12,7 +12,6 @@ export interface Sighting {
   ip?: string | null;
   /** HTTP method, where known: a person's mail program does not send HEAD. */
   method?: string | null;
-  /** Epoch milliseconds. */
   at: number;
   sentAt?: number | null;
 }

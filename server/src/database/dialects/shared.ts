@@ -11,7 +11,6 @@ export interface UpdatedTable {
   /** With the schema where the site has one, each part quoted as an identifier by the statement. */
   name: string;
   schema: string | undefined;
-  /** Types of the columns that are written. */
   columns: Readonly<Record<string, ColumnType>>;
 }
 
@@ -22,7 +21,6 @@ export interface RowUpdate {
   set: Readonly<Record<string, SqlValue>>;
 }
 
-/** Where rows are inserted, and what they have. */
 export interface InsertTarget extends Pick<UpdatedTable, 'name' | 'schema'> {
   columns: readonly string[];
 }
@@ -53,7 +51,6 @@ export interface Dialect {
     rows: readonly RowUpdate[]
   ): Promise<Set<number>>;
 
-  /** Texts in SQL, put together. */
   joined(texts: readonly string[]): string;
 
   /**
@@ -87,7 +84,6 @@ const into = ({ columns }: InsertTarget): string =>
 export const valuesOf = ({ columns }: InsertTarget, row: InsertedRow): SqlValue[] =>
   columns.map((column) => row[column] ?? null);
 
-/** One statement with a parameter for each value of each row. */
 export const insertOfValues = (target: InsertTarget, rows: readonly InsertedRow[]): Statement => {
   const tuple = `(${repeated('?', target.columns.length)})`;
   return {
@@ -156,7 +152,6 @@ const readTypes = async (executor: Executor, target: InsertTarget): Promise<Colu
   return Object.fromEntries(found.map(({ name, type }) => [name, type]));
 };
 
-/** The types of a table's columns, asked once. */
 export const columnTypesOf = async (
   executor: Executor,
   target: InsertTarget
@@ -180,7 +175,6 @@ interface Clauses {
   conflict(keys: readonly string[], sums: readonly string[]): string;
 }
 
-/** The columns in which rows are added up. */
 export const sumsOf = (columns: readonly string[], keys: readonly string[]): string[] =>
   columns.filter((column) => !keys.includes(column));
 

@@ -10,7 +10,6 @@ type Attribute = Record<string, unknown>;
 /** Epoch milliseconds: a number to `strapi.documents`, a bigint to statements, on every database. */
 export const epoch = (): Attribute => ({ type: 'integer', columnType: { type: 'bigInteger' } });
 
-/** A time that is now unless something else is given. */
 export const now = (): Attribute => ({ ...epoch(), default: () => Date.now() });
 
 /** JSON in a text column: statements read it as it was written, whatever the database's JSON does. */

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Subject } from '../../../../shared/contracts/webhooks';
 import { isRecord, lineOf } from '../../runtime/text';
 
-/** An attribute in a payload. */
 export type FieldShape =
   | { readonly kind: 'scalar'; readonly type: string; readonly values?: readonly string[] }
   | {
@@ -12,7 +11,6 @@ export type FieldShape =
       readonly morph: boolean;
       /** This side keeps the order of what it relates to; the other side has none. */
       readonly ordered: boolean;
-      /** Its related type has drafts. */
       readonly drafts: boolean;
     }
   | { readonly kind: 'media'; readonly many: boolean; readonly file: Shape }
@@ -105,7 +103,6 @@ export const changedFields = (
 
 type EntryAction = 'created' | 'updated' | 'published' | 'unpublished' | 'deleted';
 
-/** Something that happened to one version of a document. */
 interface EntryChange {
   readonly action: EntryAction;
   /** As it is now; of what was deleted or unpublished, as it was last. */
@@ -187,7 +184,6 @@ export const ENTRY_EVENTS = [
 
 export const MEDIA_EVENTS = ['media.created', 'media.updated', 'media.deleted'] as const;
 
-/** The uid of a content type. */
 export type ContentTypeUid = `${string}::${string}`;
 
 export const FILE = 'plugin::upload.file' satisfies ContentTypeUid;
