@@ -55,7 +55,6 @@ const SAID: Readonly<Record<WebhookTurn, { subject: (name: string) => string; th
  * docs/contract-webhooks.md#being-told
  */
 export const publishTurns = async (app: App, turned: readonly TurnedWebhook[]): Promise<void> => {
-  if (turned.length === 0) return;
   await getPublisher(app).publish(
     turned.map(({ turn, webhook: { id, name, url }, reason }) => ({
       event: `webhook.${turn}` satisfies TurnEvent,

@@ -134,7 +134,7 @@ export const toWebhook = (row: WebhookRow): Webhook => ({
   events: chosenEvents(row.events),
   active: Boolean(row.active),
   disabled_reason: row.disabled_reason,
-  disabled_because: disabledBecause(row.disabled_reason),
+  disabled_because: row.disabled_reason === null ? null : disabledBecause(row.disabled_reason),
   disabled_at: isoTimeOrNull(row.disabled_at),
   consecutive_failures: Number(row.consecutive_failures),
   payload: row.payload ?? 'full',

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { ModuleId } from '../../../../shared/contracts/modules';
+import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
 import { type Detached, padded, rowsOf, type Statement } from '../../database/connection';
 import { enabledModules, storedModules } from '../../modules/modules';
 import { createGathering } from '../../runtime/background-work';
@@ -165,7 +165,10 @@ export const createDeliveryHandler = (
     if (foreign) await settleArrivedWebhooksLater(app);
     if (foreign || !webhook.active) return { kind: 'webhook switched off' };
     if (Number(webhook.paused_until) > store.now()) return { kind: 'webhook paused' };
-    if (await heldBack.isOff(delivery.event, enabled)) return { kind: 'module switched off' };
+    const isAllOn = enabled.size === MODULE_IDS.length;
+    if (!isAllOn && (await heldBack.isOff(delivery.event, enabled))) {
+      return { kind: 'module switched off' };
+    }
     return { kind: 'send', webhook };
   };
 

@@ -322,7 +322,7 @@ const recordTogether = async (
     const turned = await countAttempts(app, tx, counted(current), locked);
     // Last, because other nodes that record for the same webhooks wait for these rows.
     await addToRollups(tx, counted(recorded));
-    await publishTurns(app, turned);
+    if (turned.length > 0) await publishTurns(app, turned);
     return { held, turned, pauses };
   });
   pauses.forEach((until, webhook) => store.limits.notePause(webhook, until));
