@@ -63,7 +63,7 @@ export class Db {
 
   /** A query builder on a table of the site's schema; its errors do not hold its values. */
   table(name: string): Knex.QueryBuilder {
-    return this.database.tableOn(this.knex, name);
+    return table(this.database.strapi, this.knex, name);
   }
 
   /** A query over the rows of another one of ours; its errors do not hold its values. */
@@ -188,7 +188,7 @@ export class Database {
 
   private size: StatementSize | undefined;
 
-  constructor(private readonly strapi: Core.Strapi) {
+  constructor(readonly strapi: Core.Strapi) {
     this.clock = new DatabaseClock(strapi);
     this.site = new Site(strapi);
     this.pool = new Db(strapi.db.connection, this);
@@ -206,10 +206,6 @@ export class Database {
     const dialect = DIALECTS[this.client];
     if (!dialect) throw new Error(`Switchboard does not know the database ${this.client}`);
     return dialect;
-  }
-
-  tableOn(executor: Executor, name: string): Knex.QueryBuilder {
-    return table(this.strapi, executor, name);
   }
 
   /** What one statement may carry, in bytes; asked once a process. */
@@ -354,10 +350,6 @@ export class Database {
    */
   apart(statement: Statement): Promise<unknown> {
     return runApart(this.pool.knex as Knex, statement);
-  }
-
-  latest(query: Knex.QueryBuilder): Knex.QueryBuilder {
-    return this.pool.latest(query);
   }
 
   /**

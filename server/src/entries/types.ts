@@ -102,41 +102,28 @@ export const createDescriber = ({ model, isPrivate }: Models) => {
   return describe;
 };
 
-const populateField = (field: FieldShape, within: readonly Shape[]): unknown => {
-  switch (field.kind) {
-    case 'scalar':
-      return undefined;
-    case 'relation':
-      if (field.morph) return {};
-      return { select: ['id', 'documentId', ...(field.drafts ? ['publishedAt'] : [])] };
-    case 'media':
-      return { select: ['id', 'documentId', ...namesOf(field.file)] };
-    case 'component':
-      return within.includes(field.shape) ? undefined : populateShape(field.shape, within);
-    case 'zone': {
-      const on = [...field.shapes]
-        .filter(([, shape]) => !within.includes(shape))
-        .map(([uid, shape]) => [uid, populateShape(shape, within)] as const);
-      return { on: Object.fromEntries(on) };
-    }
-  }
-};
-
-const namesOf = ({ fields }: Shape): string[] =>
-  fields.filter(([, { kind }]) => kind === 'scalar').map(([name]) => name);
-
-const populateShape = (shape: Shape, within: readonly Shape[]): unknown => ({
-  populate: populateOf(shape, within),
-});
-
-/** The relations that the host's query engine has to load with a row's own columns. */
+/** Everything that the host's query engine has to load besides a row's own columns. */
 export const populateOf = (shape: Shape, within: readonly Shape[] = []): Where => {
   const inside = [...within, shape];
-  return Object.fromEntries(
-    shape.fields
-      .map(([name, field]) => [name, populateField(field, inside)] as const)
-      .filter(([, populate]) => populate !== undefined)
-  );
+  const populate: Where = {};
+  for (const [name, field] of shape.fields) {
+    if (field.kind === 'relation') {
+      const select = ['id', 'documentId', ...(field.drafts ? ['publishedAt'] : [])];
+      populate[name] = field.morph ? {} : { select };
+    } else if (field.kind === 'media') {
+      const scalars = field.file.fields.filter(([, { kind }]) => kind === 'scalar');
+      populate[name] = { select: ['id', 'documentId', ...scalars.map(([scalar]) => scalar)] };
+    } else if (field.kind === 'component') {
+      if (inside.includes(field.shape)) continue;
+      populate[name] = { populate: populateOf(field.shape, inside) };
+    } else if (field.kind === 'zone') {
+      const on = [...field.shapes]
+        .filter(([, one]) => !inside.includes(one))
+        .map(([uid, one]) => [uid, { populate: populateOf(one, inside) }] as const);
+      populate[name] = { on: Object.fromEntries(on) };
+    }
+  }
+  return populate;
 };
 
 /** A content type whose writes become events, as the site's options name it. */

@@ -218,19 +218,13 @@ export const checkProviderKeys = (app: App): void => {
   }
 };
 
-/** The host adds a method for each HTTP error to koa's context. */
-type HostContext = Context &
-  Record<'unauthorized' | 'payloadTooLarge' | 'requestTimeout' | 'serviceUnavailable', Refuse> &
-  Record<'tooManyRequests' | 'notFound', Refuse>;
-type Refuse = (message: string) => void;
-
 const RETRY_AFTER_SECONDS = 10;
 
 export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
   const app = appOf(strapi);
   // Senders of posts that no provider signed are told to wait; signed posts always pass.
   const failures = new FailedAttempts();
-  const refuse = async (ctx: HostContext, answer: () => void): Promise<void> => {
+  const refuse = async (ctx: Context, answer: () => void): Promise<void> => {
     const retryAfter = await failures.charge(clientAddress(ctx));
     if (retryAfter === null) {
       answer();
@@ -239,10 +233,10 @@ export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
     ctx.set('Retry-After', String(retryAfter));
     ctx.tooManyRequests('Too many posts without a valid signature, try again later');
   };
-  const unsigned = (ctx: HostContext): Promise<void> =>
+  const unsigned = (ctx: Context): Promise<void> =>
     refuse(ctx, () => ctx.unauthorized('The signature does not hold'));
 
-  const take = async (ctx: HostContext, name: ProviderName, provider: Provider, bytes: Buffer) => {
+  const take = async (ctx: Context, name: ProviderName, provider: Provider, bytes: Buffer) => {
     const post = await provider.read({
       bytes,
       contentType: typeOfUnparsed(ctx.req),
@@ -253,7 +247,7 @@ export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
     ctx.body = { received: post.events.length, recorded };
   };
 
-  const answer = (name: ProviderName) => async (ctx: HostContext) => {
+  const answer = (name: ProviderName) => async (ctx: Context) => {
     const provider = configured(app)[name];
     if (!provider) {
       ctx.notFound(`No key for ${name} is set in the options of switchboard`);
