@@ -65,24 +65,23 @@ export const KINDS = [
 ] as const;
 export type Kind = (typeof KINDS)[number];
 
+/** The status that a record came into by a change; null: it is in the same one. */
+const statusReached = ({ before, after }: Change): unknown => {
+  if (!after || (before && !before.keys.includes('status'))) return null;
+  const { status } = after.payload;
+  return (before?.payload.status ?? null) === status ? null : status;
+};
+
 const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 const campaignRules: KindRules = {
   possible: ({ action, keys }) =>
     action !== 'delete' && (!keys || keys.has('status')) ? ['campaign.sent'] : [],
-  derive({ before, after }) {
-    if (!after || (before && !before.keys.includes('status'))) return [];
-    const { id, title, subject, status, total, sent, failed } = after.payload;
-    if (status !== 'sent' || before?.payload.status === 'sent') return [];
-    const data = {
-      id,
-      title,
-      subject,
-      total: count(total),
-      sent: count(sent),
-      failed: count(failed),
-    };
-    return [{ event: 'campaign.sent', data }];
+  derive(change) {
+    if (!change.after || statusReached(change) !== 'sent') return [];
+    const { id, title, subject, total, sent, failed } = change.after.payload;
+    const counts = { total: count(total), sent: count(sent), failed: count(failed) };
+    return [{ event: 'campaign.sent', data: { id, title, subject, ...counts } }];
   },
 };
 
@@ -118,18 +117,31 @@ export const changedKeys = (
   return changed;
 };
 
+/** The events of a record that was created, changed or deleted; `deleted` and `updated` make their data. */
+const lifeEvents = (
+  kind: Kind,
+  { before, after, bookkeeping }: Change,
+  data: {
+    deleted(record: Before['payload']): unknown;
+    updated(record: Payload, changed: string[]): unknown;
+  }
+): CrmEvent[] => {
+  if (!after)
+    return before ? [{ event: `${kind}.deleted`, data: data.deleted(before.payload) }] : [];
+  if (!before) return [{ event: `${kind}.created`, data: after.payload }];
+  const changed = changedKeys(before.payload, after.payload, before.keys, bookkeeping);
+  if (changed.length === 0) return [];
+  return [{ event: `${kind}.updated`, data: data.updated(after.payload, changed) }];
+};
+
 const companyRules: KindRules = {
   possible({ action, keys }) {
     if (action === 'create') return ['company.created'];
     if (action === 'delete') return ['company.deleted'];
     return keys?.size === 0 ? [] : ['company.updated'];
   },
-  derive({ before, after, bookkeeping }) {
-    if (!after) return before ? [{ event: 'company.deleted', data: before.payload }] : [];
-    if (!before) return [{ event: 'company.created', data: after.payload }];
-    const changed = changedKeys(before.payload, after.payload, before.keys, bookkeeping);
-    return changed.length > 0 ? [{ event: 'company.updated', data: after.payload }] : [];
-  },
+  derive: (change) =>
+    lifeEvents('company', change, { deleted: (company) => company, updated: (company) => company }),
 };
 
 const tagEvents = ({ before, after, origin }: Change): CrmEvent[] => {
@@ -145,15 +157,6 @@ const tagEvents = ({ before, after, origin }: Change): CrmEvent[] => {
   return [...gone.map(event('contact.untagged')), ...come.map(event('contact.tagged'))];
 };
 
-const statusEvents = ({ before, after }: Change): CrmEvent[] => {
-  if (!after || (before && !before.keys.includes('status'))) return [];
-  const { status } = after.payload;
-  if ((before?.payload.status ?? null) === status) return [];
-  if (status === 'subscribed') return [{ event: 'contact.subscribed', data: after.payload }];
-  if (status === 'unsubscribed') return [{ event: 'contact.unsubscribed', data: after.payload }];
-  return [];
-};
-
 /** The seven contact events; docs/contract-webhooks.md#events. */
 const contactRules: KindRules = {
   possible({ action, keys, tags }) {
@@ -165,34 +168,24 @@ const contactRules: KindRules = {
     return keys?.size === 0 ? events.slice(1) : events;
   },
   derive(change) {
-    const { before, after, bookkeeping } = change;
-    if (!after) {
-      if (!before) return [];
-      const { id, email } = before.payload;
-      return [{ event: 'contact.deleted', data: { id, email } }];
+    const events = lifeEvents('contact', change, {
+      deleted: ({ id, email }) => ({ id, email }),
+      updated: (contact, changed) => ({ contact, changed }),
+    });
+    const status = statusReached(change);
+    if (status === 'subscribed' || status === 'unsubscribed') {
+      events.push({ event: `contact.${status}`, data: change.after?.payload });
     }
-    const events: CrmEvent[] = [];
-    if (!before) {
-      events.push({ event: 'contact.created', data: after.payload });
-    } else {
-      const changed = changedKeys(before.payload, after.payload, before.keys, bookkeeping);
-      if (changed.length > 0) {
-        events.push({ event: 'contact.updated', data: { contact: after.payload, changed } });
-      }
-    }
-    return [...events, ...statusEvents(change), ...tagEvents(change)];
+    return [...events, ...tagEvents(change)];
   },
 };
 
-const closing = ({ before, after }: Change): CrmEvent[] => {
-  if (!after || (before && !before.keys.includes('status'))) return [];
-  const { status, lost_reason: reason } = after.payload;
-  if ((before?.payload.status ?? null) === status) return [];
-  if (status === 'won') return [{ event: 'deal.won', data: after.payload }];
-  if (status === 'lost') {
-    return [{ event: 'deal.lost', data: { ...after.payload, reason: reason ?? null } }];
-  }
-  return [];
+const closing = (change: Change): CrmEvent[] => {
+  const deal = change.after?.payload;
+  const status = statusReached(change);
+  if (status === 'won') return [{ event: 'deal.won', data: deal }];
+  if (status !== 'lost') return [];
+  return [{ event: 'deal.lost', data: { ...deal, reason: deal?.lost_reason ?? null } }];
 };
 
 const stageChange = ({ before, after }: Change): CrmEvent[] => {
@@ -214,17 +207,11 @@ const dealRules: KindRules = {
     return events;
   },
   derive(change) {
-    const { before, after, bookkeeping } = change;
-    if (!after) {
-      if (!before) return [];
-      const { id, title } = before.payload;
-      return [{ event: 'deal.deleted', data: { id, title } }];
-    }
-    if (!before) return [{ event: 'deal.created', data: after.payload }, ...closing(change)];
-    const changed = changedKeys(before.payload, after.payload, before.keys, bookkeeping);
-    if (changed.length === 0) return [];
-    const updated = { event: 'deal.updated', data: { ...after.payload, changed } };
-    return [updated, ...stageChange(change), ...closing(change)];
+    const events = lifeEvents('deal', change, {
+      deleted: ({ id, title }) => ({ id, title }),
+      updated: (deal, changed) => ({ ...deal, changed }),
+    });
+    return events.length === 0 ? [] : [...events, ...stageChange(change), ...closing(change)];
   },
 };
 
@@ -243,14 +230,15 @@ const taskRules: KindRules = {
     const completed = !keys || keys.has('status') ? ['task.completed'] : [];
     return action === 'create' ? ['task.created', ...completed] : completed;
   },
-  derive({ before, after }) {
-    if (!after) return [];
-    const created = before ? [] : [{ event: 'task.created', data: after.payload }];
-    const knowsStatus = !before || before.keys.includes('status');
-    const isDone =
-      knowsStatus && after.payload.status === 'done' && before?.payload.status !== 'done';
-    const data = { ...after.payload, outcome: after.payload.outcome ?? null };
-    return isDone ? [...created, { event: 'task.completed', data }] : created;
+  derive(change) {
+    const task = change.after?.payload;
+    if (!task) return [];
+    const events: CrmEvent[] = change.before ? [] : [{ event: 'task.created', data: task }];
+    if (statusReached(change) === 'done') {
+      const data = { ...task, outcome: task.outcome ?? null };
+      events.push({ event: 'task.completed', data });
+    }
+    return events;
   },
 };
 
