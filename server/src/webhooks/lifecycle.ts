@@ -7,8 +7,12 @@ import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
 import { removeOldestHour } from './figures/rollups';
 import { removeOldEntries } from './journal';
-import { announceRecoveries, createRecoveryHandler, RECOVERIES } from './recoveries/job';
-import { removeOldRecoveries } from './recoveries/store';
+import {
+  announceRecoveries,
+  createRecoveryHandler,
+  RECOVERIES,
+  removeOldRecoveries,
+} from './recoveries/job';
 import { settleArrivedWebhooksLater } from './imported-webhooks';
 import { createDeliveryHandler } from './sending/deliver';
 import { HeldBack } from './sending/modules-off';

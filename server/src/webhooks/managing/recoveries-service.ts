@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { errors } from '@strapi/utils';
 import type {
   Page,
@@ -12,20 +13,58 @@ import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { deliveriesAt, matchingDeliveries, newestDelivery } from '../deliveries/log';
 import { isAfter, type LogPlace } from '../deliveries/log-filter';
 import { matchingEntries, newestEntry, type ReplayRange } from '../journal';
-import { announceRecoveries } from '../recoveries/job';
+import { announceRecoveries, lockRecovery, recoveries, started } from '../recoveries/job';
 import { matchingOf, type ReplayFilter } from '../recoveries/sources';
-import {
-  insertRecovery,
-  lockRecovery,
-  recoveries,
-  started,
-  startPreview,
-} from '../recoveries/store';
-import type { RecoveryRow } from '../tables';
+import type { RecoveryKind, RecoveryRow } from '../tables';
 import type { Replay } from './inputs';
 import type { App } from '../../app';
+import type { Db } from '../../database/db';
 
 const SAMPLE = 10;
+
+/** The values of a new recovery. */
+interface NewRecovery {
+  kind: RecoveryKind;
+  /** As its source understands it; stored as JSON. */
+  filter: unknown;
+  boundary: number;
+  matching: number;
+}
+
+const byToken = async (db: Db, token: string): Promise<RecoveryRow | undefined> =>
+  (await recoveries(db).where({ token }).first()) as RecoveryRow | undefined;
+
+/** Stores a preview, or a recovery that begins now, in the caller's transaction where there is one. */
+const insertRecovery = (
+  app: App,
+  { filter, ...given }: NewRecovery,
+  state: 'preview' | 'running' = 'running'
+): Promise<RecoveryRow> =>
+  app.db.retrying(async (tx) => {
+    const token = randomUUID();
+    const at = app.clock.now();
+    await recoveries(tx).insert({
+      ...{ ...given, token, state, filter: JSON.stringify(filter) },
+      ...{ queued: 0, sent: 0, failed: 0 },
+      ...{ created_at: at, moved_at: at, due_at: state === 'running' ? at : null },
+    });
+    return (await byToken(tx, token)) as RecoveryRow;
+  });
+
+/**
+ * Makes a preview the recovery that it showed.
+ * @returns `used` where it was started before, null where there is none
+ */
+const startPreview = (app: App, token: string): Promise<RecoveryRow | 'used' | null> =>
+  app.db.retrying(async (tx) => {
+    const at = app.clock.now();
+    const started = await recoveries(tx)
+      .where({ token, state: 'preview' })
+      .update({ state: 'running', created_at: at, moved_at: at, due_at: at });
+    const row = await byToken(tx, token);
+    if (!row) return null;
+    return started === 1 ? row : 'used';
+  });
 
 /** Why a recovery is not started or changed: its preview was started before, or it has ended. */
 export type RecoveryRefusal = 'used' | 'ended';

@@ -1,28 +1,28 @@
+import type { Knex } from 'knex';
+import { inChunks } from '../../database/written-rows';
 import { errorText } from '../../runtime/text';
 import type { ServedHandler } from '../../scheduling/types';
 import { readAgain, readEnds } from './again';
 import { announceDeliveries } from '../deliveries/store';
 import { firstOutcome, fullOf, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
-import type { RecoveryItemRow, RecoveryKind, RecoveryRow } from '../tables';
-import { createDeliveriesSource, createJournalSource, type RecoverySource } from './sources';
 import {
-  anyWaitingWebhook,
-  countItems,
-  dueRecoveries,
-  hasWaitingWebhook,
-  keepItems,
-  lockRecovery,
-  queuedAfter,
-  recoveries,
-  servedAmong,
-  servedWebhooks,
-  setItems,
-  setQueued,
-  takeRecovery,
-  waitingOf,
-} from './store';
+  type ItemState,
+  RECOVERIES_TABLE,
+  RECOVERY_ITEMS_TABLE,
+  type RecoveryItemRow,
+  type RecoveryKind,
+  type RecoveryRow,
+  WEBHOOKS_TABLE,
+} from '../tables';
+import {
+  createDeliveriesSource,
+  createJournalSource,
+  type FoundItem,
+  type QueuedItem,
+  type RecoverySource,
+} from './sources';
 import type { App } from '../../app';
-import type { Tx } from '../../database/db';
+import type { Db, Tx } from '../../database/db';
 
 /** For so long other processes leave a recovery alone that one looks at: a dead one delays it by that. */
 const LOOK_MS = 10_000;
@@ -30,6 +30,139 @@ const LOOK_MS = 10_000;
 const SERVED_AT_MOST = UNTRIED_AT_MOST;
 /** Items of a webhook that is gone that are left out together. */
 const SKIPPED_AT_ONCE = 500;
+
+const REMOVED_AT_ONCE = 500;
+/** Items whose ends are looked at together. */
+const READ_AT_ONCE = 500;
+const DAY_MS = 86_400_000;
+/** A preview that nobody has started by then. */
+const PREVIEW_DAYS = 1;
+
+export const recoveries = (db: Db): Knex.QueryBuilder => db.table(RECOVERIES_TABLE);
+
+const recoveryItems = (db: Db): Knex.QueryBuilder => db.table(RECOVERY_ITEMS_TABLE);
+
+/** All but previews. */
+export const started = (db: Db): Knex.QueryBuilder => recoveries(db).whereNot('state', 'preview');
+
+/** Locks a recovery until the transaction ends: whatever changes it or its items does so first. */
+export const lockRecovery = async (tx: Tx, id: number): Promise<RecoveryRow | undefined> =>
+  (await started(tx).where({ id }).forUpdate().first()) as RecoveryRow | undefined;
+
+/** Stores items that are not there yet. The caller has locked the recovery. */
+const keepItems = async (tx: Tx, recovery: number, found: readonly FoundItem[]): Promise<void> => {
+  for (const part of inChunks(found)) {
+    await recoveryItems(tx)
+      .insert(
+        part.map(({ ref, webhook, at, delivery }) => ({
+          ...{ recovery_id: recovery, ref, webhook_id: webhook, at },
+          ...{ delivery_id: delivery, state: 'waiting' },
+        }))
+      )
+      .onConflict(['recovery_id', 'ref'])
+      .ignore();
+  }
+};
+
+const waitingItems = (db: Db, recovery: number): Knex.QueryBuilder =>
+  recoveryItems(db).where({ recovery_id: recovery, state: 'waiting' });
+
+/** Items of a recovery and a webhook that wait, the oldest first. */
+const waitingOf = async (
+  db: Db,
+  recovery: number,
+  webhook: number,
+  limit: number
+): Promise<RecoveryItemRow[]> =>
+  (await waitingItems(db, recovery)
+    .where({ webhook_id: webhook })
+    .orderBy(['at', 'ref'])
+    .limit(limit)) as RecoveryItemRow[];
+
+/** Sets items of a recovery to a state. */
+const setItems = async (tx: Tx, ids: readonly number[], state: ItemState): Promise<void> => {
+  if (ids.length === 0) return;
+  await recoveryItems(tx)
+    .whereIn('id', [...ids])
+    .update({ state });
+};
+
+/** Marks those items as queued that are. */
+const setQueued = async (
+  tx: Tx,
+  items: readonly RecoveryItemRow[],
+  queued: ReadonlyMap<number, QueuedItem>
+): Promise<void> => {
+  /** Most have had the same number of attempts: a statement for each. */
+  const byTries = new Map<number, number[]>();
+  for (const { id, ref, delivery_id: known } of items) {
+    const one = queued.get(Number(ref));
+    if (!one) continue;
+    if (Number(known) !== one.delivery) {
+      await recoveryItems(tx).where({ id }).update({ delivery_id: one.delivery });
+    }
+    byTries.set(one.tries, [...(byTries.get(one.tries) ?? []), Number(id)]);
+  }
+  for (const [tries, ids] of byTries) {
+    await recoveryItems(tx).whereIn('id', ids).update({ state: 'queued', tries });
+  }
+};
+
+/** Webhooks of which items wait, by their ids; each costs a step into an index. */
+const waitingWebhooks = (db: Db, recovery: number): Knex.QueryBuilder => {
+  const first = db
+    .table(`${RECOVERY_ITEMS_TABLE} as i`)
+    .select('i.id')
+    .where({ 'i.recovery_id': recovery, 'i.state': 'waiting' })
+    .whereRaw('?? = ??', ['i.webhook_id', 'w.id'])
+    .limit(1);
+  return db.table(`${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [first]).orderBy('w.id');
+};
+
+/** Only webhooks that are sent to now. */
+const whereServed = (app: App, webhooks: Knex.QueryBuilder, now: number): Knex.QueryBuilder =>
+  webhooks
+    .where('w.active', true)
+    .where((paused) => {
+      paused.whereNull('w.paused_until').orWhere('w.paused_until', '<=', now);
+    })
+    .where((own) => {
+      own.whereNull('w.site_instance').orWhere('w.site_instance', app.site.instance);
+    });
+
+/** Up to `limit` webhooks of which items of a recovery wait, and that are sent to now, but for some. */
+const servedWebhooks = async (
+  db: Db,
+  app: App,
+  recovery: number,
+  { now, limit, without }: { now: number; limit: number; without: readonly number[] }
+): Promise<number[]> => {
+  const waiting = waitingWebhooks(db, recovery)
+    .whereNotIn('w.id', [...without])
+    .limit(limit);
+  const ids = (await whereServed(app, waiting, now).pluck('w.id')) as number[];
+  return ids.map(Number);
+};
+
+/** The active ones among some webhooks. */
+const servedAmong = async (
+  db: Db,
+  app: App,
+  webhooks: readonly number[],
+  now: number
+): Promise<Set<number>> => {
+  if (webhooks.length === 0) return new Set();
+  const among = db.table(`${WEBHOOKS_TABLE} as w`).whereIn('w.id', [...webhooks]);
+  const ids = (await whereServed(app, among, now).pluck('w.id')) as number[];
+  return new Set(ids.map(Number));
+};
+
+/** A webhook, there or gone, of which items wait; null: there is none. */
+const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | null> => {
+  const row = (await waitingItems(db, recovery).first('webhook_id')) as
+    Pick<RecoveryItemRow, 'webhook_id'> | undefined;
+  return row ? Number(row.webhook_id) : null;
+};
 
 /** What a look changed. */
 interface Changes {
@@ -92,7 +225,11 @@ const settlePart = async (
 const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untried[]> => {
   const untried: Untried[] = [];
   for (let after = 0; ;) {
-    const queued = await queuedAfter(tx, recovery, after);
+    const queued = (await recoveryItems(tx)
+      .where({ recovery_id: recovery, state: 'queued' })
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(READ_AT_ONCE)) as RecoveryItemRow[];
     const last = queued.at(-1);
     if (!last) return untried;
     untried.push(...(await settlePart(tx, queued, changes)));
@@ -118,7 +255,8 @@ const skipGone = async (
 
 /** Works on recoveries: each look is one transaction, so a process may die at any moment. */
 class RecoveryJob {
-  private stopping = false;
+  /** What is under way ends early; the next process goes on with it. */
+  stopping = false;
 
   constructor(
     private readonly app: App,
@@ -132,8 +270,13 @@ class RecoveryJob {
    */
   async look(id: number): Promise<number | null> {
     const looked = await this.app.db.retrying(async (tx) => {
-      const row = await takeRecovery(tx, id, this.now() + LOOK_MS);
-      return row && isToCollect(row) ? row : row && this.step(tx, row);
+      const taken = await started(tx)
+        .where({ id })
+        .where('due_at', '<=', this.now())
+        .update({ due_at: this.now() + LOOK_MS });
+      const row = taken === 1 ? await lockRecovery(tx, id) : undefined;
+      if (!row) return null;
+      return isToCollect(row) ? row : this.step(tx, row);
     });
     if (typeof looked === 'number' || looked === null) return looked;
     await this.collect(looked);
@@ -142,11 +285,6 @@ class RecoveryJob {
       const row = await lockRecovery(tx, id);
       return row ? this.step(tx, row) : null;
     });
-  }
-
-  /** What is under way ends early; the next process goes on with it. */
-  stop(): void {
-    this.stopping = true;
   }
 
   private now() {
@@ -174,7 +312,9 @@ class RecoveryJob {
     await this.app.db.retrying(async (tx) => {
       const row = await lockRecovery(tx, id);
       if (!isToCollect(row)) return;
-      const matching = await countItems(tx, id);
+      const items = recoveryItems(tx).where({ recovery_id: id });
+      const [counted] = (await items.count({ n: '*' })) as { n: number | string }[];
+      const matching = Number(counted?.n ?? 0);
       await recoveries(tx).where({ id }).update({ matching, collected_at: this.now() });
     });
   }
@@ -231,7 +371,7 @@ class RecoveryJob {
     if (served.length === 0) {
       const waiting = await anyWaitingWebhook(tx, recovery);
       // Those that are gone come last: others may still be served.
-      if (waiting !== null && !(await hasWaitingWebhook(tx, recovery))) {
+      if (waiting !== null && !(await waitingWebhooks(tx, recovery).first('w.id'))) {
         await skipGone(tx, recovery, waiting, changes);
       }
       return { woken, isWaiting: waiting !== null };
@@ -307,10 +447,9 @@ export const createRecoveryHandler = (app: App, pollMs: number): ServedHandler =
   /** When recoveries are tried again whose look failed, epoch milliseconds. */
   const restUntil = new Map<number, number>();
   const now = () => app.clock.now();
-  let stopping = false;
 
   const look = async (id: number): Promise<number | null> => {
-    if (stopping) return null;
+    if (job.stopping) return null;
     const looking = job.look(id);
     const settled = looking.catch(() => undefined).finally(() => underWay.delete(settled));
     underWay.add(settled);
@@ -338,9 +477,15 @@ export const createRecoveryHandler = (app: App, pollMs: number): ServedHandler =
     now,
     async dueTimes() {
       await app.clock.sync();
-      const due = await dueRecoveries(app);
-      for (const [id, at] of due) due.set(id, Math.max(at, restUntil.get(id) ?? 0));
-      return due;
+      const found = (await recoveries(await app.db.current())
+        .select('id', 'due_at')
+        .whereNotNull('due_at')) as Pick<RecoveryRow, 'id' | 'due_at'>[];
+      return new Map(
+        found.map(({ id, due_at: at }) => [
+          Number(id),
+          Math.max(Number(at), restUntil.get(Number(id)) ?? 0),
+        ])
+      );
     },
     // One that fails, or that has a million deliveries to collect, keeps no other waiting.
     async work(groups) {
@@ -353,9 +498,47 @@ export const createRecoveryHandler = (app: App, pollMs: number): ServedHandler =
     takeTurn: look,
     turns: { groups: TURNS, nodes: 1 },
     async stop() {
-      stopping = true;
-      job.stop();
+      job.stopping = true;
       await Promise.all(underWay);
     },
   };
+};
+
+/** Up to `limit` items of a recovery, then the recovery. @returns whether it is gone. */
+const removePart = (app: App, id: number): Promise<boolean> =>
+  app.db.retrying(async (tx) => {
+    const ids = (await recoveryItems(tx)
+      .where({ recovery_id: id })
+      .limit(REMOVED_AT_ONCE)
+      .pluck('id')) as number[];
+    if (ids.length > 0) await recoveryItems(tx).whereIn('id', ids).delete();
+    if (ids.length === REMOVED_AT_ONCE) return false;
+    await recoveries(tx).where({ id }).delete();
+    return true;
+  });
+
+/**
+ * Removes previews that nobody started, and recoveries that ended before the log's days, in small batches.
+ * @param pause between two batches
+ */
+export const removeOldRecoveries = async (
+  app: App,
+  logDays: number,
+  pause: () => Promise<void>,
+  now = Date.now()
+): Promise<void> => {
+  const db = await app.db.current();
+  const ids = (await recoveries(db)
+    .whereNull('due_at')
+    .where((old) => {
+      old
+        .where({ state: 'preview' })
+        .where('created_at', '<', now - PREVIEW_DAYS * DAY_MS)
+        .orWhere('finished_at', '<', now - logDays * DAY_MS);
+    })
+    .pluck('id')) as number[];
+  for (const id of ids) {
+    while (!(await removePart(app, Number(id)))) await pause();
+    await pause();
+  }
 };
