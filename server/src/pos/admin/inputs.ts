@@ -16,10 +16,6 @@ import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/re
 
 /** zod schemas of the admin routes of connections and POS events. */
 
-const name = labelText();
-
-const scopes = z.array(z.enum(SCOPES)).transform((list) => [...new Set(list)]);
-
 /** As an answer has a location, too, so that it may be sent back. */
 const locationOrAnswered = z.union(
   [
@@ -39,16 +35,6 @@ const locations = z
     (list) => new Set(list.map(({ ref }) => ref)).size === list.length,
     coded('must not name a ref twice', 'named_twice')
   );
-
-const group = identifier.nullable();
-const type = z.enum(CONNECTION_TYPES);
-const customers = z.enum(CUSTOMER_RULES);
-const country = z
-  .string()
-  .refine(isSupportedCountry, coded('must be an ISO 3166 country code, such as GB', 'country'))
-  .nullable();
-
-const expectedEvery = z.number().int().min(1).max(SILENCE_LIMITS.minutes).nullable();
 
 const days = z
   .array(z.enum(WEEKDAYS))
@@ -85,16 +71,31 @@ const openHours = z
   .max(SILENCE_LIMITS.openHours)
   .nullable();
 
+const fields = {
+  name: labelText(),
+  type: z.enum(CONNECTION_TYPES),
+  scopes: z.array(z.enum(SCOPES)).transform((list) => [...new Set(list)]),
+  mode: z.enum(CONNECTION_MODES),
+  group: identifier.nullable(),
+  locations,
+  customers: z.enum(CUSTOMER_RULES),
+  country: z
+    .string()
+    .refine(isSupportedCountry, coded('must be an ISO 3166 country code, such as GB', 'country'))
+    .nullable(),
+  expected_every_minutes: z.number().int().min(1).max(SILENCE_LIMITS.minutes).nullable(),
+  open_hours: openHours,
+};
+
 export const createConnectionInput = z.strictObject({
-  name,
-  type: type.default('Generic webhook'),
-  scopes,
-  mode: z.enum(CONNECTION_MODES).default('test'),
-  group: group.optional(),
+  ...fields,
+  type: fields.type.default('Generic webhook'),
+  mode: fields.mode.default('test'),
+  group: fields.group.optional(),
   locations: locations.default([]),
-  customers: customers.default('match'),
-  country: country.default(null),
-  expected_every_minutes: expectedEvery.default(null),
+  customers: fields.customers.default('match'),
+  country: fields.country.default(null),
+  expected_every_minutes: fields.expected_every_minutes.default(null),
   open_hours: openHours.default(null),
 });
 
@@ -102,17 +103,7 @@ export const updateConnectionInput = z.strictObject({
   ...readOnlyKeys('id', 'key', 'silent_since', 'disabled_reason', 'disabled_because'),
   ...readOnlyKeys('revoked_at', 'last_seen_at', 'clock_skew_seconds', 'last_error'),
   ...readOnlyKeys('last_error_at', 'created_at', 'updated_at'),
-  name: name.optional(),
-  type: type.optional(),
-  scopes: scopes.optional(),
-  mode: z.enum(CONNECTION_MODES).optional(),
-  group: group.optional(),
-  locations: locations.optional(),
-  customers: customers.optional(),
-  country: country.optional(),
-  expected_every_minutes: expectedEvery.optional(),
-  open_hours: openHours.optional(),
-  active: z.boolean().optional(),
+  ...z.object({ ...fields, active: z.boolean() }).partial().shape,
 });
 
 const connection = idText('a connection').optional();

@@ -30,21 +30,12 @@ const events = z
   // A type after the transform, so that the OpenAPI document can name it.
   .pipe(z.array(z.string()));
 
-const name = labelText();
 /** The longest that an old secret may go on signing, in hours. */
 const LONGEST_OVERLAP = 168;
 export const payload = z.enum(WEBHOOK_PAYLOADS);
-const rate = z.number().min(RATE_LIMITS.least).max(RATE_LIMITS.most).nullable();
-const concurrency = z
-  .number()
-  .int()
-  .min(CONCURRENCY_LIMITS.least)
-  .max(CONCURRENCY_LIMITS.most)
-  .nullable();
 export const ordering = z.enum(WEBHOOK_ORDERINGS);
 /** Its contents are judged by `webhooks-service.ts`. */
 export const filter = z.record(z.string(), z.unknown());
-const url = z.string().trim().min(1).max(2048);
 const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
   for (const { name, wrong } of judgeHeaders(given)) {
     const { message, code, values } = wrong;
@@ -63,34 +54,41 @@ const ofAnswers = readOnlyKeys(
   ...(['previous_secret_until', 'answered_since_rotation'] as const)
 );
 
+const fields = {
+  name: labelText(),
+  url: z.string().trim().min(1).max(2048),
+  events,
+  active: z.boolean(),
+  payload,
+  filter: filter.nullable(),
+  rate_per_second: z.number().min(RATE_LIMITS.least).max(RATE_LIMITS.most).nullable(),
+  concurrency: z
+    .number()
+    .int()
+    .min(CONCURRENCY_LIMITS.least)
+    .max(CONCURRENCY_LIMITS.most)
+    .nullable(),
+  ordering,
+  headers: headers.nullable(),
+};
+
 export const createWebhookInput = z.strictObject({
   ...ofAnswers,
-  name,
-  url,
-  events,
-  active: z.boolean().default(true),
+  ...fields,
+  active: fields.active.default(true),
   payload: payload.default('full'),
-  filter: filter.nullable().default(null),
-  rate_per_second: rate.default(null),
-  concurrency: concurrency.default(null),
+  filter: fields.filter.default(null),
+  rate_per_second: fields.rate_per_second.default(null),
+  concurrency: fields.concurrency.default(null),
   ordering: ordering.default('none'),
-  headers: headers.nullable().default(null),
+  headers: fields.headers.default(null),
 });
 
 export const updateWebhookInput = z.strictObject({
   ...ofAnswers,
-  /** Choice for the waiting deliveries, if this switches the webhook on. */
+  /** What becomes of the deliveries that wait, where this switches the webhook on. */
   waiting: z.enum(WAITING_CHOICES).optional(),
-  name: name.optional(),
-  url: url.optional(),
-  events: events.optional(),
-  active: z.boolean().optional(),
-  payload: payload.optional(),
-  filter: filter.nullable().optional(),
-  rate_per_second: rate.optional(),
-  concurrency: concurrency.optional(),
-  ordering: ordering.optional(),
-  headers: headers.nullable().optional(),
+  ...z.object(fields).partial().shape,
 });
 
 export const rotateInput = z.strictObject({

@@ -524,9 +524,9 @@ const removePart = (app: App, id: number): Promise<boolean> =>
 export const removeOldRecoveries = async (
   app: App,
   logDays: number,
-  pause: () => Promise<void>,
-  now = Date.now()
+  pause: () => Promise<void>
 ): Promise<void> => {
+  const now = Date.now();
   const db = await app.db.current();
   const ids = (await recoveries(db)
     .whereNull('due_at')
