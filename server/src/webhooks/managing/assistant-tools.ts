@@ -16,18 +16,8 @@ import { RecoveriesService } from './recoveries-service';
 import { WebhooksService } from './webhooks-service';
 import type { App } from '../../app';
 
-type OtherCause =
-  | 'redirect'
-  | 'secret_unavailable'
-  | 'body_missing'
-  | 'imported'
-  | 'interrupted'
-  | 'discarded'
-  | 'skipped'
-  | 'webhook_deleted';
-
 /** Why a delivery fails, with what helps, for somebody who has not read the documentation. */
-const TEXTS: Readonly<Record<FailureCause | OtherCause, string>> = {
+const TEXTS: Readonly<Record<FailureCause, string> & Record<string, string>> = {
   dns: 'The host name could not be found. Check its spelling and its DNS record.',
   refused:
     'The connection was refused: nothing listens at this address, or a firewall turns it away.',
@@ -79,7 +69,7 @@ const ofStatus = (status: number): string =>
 export const causeText = (cause: string): string | null => {
   const [, status] = /^http_(\d{3})$/.exec(cause) ?? [];
   if (status) return ofStatus(Number(status));
-  return Object.hasOwn(TEXTS, cause) ? TEXTS[cause as keyof typeof TEXTS] : null;
+  return Object.hasOwn(TEXTS, cause) ? (TEXTS[cause] ?? null) : null;
 };
 
 /** Characters of an answer that an assistant is shown. */
@@ -101,11 +91,11 @@ const filters = {
   from: text.optional().describe('RFC 3339: made at this time or later'),
   to: text.optional().describe('RFC 3339: made before this time'),
   q: text.optional().describe('Part of a delivery id, of the name of its record or of its cause'),
+  recovery: id.optional().describe('The id of a recovery: what it was to send again'),
 };
 
 const findInput = z.strictObject({
   ...filters,
-  recovery: id.optional().describe('The id of a recovery: what it was to send again'),
   limit: z.number().int().min(1).max(100).default(20),
   cursor: text.optional().describe('next_cursor of the page before'),
   include_foreign_text: foreignInput,
@@ -262,7 +252,6 @@ export const offerWebhookTools = (app: App): void => {
     input: z.strictObject({
       filter: z.strictObject({
         ...filters,
-        recovery: id.optional().describe('The id of a recovery: what it was to send again'),
         ids: z
           .array(z.union([id, text]))
           .max(500)
