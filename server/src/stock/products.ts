@@ -201,14 +201,15 @@ export const productsOf = (rows: readonly ProductRow[]): Map<string, Product> =>
   return products;
 };
 
-/** The documents of which some row has one of these SKUs, or one of these GTINs. */
-const documentsNamed = async (
+/** The products of which some row has one of these SKUs, or one of these GTINs. */
+const productsNamed = async (
   db: Db,
   app: App,
-  mapping: ProductMapping,
-  skus: readonly string[],
-  gtins: readonly string[]
-): Promise<string[]> => {
+  { skus, gtins }: { skus: readonly string[]; gtins: readonly string[] },
+  options: { lock?: boolean }
+): Promise<Product[]> => {
+  const mapping = mappingOf(app);
+  if (!mapping) return [];
   const { tableName } = app.strapi.db.metadata.get(mapping.contentType);
   const find = (name: string, values: readonly string[]): Promise<{ document_id: string }[]> => {
     const { column, type } = columnOf(app, mapping, name);
@@ -216,11 +217,12 @@ const documentsNamed = async (
       db.table(tableName).distinct('document_id').whereIn(column, some)
     );
   };
-  const rows = [
+  const named = [
     ...(await find(mapping.sku, skus)),
     ...(mapping.gtin ? await find(mapping.gtin, gtins.flatMap(spellings)) : []),
   ];
-  return [...new Set(rows.map(({ document_id: document }) => document))];
+  const documents = named.map(({ document_id: document }) => document);
+  return [...productsOf(await readProductRows(db, app, documents, options)).values()];
 };
 
 /**
@@ -234,12 +236,8 @@ export const findProducts = async (
   gtins: readonly string[],
   options: { lock?: boolean } = {}
 ): Promise<Product[]> => {
-  const mapping = mappingOf(app);
-  if (!mapping) return [];
-  const documents = await documentsNamed(db, app, mapping, skus, gtins);
-  const rows = await readProductRows(db, app, documents, options);
   const wanted = new Set(skus);
-  return [...productsOf(rows).values()].filter(
+  return (await productsNamed(db, app, { skus, gtins }, options)).filter(
     ({ sku, gtin }) =>
       wanted.has(sku) || (gtin !== null && gtins.some((named) => isSameGtin(named, gtin)))
   );
@@ -249,17 +247,13 @@ export const findProducts = async (
  * Locks the products that have one of these SKUs, or had it when the transaction began to read.
  * @returns them by the SKU that they have now
  */
-export const lockProducts = async (
+const lockProducts = async (
   tx: Tx,
   app: App,
   skus: readonly string[]
 ): Promise<Map<string, Product[]>> => {
   const bySku = new Map<string, Product[]>();
-  const mapping = mappingOf(app);
-  if (!mapping) return bySku;
-  const documents = await documentsNamed(tx, app, mapping, skus, []);
-  const rows = await readProductRows(tx, app, documents, { lock: true });
-  for (const product of productsOf(rows).values()) {
+  for (const product of await productsNamed(tx, app, { skus, gtins: [] }, { lock: true })) {
     bySku.set(product.sku, [...(bySku.get(product.sku) ?? []), product]);
   }
   return bySku;
