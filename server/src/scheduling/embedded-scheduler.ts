@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Detached } from '../database/connection';
 import { createFaultLog } from '../database/retry';
 import type { GroupHandler, Scheduler, WorkerLog } from './types';
@@ -7,125 +8,106 @@ const RETRY_AFTER_ERROR_MS = 1000;
 const LONG_LOOK_MS = 50;
 const LONGEST_REST_MS = 250;
 
-const sleep = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
-export interface Loop {
-  /** @param group the one that may have work; any by default */
-  announce(at: number, group?: number | null): void;
-  stop(): Promise<void>;
-}
-
 /**
  * Looks for due groups of one kind: when somebody announces work, when the next known work is due,
  * and every `pollMs` while work waits. A group that is announced by name is worked on at once.
  */
-export const createLoop = (
-  name: string,
-  handler: Omit<GroupHandler, 'turns'>,
-  log: WorkerLog,
-  detached: Detached
-): Loop => {
-  const logFault = createFaultLog(log, Date.now);
-  let stopped = false;
-  let looking = false;
-  let lookAgain = false;
-  let timer: NodeJS.Timeout | undefined;
-  let wakesAt = Number.POSITIVE_INFINITY;
+export class Loop {
+  private readonly logFault: (what: string, error: unknown) => void;
+  private stopped = false;
+  private looking = false;
+  private lookAgain = false;
+  private timer: NodeJS.Timeout | undefined;
+  private wakesAt = Number.POSITIVE_INFINITY;
   /** The earliest time that was announced during a look, which may have asked for due times before. */
-  let announcedFor = Number.POSITIVE_INFINITY;
+  private announcedFor = Number.POSITIVE_INFINITY;
   /** Groups that were announced by name since the last look; null: any may have work. */
-  let announced: Set<number> | null = new Set();
+  private announced: Set<number> | null = new Set();
 
-  const sleepUntil = (time: number): void => {
-    clearTimeout(timer);
-    if (stopped) return;
-    const delay = Math.min(Math.max(time - handler.now(), 1), handler.pollMs);
-    wakesAt = time;
-    timer = setTimeout(() => look(null), delay);
-    timer.unref();
-  };
-
-  /** Until that time or the earliest that was announced meanwhile, unless it looks before. */
-  const sleepUntilAnnounced = (time: number): void => {
-    const next = Math.min(time, announcedFor);
-    announcedFor = Number.POSITIVE_INFINITY;
-    if (next < wakesAt) sleepUntil(next);
-  };
-
-  /** The group that has waited longest first, so that what a node can do at once is shared in turn. */
-  const workOnDue = async (): Promise<void> => {
-    const due = await handler.dueTimes();
-    const at = handler.now();
-    let next = Number.POSITIVE_INFINITY;
-    const inOrder = [...due].sort((a, b) => a[1] - b[1]);
-    const first = inOrder.find(([, time]) => time > at);
-    if (first) next = first[1];
-    const dueNow = inOrder.filter(([, time]) => time <= at).map(([group]) => group);
-    const again = dueNow.length > 0 ? await handler.work(dueNow) : null;
-    if (again !== null) next = Math.min(next, again);
-    handler.looked?.(due);
-    sleepUntilAnnounced(next);
-  };
-
-  /** Who has just committed work knows where it is: nothing else has to be asked for. */
-  const workOnNamed = async (groups: ReadonlySet<number>): Promise<void> => {
-    const again = await handler.work([...groups]);
-    sleepUntilAnnounced(again ?? Number.POSITIVE_INFINITY);
-  };
-
-  const lookUntilQuiet = async (): Promise<void> => {
-    try {
-      do {
-        lookAgain = false;
-        const started = performance.now();
-        const named = announced;
-        announced = new Set();
-        await (named ? workOnNamed(named) : workOnDue());
-        const took = performance.now() - started;
-        // Over thousands of groups a look is dear: half of the time belongs to what was claimed.
-        if (lookAgain && took > LONG_LOOK_MS) await sleep(Math.min(took, LONGEST_REST_MS));
-      } while (lookAgain && !stopped);
-    } catch (error) {
-      // The host may have closed the database by then.
-      if (stopped) return;
-      logFault(`${name}: looking for work failed`, error);
-      sleepUntil(handler.now() + RETRY_AFTER_ERROR_MS);
-    } finally {
-      looking = false;
-    }
-  };
-
-  function look(group: number | null): void {
-    if (stopped) return;
-    if (group === null) {
-      wakesAt = Number.POSITIVE_INFINITY;
-      announced = null;
-    } else announced?.add(group);
-    if (looking) {
-      lookAgain = true;
-      return;
-    }
-    looking = true;
-    // A macrotask later, so that many announcements of one tick are one look.
-    detached(() => setImmediate(() => void lookUntilQuiet()));
+  constructor(
+    private readonly name: string,
+    private readonly handler: Omit<GroupHandler, 'turns'>,
+    log: WorkerLog,
+    private readonly detached: Detached
+  ) {
+    this.logFault = createFaultLog(log, Date.now);
   }
 
-  return {
-    announce(at, group = null) {
-      if (at <= handler.now()) look(group);
-      else if (looking) announcedFor = Math.min(announcedFor, at);
-      else if (at < wakesAt) sleepUntil(at);
-    },
-    stop() {
-      stopped = true;
-      clearTimeout(timer);
-      return handler.stop();
-    },
-  };
-};
+  /** @param group the one that may have work; any by default */
+  announce(at: number, group: number | null = null): void {
+    if (at <= this.handler.now()) this.look(group);
+    else if (this.looking) this.announcedFor = Math.min(this.announcedFor, at);
+    else if (at < this.wakesAt) this.sleepUntil(at);
+  }
+
+  stop(): Promise<void> {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    return this.handler.stop();
+  }
+
+  private look(group: number | null): void {
+    if (this.stopped) return;
+    if (group === null) {
+      this.wakesAt = Number.POSITIVE_INFINITY;
+      this.announced = null;
+    } else this.announced?.add(group);
+    if (this.looking) {
+      this.lookAgain = true;
+      return;
+    }
+    this.looking = true;
+    // A macrotask later, so that many announcements of one tick are one look.
+    this.detached(() => setImmediate(() => void this.lookUntilQuiet()));
+  }
+
+  private async lookUntilQuiet(): Promise<void> {
+    try {
+      do {
+        this.lookAgain = false;
+        const started = performance.now();
+        const next = Math.min(await this.lookOnce(), this.announcedFor);
+        this.announcedFor = Number.POSITIVE_INFINITY;
+        if (next < this.wakesAt) this.sleepUntil(next);
+        const took = performance.now() - started;
+        // A look over thousands of groups is expensive: half of the time is left to what was claimed.
+        if (this.lookAgain && took > LONG_LOOK_MS) await sleep(Math.min(took, LONGEST_REST_MS));
+      } while (this.lookAgain && !this.stopped);
+    } catch (error) {
+      // The host may have closed the database by then.
+      if (this.stopped) return;
+      this.logFault(`${this.name}: looking for work failed`, error);
+      this.sleepUntil(this.handler.now() + RETRY_AFTER_ERROR_MS);
+    } finally {
+      this.looking = false;
+    }
+  }
+
+  /** @returns when to look again */
+  private async lookOnce(): Promise<number> {
+    const { announced: named, handler } = this;
+    this.announced = new Set();
+    // Work that was just committed is in the groups that were announced: nothing else has to be asked for.
+    if (named) return (await handler.work([...named])) ?? Number.POSITIVE_INFINITY;
+    const due = await handler.dueTimes();
+    const at = handler.now();
+    // The group that has waited longest first, so that what a node can do at once is shared in turn.
+    const inOrder = [...due].sort((a, b) => a[1] - b[1]);
+    const dueNow = inOrder.filter(([, time]) => time <= at).map(([group]) => group);
+    const again = dueNow.length > 0 ? await handler.work(dueNow) : null;
+    handler.looked?.(due);
+    const [, later] = inOrder[dueNow.length] ?? [];
+    return Math.min(later ?? Number.POSITIVE_INFINITY, again ?? Number.POSITIVE_INFINITY);
+  }
+
+  private sleepUntil(time: number): void {
+    clearTimeout(this.timer);
+    if (this.stopped) return;
+    const delay = Math.min(Math.max(time - this.handler.now(), 1), this.handler.pollMs);
+    this.wakesAt = time;
+    this.timer = setTimeout(() => this.look(null), delay).unref();
+  }
+}
 
 /**
  * The engine within the site's own process: timers and the stores' own due times. Any number of nodes
@@ -137,7 +119,7 @@ export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Sch
   return {
     announce: (kind, group, at) => loops.get(kind)?.announce(at, group),
     serve(kind, handler) {
-      loops.set(kind, createLoop(kind, handler, log, detached));
+      loops.set(kind, new Loop(kind, handler, log, detached));
     },
     pausedQueues: async () => [],
     async stop(kind) {

@@ -46,8 +46,8 @@ export class Recorder<Outcome> {
   private hurrying = false;
   private isAwaited = false;
   private isAlone = false;
-  /** Ends the pause in which outcomes gather. */
-  private endPause: (() => void) | null = null;
+  /** The pause in which outcomes gather. */
+  private pause = new AbortController();
   /** When the next recording may begin. */
   private next = Number.NEGATIVE_INFINITY;
   private readonly now: () => number;
@@ -66,7 +66,7 @@ export class Recorder<Outcome> {
   expectNoMore(): void {
     if (!this.isAwaited) return;
     this.isAlone = true;
-    this.endPause?.();
+    this.pause.abort();
   }
 
   /** Starts recording what has gathered, if it does not already. */
@@ -96,14 +96,8 @@ export class Recorder<Outcome> {
     const pause = waited > LAG_MS / 2 ? 0 : this.next - this.now();
     const isEnough = this.backlog.length >= RECORD_AT_ONCE || this.hurrying || this.isAlone;
     if (pause > 0 && !isEnough) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pause);
-        this.endPause = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      this.endPause = null;
+      this.pause = new AbortController();
+      await sleep(pause, undefined, { signal: this.pause.signal }).catch(() => {});
     }
     this.isAwaited = false;
     this.isAlone = false;

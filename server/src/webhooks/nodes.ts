@@ -1,12 +1,17 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { PlainTable } from '../database/tables/plain-tables';
+import { parseCidrList } from '../net/address';
 import {
+  type AddressGuard,
+  createAddressGuard,
+  describePrivateAddresses,
   type GivenNodeEnv,
   givenNodeEnv,
   judgePrivateAddresses,
   type PrivateAddressPolicy,
 } from '../net/guard';
+import { whenLoaded } from '../runtime/background-work';
 import { errorText } from '../runtime/text';
 import type { App, Slot } from '../app';
 
@@ -184,4 +189,33 @@ export const leaveNodes = async (app: App): Promise<void> => {
 };
 
 /** The facts that private addresses are judged by in this process. */
-export const addressFacts = (app: App): AddressFacts => app.part(followed).value ?? ownFacts(app);
+const addressFacts = (app: App): AddressFacts => app.part(followed).value ?? ownFacts(app);
+
+const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');
+
+/**
+ * The guard of this site's webhooks: environment, option and hook
+ * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
+ */
+export const createSiteGuard = (app: App): AddressGuard => {
+  const { open, allowed } = addressFacts(app);
+  return createAddressGuard({
+    allowedCidrs: parseCidrList(allowed),
+    isLocalAllowed: async () => (await hookOf(app).call(open)) === true,
+  });
+};
+
+/**
+ * One line of the boot log: whether private addresses are open, and why. Once the whole site has
+ * started: what the hook's handlers say counts, and a site's own `bootstrap` may bring one.
+ * @returns a function that gives it up, for a site that is stopped before
+ */
+export const announcePrivateAddresses = (app: App): (() => void) =>
+  whenLoaded(app.strapi, () => {
+    const policy = addressFacts(app);
+    const hook = hookOf(app);
+    void hook.call(policy.open).then((answer) => {
+      const hookSays = hook.getHandlers().length > 0 ? answer === true : null;
+      app.log.info(`switchboard: ${describePrivateAddresses(policy, hookSays)}`);
+    });
+  });

@@ -6,7 +6,7 @@ import type { Detached } from '../../database/connection';
 import { createFaultLog } from '../../database/retry';
 import { loadOptional } from '../../runtime/optional-package';
 import { errorText } from '../../runtime/text';
-import { createLoop, type Loop } from '../embedded-scheduler';
+import { Loop } from '../embedded-scheduler';
 import { STOP_MARGIN_MS, stopWithin } from '../recorder';
 import { SlotWorker } from '../slot-worker';
 import type { GroupHandler, Scheduler, ServedHandler, TurnTaker, WorkerLog } from '../types';
@@ -640,7 +640,7 @@ export const createBullmqScheduler = ({
         await refused(kind, error);
       }
     };
-    const loop = createLoop(
+    const loop = new Loop(
       kind,
       {
         pollMs: handler.pollMs,

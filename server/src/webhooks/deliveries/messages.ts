@@ -56,26 +56,43 @@ export const insertMessages = async (db: Db, messages: readonly SharedMessage[])
 /** What is read again and again while the deliveries of one event are sent, in characters. */
 const CACHED_CHARACTERS = 4_000_000;
 
-interface Cache {
-  pieces: Map<number, Pieces>;
+interface Cached {
+  /** Its reading, which may be under way: claims that end together mostly need the same messages. */
+  pieces: Promise<Pieces | undefined>;
   characters: number;
-  /** What is being read, by message: claims that end together mostly want the same ones. */
-  reading: Map<number, Promise<ReadonlyMap<number, Pieces>>>;
 }
 
-const createCache = (): Cache => ({ pieces: new Map(), characters: 0, reading: new Map() });
+interface Cache {
+  /** The oldest first. */
+  messages: Map<number, Cached>;
+  characters: number;
+}
 
-const sizeOf = ({ frame, data }: Pieces): number => frame.length + data.length;
+const createCache = (): Cache => ({ messages: new Map(), characters: 0 });
 
 /** Messages never change, so what was read once holds. */
-const remember = (cache: Cache, id: number, pieces: Pieces): void => {
-  cache.pieces.set(id, pieces);
-  cache.characters += sizeOf(pieces);
-  for (const [oldest, old] of cache.pieces) {
-    if (cache.characters <= CACHED_CHARACTERS || oldest === id) return;
-    cache.pieces.delete(oldest);
-    cache.characters -= sizeOf(old);
-  }
+const remember = (
+  cache: Cache,
+  id: number,
+  reading: Promise<ReadonlyMap<number, Pieces>>
+): void => {
+  const cached: Cached = { pieces: reading.then((found) => found.get(id)), characters: 0 };
+  cache.messages.set(id, cached);
+  const keep = (pieces?: Pieces): void => {
+    if (!pieces) {
+      cache.messages.delete(id);
+      return;
+    }
+    cached.characters = pieces.frame.length + pieces.data.length;
+    cache.characters += cached.characters;
+    for (const [oldest, { characters }] of cache.messages) {
+      if (cache.characters <= CACHED_CHARACTERS || oldest === id) return;
+      if (characters === 0) continue;
+      cache.messages.delete(oldest);
+      cache.characters -= characters;
+    }
+  };
+  cached.pieces.then(keep, () => keep());
 };
 
 const readNow = async (db: Db, ids: readonly number[]): Promise<ReadonlyMap<number, Pieces>> => {
@@ -85,51 +102,22 @@ const readNow = async (db: Db, ids: readonly number[]): Promise<ReadonlyMap<numb
   return new Map(read.map(({ id, frame, data }) => [Number(id), { frame, data }]));
 };
 
-/** Reads those that nobody is reading, and waits for all of them. */
-const readTogether = async (
-  db: Db,
-  app: App,
-  { reading }: Cache,
-  ids: readonly number[]
-): Promise<ReadonlyMap<number, Pieces>> => {
-  // A transaction may see messages that others do not.
-  if (app.db.inTransaction()) return readNow(db, ids);
-  const unasked = ids.filter((id) => !reading.has(id));
-  if (unasked.length > 0) {
-    const asked = readNow(db, unasked).finally(() => {
-      for (const id of unasked) reading.delete(id);
-    });
-    for (const id of unasked) reading.set(id, asked);
-  }
-  const found = new Map<number, Pieces>();
-  for (const answer of new Set(ids.map((id) => reading.get(id)))) {
-    for (const [id, pieces] of (await answer) ?? []) found.set(id, pieces);
-  }
-  return found;
-};
-
 const readMessages = async (
   db: Db,
   app: App,
   ids: readonly number[]
-): Promise<Map<number, Pieces>> => {
+): Promise<ReadonlyMap<number, Pieces>> => {
+  // A transaction may see messages that others do not.
+  if (app.db.inTransaction()) return readNow(db, ids);
   const cache = app.part(createCache);
-  const known = new Map<number, Pieces>();
-  const unread: number[] = [];
-  for (const id of ids) {
-    const pieces = cache.pieces.get(id);
-    if (pieces) known.set(id, pieces);
-    else unread.push(id);
+  const unread = ids.filter((id) => !cache.messages.has(id));
+  if (unread.length > 0) {
+    const reading = readNow(db, unread);
+    for (const id of unread) remember(cache, id, reading);
   }
-  if (unread.length === 0) return known;
-  const read = await readTogether(db, app, cache, unread);
-  for (const id of unread) {
-    const pieces = read.get(id);
-    if (!pieces) continue;
-    known.set(id, pieces);
-    if (!cache.pieces.has(id)) remember(cache, id, pieces);
-  }
-  return known;
+  const answers = ids.map(async (id) => [id, await cache.messages.get(id)?.pieces] as const);
+  const found = await Promise.all(answers);
+  return new Map(found.flatMap(([id, pieces]) => (pieces ? [[id, pieces] as const] : [])));
 };
 
 type WithBody = Pick<DeliveryRow, 'document_id' | 'body' | 'message_id'>;

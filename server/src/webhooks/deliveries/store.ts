@@ -142,6 +142,13 @@ export const leaseTimes = (
   longestMs: timeoutMs + ATTEMPT_MARGIN_MS,
 });
 
+/**
+ * How long a process that does not send waits for one that does: for that to look, and for an attempt;
+ * docs/operations.md#several-nodes. Milliseconds.
+ */
+export const patienceOf = ({ options: { webhooks } }: App): number =>
+  webhooks.timeoutMs + webhooks.pollSeconds * 1000;
+
 /** Rows of the log that one statement writes. */
 const WRITTEN_AT_ONCE = 200;
 

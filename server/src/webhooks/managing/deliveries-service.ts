@@ -23,7 +23,7 @@ import { cursorOf, filterOf } from '../deliveries/log-filter';
 import { getDeliveryStore, type HandRefusal } from '../deliveries/store';
 import { endLostDeliveries, getSender } from '../lifecycle';
 import { matches } from '../rules/data-filter';
-import { retryNow, type RetryRefusal, testNow, type Unsent, webhookRow } from '../sending/by-hand';
+import { retryNow, type RetryRefusal, testNow, type Unsent, webhookRow } from './by-hand';
 import type { Sender } from '../sending/send';
 import type { CausesQuery, DeliveriesQuery, FilterPreviewQuery, LogQuery } from './inputs';
 import { webhookRules } from './webhooks-service';

@@ -15,7 +15,7 @@ import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
 import { chooseableEvents } from '../catalogue';
 import { isDeliveryId } from '../deliveries/log-filter';
 import { readJournal } from '../journal';
-import type { Unsent } from '../sending/by-hand';
+import type { Unsent } from './by-hand';
 import {
   DeliveriesService,
   judgeTriedEvent,

@@ -15,10 +15,10 @@ import {
   getDeliveryStore,
   type LeasedDelivery,
   leaseTimes,
+  patienceOf,
 } from '../deliveries/store';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { settleArrivedWebhooksLater } from '../imported-webhooks';
-import { patienceOf } from './by-hand';
 import type { HeldBack } from './modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';
 import type { AttemptResult, Sender } from './send';

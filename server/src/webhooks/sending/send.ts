@@ -1,13 +1,11 @@
 import { SpanStatusCode } from '@opentelemetry/api';
 import type { Attempt, Webhook } from '../../../../shared/contracts/webhooks';
 import type { RequestArgs } from '../../hooks';
-import { parseCidrList } from '../../net/address';
-import { type AddressGuard, createAddressGuard, describePrivateAddresses } from '../../net/guard';
+import type { AddressGuard } from '../../net/guard';
 import { type Answer, type AttemptOutcome, classify, HttpClient, openGot } from '../../net/http-client';
 import { openUndici } from '../../net/undici-transport';
 import { inSpan, measures } from '../../observability/measures';
 import { debugLog, isoTime } from '../../runtime/text';
-import { whenLoaded } from '../../runtime/background-work';
 import { unsealOften } from '../../secrets/secret-box';
 import { endedLine, startedLine } from '../debug-lines';
 import { getDeliveryStore, type QueuedDelivery } from '../deliveries/store';
@@ -16,37 +14,8 @@ import { keepFreeHeaders, redactHeaders } from '../rules/request-headers';
 import { signatureHeaders } from '../rules/signature';
 import type { WebhookRow } from '../tables';
 import { openHeaders, previousSecret, toWebhook } from '../webhook';
-import { addressFacts } from '../nodes';
+import { createSiteGuard } from '../nodes';
 import type { App } from '../../app';
-
-const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');
-
-/**
- * The guard of this site's webhooks: environment, option and hook
- * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
- */
-const createSiteGuard = (app: App): AddressGuard => {
-  const { open, allowed } = addressFacts(app);
-  return createAddressGuard({
-    allowedCidrs: parseCidrList(allowed),
-    isLocalAllowed: async () => (await hookOf(app).call(open)) === true,
-  });
-};
-
-/**
- * One line of the boot log: whether private addresses are open, and why. Once the whole site has
- * started: what the hook's handlers say counts, and a site's own `bootstrap` may bring one.
- * @returns a function that gives it up, for a site that is stopped before
- */
-export const announcePrivateAddresses = (app: App): (() => void) =>
-  whenLoaded(app.strapi, () => {
-    const policy = addressFacts(app);
-    const hook = hookOf(app);
-    void hook.call(policy.open).then((answer) => {
-      const hookSays = hook.getHandlers().length > 0 ? answer === true : null;
-      app.log.info(`switchboard: ${describePrivateAddresses(policy, hookSays)}`);
-    });
-  });
 
 /** So that a receiver can tell what is not of now; docs/contract-webhooks.md#requests-to-receivers. */
 export const REPLAYED = { 'X-Service-Replayed': '1' };

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errors } from '@strapi/utils';
 import type { ModuleId } from '../../../../shared/contracts/modules';
 import type { TestResult } from '../../../../shared/contracts/webhooks';
@@ -11,13 +12,14 @@ import {
   getDeliveryStore,
   type LeasedDelivery,
   type NewDelivery,
+  patienceOf,
 } from '../deliveries/store';
 import { freezeEnvelope, thinEvent } from '../publish';
 import { uuidV7 } from '../../runtime/uuid-v7';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { moduleHolding } from './modules-off';
-import { recordAttempts, tellDelivered } from './record';
-import type { AttemptResult, Sender } from './send';
+import { moduleHolding } from '../sending/modules-off';
+import { recordAttempts, tellDelivered } from '../sending/record';
+import type { AttemptResult, Sender } from '../sending/send';
 import type { App } from '../../app';
 
 /**
@@ -67,21 +69,9 @@ const attemptNow = async (
   return result;
 };
 
-/**
- * How long a process that does not send waits for one that does: for that to look, and for an attempt;
- * docs/operations.md#several-nodes. Milliseconds.
- */
-export const patienceOf = ({ options: { webhooks } }: App): number =>
-  webhooks.timeoutMs + webhooks.pollSeconds * 1000;
-
 const LOOK_EVERY_MS = 100;
 /** Beyond an attempt's deadline: time for slow hooks and for recording. */
 const TAKEN_MARGIN_MS = 10_000;
-
-const pause = (): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, LOOK_EVERY_MS);
-  });
 
 /**
  * Waits until another process has made the attempt that it was handed over.
@@ -93,7 +83,7 @@ const waitForOther = async (app: App, id: number): Promise<Unsent | null> => {
   const giveUpAt = performance.now() + patienceOf(app);
   let takenUntil: number | undefined;
   for (;;) {
-    await pause();
+    await sleep(LOOK_EVERY_MS);
     const seen = await store.lookAtHandedOver(id);
     if (seen === 'done') return null;
     const now = performance.now();
