@@ -166,10 +166,7 @@ export class LimitedQueue extends Queue {
     if (allowed === 0) return { leases: [], isFull: true, isAlone, isMore: false };
     const { leases, isMore } = isOrdered
       ? await this.leaseFirsts(tx, group, allowed)
-      : {
-          leases: await this.leaseLocked(tx, await this.lockFree(tx, group, allowed)),
-          isMore: false,
-        };
+      : { leases: await this.leaseDue(tx, [{ group, limit: allowed }]), isMore: false };
     if (!cap) return { leases, isFull: false, isAlone, isMore };
     await this.count(tx, group, leases);
     return {
@@ -284,7 +281,8 @@ export class LimitedQueue extends Queue {
   }
 
   /** Removes what is kept of a group that is gone. */
-  async forget(db: Db, group: number): Promise<void> {
+  async forget(group: number): Promise<void> {
+    const db = await this.database.current();
     for (const name of [this.limited.turns, this.limited.order, this.limited.slots])
       await db.table(name).where({ group_id: group }).delete();
   }

@@ -273,15 +273,7 @@ export class Queue {
    * in that order.
    */
   claim(rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
-    return withTransientRetry(async () => {
-      const now = this.now();
-      const lease = { now, until: now + this.options.leaseMs, owner: randomUUID() };
-      const db = await this.database.current();
-      const claimed = await this.dialect.claim(db.knex, this.name, rooms, lease);
-      return claimed
-        .map((row) => this.leasedOf(row))
-        .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
-    });
+    return withTransientRetry(async () => this.leaseDue(await this.database.current(), rooms));
   }
 
   /**
@@ -431,6 +423,15 @@ export class Queue {
       const rows = this.in(tx).whereIn('id', [...part]);
       await (next ? rows.update(this.placed(next)) : rows.delete());
     });
+  }
+
+  protected async leaseDue(db: Db, rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
+    const now = this.now();
+    const lease = { now, until: now + this.options.leaseMs, owner: randomUUID() };
+    const claimed = await this.dialect.claim(db.knex, this.name, rooms, lease);
+    return claimed
+      .map((row) => this.leasedOf(row))
+      .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
   }
 
   private async read(

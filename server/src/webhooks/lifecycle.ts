@@ -40,7 +40,7 @@ const endAll = async (app: App, webhooks: readonly (number | null)[]): Promise<n
  * clock would leave them waiting in the log until its next turn, for webhooks that nobody can look up.
  */
 export const endLostDeliveries = async (app: App): Promise<void> => {
-  await endAll(app, await getDeliveryStore(app).lostWebhooks());
+  await endAll(app, await getDeliveryStore(app).queue.lostGroups());
 };
 
 const BATCH = 500;
@@ -68,7 +68,7 @@ const removeOld = async (app: App): Promise<void> => {
   while (await removeOldestHour(app, figuresBefore)) await pause();
   while (await removeOldEntries(app, now)) await pause();
   await removeOldRecoveries(app, days, pause);
-  const ended = await endAll(app, await getDeliveryStore(app).allLostWebhooks());
+  const ended = await endAll(app, await getDeliveryStore(app).lostWebhooks());
   if (ended > 0) app.log.info(`switchboard: ${ended} deliveries of deleted webhooks ended`);
   let removed = 0;
   for (let after: Parameters<typeof removeFinishedDeliveries>[3] = null; ;) {

@@ -158,24 +158,13 @@ const LEASED_COLUMNS = [
   ...['body', 'message_id', 'created_at'],
 ];
 
-/** What of a delivery its place in the queue follows from. */
-export type PlacedRow = Pick<
-  DeliveryRow,
-  | 'id'
-  | 'webhook_id'
-  | 'event'
-  | 'status'
-  | 'tries'
-  | 'is_test'
-  | 'error'
-  | 'created_at'
-  | 'next_attempt_at'
->;
-
+/** The columns from which a delivery's place in the queue follows. */
 export const PLACED_COLUMNS = [
   ...(['id', 'webhook_id', 'event', 'status', 'tries', 'is_test'] as const),
   ...(['error', 'created_at', 'next_attempt_at'] as const),
-] satisfies readonly (keyof PlacedRow)[];
+] satisfies readonly (keyof DeliveryRow)[];
+
+export type PlacedRow = Pick<DeliveryRow, (typeof PLACED_COLUMNS)[number]>;
 
 /**
  * Deliveries: their rows in the log, and with them the queue of those that are not done, whose groups
@@ -360,7 +349,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       const isUnsentTest = Boolean(row?.is_test) && row?.status === 'pending';
       if (isUnsentTest) await this.rows(tx).where({ id }).delete();
       const isGone = !row || isUnsentTest || (row.status === 'sent' && !row.is_test);
-      await this.queue.move(tx, [id], isGone ? null : this.placeOf(row));
+      await this.queue.move(tx, [id], isGone ? null : this.queued(row));
       return true;
     });
   }
@@ -440,13 +429,8 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     });
   }
 
-  /** Webhooks that are gone and of which deliveries wait, as the queue sees it at little cost. */
-  lostWebhooks(): Promise<number[]> {
-    return this.queue.lostGroups();
-  }
-
-  /** The same of all that wait, those included that are due for nobody; null: the delivery names no webhook. */
-  async allLostWebhooks(): Promise<(number | null)[]> {
+  /** Webhooks that are gone and of which deliveries wait, in whatever state; null: a delivery names no webhook. */
+  async lostWebhooks(): Promise<(number | null)[]> {
     const db = await this.app.db.current();
     const lost = (await this.places(db)
       .distinct('group_id')
@@ -495,17 +479,10 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       this.queue.settle(
         tx,
         leases.map((lease) => {
-          const { delivery } = lease;
+          const { status, webhook } = lease.delivery;
+          const place = { dueAt: lease.dueAt, columns: { group_id: webhook } };
           // A finished one that somebody sent again, and whose node died, has nothing to wait for.
-          const next =
-            delivery.status === 'pending'
-              ? {
-                  dueAt: lease.dueAt,
-                  state: 'parked' as const,
-                  columns: { group_id: delivery.webhook },
-                }
-              : null;
-          return { lease, next };
+          return { lease, next: status === 'pending' ? { ...place, state: 'parked' } : null };
         })
       )
     );
@@ -574,11 +551,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     await this.queue.letPass(tx, ids);
   }
 
-  /** To be called before a transaction locks a webhook whose order it may change. */
-  async prepareReorder(tx: Tx, webhook: number): Promise<void> {
-    await this.queue.lockGroup(tx, webhook);
-  }
-
   /**
    * Has what waits go by a webhook's new order, in the transaction that gives it that: when it commits,
    * what had been queued before goes by it.
@@ -586,11 +558,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   async reorder(tx: Tx, { id, ordering }: Pick<Webhook, 'id' | 'ordering'>): Promise<void> {
     if (ordering !== 'by_record') await this.queue.dissolve(tx, id);
     else await this.queue.order(tx, id, this.keyed(tx).where({ webhook_id: id }));
-  }
-
-  /** Removes what is kept of a webhook that is gone, but for its log. */
-  async forget(webhook: number): Promise<void> {
-    await this.queue.forget(await this.app.db.current(), webhook);
   }
 
   private rows(db: Db): Knex.QueryBuilder {
@@ -614,17 +581,13 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
 
   /** A delivery as the queue has it, at its place. */
   queued(row: PlacedRow, group = Number(row.webhook_id)) {
-    return { id: Number(row.id), group, ...this.placeOf(row, group) };
-  }
-
-  private placeOf(
-    row: PlacedRow,
-    group = Number(row.webhook_id)
-  ): NextPlace & { columns: NonNullable<NextPlace['columns']> } {
     const { status, tries } = row;
+    const isEnded = status === 'failed' || (status === 'sent' && row.is_test);
     return {
+      id: Number(row.id),
+      group,
       dueAt: row.next_attempt_at === null ? this.now() : Number(row.next_attempt_at),
-      state: status === 'failed' || (status === 'sent' && row.is_test) ? 'ended' : 'ready',
+      state: isEnded ? ('ended' as const) : ('ready' as const),
       columns: {
         group_id: group,
         section: sectionOf({ status, tries: Number(tries), isTest: Boolean(row.is_test) }),

@@ -221,7 +221,7 @@ export class WebhooksService {
       // Who records an attempt locks its delivery, then its webhook: so does this.
       const isReordered =
         input.ordering !== undefined && input.ordering !== (known.ordering ?? 'none');
-      if (isReordered) await store.prepareReorder(tx, id);
+      if (isReordered) await store.queue.lockGroup(tx, id);
       // As it is now, and stays until the transaction ends: it may just be switched off.
       const locked = rows(tx).where({ id }).forUpdate();
       const before = await firstOrNotFound<WebhookRow>(locked, 'Webhook');
@@ -256,7 +256,7 @@ export class WebhooksService {
       const ordering = row.ordering ?? 'none';
       if (ordering !== (before.ordering ?? 'none')) {
         // Somebody may have given it another one since it was read.
-        if (!isReordered) await store.prepareReorder(tx, id);
+        if (!isReordered) await store.queue.lockGroup(tx, id);
         await store.reorder(tx, { id, ordering });
       }
       const switchedOn = Boolean(row.active) && !before.active;
@@ -277,7 +277,7 @@ export class WebhooksService {
     // Attempts that were under way are being recorded, in an order of their own.
     while ((await removeDeliveriesOf(this.app, id, DELETE_BATCH)) > 0) await nextTurn();
     await this.patiently(() => removeRollupsOf(this.app, id));
-    await this.patiently(() => getDeliveryStore(this.app).forget(id));
+    await this.patiently(() => getDeliveryStore(this.app).queue.forget(id));
   }
 
   /**
