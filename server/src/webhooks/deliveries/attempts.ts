@@ -1,6 +1,4 @@
 import type { Attempt } from '../../../../shared/contracts/webhooks';
-import { rowsOf } from '../../database/connection';
-import { qualified } from '../../database/dialects/shared';
 import { isoTime } from '../../runtime/text';
 import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
 import type { Db } from '../../database/db';
@@ -13,12 +11,6 @@ const FIRST_KEPT = 7;
 const LATEST_KEPT = 13;
 const ATTEMPTS_KEPT = FIRST_KEPT + LATEST_KEPT;
 const REMOVED_AT_ONCE = 500;
-
-/** The attempts of a delivery that the log keeps, oldest first. */
-export const keptAttempts = <T>(attempts: readonly T[]): T[] =>
-  attempts.length <= ATTEMPTS_KEPT
-    ? [...attempts]
-    : [...attempts.slice(0, FIRST_KEPT), ...attempts.slice(-LATEST_KEPT)];
 
 /** One attempt to be appended. */
 export interface NewAttempt {
@@ -127,25 +119,15 @@ export const readAttempts = async (
   db: Db,
   deliveries: readonly number[]
 ): Promise<Map<number, Attempt[]>> => {
-  const found = new Map<number, Attempt[]>();
+  const found = new Map<number, Attempt[]>(deliveries.map((id) => [id, []]));
   if (deliveries.length === 0) return found;
-  const name = qualified({ name: ATTEMPTS_TABLE, schema: db.schema });
-  const kept = rowsOf<AttemptRow>(
-    await db.raw(
-      `SELECT a.* FROM (
-         SELECT id, ROW_NUMBER() OVER (PARTITION BY delivery_id ORDER BY id) AS nth,
-           COUNT(*) OVER (PARTITION BY delivery_id) AS total
-         FROM ?? WHERE delivery_id IN (${deliveries.map(() => '?').join(', ')})
-       ) k JOIN ?? a ON a.id = k.id
-       WHERE k.nth <= ${FIRST_KEPT} OR k.nth > k.total - ${LATEST_KEPT} ORDER BY a.id`,
-      [name, ...deliveries, name]
-    )
-  );
-  for (const row of kept) {
-    const id = Number(row.delivery_id);
-    const own = found.get(id);
-    if (own) own.push(toAttempt(row));
-    else found.set(id, [toAttempt(row)]);
+  const kept = (await rows(db)
+    .whereIn('delivery_id', [...deliveries])
+    .orderBy('id')) as AttemptRow[];
+  for (const row of kept) found.get(Number(row.delivery_id))?.push(toAttempt(row));
+  // Whoever wrote more: `appendAttempts` leaves no more of them.
+  for (const own of found.values()) {
+    if (own.length > ATTEMPTS_KEPT) own.splice(FIRST_KEPT, own.length - ATTEMPTS_KEPT);
   }
   return found;
 };

@@ -15,7 +15,7 @@ import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import type { FoundRow } from '../../queue/queue';
 import { stateOf } from '../rules/delivery-state';
 import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
-import { keptAttempts, readAttempts, removeAttempts } from './attempts';
+import { readAttempts, removeAttempts } from './attempts';
 import {
   type Branch,
   branchesOf,
@@ -250,14 +250,9 @@ const subjectOf = (row: DeliveryRow): Subject | null => {
 
 /**
  * @param body null where its message is gone
- * @param appended the attempts that are rows of their own, oldest first
+ * @param attempts oldest first
  */
-const toDelivery = (
-  row: DeliveryRow,
-  body: string | null,
-  appended: readonly Attempt[]
-): Delivery => {
-  const attempts = keptAttempts(appended);
+const toDelivery = (row: DeliveryRow, body: string | null, attempts: Attempt[]): Delivery => {
   const last = attempts.at(-1);
   const tries = Number(row.tries);
   return {

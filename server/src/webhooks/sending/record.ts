@@ -1,9 +1,10 @@
 import type { Attempt } from '../../../../shared/contracts/webhooks';
+import { inParts } from '../../database/connection';
 import type { ColumnType, RowUpdate } from '../../database/dialects/shared';
 import { isInfrastructureFault } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { debugEach, errorText, isoTime, isoTimeOrNull } from '../../runtime/text';
-import { nextTurn, TimeSlice } from '../../runtime/event-loop';
+import { nextTurn } from '../../runtime/event-loop';
 import { OPERATIONAL_EVENTS } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
 import { bytesOfAttempt } from '../deliveries/attempts';
@@ -402,30 +403,16 @@ export const recordAttempts = async (
   const { batch, largest } = await (await app.db.current()).statementSize();
   const asking = made.filter(({ result }) => isGone(result) || askedUntil(result) !== null);
   const outdated = await outdatedOf(app, asking);
-  const slice = new TimeSlice();
-  let part: Outcome[] = [];
-  let bytes = 0;
-  for (const one of made) {
-    let outcome: Outcome = {
-      made: one,
-      next: nextState(one, retryScheduleSeconds, outdated.has(one)),
-      attempt: one.result.attempt,
-    };
-    let size = bytesOfAttempt(outcome.attempt);
-    if (size * 2 > largest) {
-      outcome = bare(outcome);
-      size = bytesOfAttempt(outcome.attempt);
-    }
-    if (part.length > 0 && bytes + size > batch) {
-      await recordSplitting(app, part, told);
-      part = [];
-      bytes = 0;
-    }
-    part.push(outcome);
-    bytes += size;
-    if (slice.isOver()) await slice.next();
+  const outcomes = made.map((one): Outcome => {
+    const next = nextState(one, retryScheduleSeconds, outdated.has(one));
+    const outcome = { made: one, next, attempt: one.result.attempt };
+    return bytesOfAttempt(outcome.attempt) * 2 > largest ? bare(outcome) : outcome;
+  });
+  const limits = { count: outcomes.length, bytes: batch };
+  for (const part of inParts(outcomes, limits, ({ attempt }) => bytesOfAttempt(attempt))) {
+    await recordSplitting(app, part, told);
+    await nextTurn();
   }
-  await recordSplitting(app, part, told);
 };
 
 /**
