@@ -188,7 +188,8 @@ export class LimitedQueue extends Queue {
 
   override async release(leases: readonly (Lease & { isCounted?: true })[]): Promise<void> {
     await super.release(leases);
-    await this.leaveSlots(await this.database.current(), leases);
+    const counted = leases.filter(({ isCounted }) => isCounted);
+    if (counted.length > 0) await this.leaveSlots(await this.database.current(), counted);
   }
 
   override async settle(
@@ -196,14 +197,12 @@ export class LimitedQueue extends Queue {
     outcomes: readonly (Outcome & { lease: { isCounted?: true } })[]
   ): Promise<Set<number>> {
     const held = await super.settle(tx, outcomes);
-    await this.leaveSlots(
-      tx,
-      outcomes.map(({ lease }) => lease)
-    );
+    const counted = outcomes.flatMap(({ lease }) => (lease.isCounted ? lease : []));
+    if (counted.length > 0) await this.leaveSlots(tx, counted);
     // Nobody knows how long a parked row waits: later ones of its key do not wait for it.
-    const leaves = ({ next }: Outcome) =>
-      !next || next.state === 'ended' || next.state === 'parked';
-    const left = outcomes.filter(leaves).flatMap(({ lease: { id } }) => (held.has(id) ? [id] : []));
+    const left = outcomes.flatMap(({ lease: { id }, next }) =>
+      held.has(id) && (!next || next.state === 'ended' || next.state === 'parked') ? id : []
+    );
     await this.letPass(tx, left);
     return held;
   }
@@ -350,11 +349,7 @@ export class LimitedQueue extends Queue {
     });
   }
 
-  private async leaveSlots(
-    db: Db,
-    leases: readonly (Pick<Lease, 'id' | 'owner'> & { isCounted?: true })[]
-  ): Promise<void> {
-    const counted = leases.filter(({ isCounted }) => isCounted);
+  private async leaveSlots(db: Db, counted: readonly Pick<Lease, 'id' | 'owner'>[]): Promise<void> {
     await this.inParts(counted, async (part) => {
       await this.slotsOf(db, part).delete();
     });

@@ -340,7 +340,7 @@ export class Queue {
     await this.inParts(done, async (part) => {
       for (const id of await this.dialect.deleteOwned(tx.knex, this.name, part)) held.add(id);
     });
-    for (const id of await this.updateOwned(tx, kept)) held.add(id);
+    if (kept.length > 0) for (const id of await this.updateOwned(tx, kept)) held.add(id);
     return held;
   }
 

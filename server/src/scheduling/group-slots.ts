@@ -62,24 +62,14 @@ export class GroupSlots<L extends Lease> {
     return this.running + this.waiting;
   }
 
-  /** Whether a slot of the node is free that no claimed row can take. */
-  get hungry(): boolean {
-    return this.running < this.nodeCap && this.ready.size === 0;
-  }
-
   /**
    * Whether more rows should be claimed now: a slot is free for them, or so many may be claimed that it is
    * worth a statement, and few groups wait for a slot, for what else is due would wait as well.
    */
   get wantsRows(): boolean {
-    const isWorthIt = this.room >= this.nodeCap / 2;
     const isFull = this.running >= this.nodeCap;
-    return this.hungry || (isWorthIt && !(isFull && this.ready.size >= this.nodeCap / 4));
-  }
-
-  /** How many rows may run and wait in all. */
-  get mostBusy(): number {
-    return 2 * this.nodeCap;
+    if (!isFull && this.ready.size === 0) return true;
+    return this.room >= this.nodeCap / 2 && !(isFull && this.ready.size >= this.nodeCap / 4);
   }
 
   private of(id: number): Group<L> {
@@ -113,13 +103,6 @@ export class GroupSlots<L extends Lease> {
     return Math.max(cap, Math.min(used, this.nodeCap));
   }
 
-  /** Whether so few rows of the group are left that the next ones should be claimed now. */
-  private wantsMore(id: number): boolean {
-    const group = this.of(id);
-    const wanted = Math.max(group.limit, this.aheadOf(group));
-    return group.waiting.length === 0 || group.waiting.length < wanted / 2;
-  }
-
   /** Whether a row takes so little time that a claim of the next ones would come late. */
   isQuick(id: number): boolean {
     const { tookMs } = this.of(id);
@@ -131,7 +114,7 @@ export class GroupSlots<L extends Lease> {
    * what is claimed waits for its lease to end where the process is killed.
    */
   get room(): number {
-    return Math.max(0, this.mostBusy - this.busy - this.reserved);
+    return Math.max(0, 2 * this.nodeCap - this.busy - this.reserved);
   }
 
   /** Keeps room for what a claim may bring; given back with a negative number once it has ended. */
@@ -145,10 +128,12 @@ export class GroupSlots<L extends Lease> {
    * @param planned rows that are about to be claimed of other groups
    */
   roomFor(id: number, planned = 0): number {
-    if (!this.wantsMore(id)) return 0;
     const group = this.of(id);
+    const inAdvance = this.aheadOf(group);
+    const isEnough = group.waiting.length >= Math.max(group.limit, inAdvance) / 2;
+    if (group.waiting.length > 0 && isEnough) return 0;
     // Where many rows wait already, of whatever group, none is added but for slots that are free.
-    const ahead = this.waiting + planned < this.nodeCap ? this.aheadOf(group) : 0;
+    const ahead = this.waiting + planned < this.nodeCap ? inAdvance : 0;
     const left = Math.max(0, this.nodeCap - this.running - planned);
     const free = Math.max(0, Math.min(group.limit - group.running, left));
     const wanted = free + ahead - group.waiting.length;

@@ -214,11 +214,13 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     if (this.stopping || !slots.wantsRows || this.isHeldUp()) return rooms;
     const sharers = more.size > FEW_GROUPS ? Math.min(more.size, GROUPS_AT_ONCE) : 1;
     const share = Math.max(1, Math.ceil(slots.room / sharers));
+    // Groups that are passed over have rows that run or wait, of which there are no more; or the node is full.
+    const mostLooks = 2 * this.options.concurrency + GROUPS_AT_ONCE;
     let planned = 0;
     let looked = 0;
     for (const group of more) {
       looked += 1;
-      if (rooms.length === GROUPS_AT_ONCE || looked > slots.mostBusy + GROUPS_AT_ONCE) break;
+      if (rooms.length === GROUPS_AT_ONCE || looked > mostLooks) break;
       const limit = Math.min(slots.roomFor(group, planned), share);
       const isAlone = this.options.limitsOf?.(group).alone ?? false;
       if (limit === 0 || alone.has(group) || (isAlone && alone.size >= CLAIMS_ALONE)) continue;
@@ -284,23 +286,24 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   }
 
   private async record(done: readonly { lease: L; outcome: Outcome }[]): Promise<void> {
-    const renewFrom = (renewedAt: number) => {
-      for (const { lease } of done) this.leases.set(lease, { renewedAt, isDone: true });
-    };
     // What is recorded at this moment must not be renewed: the two would wait for each other's rows.
-    renewFrom(Number.POSITIVE_INFINITY);
+    for (const { lease } of done) {
+      this.leases.set(lease, { renewedAt: Number.POSITIVE_INFINITY, isDone: true });
+    }
     try {
       await this.options.record(done.map(({ outcome }) => outcome));
     } catch (error) {
       // It is tried again until the database is back; what is given up comes back with its lease.
-      if (isInfrastructureFault(error)) {
-        renewFrom(Number.NEGATIVE_INFINITY);
-        throw error;
+      for (const { lease } of isInfrastructureFault(error) ? done : []) {
+        this.leases.set(lease, { renewedAt: Number.NEGATIVE_INFINITY, isDone: true });
       }
-      for (const { lease } of done) this.leases.delete(lease);
       throw error;
+    } finally {
+      for (const { lease } of done) {
+        if (this.leases.get(lease)?.renewedAt === Number.POSITIVE_INFINITY)
+          this.leases.delete(lease);
+      }
     }
-    for (const { lease } of done) this.leases.delete(lease);
   }
 
   /** Performs one piece of work that holds a slot, and goes on with its group. */

@@ -138,7 +138,7 @@ describe('slots', () => {
     // A slot that empties is offered to the groups that had to be left out.
     slots.dropWaiting();
     slots.finish(1, true);
-    expect(slots.hungry).toBe(true);
+    expect(slots.wantsRows).toBe(true);
     expect(slots.roomFor(9999)).toBeGreaterThan(0);
   });
 

@@ -20,13 +20,10 @@ type LimitsRow = Pick<WebhookRow, 'rate_per_second' | 'concurrency' | 'ordering'
 
 const LIMITS_COLUMNS = ['rate_per_second', 'concurrency', 'ordering', 'paused_until'] as const;
 
-const numberOrNull = (value: number | string | null): number | null =>
-  value === null ? null : Number(value);
-
 /** Without its pause: a webhook that was just changed or published to says nothing of it. */
 const limitsOf = (row: Omit<LimitsRow, 'paused_until'> | Webhook): WebhookLimits => ({
-  ratePerSecond: numberOrNull(row.rate_per_second),
-  concurrency: numberOrNull(row.concurrency),
+  ratePerSecond: row.rate_per_second === null ? null : Number(row.rate_per_second),
+  concurrency: row.concurrency === null ? null : Number(row.concurrency),
   isOrdered: row.ordering === 'by_record',
   pausedUntil: 0,
 });
@@ -35,11 +32,6 @@ const limitsOfRow = (row: LimitsRow): WebhookLimits => ({
   ...limitsOf(row),
   pausedUntil: Number(row.paused_until),
 });
-
-const areSame = (one: WebhookLimits, other: WebhookLimits): boolean =>
-  one.ratePerSecond === other.ratePerSecond &&
-  one.concurrency === other.concurrency &&
-  one.isOrdered === other.isOrdered;
 
 /** How long what was read is good for, in milliseconds: so long another node may not have heard of a change. */
 const FRESH_MS = 1000;
@@ -80,10 +72,18 @@ export class KnownLimits {
   mention(webhook: Webhook, readAt: number): void {
     const limits = limitsOf(webhook);
     const before = this.known.get(webhook.id);
-    if (!before) this.note(webhook.id, limits, readAt);
-    else if (!areSame(before.limits, limits)) before.at = Number.NEGATIVE_INFINITY;
+    if (!before) {
+      this.note(webhook.id, limits, readAt);
+      return;
+    }
+    const { concurrency, isOrdered, pausedUntil, ratePerSecond } = before.limits;
+    const isSame =
+      ratePerSecond === limits.ratePerSecond &&
+      concurrency === limits.concurrency &&
+      isOrdered === limits.isOrdered;
+    if (!isSame) before.at = Number.NEGATIVE_INFINITY;
     // A write does not know whether a pause has been ended.
-    else if (before.limits.pausedUntil === 0) before.at = Math.max(before.at, readAt);
+    else if (pausedUntil === 0) before.at = Math.max(before.at, readAt);
   }
 
   /** Its receiver asked to be left alone until then, epoch milliseconds. */
@@ -111,7 +111,8 @@ export class KnownLimits {
 
   /** Reads those that are not known as of the last second. */
   async refresh(webhooks: readonly number[]): Promise<void> {
-    const unknown = webhooks.filter((id) => !this.isFresh(id));
+    const since = performance.now() - FRESH_MS;
+    const unknown = webhooks.filter((id) => !((this.known.get(id)?.at ?? since) > since));
     if (unknown.length === 0) return;
     const db = await this.app.db.current();
     const rows = (await db
@@ -119,10 +120,6 @@ export class KnownLimits {
       .select('id', ...LIMITS_COLUMNS)
       .whereIn('id', unknown)) as (LimitsRow & Pick<WebhookRow, 'id'>)[];
     for (const row of rows) this.note(Number(row.id), limitsOfRow(row));
-  }
-
-  private isFresh(webhook: number): boolean {
-    return performance.now() - (this.known.get(webhook)?.at ?? Number.NEGATIVE_INFINITY) < FRESH_MS;
   }
 }
 
@@ -251,11 +248,13 @@ export class LimitedClaims {
     const claimed: CountedLease[] = [];
     // What is leased waits until all is claimed: so what may take long comes first, and only for a while.
     const until = performance.now() + ONE_BY_ONE_MS;
-    for (const { group, limit } of served.filter(({ group }) => this.isOneByOne(group))) {
-      if (performance.now() >= until) this.announceAt(group, now);
+    const together: GroupRoom[] = [];
+    for (const room of served) {
+      const { group, limit } = room;
+      if (!this.known.ofGroup(group).alone) together.push(room);
+      else if (performance.now() >= until) this.announceAt(group, now);
       else claimed.push(...(await this.claimInTurn(group, limit, null)).leases);
     }
-    const together = served.filter(({ group }) => !this.isOneByOne(group));
     if (together.length > 0) claimed.push(...(await this.queue.claim(together)));
     return claimed;
   }
@@ -300,11 +299,6 @@ export class LimitedClaims {
       Math.max(0, at - this.queue.now())
     );
     this.again.set(webhook, timer.unref());
-  }
-
-  private isOneByOne(webhook: number): boolean {
-    const { isOrdered, ratePerSecond } = this.known.get(webhook);
-    return isOrdered || ratePerSecond !== null;
   }
 
   private async read(db: Db, webhook: number): Promise<WebhookLimits> {

@@ -57,14 +57,13 @@ export interface RecordedAttempt {
 }
 
 interface Outcome extends RecordedAttempt {
+  /** The id of its webhook. */
+  webhook: number;
+  /** A test is never retried, and counts for nothing. */
+  isTest: boolean;
   /** As the log will have it. */
   attempt: Attempt;
 }
-
-/** A test is never retried, and counts for nothing. */
-const isTest = ({ made }: Pick<Outcome, 'made'>): boolean => made.lease.delivery.isTest;
-
-const webhookOf = ({ made }: Outcome): number => made.lease.delivery.webhook;
 
 /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
 const askedUntil = ({ attempt: { answer }, endedAt }: AttemptResult): number | null =>
@@ -79,7 +78,6 @@ const outdatedOf = async (
   app: App,
   made: readonly MadeAttempt[]
 ): Promise<ReadonlySet<MadeAttempt>> => {
-  if (made.length === 0) return new Set();
   const ids = [...new Set(made.map(({ webhook }) => Number(webhook.id)))];
   const db = await app.db.current();
   const rows = (await db
@@ -127,17 +125,20 @@ const lockWebhooks = async (
   tx: Tx,
   outcomes: readonly Outcome[]
 ): Promise<Map<number, WebhookRow>> => {
-  const changes = (one: Outcome) => (one.made.result.ok ? isUnnoted(one.made) : !isTest(one));
-  const changed = outcomes.filter(changes).map(webhookOf);
-  const well = outcomes.filter((one) => !isTest(one)).map(webhookOf);
-  const ids = [...new Set([...changed, ...well])];
-  if (ids.length === 0) return new Map();
+  const changed = new Set<number>();
+  const ids = new Set<number>();
+  for (const { made, isTest, webhook } of outcomes) {
+    const isNews = made.result.ok ? isUnnoted(made) : !isTest;
+    if (isNews) changed.add(webhook);
+    if (isNews || !isTest) ids.add(webhook);
+  }
+  if (ids.size === 0) return new Map();
   const rows = (await tx
     .table(WEBHOOKS_TABLE)
-    .whereIn('id', ids)
+    .whereIn('id', [...ids])
     .andWhere((any) => {
       any
-        .whereIn('id', [...new Set(changed)])
+        .whereIn('id', [...changed])
         .orWhere('consecutive_failures', '<>', 0)
         .orWhere('failed_attempts', '>', 0)
         .orWhereNotNull('unwell_since')
@@ -153,9 +154,8 @@ const lockWebhooks = async (
 const pauseAsked = async (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, number>> => {
   const pauses = new Map<number, number>();
   for (const one of outcomes) {
-    const until = isTest(one) ? null : askedUntil(one.made.result);
-    if (until !== null)
-      pauses.set(webhookOf(one), Math.max(pauses.get(webhookOf(one)) ?? 0, until));
+    const until = one.isTest ? null : askedUntil(one.made.result);
+    if (until !== null) pauses.set(one.webhook, Math.max(pauses.get(one.webhook) ?? 0, until));
   }
   await pauseWebhooks(tx, pauses);
   return pauses;
@@ -193,9 +193,9 @@ type Counted = RolledAttempt &
 /** Those that count: neither a test nor what was answered by a pause. */
 const counted = (outcomes: readonly Outcome[]): Counted[] =>
   outcomes
-    .filter((one) => !isTest(one) && !one.next.pausedMs)
-    .map(({ made: { lease, result }, next, attempt }) => ({
-      webhookId: lease.delivery.webhook,
+    .filter((one) => !one.isTest && !one.next.pausedMs)
+    .map(({ made: { lease, result }, next, attempt, webhook }) => ({
+      webhookId: webhook,
       at: result.endedAt,
       ok: result.ok,
       ended: next.counts,
@@ -315,12 +315,12 @@ const recordTogether = async (
     const recorded = outcomes.filter(({ made }) => held.has(made.lease.id));
     const locked = await lockWebhooks(tx, recorded);
     const current = recorded.filter((one) => {
-      const webhook = locked.get(webhookOf(one));
+      const webhook = locked.get(one.webhook);
       return !webhook || countsFor(webhook, one.made);
     });
     const pauses = await pauseAsked(tx, current);
     await noteAnsweredRotations(tx, current);
-    const turned = await countAttempts(app, tx, counted(current), locked);
+    const turned = locked.size > 0 ? await countAttempts(app, tx, counted(current), locked) : [];
     // Last, because other nodes that record for the same webhooks wait for these rows.
     await addToRollups(tx, counted(recorded));
     if (turned.length > 0) await publishTurns(app, turned);
@@ -402,10 +402,11 @@ export const recordAttempts = async (
   const { retryScheduleSeconds } = app.options.webhooks;
   const { batch, largest } = await (await app.db.current()).statementSize();
   const asking = made.filter(({ result }) => isGone(result) || askedUntil(result) !== null);
-  const outdated = await outdatedOf(app, asking);
+  const outdated = asking.length > 0 ? await outdatedOf(app, asking) : new Set<MadeAttempt>();
   const outcomes = made.map((one): Outcome => {
     const next = nextState(one, retryScheduleSeconds, outdated.has(one));
-    const outcome = { made: one, next, attempt: one.result.attempt };
+    const { isTest, webhook } = one.lease.delivery;
+    const outcome = { made: one, next, attempt: one.result.attempt, isTest, webhook };
     return bytesOfAttempt(outcome.attempt) * 2 > largest ? bare(outcome) : outcome;
   });
   const limits = { count: outcomes.length, bytes: batch };
