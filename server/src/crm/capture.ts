@@ -37,7 +37,7 @@ import {
   type WatchPlan,
 } from './mapping/sources';
 import { currentOrigin } from './origin';
-import { type Before, type CrmEvent, KIND_RULES, withSubject, type WriteImpact } from './rules';
+import { type Before, type CrmEvent, KIND_RULES, subjectOf, type WriteImpact } from './rules';
 import type { App } from '../app';
 
 type Data = Record<string, unknown>;
@@ -418,7 +418,10 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const events = tracked
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
-    await getPublisher(this.app).publish(events.map(withSubject), subscriptions);
+    await getPublisher(this.app).publish(
+      events.map((event) => ({ ...event, subject: subjectOf(event) })),
+      subscriptions
+    );
   }
 
   private eventsOf(

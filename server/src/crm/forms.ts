@@ -4,7 +4,7 @@ import { getPublisher } from '../webhooks/publish';
 import { INPUTS } from './resources/schemas';
 import { completion, upsertContact } from './resources/upsert-contact';
 import { withOrigin } from './origin';
-import { type Payload, withSubject } from './rules';
+import { type Payload, subjectOf } from './rules';
 import { type AttributeShape, type Form, isAnswer } from './mapping/mapping';
 import type { App } from '../app';
 
@@ -105,7 +105,8 @@ export const submitForm = async (app: App, form: Form, entry: Payload): Promise<
       entry_id: entry.id,
       answers: answersOf(entry.answers as Values, form.attributes),
     };
-    await getPublisher(app).publish([withSubject({ event: 'form.submitted', data })]);
+    const event = 'form.submitted';
+    await getPublisher(app).publish([{ event, data, subject: subjectOf({ event, data }) }]);
   } catch (error) {
     // A contact that the site's own rules refuse. The visitor's entry is worth more than the event;
     // anything else (the database failed) has broken the transaction and is the caller's to hear.

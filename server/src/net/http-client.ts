@@ -15,7 +15,6 @@ import type { AddressGuard } from './guard';
 import {
   ADDRESS_ATTEMPT_MS,
   type AnswerHead,
-  type AnswerListener,
   DEFAULT_USER_AGENT,
   IDLE_MS,
   type Informational,
@@ -293,14 +292,6 @@ const Direct = ClientRequest as unknown as new (
 ) => ClientRequest;
 
 /**
- * A request over its own agent, whatever its scheme. Not `http.request`: with `server.proxy` the host has
- * that one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the name up
- * by itself, so the address that it connects to is not the one that was judged.
- */
-const requestDirectly = (url: URL, options: RequestOptions, callback?: Callback): ClientRequest =>
-  new Direct(url, options, callback);
-
-/**
  * got is ESM only, hence `import`. Everything that a single request need not say is said
  * here: each option costs time on every request. It is used as a stream, which is a third faster
  * than its promises and lets the answer be cut off.
@@ -317,39 +308,12 @@ const loadGot = async (): Promise<Got> => {
     // Set, so that NODE_TLS_REJECT_UNAUTHORIZED=0 somewhere on the site does not reach receivers.
     https: { rejectUnauthorized: true },
     headers: { 'user-agent': DEFAULT_USER_AGENT },
-    request: requestDirectly as RequestFunction,
+    // Over its own agent, whatever its scheme. Not `http.request`: with `server.proxy` the host has that
+    // one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the
+    // name up by itself, so the address that it connects to is not the one that was judged.
+    request: ((url: URL, options: RequestOptions, callback?: Callback) =>
+      new Direct(url, options, callback)) as RequestFunction,
   });
-};
-
-const follow = (stream: Request, listener: AnswerListener): Sending => {
-  let over = false;
-  const fail = (error: unknown): void => {
-    // Errors after the first one, or after our own destroying, need a listener and are ignored.
-    if (over) return;
-    over = true;
-    listener.error(error, stream.reusedSocket === true);
-  };
-  stream.once('response', ({ statusCode, headers }: IncomingMessage) =>
-    listener.head({ status: statusCode ?? 0, headers })
-  );
-  stream.on('information', (info: Informational) => listener.informational(info));
-  stream.on('data', (chunk: Buffer) => listener.data(chunk));
-  stream.once('end', () => {
-    over = true;
-    listener.end();
-  });
-  // 101: the socket has left the request, nobody else would close it.
-  stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
-    socket.destroy();
-    fail(invalidAnswer());
-  });
-  stream.on('error', fail);
-  return {
-    destroy() {
-      over = true;
-      stream.destroy();
-    },
-  };
 };
 
 /** The client `got`, over agents of our own: no other code's sockets are used, and every connect asks `lookup`. */
@@ -379,7 +343,35 @@ export const openGot: OpenTransport = async ({ lookups, maxSocketsPerHost: maxSo
   return {
     send({ url, headers, body, localAllowed, fresh }: JudgedRequest, listener) {
       const instance = (localAllowed ? open : guarded)[fresh ? 'fresh' : 'pooled'];
-      return follow(instance(url.href, { headers, body }) as unknown as Request, listener);
+      const stream = instance(url.href, { headers, body }) as unknown as Request;
+      let over = false;
+      const fail = (error: unknown): void => {
+        // Errors after the first one, or after our own destroying, need a listener and are ignored.
+        if (over) return;
+        over = true;
+        listener.error(error, stream.reusedSocket === true);
+      };
+      stream.once('response', ({ statusCode, headers }: IncomingMessage) =>
+        listener.head({ status: statusCode ?? 0, headers })
+      );
+      stream.on('information', (info: Informational) => listener.informational(info));
+      stream.on('data', (chunk: Buffer) => listener.data(chunk));
+      stream.once('end', () => {
+        over = true;
+        listener.end();
+      });
+      // 101: the socket has left the request, nobody else would close it.
+      stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
+        socket.destroy();
+        fail(invalidAnswer());
+      });
+      stream.on('error', fail);
+      return {
+        destroy() {
+          over = true;
+          stream.destroy();
+        },
+      };
     },
     close() {
       for (const agent of agents) agent.destroy();

@@ -231,11 +231,10 @@ export const currentSubscriptions = async (
   prefetched: PrefetchedSubscriptions | null = null
 ): Promise<Subscriptions> => {
   const db = await app.db.current();
-  const covers = (others: readonly string[]) => events.every((event) => others.includes(event));
   const isFresh =
     prefetched?.revision === revision &&
     performance.now() - prefetched.at < FRESH_MS &&
-    covers(prefetched.events);
+    events.every((event) => prefetched.events.includes(event));
   const ahead = isFresh ? prefetched.answer : null;
   const asked = ahead && prefetched ? prefetched.events : events;
   const ask = () => load(app, asked, (statement) => db.prepared(statement));
@@ -246,7 +245,7 @@ export const currentSubscriptions = async (
     answers = { revision, known: [] };
     byTransaction.set(db.knex, answers);
   }
-  const same = answers.known.find((one) => covers(one.events));
+  const same = answers.known.find((one) => events.every((event) => one.events.includes(event)));
   if (same) return same.answer;
   const answer = ahead?.catch(ask) ?? ask();
   if (prefetched && ahead) prefetched.answer = null;

@@ -5,7 +5,7 @@ import { getPublisher } from '../../webhooks/publish';
 import { getSource } from '../mapping/sources';
 import { crmRecords } from '../resources/crm-records';
 import { keptInput } from '../resources/to-data';
-import { type Payload, withSubject } from '../rules';
+import { type Payload, subjectOf } from '../rules';
 import { machineReason } from '../rules/machine-traffic';
 import type { EmailClicked, EmailSeen, EmailService, Recorded } from '../../public';
 import { type App, appOf } from '../../app';
@@ -101,7 +101,7 @@ const markSent = async (
 export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailService => {
   const app = appOf(strapi);
   const send = async (event: string, data: unknown): Promise<Recorded> => {
-    await getPublisher(app).publish([withSubject({ event, data })]);
+    await getPublisher(app).publish([{ event, data, subject: subjectOf({ event, data }) }]);
     return COUNTED;
   };
 

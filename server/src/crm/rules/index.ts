@@ -288,8 +288,3 @@ export const subjectOf = ({ event, data }: CrmEvent): Subject | null => {
   const label = LABEL_KEYS.map((key) => lineOf(record[key], LABEL_MAX)).find((text) => text !== '');
   return { type, id, label: label ?? lineOf(id, LABEL_MAX) };
 };
-
-export const withSubject = (event: CrmEvent): CrmEvent & { subject: Subject | null } => ({
-  ...event,
-  subject: subjectOf(event),
-});
