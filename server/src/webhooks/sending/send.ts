@@ -2,7 +2,13 @@ import { SpanStatusCode } from '@opentelemetry/api';
 import type { Attempt, Webhook } from '../../../../shared/contracts/webhooks';
 import type { RequestArgs } from '../../hooks';
 import type { AddressGuard } from '../../net/guard';
-import { type Answer, type AttemptOutcome, classify, HttpClient, openGot } from '../../net/http-client';
+import {
+  type Answer,
+  type AttemptOutcome,
+  classify,
+  HttpClient,
+  openGot,
+} from '../../net/http-client';
 import { openUndici } from '../../net/undici-transport';
 import { inSpan, measures } from '../../observability/measures';
 import { debugLog, isoTime } from '../../runtime/text';
