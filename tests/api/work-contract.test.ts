@@ -127,7 +127,7 @@ const records: Subject = {
         const external = { external_id: `${serial}`, external_digest: `${serial}` };
         return { id: serial, connection_id: group, ...common, ...external };
       });
-      await getRecordStore(app).insert(tx, rows);
+      await tx.insert('switchboard_pos_events', rows);
       const queued = rows.map((row) => ({ ...row, size: 2 }));
       await getRecordStore(app).enqueue(tx, queued, dueAt);
     }),

@@ -12,7 +12,7 @@ import { errorText } from '../runtime/text';
 import type { RowOf } from '../stock/tables';
 import { DueRows } from './due-rows';
 import { readCounted } from './sales-figures';
-import { isSale, type ProcessingContext } from './processing/resolve';
+import type { ProcessingContext } from './processing/resolve';
 import { getRecordStore } from './processing/record-store';
 import { readRecord } from './rules/validate';
 import {
@@ -64,28 +64,28 @@ export type PurchaseRow = RowOf<
 const customersOf = (app: App): CustomersService | undefined =>
   app.strapi.service('plugin::switchboard.customers') as unknown as CustomersService | undefined;
 
-const namesCustomer = (work: ProcessingContext): boolean =>
-  isSale(work) &&
-  work.row.mode === 'live' &&
-  work.row.processed_at === null &&
-  work.record.customer !== null &&
-  (work.connection.customers ?? 'match') !== 'ignore';
-
 /**
  * Notes, in the transaction that processes them, which sales are to be attached to a contact, and
  * which attached ones come to another sum.
+ * @param named  sales that name a customer
  * @param repriced  sales whose refunds cost otherwise now
  * @returns whether anything is to be done
  */
 export const notePurchases = async (
   tx: Tx,
   app: App,
-  batch: readonly ProcessingContext[],
+  named: readonly ProcessingContext[],
   repriced: readonly number[]
 ): Promise<boolean> => {
   if (!customersOf(app)) return false;
   const dueAt = getRecordStore(app).now();
-  const rows = batch.filter(namesCustomer).map(({ id }): Omit<PurchaseRow, 'id'> => ({
+  const fresh = named.filter(
+    ({ row, connection }) =>
+      row.mode === 'live' &&
+      row.processed_at === null &&
+      (connection.customers ?? 'match') !== 'ignore'
+  );
+  const rows = fresh.map(({ id }): Omit<PurchaseRow, 'id'> => ({
     event_id: id,
     sale_id: id,
     contact_id: null,

@@ -48,13 +48,18 @@ export interface Place {
 
 export const placeKey = ({ item, location }: Place): string => `${item}@${location}`;
 
-const byPlace = (a: Place, b: Place): number => a.item - b.item || a.location - b.location;
-
+/** Each place once, always in the same order. */
 const distinct = (places: readonly Place[]): Place[] =>
-  [...new Map(places.map((place) => [placeKey(place), place])).values()].sort(byPlace);
+  [...new Map(places.map((place) => [placeKey(place), place])).values()].sort(
+    (a, b) => a.item - b.item || a.location - b.location
+  );
 
-const select = async (db: Db, places: readonly Place[], lock: boolean): Promise<LevelRow[]> => {
-  const rows: LevelRow[] = [];
+const findLevels = async (
+  db: Db,
+  places: readonly Place[],
+  { lock }: { lock: boolean }
+): Promise<Map<string, LevelRow>> => {
+  const levels = new Map<string, LevelRow>();
   for (const some of inChunks(places)) {
     const query = db
       .table(LEVELS_TABLE)
@@ -62,24 +67,16 @@ const select = async (db: Db, places: readonly Place[], lock: boolean): Promise<
       .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
       .whereIn('location_id', [...new Set(some.map(({ location }) => location))])
       .orderBy(['item_id', 'location_id']);
-    rows.push(...((await (lock ? query.forUpdate() : query)) as LevelRow[]));
+    for (const row of (await (lock ? query.forUpdate() : query)) as LevelRow[]) {
+      levels.set(placeKey({ item: Number(row.item_id), location: Number(row.location_id) }), row);
+    }
   }
-  return rows;
+  return levels;
 };
 
-const byKey = (rows: readonly LevelRow[]): Map<string, LevelRow> =>
-  new Map(
-    rows.map((row) => [
-      placeKey({ item: Number(row.item_id), location: Number(row.location_id) }),
-      row,
-    ])
-  );
-
 /** The levels of these places as they are; places without a level are absent. Locks nothing. */
-export const readLevels = async (
-  db: Db,
-  places: readonly Place[]
-): Promise<Map<string, LevelRow>> => byKey(await select(db, distinct(places), false));
+export const readLevels = (db: Db, places: readonly Place[]): Promise<Map<string, LevelRow>> =>
+  findLevels(db, distinct(places), { lock: false });
 
 /** The opening of a new level. */
 export interface LevelOpening extends Place {
@@ -117,15 +114,14 @@ export const lockLevels = async (
   places: readonly Place[]
 ): Promise<Map<string, LevelRow>> => {
   const wanted = distinct(places);
-  if (wanted.length === 0) return new Map();
-  const locked = byKey(await select(tx, wanted, true));
+  const locked = await findLevels(tx, wanted, { lock: true });
   const missing = wanted.filter((place) => !locked.has(placeKey(place)));
   if (missing.length === 0) return locked;
   await openLevels(
     tx,
     missing.map((place) => ({ ...place, opening: 0 }))
   );
-  return byKey(await select(tx, wanted, true));
+  return findLevels(tx, wanted, { lock: true });
 };
 
 /** A level whose quantity is another one than before the transaction. */
@@ -235,6 +231,16 @@ export interface LedgerLine extends Place {
 
 const INSERT_CHUNK = 50;
 
+/** A level's state in its row. */
+const columnsOf = ({ quantity, lastCount }: LevelState) => ({
+  quantity,
+  count_at: lastCount?.time ?? null,
+  count_seq: lastCount?.seq ?? null,
+  count_line: lastCount?.line ?? null,
+});
+
+const STATE_COLUMNS = ['quantity', 'count_at', 'count_seq', 'count_line'];
+
 interface Held {
   row: LevelRow | null;
   before: number;
@@ -242,9 +248,6 @@ interface Held {
   acceptedCountAt: number | null;
   lines: LedgerLine[];
 }
-
-const numberOrNull = (value: number | string | null): number | null =>
-  value === null ? null : Number(value);
 
 const seqOf = ({ seq, eventId }: AskedCounting): number => seq ?? eventId ?? 0;
 
@@ -257,12 +260,13 @@ const stateOf = (row: LevelRow): LevelState => ({
 });
 
 const held = (row: LevelRow | null, opening: number): Held => {
-  const state = row ? stateOf(row) : { quantity: opening, lastCount: null };
+  const state = row ? stateOf(row) : openLevel(opening);
+  const counted = row?.accepted_count_at ?? null;
   return {
     row,
     before: state.quantity,
     state,
-    acceptedCountAt: row ? numberOrNull(row.accepted_count_at) : null,
+    acceptedCountAt: counted === null ? null : Number(counted),
     lines: [],
   };
 };
@@ -358,11 +362,9 @@ export class Ledger {
    */
   async flush(): Promise<LevelChange[]> {
     if (this.options.simulate || this.pending.length === 0) return [];
-    const touched = [...this.levels.entries()].filter(([, level]) => level.lines.length > 0);
-    await this.writeMovements();
-    await this.writeLevels(touched.map(([, level]) => level));
-    const changes = touched.flatMap(([, level]): LevelChange[] => {
-      const { row, before, state } = level;
+    const touched = [...this.levels.values()].filter(({ lines }) => lines.length > 0);
+    await this.write(touched);
+    const changes = touched.flatMap(({ row, before, state }): LevelChange[] => {
       if (!row || before === state.quantity) return [];
       const place = { item: Number(row.item_id), location: Number(row.location_id) };
       return [{ ...place, levelId: row.id, before, after: state.quantity }];
@@ -376,7 +378,7 @@ export class Ledger {
     await writeThrough(
       this.tx,
       this.app,
-      touched.map(([, { row }]) => ({ item: Number(row?.item_id) }))
+      touched.map(({ row }) => ({ item: Number(row?.item_id) }))
     );
     return changes;
   }
@@ -420,9 +422,9 @@ export class Ledger {
     return sums;
   }
 
-  private async writeMovements(): Promise<void> {
-    const createdAt = Date.now();
-    const rows = this.pending.map((line) => ({
+  private async write(touched: readonly Held[]): Promise<void> {
+    const at = Date.now();
+    const lines = this.pending.map((line) => ({
       level_id: this.at(line).row?.id,
       type: line.type,
       at: line.at,
@@ -436,38 +438,24 @@ export class Ledger {
       event_id: line.eventId,
       document_id: line.documentId ?? null,
       made_by: line.madeBy ?? null,
-      created_at: createdAt,
+      created_at: at,
     }));
-    for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
-      await this.tx.table(MOVEMENTS_TABLE).insert(rows.slice(start, start + INSERT_CHUNK));
+    for (let start = 0; start < lines.length; start += INSERT_CHUNK) {
+      await this.tx.table(MOVEMENTS_TABLE).insert(lines.slice(start, start + INSERT_CHUNK));
     }
-  }
-
-  private async writeLevels(touched: readonly Held[]): Promise<void> {
-    const updatedAt = Date.now();
-    const rows = touched.map(({ row, state, acceptedCountAt }) => ({
+    const levels = touched.map(({ row, state, acceptedCountAt }) => ({
       ...row,
-      quantity: state.quantity,
-      count_at: state.lastCount?.time ?? null,
-      count_seq: state.lastCount?.seq ?? null,
-      count_line: state.lastCount?.line ?? null,
+      ...columnsOf(state),
       accepted_count_at: acceptedCountAt,
-      updated_at: updatedAt,
+      updated_at: at,
     }));
-    for (let start = 0; start < rows.length; start += INSERT_CHUNK) {
+    for (let start = 0; start < levels.length; start += INSERT_CHUNK) {
       // The rows exist and are locked: this is an update of many rows in one statement.
       await this.tx
         .table(LEVELS_TABLE)
-        .insert(rows.slice(start, start + INSERT_CHUNK))
+        .insert(levels.slice(start, start + INSERT_CHUNK))
         .onConflict('id')
-        .merge([
-          'quantity',
-          'count_at',
-          'count_seq',
-          'count_line',
-          'accepted_count_at',
-          'updated_at',
-        ]);
+        .merge([...STATE_COLUMNS, 'accepted_count_at', 'updated_at']);
     }
   }
 }
@@ -494,21 +482,12 @@ export const postedOf = async (db: Db, events: readonly number[]): Promise<Posti
 };
 
 /** Sets levels that are locked to what their movements come to. */
-const writeFolded = async (
-  tx: Tx,
-  level: LevelRow,
-  { quantity, lastCount }: LevelState
-): Promise<LevelChange[]> => {
+const writeFolded = async (tx: Tx, level: LevelRow, state: LevelState): Promise<LevelChange[]> => {
+  const { quantity } = state;
   await tx
     .table(LEVELS_TABLE)
     .where({ id: level.id })
-    .update({
-      quantity,
-      count_at: lastCount?.time ?? null,
-      count_seq: lastCount?.seq ?? null,
-      count_line: lastCount?.line ?? null,
-      updated_at: Date.now(),
-    });
+    .update({ ...columnsOf(state), updated_at: Date.now() });
   const before = Number(level.quantity);
   if (quantity === before) return [];
   const place = { item: Number(level.item_id), location: Number(level.location_id) };

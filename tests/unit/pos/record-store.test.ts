@@ -27,7 +27,7 @@ afterAll(() => site.close());
 const accept = (id: number): Promise<void> =>
   site.app.db.transaction(async (tx) => {
     const common = { connection_id: 1, kind: 'sale', state: 'pending', body: '{}', tries: 0 };
-    await store().insert(tx, [{ id, external_digest: `${id}`, ...common }]);
+    await tx.insert('switchboard_pos_events', [{ id, external_digest: `${id}`, ...common }]);
     await store().enqueue(tx, [{ id, connection_id: 1, size: 2 }], store().now());
   });
 

@@ -38,6 +38,8 @@ export interface Submission<R extends PosRecord | ClosingRecord = PosRecord> {
   idDigest: string;
   /** The same of the sale that it is or names, by which its refund group is found. */
   saleDigest: string | null;
+  /** An id is taken within its connection. */
+  key: string;
   receivedAtMs: number;
 }
 
@@ -61,6 +63,7 @@ export const submissionOf = <R extends PosRecord | ClosingRecord>(
     idDigest,
     saleDigest:
       kind === 'refund' ? externalDigest(record.saleExternalId) : kind === 'sale' ? idDigest : null,
+    key: `${connection.id}/${idDigest}`,
     receivedAtMs,
   };
 };
@@ -105,42 +108,52 @@ const unmappedLocation = ({ submission, locationId }: Candidate): NamedLocation[
     : [];
 };
 
-/** Finds out where the goods of new submissions are, and what stocktakes among them count. */
-const locateAll = async (tx: Tx, app: App, fresh: readonly Submission[]): Promise<Candidate[]> => {
-  if (fresh.length === 0) return [];
+/** Finds out what stocktakes count. @returns who judges them, one after the other */
+const openJudge = async (
+  tx: Tx,
+  app: App,
+  stocktakes: readonly Candidate[],
+  { lock }: { lock: boolean }
+): Promise<CountJudge> => {
+  const names = stocktakes.flatMap(({ submission }) => linesOf(submission.record));
+  const { lookup } = await lookUpItems(tx, app, names, 'leave');
+  const unknown = names.filter((name) => lookup(name) === null);
+  const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
+  const places: Record<ConnectionMode, Place[]> = { live: [], test: [] };
+  for (const stocktake of stocktakes) {
+    const { connection, record } = stocktake.submission;
+    const [unmapped] = unmappedLocation(stocktake);
+    const to = unmapped && mappings.ofLocation(unmapped.connection, unmapped.ref);
+    const location = stocktake.locationId ?? to?.location ?? null;
+    stocktake.counted = linesOf(record).map((line): PlacedLine => {
+      const item = lookup(line) ?? mappings.ofLine(line)?.item ?? null;
+      const place = item === null || location === null ? null : { item, location };
+      if (place) places[connection.mode].push(place);
+      return { sku: line.sku ?? '', quantity: line.quantity, place };
+    });
+  }
+  return openCountJudge(tx, places, { lock });
+};
+
+/**
+ * Finds out where the goods of new submissions are.
+ * @param lock  false where nothing is going to be accepted
+ * @returns them, and who judges the stocktakes among them; null: there are none
+ */
+const locateAll = async (
+  tx: Tx,
+  app: App,
+  fresh: readonly Submission[],
+  { lock }: { lock: boolean }
+): Promise<{ candidates: Candidate[]; judge: CountJudge | null }> => {
+  if (fresh.length === 0) return { candidates: [], judge: null };
   const { id } = await defaultLocation(tx);
   const candidates = fresh.map((submission) => locate(submission, Number(id)));
   const stocktakes = candidates.filter(
     ({ submission: { record } }) => record.kind === 'inventory' && record.mode === 'absolute'
   );
-  const names = stocktakes.flatMap(({ submission }) => linesOf(submission.record));
-  const { lookup } = await lookUpItems(tx, app, names, 'leave');
-  const unknown = names.filter((name) => lookup(name) === null);
-  const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
-  for (const stocktake of stocktakes) {
-    const [unmapped] = unmappedLocation(stocktake);
-    const to = unmapped && mappings.ofLocation(unmapped.connection, unmapped.ref);
-    const location = stocktake.locationId ?? to?.location ?? null;
-    stocktake.counted = linesOf(stocktake.submission.record).map((line): PlacedLine => {
-      const item = lookup(line) ?? mappings.ofLine(line)?.item ?? null;
-      const place = item === null || location === null ? null : { item, location };
-      return { sku: line.sku ?? '', quantity: line.quantity, place };
-    });
-  }
-  return candidates;
-};
-
-/** @param lock  false where nothing is going to be accepted */
-const openJudge = (
-  tx: Tx,
-  candidates: readonly Candidate[],
-  { lock }: { lock: boolean }
-): Promise<CountJudge> => {
-  const placesOf = (mode: ConnectionMode): Place[] =>
-    candidates
-      .filter(({ submission }) => submission.connection.mode === mode)
-      .flatMap(({ counted }) => (counted ?? []).flatMap(({ place }) => place ?? []));
-  return openCountJudge(tx, { live: placesOf('live'), test: placesOf('test') }, { lock });
+  const judge = stocktakes.length > 0 ? await openJudge(tx, app, stocktakes, { lock }) : null;
+  return { candidates, judge };
 };
 
 /** One that passed the last checks, and is to be stored. */
@@ -162,12 +175,12 @@ export type Acceptance =
   | { outcome: 'invalid'; issue: BodyIssue }
   | { outcome: 'stale'; stale: StaleLine[] };
 
-const judgeOne = (candidate: Candidate, judge: CountJudge): Passed | Acceptance => {
+const judgeOne = (candidate: Candidate, judge: CountJudge | null): Passed | Acceptance => {
   const { submission, mapped, counted } = candidate;
   const { record, connection } = submission;
   const issue = checkLocationRef(record, mapped.length);
   if (issue) return { outcome: 'invalid', issue };
-  if (!counted) return { ...candidate, stale: [] };
+  if (!counted || !judge) return { ...candidate, stale: [] };
   const verdict = judge.judge(record.effectiveMs, connection.mode, counted);
   const stale = verdict.stale.map(({ sku, quantity }) => ({ sku, quantity }));
   return verdict.accepted ? { ...candidate, stale } : { outcome: 'stale', stale };
@@ -209,11 +222,6 @@ export const rowOf = (submission: Submission<PosRecord | ClosingRecord>, passed?
   };
 };
 
-/** An id is taken within its connection. */
-const takenKey = (connection: number, idDigest: string): string => `${connection}/${idDigest}`;
-
-const keyOf = ({ connection, idDigest }: Submission): string => takenKey(connection.id, idDigest);
-
 const ANSWERED = [
   'id',
   'connection_id',
@@ -227,7 +235,7 @@ const ANSWERED = [
 
 type StoredEvents = ReadonlyMap<string, Pick<PosEventRow, (typeof ANSWERED)[number]>>;
 
-/** The events that have the ids of these submissions, by `keyOf`. */
+/** The events that have the ids of these submissions, by their keys. */
 const findStored = async (tx: Tx, submissions: readonly Submission[]): Promise<StoredEvents> => {
   const rows: Pick<PosEventRow, (typeof ANSWERED)[number]>[] = await tx
     .table(POS_EVENTS_TABLE)
@@ -237,9 +245,7 @@ const findStored = async (tx: Tx, submissions: readonly Submission[]): Promise<S
       'external_digest',
       submissions.map(({ idDigest }) => idDigest)
     );
-  return new Map(
-    rows.map((row) => [takenKey(Number(row.connection_id), row.external_digest), row])
-  );
+  return new Map(rows.map((row) => [`${row.connection_id}/${row.external_digest}`, row]));
 };
 
 const answerOf = (
@@ -247,7 +253,7 @@ const answerOf = (
   accepted: Passed | undefined,
   stored: StoredEvents
 ): Acceptance => {
-  const row = stored.get(keyOf(submission));
+  const row = stored.get(submission.key);
   if (!row) throw new Error('An accepted record is not in its transaction.');
   const eventId = Number(row.id);
   if (accepted?.submission === submission) {
@@ -274,9 +280,10 @@ export const judgeAlone = async (
 ): Promise<Passed | Acceptance> => {
   const known = await findStored(tx, [submission]);
   if (known.size > 0) return answerOf(submission, undefined, known);
-  const [candidate] = await locateAll(tx, app, [submission]);
+  const { candidates, judge } = await locateAll(tx, app, [submission], { lock: false });
+  const [candidate] = candidates;
   if (!candidate) throw new Error('A record was not located.');
-  return judgeOne(candidate, await openJudge(tx, [candidate], { lock: false }));
+  return judgeOne(candidate, judge);
 };
 
 /** Writes records into the log, and queues them. @returns them and those with the ids of the others */
@@ -287,8 +294,8 @@ const store = async (
   passed: readonly Passed[]
 ): Promise<StoredEvents> => {
   const records = getRecordStore(app);
-  await records.insert(
-    tx,
+  await tx.insert(
+    POS_EVENTS_TABLE,
     passed.map((one) => rowOf(one.submission, one))
   );
   tx.onCommit(records.announce);
@@ -297,7 +304,7 @@ const store = async (
   await records.enqueue(
     tx,
     passed.map(({ submission }) => ({
-      id: Number(stored.get(keyOf(submission))?.id),
+      id: Number(stored.get(submission.key)?.id),
       connection_id: submission.connection.id,
       size: submission.body.length,
     })),
@@ -329,15 +336,14 @@ const flagMismatches = async (
 export const acceptBatch = (app: App, submissions: readonly Submission[]): Promise<Acceptance[]> =>
   app.db.transaction(async (tx) => {
     const known = await findStored(tx, submissions);
-    const fresh = submissions.filter((one) => !known.has(keyOf(one)));
-    const candidates = await locateAll(tx, app, fresh);
-    const judge = await openJudge(tx, candidates, { lock: true });
+    const fresh = submissions.filter((one) => !known.has(one.key));
+    const { candidates, judge } = await locateAll(tx, app, fresh, { lock: true });
     const passed = new Map<string, Passed>();
     const refused = new Map<Submission, Acceptance>();
     // In the order of arrival: a count may make the next one stale.
     for (const candidate of candidates) {
       const { submission } = candidate;
-      const key = keyOf(submission);
+      const { key } = submission;
       // The first of two equal ids in a batch is the record, the second its duplicate; but an id that
       // was refused is not taken.
       if (passed.has(key)) continue;
@@ -345,13 +351,15 @@ export const acceptBatch = (app: App, submissions: readonly Submission[]): Promi
       if ('outcome' in verdict) refused.set(submission, verdict);
       else passed.set(key, verdict);
     }
-    await judge.save();
+    await judge?.save();
     const stored =
       passed.size === 0 ? known : await store(tx, app, submissions, [...passed.values()]);
     const acceptances = submissions.map(
-      (one) => refused.get(one) ?? answerOf(one, passed.get(keyOf(one)), stored)
+      (one) => refused.get(one) ?? answerOf(one, passed.get(one.key), stored)
     );
-    await flagMismatches(tx, acceptances, stored);
+    if (acceptances.some((one) => one.outcome === 'duplicate' && one.mismatch)) {
+      await flagMismatches(tx, acceptances, stored);
+    }
     return acceptances;
   });
 

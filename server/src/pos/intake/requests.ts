@@ -41,6 +41,7 @@ import { getRefusals, type RefusedRequest, type SignedBody } from './refusals';
 import {
   answer,
   answerOfAcceptance,
+  answerRefusal,
   bodyOfRefusal,
   hostFailure,
   isMissingTable,
@@ -263,8 +264,7 @@ export class Checks {
       if (!(error instanceof Refusal || isAway || isMissingTable(error))) throw error;
       if (isAway) this.logFault('switchboard: a request of a till could not be served', error);
       const refusal = error instanceof Refusal ? await this.refused(request, error) : notReady();
-      for (const [name, value] of Object.entries(refusal.headers)) ctx.set(name, value);
-      answer(ctx, ERROR_STATUS[refusal.code], bodyOfRefusal(refusal));
+      answerRefusal(ctx, refusal);
     }
   }
 

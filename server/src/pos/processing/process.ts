@@ -46,15 +46,18 @@ import {
   type Times,
 } from './refund-group';
 import {
-  countedPlaces,
   isRefund,
+  isSale,
+  isStocktake,
   openContext,
+  placesOf,
   post,
   type ProcessingContext,
   resolve,
   resolveStandIns,
   settleLines,
   unknownLines,
+  writePlaces,
 } from './resolve';
 import { wakeForProducts, wakeKnown, wakeMapped, wakeWaiting } from './waits';
 
@@ -99,7 +102,8 @@ export const workOut = async (
   const standIns = await resolve(tx, app, batch, { preview });
   const groups = await loadRefundGroups(tx, batch, connections, { times, withMoney: !preview });
   const relatives = groups.flatMap((group) => group.settledRelatives);
-  const products = new Map([...standIns, ...(await resolveStandIns(tx, app, relatives))]);
+  const others = relatives.length > 0 ? await resolveStandIns(tx, app, relatives) : [];
+  const products = new Map([...standIns, ...others]);
   const refunds = await settleGoods(tx, groups, { preview });
   const changes = await post(tx, app, { batch, refunds, products, preview });
   batch.forEach(settleLines);
@@ -118,7 +122,8 @@ const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => 
   counted: work.counted,
   tries: 0,
   error: null,
-  counted_places: countedPlaces(work),
+  // What a stocktake's lines are of now.
+  counted_places: isStocktake(work) ? writePlaces(placesOf(work)) : null,
 });
 
 /** A held refund is looked at again when its grace period ends, and else when its sale comes. */
@@ -245,10 +250,17 @@ const applyWithin = async (
   const { touched, repriced } = await countMoney(tx, groups);
   const relatives = groups.flatMap((group) => group.settledRelatives).filter(isRefund);
   await settleBatch(tx, app, { claimed, rows, batch, times });
-  await updateRelatives(tx, app, relatives, times);
-  await storeWaits(tx, [...batch, ...relatives]);
+  if (relatives.length > 0) await updateRelatives(tx, app, relatives, times);
+  const waiting = [...batch, ...relatives].filter(
+    ({ row, waits }) => row.processed_at !== null || waits.length > 0
+  );
+  if (waiting.length > 0) await storeWaits(tx, waiting);
   if (await markClosings(tx, app, touched)) tx.onCommit(() => comparing(app).wake());
-  if (await notePurchases(tx, app, batch, repriced)) tx.onCommit(() => attaching(app).wake());
+  const named = batch.filter((work) => isSale(work) && work.record.customer !== null);
+  if (named.length > 0 || repriced.length > 0) {
+    const isDue = await notePurchases(tx, app, named, repriced);
+    if (isDue) tx.onCommit(() => attaching(app).wake());
+  }
   await tx.insert(
     POS_MAPPED_LINES_TABLE,
     batch.flatMap(({ id, mapped }) =>

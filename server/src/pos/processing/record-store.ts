@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { App } from '../../app';
 import { createDetached, type Detached } from '../../database/connection';
 import type { Db, Tx } from '../../database/db';
-import type { InsertedRow, UpdatedTable } from '../../database/dialects/shared';
+import type { UpdatedTable } from '../../database/dialects/shared';
 import { sparseColumn } from '../../database/tables/plain-tables';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import {
@@ -36,21 +36,24 @@ export interface LeasedRecord extends Lease {
   size: number;
 }
 
+/** The columns of the log that processing writes. */
+const OUTCOME_COLUMNS = {
+  state: 'text',
+  settled_flags: 'text',
+  processed_at: 'bigint',
+  location_id: 'integer',
+  items: 'text',
+  ignored: 'text',
+  simulated: 'text',
+  took: 'bigint',
+  counted: 'text',
+  tries: 'integer',
+  error: 'text',
+  counted_places: 'text',
+} as const satisfies Partial<Record<keyof PosEventRow, string>>;
+
 /** What processing makes of a record. */
-export interface RecordOutcome {
-  state: EventState;
-  settled_flags: string;
-  processed_at: number;
-  location_id: number | null;
-  items: string;
-  ignored: string;
-  simulated: string | null;
-  took: number | null;
-  counted: string | null;
-  tries: number;
-  error: string | null;
-  counted_places: string | null;
-}
+export type RecordOutcome = Pick<PosEventRow, keyof typeof OUTCOME_COLUMNS>;
 
 export interface RecordSettlement {
   lease: Pick<Lease, 'id' | 'owner'>;
@@ -101,24 +104,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
       groups: { tableName: CONNECTIONS_TABLE },
       leaseMs: LEASE_MS,
     });
-    this.log = {
-      name: POS_EVENTS_TABLE,
-      schema: app.db.schema,
-      columns: {
-        state: 'text',
-        settled_flags: 'text',
-        processed_at: 'bigint',
-        location_id: 'integer',
-        items: 'text',
-        ignored: 'text',
-        simulated: 'text',
-        took: 'bigint',
-        counted: 'text',
-        tries: 'integer',
-        error: 'text',
-        counted_places: 'text',
-      },
-    };
+    this.log = { name: POS_EVENTS_TABLE, schema: app.db.schema, columns: OUTCOME_COLUMNS };
   }
 
   now(): number {
@@ -141,12 +127,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   /** Says that records may be due now. For the moment after a commit: cheap, never throws. */
   readonly announce = (): void => this.app.scheduler.announce(RECORDS, null, this.now());
 
-  /** Writes records into the log, in `tx`; `enqueue` is to follow, once their ids are known. */
-  insert(tx: Db, records: readonly InsertedRow[]): Promise<void> {
-    return tx.insert(POS_EVENTS_TABLE, records);
-  }
-
-  /** Queues records that are new: they are applied if and only if `tx` commits. */
+  /** Queues records that are new in the log: they are applied if and only if `tx` commits. */
   async enqueue(tx: Db, records: readonly Queued[], dueAt: number): Promise<void> {
     await this.queue.insert(tx, this.queued(records, dueAt, null));
   }

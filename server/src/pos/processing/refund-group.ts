@@ -578,7 +578,7 @@ export const loadRefundGroups = async (
     ([key, batch]) => [key, new RefundGroup(batch, sales.get(key) ?? [], times)] as const
   );
   const toPrice = withMoney ? groups.flatMap(([, { saleToPrice }]) => saleToPrice ?? []) : [];
-  const priced = await openRelatives(tx, toPrice, connections);
+  const priced = toPrice.length > 0 ? await openRelatives(tx, toPrice, connections) : [];
   const reached: Record<Reach, Map<string, RefundGroup>> = {
     none: new Map(),
     allocated: new Map(),
@@ -612,6 +612,7 @@ export const settleGoods = async (
     await tx.table(POS_EVENTS_TABLE).where({ id }).update({ refunded });
   }
   const refunds = new Map(settled.flatMap((one) => one.refunds).map((work) => [work.id, work]));
+  if (refunds.size === 0) return [];
   // In test mode nothing was ever posted, so everything is appended.
   const live = [...refunds.values()].filter(({ row }) => row.mode === 'live');
   const posted = await postedOf(

@@ -3,13 +3,7 @@ import type { Tx } from '../../database/db';
 import { findInChunks, inChunks } from '../../database/written-rows';
 import { TimeSlice } from '../../runtime/event-loop';
 import { type AcceptedCount, withdrawCounts, withdrawTrialCounts } from '../../stock/counts';
-import {
-  type FoundItems,
-  gtinDigest,
-  type ItemLookup,
-  type ItemName,
-  lookUpItems,
-} from '../../stock/items';
+import { type FoundItems, gtinDigest, type ItemLookup, lookUpItems } from '../../stock/items';
 import {
   type AskedCounting,
   Ledger,
@@ -98,7 +92,7 @@ export const isSale = (work: ProcessingContext): work is ContextOf<SaleRecord> =
   work.record.kind === 'sale';
 export const isRefund = (work: ProcessingContext): work is ContextOf<RefundRecord> =>
   work.record.kind === 'refund';
-const isStocktake = ({ record }: ProcessingContext): boolean =>
+export const isStocktake = ({ record }: ProcessingContext): boolean =>
   record.kind === 'inventory' && record.mode === 'absolute';
 
 /** Where the lines are as far as items and location are known. */
@@ -162,11 +156,9 @@ interface UndoneLine {
 }
 
 /** Has records that are worked on again forget what mappings decided of them that were undone since. */
-const forgetUndone = async (tx: Tx, batch: readonly ProcessingContext[]): Promise<void> => {
-  const again = new Map(
-    batch.filter(({ row }) => row.processed_at !== null).map((work) => [work.id, work])
-  );
-  const undone = await findInChunks<UndoneLine>(again.keys(), (some) =>
+const forgetUndone = async (tx: Tx, again: readonly ProcessingContext[]): Promise<void> => {
+  const works = new Map(again.map((work) => [work.id, work]));
+  const undone = await findInChunks<UndoneLine>(works.keys(), (some) =>
     tx
       .table(`${POS_MAPPED_LINES_TABLE} as d`)
       .join(`${POS_MAPPINGS_TABLE} as m`, 'm.id', 'd.mapping_id')
@@ -175,7 +167,7 @@ const forgetUndone = async (tx: Tx, batch: readonly ProcessingContext[]): Promis
       .whereNotNull('m.undone_at')
   );
   for (const { event_id: event, line, kind } of undone) {
-    const work = again.get(Number(event));
+    const work = works.get(Number(event));
     if (!work) continue;
     if (kind === 'location_ref') work.locationId = null;
     else {
@@ -243,13 +235,14 @@ export const resolve = async (
   batch: readonly ProcessingContext[],
   { preview }: { preview: boolean }
 ): Promise<Products> => {
-  if (!preview) await forgetUndone(tx, batch);
-  const isTrial = ({ row }: ProcessingContext): boolean => preview || row.mode === 'test';
-  const namesOf = (trials: boolean): ItemName[] =>
-    batch.filter((work) => isTrial(work) === trials).flatMap(unknownLines);
-  const tried = await lookUpItems(tx, app, namesOf(true), 'stand in');
-  const adopted = await lookUpItems(tx, app, namesOf(false), 'adopt');
-  const lookupOf = (work: ProcessingContext) => (isTrial(work) ? tried : adopted).lookup;
+  const again = batch.filter(({ row }) => row.processed_at !== null);
+  if (again.length > 0 && !preview) await forgetUndone(tx, again);
+  const trials = batch.filter(({ row }) => preview || row.mode === 'test');
+  const live = batch.filter(({ row }) => !preview && row.mode === 'live');
+  const tried = await lookUpItems(tx, app, trials.flatMap(unknownLines), 'stand in');
+  const adopted = await lookUpItems(tx, app, live.flatMap(unknownLines), 'adopt');
+  const lookupOf = ({ row }: ProcessingContext): ItemLookup =>
+    preview || row.mode === 'test' ? tried.lookup : adopted.lookup;
   const mappings = await loadMappings(
     tx,
     // A record that is worked on again is asked about every line: an item that goes by the name now
@@ -329,10 +322,6 @@ const readPlaces = (text: string): Places =>
   (JSON.parse(text) as StoredPlaces).map((place) =>
     place === null ? null : { item: place[0], location: place[1] }
   );
-
-/** What a stocktake's lines are of now; null for all other records. */
-export const countedPlaces = (work: ProcessingContext): string | null =>
-  isStocktake(work) ? writePlaces(placesOf(work)) : null;
 
 /** Live counts that were accepted and are not in the ledger yet. */
 const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<AcceptedCount[]> => {
@@ -416,7 +405,7 @@ const postLines = async (ledger: Ledger, work: ProcessingContext): Promise<void>
       work.moved.push(ledger.move({ ...base, ...now, type, quantity: gained, reason: null }));
     }
   }
-  work.moved.push(...(await ledger.count(counts)));
+  if (counts.length > 0) work.moved.push(...(await ledger.count(counts)));
 };
 
 /** A difference that the ledger has to append, beside the refund it belongs to. */
@@ -441,9 +430,12 @@ export const post = async (
   app: App,
   { batch, refunds, products, preview }: Posted
 ): Promise<LevelChange[]> => {
-  const stocktakes = batch.filter(isStocktake);
-  const changes = await undoMisplaced(tx, app, stocktakes);
-  if (!preview) await withdrawMisplaced(tx, app, stocktakes);
+  const changes: LevelChange[] = [];
+  const stocktakes = preview ? [] : batch.filter(isStocktake);
+  if (stocktakes.length > 0) {
+    changes.push(...(await undoMisplaced(tx, app, stocktakes)));
+    await withdrawMisplaced(tx, app, stocktakes);
+  }
   const { id: defaultPlace } = products.size > 0 ? await defaultLocation(tx) : { id: 0 };
   // A product's quantity is what its item would have there, once it is made.
   const openingOf = ({ item, location }: Place): number =>
