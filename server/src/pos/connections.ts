@@ -40,12 +40,12 @@ class GroupsChanged extends Error {
 export type Connections = ReadonlyMap<number, ConnectionRow>;
 
 const readConnections = async (
-  tx: Tx,
+  db: Db,
   ids: readonly number[],
   groups: readonly string[],
   { lock }: { lock: boolean }
 ): Promise<Connections> => {
-  const query = tx
+  const query = db
     .table(CONNECTIONS_TABLE)
     .select('*')
     .where((any) => {
@@ -58,8 +58,8 @@ const readConnections = async (
 };
 
 /** A connection and those of its group. Locks nothing. */
-export const groupOf = async (tx: Tx, id: number): Promise<Connections> =>
-  readConnections(tx, [id], await groupsOf(tx, [id]), { lock: false });
+export const groupOf = async (db: Db, id: number): Promise<Connections> =>
+  readConnections(db, [id], await groupsOf(db, [id]), { lock: false });
 
 /**
  * Does work in a transaction that has locked these connections and those of their groups, before
@@ -91,34 +91,29 @@ export const hasArrived = (app: App, row: ConnectionRow): boolean =>
     ? Boolean(row.active) || row.disabled_reason !== CAME_FROM_ANOTHER_SITE
     : row.origin_id !== null && Number(row.origin_id) !== Number(row.id);
 
-/**
- * Its own site gives a connection its id back: records and the ids that were taken hang on it, and
- * under another id a till's record that was applied would be applied again.
- */
-const giveIdBack = async (app: App, row: ConnectionRow): Promise<void> => {
-  await app.db.transaction(async (tx) => {
-    const rows = () => tx.table(CONNECTIONS_TABLE);
-    const taken = (await rows().where({ id: row.origin_id }).first()) as ConnectionRow | undefined;
-    if (taken) await rows().where({ id: row.id }).update({ origin_id: row.id });
-    else await rows().where({ id: row.id }).update({ id: row.origin_id });
-  });
-};
-
 /** @returns whether it was switched off. */
 const settle = async (app: App, row: ConnectionRow): Promise<boolean> => {
-  if (!app.site.isForeign(row)) {
-    await giveIdBack(app, row);
-    return false;
+  if (app.site.isForeign(row)) {
+    await documentsOf(app.strapi, CONNECTION).update({
+      documentId: row.document_id,
+      data: {
+        origin_id: Number(row.id),
+        active: false,
+        disabled_reason: CAME_FROM_ANOTHER_SITE,
+      },
+    });
+    return true;
   }
-  await documentsOf(app.strapi, CONNECTION).update({
-    documentId: row.document_id,
-    data: {
-      origin_id: Number(row.id),
-      active: false,
-      disabled_reason: CAME_FROM_ANOTHER_SITE,
-    },
+  // Its own site gives it its id back: records and the ids that were taken hang on it, and under
+  // another id a till's record that was applied would be applied again.
+  await app.db.transaction(async (tx) => {
+    const rows = () => tx.table(CONNECTIONS_TABLE);
+    const isTaken = (await rows().where({ id: row.origin_id }).first()) !== undefined;
+    await rows()
+      .where({ id: row.id })
+      .update(isTaken ? { origin_id: row.id } : { id: row.origin_id });
   });
-  return true;
+  return false;
 };
 
 /**

@@ -32,9 +32,6 @@ import { answer, answerOfAcceptance, hasScope, schemaInvalid } from './wire';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** An id that no event has yet: of two counts of one time, the later arrival wins. */
-const PREVIEW_ID = 2_147_483_647;
-
 /** What a connection is told of movements. */
 interface TellingRules {
   mapped: readonly MappedLocation[];
@@ -42,9 +39,10 @@ interface TellingRules {
   withQuantity: boolean;
 }
 
-/** A location as the connection names it; null where it has no name for it. */
-const refOf = (mapped: readonly MappedLocation[], location: number): string | null =>
-  mapped.find((one) => one.location === location)?.ref ?? null;
+const rulesOf = (connection: ConnectionRow): TellingRules => ({
+  mapped: mappedLocations(connection),
+  withQuantity: hasScope(connection, 'stock:read'),
+});
 
 type Line = Pick<LedgerLine, 'location' | 'quantity' | 'effect' | 'quantityAfter'>;
 
@@ -54,19 +52,12 @@ const toldMovement = (
   { mapped, withQuantity }: TellingRules
 ): TillMovement => ({
   sku,
-  location_ref: refOf(mapped, location),
+  // As the connection names it; null where it has no name for it.
+  location_ref: mapped.find((one) => one.location === location)?.ref ?? null,
   quantity,
   effect,
   ...(withQuantity && { quantity_after: quantityAfter }),
 });
-
-/** SKUs of items, by id. */
-const skusOf = async (db: Db, items: readonly number[]): Promise<Map<number, string>> => {
-  const rows = await findInChunks<{ id: number; sku: string }>(items, (some) =>
-    db.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some)
-  );
-  return new Map(rows.map(({ id, sku }) => [Number(id), sku]));
-};
 
 /** Lines of the ledger as tills are told them, in their order. */
 const toldMovements = async (
@@ -74,36 +65,26 @@ const toldMovements = async (
   lines: readonly LedgerLine[],
   rules: TellingRules
 ): Promise<TillMovement[]> => {
-  const skus = await skusOf(
-    db,
-    lines.map(({ item }) => item)
+  const items = await findInChunks<{ id: number; sku: string }>(
+    lines.map(({ item }) => item),
+    (some) => db.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some)
   );
+  const skus = new Map(items.map(({ id, sku }) => [Number(id), sku]));
   return lines.map((line) => toldMovement(skus.get(line.item) ?? line.sku ?? '', line, rules));
 };
 
-/** The row that the record would be, though it is never inserted. */
-const previewRow = (passed: Passed): PosEventRow => ({
-  took: null,
-  refunded: null,
-  money_left: null,
-  ignored: null,
-  accepted_at: null,
-  by_hand: null,
-  ...rowOf(passed.submission, passed),
-  id: PREVIEW_ID,
-});
+/** An id that no event has yet: of two counts of one time, the later arrival wins. */
+const PREVIEW_ID = 2_147_483_647;
 
 type Unknown = Validated['unknown'][number];
 
 const unknownOf = (work: ProcessingContext): Unknown[] => {
-  const { record, locationId } = work;
-  const lines = unknownLines(work).map(({ sku, gtin }): Unknown =>
-    sku === null ? { gtin: gtin ?? '' } : { sku }
-  );
-  const { locationRef } = record;
+  const { locationRef } = work.record;
   const all = [
-    ...lines,
-    ...(locationId === null && locationRef !== null ? [{ location_ref: locationRef }] : []),
+    ...unknownLines(work).map(({ sku, gtin }): Unknown =>
+      sku === null ? { gtin: gtin ?? '' } : { sku }
+    ),
+    ...(work.locationId === null && locationRef !== null ? [{ location_ref: locationRef }] : []),
   ];
   return [...new Map(all.map((one) => [JSON.stringify(one), one])).values()];
 };
@@ -114,7 +95,13 @@ const previewOfNew = async (
   { connection }: Submission,
   passed: Passed
 ): Promise<Validated> => {
-  const row = previewRow(passed);
+  // As it would be stored.
+  const row: PosEventRow = {
+    ...{ took: null, refunded: null, money_left: null, ignored: null },
+    ...{ accepted_at: null, by_hand: null },
+    ...rowOf(passed.submission, passed),
+    id: PREVIEW_ID,
+  };
   const { batch } = await workOut(tx, app, [row], {
     connections: await groupOf(tx, Number(connection.id)),
     times: timesOf(app),
@@ -122,22 +109,16 @@ const previewOfNew = async (
   });
   const [work] = batch;
   if (!work) throw new Error('The connection of a record is gone.');
-  const movements = await toldMovements(tx, work.moved, {
-    mapped: mappedLocations(connection),
-    withQuantity: hasScope(connection, 'stock:read'),
-  });
   return {
     ok: true,
     state: stateAfter('pending', work.state),
     duplicate: false,
     stale: passed.stale,
     flags: [...(JSON.parse(row.flags) as EventFlag[]), ...work.flags],
-    movements,
+    movements: await toldMovements(tx, work.moved, rulesOf(connection)),
     unknown: unknownOf(work),
   };
 };
-
-const isPassed = (verdict: Passed | Acceptance): verdict is Passed => !('outcome' in verdict);
 
 /** A record whose id is taken changes nothing any more. */
 const previewOfKnown = (submission: Submission, acceptance: Acceptance): Validated => {
@@ -162,9 +143,9 @@ export const previewOf = (app: App, submission: Submission): Promise<Validated> 
   withTransientRetry(() =>
     app.db.rolledBack(async (tx) => {
       const verdict = await judgeAlone(tx, app, submission);
-      return isPassed(verdict)
-        ? previewOfNew(tx, app, submission, verdict)
-        : previewOfKnown(submission, verdict);
+      return 'outcome' in verdict
+        ? previewOfKnown(submission, verdict)
+        : previewOfNew(tx, app, submission, verdict);
     })
   );
 
@@ -182,21 +163,23 @@ const COLUMNS = [
 
 type Found = Pick<PosEventRow, (typeof COLUMNS)[number]>;
 
-const movementsOf = async (db: Db, event: number, rules: TellingRules): Promise<TillMovement[]> => {
-  const rows = await movementsOfEvent(db, event);
+const movementsOf = async (
+  db: Db,
+  { id, mode }: Pick<Found, 'id' | 'mode'>,
+  rules: TellingRules
+): Promise<TillMovement[]> => {
+  if (mode === 'test') {
+    const row: Pick<PosEventRow, 'simulated'> | undefined = await db
+      .table(POS_EVENTS_TABLE)
+      .select('simulated')
+      .where({ id })
+      .first();
+    return toldMovements(db, JSON.parse(row?.simulated ?? '[]') as LedgerLine[], rules);
+  }
+  const rows = await movementsOfEvent(db, Number(id));
   return rows.map(({ sku, location, quantity, effect, quantity_after: quantityAfter }) =>
     toldMovement(sku, { location: location.id, quantity, effect, quantityAfter }, rules)
   );
-};
-
-const simulatedOf = async (db: Db, event: number, rules: TellingRules): Promise<TillMovement[]> => {
-  const row = (await db
-    .table(POS_EVENTS_TABLE)
-    .select('simulated')
-    .where({ id: event })
-    .first()) as Pick<PosEventRow, 'simulated'> | undefined;
-  const lines = JSON.parse(row?.simulated ?? '[]') as LedgerLine[];
-  return toldMovements(db, lines, rules);
 };
 
 /**
@@ -211,10 +194,7 @@ export const answerStatus = async (
   ids: readonly string[]
 ): Promise<void> => {
   const db = await app.db.current();
-  const rules: TellingRules = {
-    mapped: mappedLocations(connection),
-    withQuantity: hasScope(connection, 'stock:read'),
-  };
+  const rules = rulesOf(connection);
   const rows = (await db
     .table(POS_EVENTS_TABLE)
     .select(...COLUMNS)
@@ -225,16 +205,14 @@ export const answerStatus = async (
   const statusOf = async (externalId: string): Promise<RecordStatus> => {
     const row = byDigest.get(externalDigest(externalId));
     if (!row) return { external_id: externalId, state: 'unknown' };
-    const event = Number(row.id);
-    const read = row.mode === 'test' ? simulatedOf : movementsOf;
     return {
       external_id: externalId,
-      event_id: event,
+      event_id: Number(row.id),
       kind: row.kind,
       state: row.state,
       flags: flagsOf(row),
       accepted_at: isoTime(Number(row.received_at)),
-      movements: await read(db, event, rules),
+      movements: await movementsOf(db, row, rules),
     };
   };
 

@@ -37,7 +37,8 @@ import {
   stateOfRefund,
 } from '../rules/refunds';
 import { readRecord } from '../rules/validate';
-import { type ConnectionRow, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
+import type { Connections } from '../connections';
+import { POS_EVENTS_TABLE, type PosEventRow } from '../tables';
 import {
   type ContextOf,
   isRefund,
@@ -58,8 +59,6 @@ export interface Times {
   nowMs: number;
   graceMs: number;
 }
-
-export type Connections = ReadonlyMap<number, ConnectionRow>;
 
 /** A sale or refund, with what its money is worked out from. */
 type Member = Pick<ProcessingContext, 'row' | 'record' | 'items'>;

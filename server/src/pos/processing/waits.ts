@@ -4,9 +4,9 @@ import { debugLog, errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { comparing, markClosings } from '../closings';
+import { groupOf } from '../connections';
 import { connectionWait, digestsOfMappings, itemWaits } from '../mappings';
 import {
-  type ConnectionRow,
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
   POS_MAPPED_LINES_TABLE,
@@ -72,21 +72,8 @@ export const wakeTwice = async (
 
 /** A connection's map or group is another one: its records and those of its group look again. */
 export const wakeConnection = async (db: Db, app: App, id: number): Promise<void> => {
-  const row = (await db.table(CONNECTIONS_TABLE).where({ id }).first()) as
-    ConnectionRow | undefined;
-  const members =
-    row === undefined || row.group_digest === null
-      ? [{ id }]
-      : ((await db
-          .table(CONNECTIONS_TABLE)
-          .select('id')
-          .where({ group_digest: row.group_digest })) as { id: number }[]);
-  await wakeTwice(
-    db,
-    app,
-    members.map((member) => connectionWait(Number(member.id))),
-    'connection'
-  );
+  const group = await groupOf(db, id);
+  await wakeTwice(db, app, [...group.keys()].map(connectionWait), 'connection');
 };
 
 type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_ms'>;

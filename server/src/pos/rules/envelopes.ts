@@ -1,4 +1,4 @@
-import { inOneGo, type Steps } from '../../runtime/event-loop';
+import type { Steps } from '../../runtime/event-loop';
 import {
   formatPath,
   type JsonPart,
@@ -117,7 +117,11 @@ function* findRepeated(members: readonly JsonPart[]): Steps<ReturnType<typeof re
   return null;
 }
 
-/** `readBatch`, step by step. */
+/**
+ * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each
+ * as it was sent, those that are none as what is wrong with them. What is wrong with the body around
+ * them refuses the whole. Never throws.
+ */
 export function* batchSteps(bytes: Uint8Array): Steps<Read<Read<Enclosed>[]>> {
   const envelope = yield* envelopeSteps('batch', bytes);
   if (!envelope.ok) return envelope;
@@ -138,22 +142,11 @@ export function* batchSteps(bytes: Uint8Array): Steps<Read<Read<Enclosed>[]>> {
   return { ok: true, value: entries };
 }
 
-/**
- * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each
- * as it was sent, those that are none as what is wrong with them. What is wrong with the body around
- * them refuses the whole. Never throws.
- */
-export const readBatch = (bytes: Uint8Array): Read<Read<Enclosed>[]> => inOneGo(batchSteps(bytes));
-
-/** `readValidation`, step by step. */
+/** Reads the body of `POST /validate` (docs/tills.md#trying-a-record). Never throws. */
 export function* validationSteps(bytes: Uint8Array): Steps<Read<Enclosed>> {
   const envelope = yield* envelopeSteps('validate', bytes);
   return envelope.ok ? enclosedOf(envelope.value, '') : envelope;
 }
-
-/** Reads the body of `POST /validate` (docs/tills.md#trying-a-record). Never throws. */
-export const readValidation = (bytes: Uint8Array): Read<Enclosed> =>
-  inOneGo(validationSteps(bytes));
 
 function* fieldSteps(
   route: 'status' | 'catalogue',
