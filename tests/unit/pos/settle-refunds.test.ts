@@ -4,9 +4,9 @@ import {
   type GroupSale,
   settledFlags,
   settleRefunds,
-  stateOfLines,
   stateOfRefund,
 } from '../../../server/src/pos/rules/refunds';
+import { stateOfLines } from '../../../server/src/pos/rules/records';
 
 const sale = (id: number, connection: number, quantity = 3): GroupSale => ({
   id,

@@ -5,11 +5,10 @@ import {
   type RefundOutcome,
   settledFlags,
   settleRefunds,
-  stateOfLines,
   stateOfRefund,
 } from '../../../server/src/pos/rules/refunds';
 import { compareClosing } from '../../../server/src/pos/rules/closing-comparison';
-import { type EventState, stateAfter } from '../../../server/src/pos/rules/records';
+import { type EventState, stateAfter, stateOfLines } from '../../../server/src/pos/rules/records';
 import { readDocument } from '../docs/support/markdown';
 
 /**

@@ -485,14 +485,20 @@ export class RefundGroup {
     };
   }
 
+  private priceMembers(): PricedMembers {
+    const members = [...this.batch, ...this.relatives];
+    const isPlain = members.every((work) => isSale(work) && (work.row.money_left ?? null) === null);
+    // Most sales have no refund.
+    const priced = isPlain
+      ? { refunds: new Map(), left: new Map() }
+      : priceRefunds(...moneyOf(members));
+    return { ...priced, members };
+  }
+
   /** Counts what its members come to in money. Test mode counts for nothing. */
   async countMoney(counting: Counting): Promise<void> {
     if (!this.isLive) return;
-    const all = [...this.batch, ...this.relatives];
-    const { members, refunds, left } = this.money ?? {
-      ...priceRefunds(...moneyOf(all)),
-      members: all,
-    };
+    const { members, refunds, left } = this.money ?? this.priceMembers();
     const refunded = new Set([...refunds.values()].map(({ sale }) => sale));
     for (const member of members) {
       const price = refunds.get(member.id);

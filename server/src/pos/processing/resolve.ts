@@ -34,9 +34,9 @@ import {
   type PosRecord,
   type RefundRecord,
   type SaleRecord,
+  stateOfLines,
   type StockLine,
 } from '../rules/records';
-import { stateOfLines } from '../rules/refunds';
 import { readRecord } from '../rules/validate';
 import {
   type ConnectionRow,

@@ -85,6 +85,22 @@ const STATE_MOVES = {
 export const stateAfter = (from: EventState, to: EventState): EventState =>
   (STATE_MOVES[from] as readonly EventState[]).includes(to) ? to : from;
 
+/**
+ * The state of an event once its lines were looked at (docs/tills.md#what-becomes-of-a-record).
+ *
+ * @param placed  lines that are in the ledger, those with effect 0 too
+ * @param waiting  lines that wait for an item or a location
+ */
+export const stateOfLines = (
+  mode: ConnectionMode,
+  placed: number,
+  waiting: number
+): Extract<EventState, 'applied' | 'partially_applied' | 'needs_mapping' | 'simulated'> => {
+  if (mode === 'test') return 'simulated';
+  if (waiting === 0) return 'applied';
+  return placed === 0 ? 'needs_mapping' : 'partially_applied';
+};
+
 /** States in which an event can still change without its owner doing anything. */
 export const WAITING_STATES = [
   'held',

@@ -8,7 +8,13 @@ import {
   type Share,
   type SoldLine,
 } from '../../stock/rules/allocation';
-import type { ConnectionMode, EventFlag, EventState, RecordLine } from './records';
+import {
+  type ConnectionMode,
+  type EventFlag,
+  type EventState,
+  type RecordLine,
+  stateOfLines,
+} from './records';
 
 /**
  * Which sale a refund belongs to and what it puts back (docs/tills.md#refund), for a *group*:
@@ -139,22 +145,6 @@ export const settleRefunds = (
     }
   }
   return { outcomes: refunds.flatMap(({ id }) => outcomes.get(id) ?? []), left };
-};
-
-/**
- * The state of an event once its lines were looked at (docs/tills.md#what-becomes-of-a-record).
- *
- * @param placed  lines that are in the ledger, those with effect 0 too
- * @param waiting  lines that wait for an item or a location
- */
-export const stateOfLines = (
-  mode: ConnectionMode,
-  placed: number,
-  waiting: number
-): Extract<EventState, 'applied' | 'partially_applied' | 'needs_mapping' | 'simulated'> => {
-  if (mode === 'test') return 'simulated';
-  if (waiting === 0) return 'applied';
-  return placed === 0 ? 'needs_mapping' : 'partially_applied';
 };
 
 /**
