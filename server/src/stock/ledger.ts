@@ -212,19 +212,13 @@ export interface AskedCounting extends AskedEntry {
 }
 
 /** A line of the ledger as it was written, or would be. */
-export interface LedgerLine extends Place {
+export interface LedgerLine extends AskedEntry {
   type: MovementType;
-  at: number;
-  quantity: number;
   effect: number;
   quantityAfter: number;
   reason: MovementReason | null;
-  eventId: number | null;
   seq: number | null;
   line: number | null;
-  note: string | null;
-  documentId?: number;
-  madeBy?: string | null;
   /** The SKU of an unknown item, in test mode (items.ts). */
   sku?: string;
 }

@@ -81,16 +81,16 @@ export const answerOfAcceptance = (
       { stale }
     );
   }
-  const told = { ok: true as const, event_id: acceptance.eventId };
+  const base = { ok: true as const, event_id: acceptance.eventId };
   const rest = stale.length > 0 ? { stale } : {};
   if (acceptance.outcome === 'accepted') {
-    return { status: 202, body: { ...told, state: 'pending', duplicate: false, ...rest } };
+    return { status: 202, body: { ...base, state: 'pending', duplicate: false, ...rest } };
   }
   const { state, mismatch, mode } = acceptance;
   return {
     status: 200,
     body: {
-      ...told,
+      ...base,
       state,
       duplicate: true,
       ...(mismatch && { payload_mismatch: true as const }),

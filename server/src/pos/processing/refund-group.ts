@@ -550,7 +550,7 @@ const loadRelatives = async (
     if (!group) continue;
     const own = new Set(group.batch.map(({ id }) => id));
     const ids = found.map(({ id }) => Number(id)).filter((id) => !own.has(id));
-    group.relatives.push(...(await openRelatives(tx, ids, connections)));
+    if (ids.length > 0) group.relatives.push(...(await openRelatives(tx, ids, connections)));
   }
 };
 

@@ -367,22 +367,6 @@ const withdrawMisplaced = async (
   await withdrawTrialCounts(tx, withdrawnIn('test'));
 };
 
-/** Takes stocktakes back where their lines are of something else than they were counted as. */
-const undoMisplaced = (
-  tx: Tx,
-  app: App,
-  stocktakes: readonly ProcessingContext[]
-): Promise<LevelChange[]> =>
-  undoCounts(
-    tx,
-    app,
-    stocktakes.flatMap((work) =>
-      misplacedLines(work).flatMap(({ line, before }) =>
-        before ? [{ ...before, event: work.id, line }] : []
-      )
-    )
-  );
-
 /** Has the ledger follow a record whose places are locked, each line at the record's own time. */
 const postLines = async (ledger: Ledger, work: ProcessingContext): Promise<void> => {
   const { record, row, id: eventId } = work;
@@ -433,7 +417,12 @@ export const post = async (
   const changes: LevelChange[] = [];
   const stocktakes = preview ? [] : batch.filter(isStocktake);
   if (stocktakes.length > 0) {
-    changes.push(...(await undoMisplaced(tx, app, stocktakes)));
+    const counted = stocktakes.flatMap((work) =>
+      misplacedLines(work).flatMap(({ line, before }) =>
+        before ? [{ ...before, event: work.id, line }] : []
+      )
+    );
+    changes.push(...(await undoCounts(tx, app, counted)));
     await withdrawMisplaced(tx, app, stocktakes);
   }
   const { id: defaultPlace } = products.size > 0 ? await defaultLocation(tx) : { id: 0 };
@@ -444,11 +433,13 @@ export const post = async (
   for (const mode of ['live', 'test'] as const) {
     const works = batch.filter(({ row }) => row.mode === mode);
     const differences = refunds.filter(({ work }) => work.row.mode === mode);
+    if (works.length === 0 && differences.length === 0) continue;
     const ledger = new Ledger(app, tx, { simulate: preview || mode === 'test', openingOf });
     await ledger.lock([
       ...works
         .flatMap(misplacedLines)
-        .flatMap(({ before, now }) => [before ?? [], now ?? []].flat()),
+        .flatMap(({ before, now }) => [before, now])
+        .filter((place) => place !== null),
       ...differences,
     ]);
     for (const work of works) {
