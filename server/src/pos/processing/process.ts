@@ -282,7 +282,6 @@ const notifyKnown = async (app: App, batch: readonly ProcessingContext[]): Promi
   const namesOf = (mode: ConnectionMode): ItemName[] =>
     batch.filter(({ row }) => row.mode === mode).flatMap(unknownLines);
   const names = [...namesOf('live'), ...namesOf('test')];
-  if (names.length === 0) return;
   await app.db.transaction(async (tx) => {
     // Test mode makes no items of products, and finds those that live records have made.
     const live = await lookUpItems(tx, app, namesOf('live'), 'adopt');
@@ -302,7 +301,6 @@ const notifyKnown = async (app: App, batch: readonly ProcessingContext[]): Promi
  */
 const notifyUndone = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
   const used = batch.flatMap(({ mapped }) => mapped.map(({ mapping }) => mapping));
-  if (used.length === 0) return;
   await app.db.transaction(async (tx) => {
     const undone = await findInChunks<{ id: number }>(used, (some) =>
       tx.table(POS_MAPPINGS_TABLE).select('id').whereIn('id', some).whereNotNull('undone_at')
@@ -337,7 +335,11 @@ export const applyBatch = async (app: App, claimed: readonly LeasedRecord[]): Pr
     debug?.(settledLine(work, dueAtOf(work, times)));
   }
   // Records that were applied stay applied, whatever becomes of a second look at what they wait for.
-  for (const look of [notifyKnown, notifyUndone]) {
+  const looks = [
+    ...(batch.some((work) => unknownLines(work).length > 0) ? [notifyKnown] : []),
+    ...(batch.some(({ mapped }) => mapped.length > 0) ? [notifyUndone] : []),
+  ];
+  for (const look of looks) {
     try {
       await withTransientRetry(() => look(app, batch));
     } catch (error) {

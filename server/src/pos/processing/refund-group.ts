@@ -369,6 +369,12 @@ const settleRefund = (
 export class RefundGroup {
   /** As far as they have to be looked at again. */
   readonly relatives: ProcessingContext[] = [];
+  /** The sale by whose body refunds are priced that may come on top of all others. */
+  readonly saleToPrice: number | null;
+  /** Test mode counts for nothing. */
+  private readonly isLive: boolean;
+  /** It has refunds alone, which were not counted yet. */
+  private readonly isNewMoney: boolean;
   /** What the batch comes to by itself; null where the relatives are settled with it. */
   private goods: SettledGoods | null = null;
   /** The same in money. */
@@ -382,27 +388,18 @@ export class RefundGroup {
     readonly batch: readonly ProcessingContext[],
     private readonly sales: readonly SaleHead[],
     private readonly times: Times
-  ) {}
+  ) {
+    this.isLive = batch[0]?.row.mode === 'live';
+    this.isNewMoney =
+      this.isLive && batch.every((work) => isRefund(work) && work.row.counted === null);
+    const [sale, second] = sales;
+    const isPlain = sale && !second && (sale.money_left ?? null) !== null;
+    this.saleToPrice = isPlain && this.isNewMoney ? Number(sale.id) : null;
+  }
 
   /** Those whose goods are settled with the batch's; others are only counted with them. */
   get settledRelatives(): readonly ProcessingContext[] {
     return this.goods ? [] : this.relatives;
-  }
-
-  private get isLive(): boolean {
-    return this.batch[0]?.row.mode === 'live';
-  }
-
-  /** Refunds that were not counted yet. */
-  private get isNewMoney(): boolean {
-    return this.isLive && this.batch.every((work) => isRefund(work) && work.row.counted === null);
-  }
-
-  /** The sale by whose body refunds are priced that may come on top of all others. */
-  get saleToPrice(): number | null {
-    const [sale, second] = this.sales;
-    const isPlain = sale && !second && (sale.money_left ?? null) !== null;
-    return isPlain && this.isNewMoney ? Number(sale.id) : null;
   }
 
   /** @returns which relatives have to be read */
@@ -495,7 +492,7 @@ export class RefundGroup {
     return { ...priced, members };
   }
 
-  /** Counts what its members come to in money. Test mode counts for nothing. */
+  /** Counts what its members come to in money. */
   async countMoney(counting: Counting): Promise<void> {
     if (!this.isLive) return;
     const { members, refunds, left } = this.money ?? this.priceMembers();
@@ -508,14 +505,6 @@ export class RefundGroup {
       const isNews = refunded.has(member.id) || (member.row.money_left ?? null) !== null;
       if (rest !== undefined && isNews) await counting.setLeft(member, rest);
     }
-  }
-
-  get touched(): Touched[] {
-    return [...this.batch, ...this.relatives].map(({ row }) => ({
-      connection: Number(row.connection_id),
-      mode: row.mode,
-      at: Number(row.occurred_ms),
-    }));
   }
 }
 
@@ -648,7 +637,13 @@ export const countMoney = async (
   for (const group of groups) await group.countMoney(counting);
   await counting.changes.save(tx);
   return {
-    touched: groups.flatMap(({ touched }) => touched),
+    touched: groups
+      .flatMap(({ batch, relatives }) => [...batch, ...relatives])
+      .map(({ row }) => ({
+        connection: Number(row.connection_id),
+        mode: row.mode,
+        at: Number(row.occurred_ms),
+      })),
     repriced: [...counting.repriced],
   };
 };
