@@ -6,16 +6,12 @@ import { ROOT } from './lib/paths.mjs';
 import { findWords } from './lib/words.mjs';
 
 const FOLDERS = ['admin', 'bin', 'server', 'shared'];
-/** Parts of `server/src` that are still to be rewritten. */
-const OPEN =
-  /^server\/src\/(access|crm|database|doctor|entries|hooks|http|net|overview|pos|public|queue|runtime|scheduling|stock|webhooks)\b/;
 
 const files = FOLDERS.flatMap((folder) =>
   fs
     .readdirSync(path.join(ROOT, folder), { recursive: true })
     .map((name) => path.join(folder, String(name)))
     .filter((name) => /\.[jt]sx?$/.test(name) && !/\b(dist|node_modules)\b/.test(name))
-    .filter((name) => !OPEN.test(name))
 ).sort();
 
 const lines = files.flatMap((file) =>

@@ -13,7 +13,7 @@ export interface EventsService {
    * Sends an event to the webhooks that asked for it, within the current transaction if there is
    * one. `data` is an object; `{}` where none is given.
    * @returns the number of deliveries queued; 0 where nobody asked.
-   * @throws TypeError where `data` is no object; the database's error where it cannot be queued
+   * @throws TypeError if `data` is no object; the database's error if it cannot be queued
    */
   send(event: string, data?: object): Promise<number>;
 }
@@ -115,7 +115,7 @@ export interface ContactImport {
    * completes that contact; what a row leaves empty stays as it is. Rows go in batches, each in a
    * transaction of its own: what was imported before a fault stays.
    * A dry run imports nothing and says what it would.
-   * @throws ValidationError where the header is wrong; nothing has been imported then.
+   * @throws ValidationError if the header is wrong; nothing has been imported then.
    */
   run(file: Readable, options?: ImportRun): Promise<ImportReport>;
 }

@@ -318,12 +318,12 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
         ahead: { own: idsOf(own), limit },
       });
       const first = await claimWithin(one, 1, 5, { cap: ahead([], 9) });
-      expect(first).toMatchObject({ isFull: true, isAlone: true });
+      expect(first).toMatchObject({ isFull: true, isSole: true });
       expect(first.leases).toHaveLength(9);
       const second = await claimWithin(one, 1, 0, { cap: ahead(first.leases, 4) });
       expect(second.leases).toHaveLength(4);
       expect(await claimWithin(other, 1, 5, { cap: ahead([], 9) })).toEqual({
-        ...{ leases: [], isFull: true, isAlone: false, isMore: false },
+        ...{ leases: [], isFull: true, isSole: false, isMore: false },
       });
       const all = [...first.leases, ...second.leases];
       await settle(one, all.slice(0, 10));

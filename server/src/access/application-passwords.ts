@@ -114,7 +114,7 @@ export class ApplicationPasswordsService {
     });
   }
 
-  /** @returns what was revoked, or null where that user has no such password. */
+  /** @returns what was revoked, or null if that user has no such password. */
   async revoke(userId: number, id: number): Promise<ApplicationPassword | null> {
     return this.app.db.retrying(async (tx) => {
       const own = { id, user_id: userId };
@@ -200,10 +200,10 @@ export const applicationPasswordApi = adminApi({
         return getApplicationPasswords(app).create(user.id, name);
       }
     ),
-    delete: endpoint('DELETE /application-passwords/:id', MAY, async (asked) => {
-      const id = asked.id('Application password');
-      const user = requireAdminUser(asked.ctx);
-      const revoked = await getApplicationPasswords(asked.app).revoke(user.id, id);
+    delete: endpoint('DELETE /application-passwords/:id', MAY, async (request) => {
+      const id = request.id('Application password');
+      const user = requireAdminUser(request.ctx);
+      const revoked = await getApplicationPasswords(request.app).revoke(user.id, id);
       if (!revoked) throw new errors.NotFoundError('Application password not found');
       return revoked;
     }),

@@ -45,14 +45,14 @@ export const currentAdminUser = (ctx: Context): AdminUser | null => {
   }
 };
 
-/** @throws UnauthorizedError where there is no admin user behind the request. */
+/** @throws UnauthorizedError if there is no admin user behind the request. */
 export const requireAdminUser = (ctx: Context): AdminUser => {
   const user = currentAdminUser(ctx);
   if (!user) throw new errors.UnauthorizedError();
   return user;
 };
 
-/** Who is behind a request, as lists show it; null where nobody of the admin is. */
+/** The admin user of a request, as lists show it; null if it has none. */
 export const nameOfAdminUser = (ctx: Context): string | null => {
   const user = currentAdminUser(ctx);
   if (!user) return null;

@@ -45,10 +45,10 @@ type Data = Record<string, unknown>;
 const UNPUBLISHED_TABLE = 'switchboard_unpublished';
 
 /**
- * Records of a type with draft and publish that were published once and are not now, with what
- * receivers last heard of them. To unpublish is no deletion ("deleted for good"), so nothing is sent
- * then; without this memory, publishing again would look like a new record, and deleting the draft
- * for good would go unsaid.
+ * Records of a type with draft and publish that were published once and are not now, with the last
+ * version that receivers got. To unpublish is no deletion ("deleted for good"), so nothing is sent then;
+ * without this memory, publishing again would look like a new record, and deleting the draft for good
+ * would go unsaid.
  */
 export const unpublishedTable: PlainTable = {
   tableName: UNPUBLISHED_TABLE,
@@ -250,7 +250,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     return events.length > 0 && this.isAnySubscribed(events, watched.events);
   }
 
-  /** Tracks rows that are about to be created, if anybody hears of that. */
+  /** Tracks rows that are about to be created, if that has subscribers. */
   async trackCreated(watched: WatchedSource, rows: readonly Data[]): Promise<void> {
     if (!(await this.isHeard(watched, impactOf(watched, 'create', null)))) return;
     const changes = this.changesOf(watched);
@@ -266,7 +266,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     if (given.length > 0) await this.trackGiven(watched, given);
   }
 
-  /** Tracks the documents that a write changes, by its own condition, if anybody hears of that. */
+  /** Tracks the documents that a write changes, by its own condition, if that has subscribers. */
   async trackMatching(
     watched: WatchedSource,
     action: 'update' | 'delete',
@@ -580,7 +580,7 @@ const trackNamedDocument = async (
 ): Promise<void> => {
   if (!documentId || action === 'clone') return;
   for (const watched of sources) {
-    // What unpublishing hides is remembered, whether somebody subscribed by now or not.
+    // Objects that unpublishing hides are remembered, with or without subscribers.
     const isTracked = watched.form !== null || action === 'unpublish';
     if (!isTracked && !(await write.isAnySubscribed(watched.events))) continue;
     await write.trackDocuments(watched, [documentId], impactOf(watched, 'update', null));
@@ -615,8 +615,8 @@ interface LifecycleEvent extends WriteEvent {
 }
 
 /**
- * Hears of every write to a watched type, single and bulk, from wherever it comes. It only tracks
- * what is about to change; comparing and publishing come at the end of the unit of work.
+ * Watches every write to a watched type, single and bulk, of any origin. It only tracks what is about to
+ * change; comparing and publishing come at the end of the unit of work.
  */
 const watchWrites = (app: App, plan: WatchPlan): void => {
   const beforeCreate = async (event: LifecycleEvent): Promise<void> => {

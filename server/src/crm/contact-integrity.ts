@@ -30,7 +30,7 @@ const digestOf = (text: string): string => createHash('sha256').update(text).dig
 /**
  * The key that the database compares for uniqueness. A digest, because collations differ: MySQL's default
  * one would take `jose@…` and `josé@…` for one address.
- * @returns null where there is no address: many contacts may have none.
+ * @returns null if there is no address: many contacts may have none.
  */
 export const emailKey = (email: unknown): string | null =>
   typeof email === 'string' && email.trim() !== '' ? digestOf(normalizeEmail(email)) : null;
@@ -97,7 +97,7 @@ export const isSlugTaken = (error: unknown): boolean => {
   );
 };
 
-/** @throws EmailTakenError where another contact has the address that a call gives. */
+/** @throws EmailTakenError if another contact has the address that a call gives. */
 const refuseTakenEmail = async (app: App, call: DocumentCall): Promise<void> => {
   const { action } = call;
   if (!['create', 'update', 'clone'].includes(action)) return;
@@ -280,7 +280,7 @@ const bucketOf = (key: string): number => (Number.parseInt(key.slice(0, 6), 16) 
 
 const isSqlite = (app: App): boolean => app.db.client === 'sqlite';
 
-/** The rows of some addresses, to lock; null where no address is given. */
+/** The rows of some addresses, to lock; null if no address is given. */
 const rowsOf = async (app: App, emails: readonly unknown[]) => {
   const keys = emails.map(emailKey).filter((key) => key !== null);
   const buckets = [...new Set(keys.map(bucketOf))];
@@ -309,7 +309,7 @@ export const lockEmail = async (app: App, email: string): Promise<void> => {
 /**
  * Does the same for many addresses, without waiting: who waits while it holds some of them could
  * wait for a transaction that waits for those, such as one that saves two forms.
- * @returns false where somebody holds one; the transaction is then to end and to begin again.
+ * @returns false if somebody holds one; the transaction is then to end and to begin again.
  */
 export const tryLockEmails = async (app: App, emails: readonly string[]): Promise<boolean> => {
   const rows = await rowsOf(app, emails);

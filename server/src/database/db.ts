@@ -29,8 +29,8 @@ const INSERTED_AT_ONCE = 100;
 
 /**
  * Statements of the plugin, on the site's pool or in one of its transactions. With the host's single
- * SQLite connection a statement that bypasses the open transaction waits for it for ever: so whoever
- * may be called within one is given a `Db`, or asks for the current one.
+ * SQLite connection a statement that bypasses the open transaction waits for it for ever: code that may
+ * run within one is given a `Db`, or asks for the current one.
  */
 export class Db {
   constructor(
@@ -208,13 +208,13 @@ export class Database {
     return dialect;
   }
 
-  /** What one statement may carry, in bytes; asked once a process. */
+  /** The capacity of one statement, in bytes; read once a process. */
   async statementSize(executor: Executor): Promise<StatementSize> {
     this.size ??= await readStatementSize(executor, this.client);
     return this.size;
   }
 
-  /** Whether the current asynchronous context is within a transaction, whoever opened it. */
+  /** True if the current asynchronous context is within a transaction of any origin. */
   inTransaction(): boolean {
     return this.strapi.db.inTransaction();
   }
@@ -283,7 +283,7 @@ export class Database {
    * Runs a part of the current transaction that may fail without costing the rest: after an error
    * PostgreSQL takes no further statement until the transaction goes back to before it. Several that are
    * begun side by side take turns: a savepoint that is released takes those with it that came after it.
-   * @throws what `work` throws, with its changes undone; the database's error where they cannot be
+   * @throws what `work` throws, with its changes undone; the database's error if they cannot be
    */
   savepoint<T>(work: () => Promise<T>): Promise<T> {
     return inTurn(this.strapi, async (turn) => {
@@ -298,7 +298,7 @@ export class Database {
         return result;
       } catch (error) {
         await turn.undo();
-        // A deadlock's victim has no transaction left; the caller is to hear of the deadlock, not of that.
+        // A deadlock's victim has no transaction left; the caller gets the deadlock's error.
         if (!turn.isLost()) await knex.raw(`ROLLBACK TO SAVEPOINT ${name}`);
         throw error;
       }
@@ -344,17 +344,17 @@ export class Database {
   }
 
   /**
-   * Runs a statement on a connection of its own, beside whatever the caller does next. The pool is
-   * asked before this returns, so that a transaction that is opened next waits behind it. Never within
-   * a transaction: who holds a connection must not wait for another one.
+   * Runs a statement on a connection of its own, concurrently with the caller's next steps. The pool is
+   * asked before this returns, so that a transaction that is opened next waits behind it. Never within a
+   * transaction: who holds a connection must not wait for another one.
    */
   apart(statement: Statement): Promise<unknown> {
     return runApart(this.pool.knex as Knex, statement);
   }
 
   /**
-   * What is to be said at boot about a site's SQLite: that it lacks the write-ahead log, and that it
-   * waits too long for a lock. Nothing about one in memory; null of another database.
+   * Boot warnings about a site's SQLite: that it lacks the write-ahead log, and that it waits too long
+   * for a lock. Nothing about one in memory; null of another database.
    */
   async sqliteWarnings(): Promise<string[] | null> {
     if (this.client !== 'sqlite') return null;

@@ -47,7 +47,7 @@ export class Site {
     return this.known;
   }
 
-  /** The instance of this database; null where no site has started on it. For commands that change nothing. */
+  /** The instance of this database; null if no site has started on it. For commands that change nothing. */
   async read(): Promise<string | null> {
     const row = (await this.rows().where(INSTANCE).first()) as { value: string } | undefined;
     return row?.value ?? null;

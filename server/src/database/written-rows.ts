@@ -8,7 +8,7 @@ interface WrittenRow {
   publishedAt?: unknown;
 }
 
-/** What the host tells of a write before it makes it. */
+/** The host's event before a write. */
 export interface WriteEvent {
   action: string;
   model: { uid: string };
@@ -17,7 +17,7 @@ export interface WriteEvent {
 
 type Condition = Pick<WriteEvent['params'], 'where' | 'filters' | '_q'>;
 
-/** What is used of the host's query builder, which it does not type. */
+/** The used part of the host's query builder, which it does not type. */
 interface Query {
   state: { joins: unknown[] };
   processState(): void;
@@ -35,21 +35,21 @@ const and = (where: unknown, ...more: Where[]): Where => {
   return { ...given, $and: [...((given.$and as unknown[] | undefined) ?? []), ...more] };
 };
 
-/** What the host goes by: `filters` and `_q` only where it deletes many. */
+/** The condition that the host goes by: `filters` and `_q` only where it deletes many. */
 const conditionOf = ({ action, params: { where, filters, _q } }: WriteEvent): Condition =>
   action === 'beforeDeleteMany' ? { where, filters, _q } : { where };
 
 const isOfOne = ({ action }: WriteEvent): boolean =>
   action === 'beforeUpdate' || action === 'beforeDelete';
 
-/** The id that a condition names, and nothing else; null where it names rows in another way. */
+/** The id that a condition names, and nothing else; null if it names rows in another way. */
 export const idNamed = (where: unknown): number | string | null => {
   const { id, ...others } = (where ?? {}) as Where;
   const isOne = ['number', 'string'].includes(typeof id) && Object.keys(others).length === 0;
   return isOne ? (id as number | string) : null;
 };
 
-/** SQLite has one writer at a time: whoever would write on what somebody else changed meanwhile fails. */
+/** SQLite has one writer at a time: a write based on rows that somebody else changed meanwhile fails. */
 const locksRows = (strapi: Core.Strapi): boolean => strapi.db.dialect.client !== 'sqlite';
 
 /** A condition on other tables cannot be locked by: the rows are, and then it is asked again. */
@@ -112,7 +112,7 @@ class Rows {
       const found = await first(isAtOnce);
       if (found && isAtOnce) return [found];
       if (!found) {
-        // PostgreSQL finds none where the one that it waited for matches no more.
+        // PostgreSQL finds none if the one that it waited for matches no more.
         if (!isAtOnce || !(await first(false))) return [];
         continue;
       }
@@ -140,7 +140,7 @@ const lockAndPin = async (strapi: Core.Strapi, event: WriteEvent): Promise<Writt
   if (isOfOne(event) || isPlain(all.matching(condition))) {
     params.where = and(params.where, pin);
   } else {
-    // Beside a condition on other tables the host would take their ids for the row's own.
+    // Next to a condition on other tables the host would take their ids for the row's own.
     params.where = pin;
     delete params.filters;
     delete params._q;
@@ -155,7 +155,7 @@ const locked = new WeakMap<object, Promise<WrittenRow[]>>();
  * ends, and the write bound to them: what is read of them from here on is what the last writer left,
  * and no row that comes to match meanwhile is changed unseen. Once a write; the copy of its parameters
  * that lifecycles are given is changed (`listenToWrites`).
- * @returns null where the write names one row by its id: whoever reads it locks it with that
+ * @returns null if the write names one row by its id: the read locks it
  */
 export const lockWritten = async (
   strapi: Core.Strapi,
@@ -326,7 +326,7 @@ export type Where = Record<string, unknown>;
 /** How many rows a bulk write is read, compared and published at a time. */
 const CHUNK = 200;
 
-/** What is handled together of a long list: memory and statements do not grow with a bulk write. */
+/** Parts of a long list: memory and statements do not grow with a bulk write. */
 export const inChunks = <T>(all: readonly T[]): T[][] => {
   const chunks: T[][] = [];
   for (let start = 0; start < all.length; start += CHUNK) {
@@ -390,7 +390,7 @@ export const giveDocumentId = (
   return id;
 };
 
-/** Whether a document of a type has a row for each of its languages. */
+/** True if a document of a type has a row for each of its languages. */
 export const isLocalized = (strapi: Core.Strapi, uid: string): boolean => {
   const { pluginOptions } = strapi.contentTypes[uid as UID.ContentType] as {
     pluginOptions?: { i18n?: { localized?: boolean } };

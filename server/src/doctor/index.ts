@@ -18,7 +18,7 @@ import { SECTIONS } from '../webhooks/rules/delivery-state';
 import { FROM_ELSEWHERE } from '../webhooks/webhook';
 import { DELIVERY_QUEUE_TABLE, WEBHOOKS_TABLE } from '../webhooks/tables';
 
-/** What can be said of a site by its settings and its environment alone. */
+/** Checks of a site's settings and environment. */
 
 const encryptionKey: Check = (app) =>
   hasEncryptionKey(app)
@@ -43,7 +43,7 @@ const SAID_BY: Readonly<Record<FollowedFacts['from'], string>> = {
 
 const ANSWERS_WITHIN_MS = 5000;
 
-/** What the site says; where the database cannot be asked, the command's own environment. */
+/** The site's facts; the command's own environment if the database cannot be read. */
 const followed = async (app: App): Promise<FollowedFacts> => {
   let facts: FollowedFacts = { ...ownFacts(app), from: 'command' };
   const reading = readFollowed(app).then(
@@ -56,7 +56,7 @@ const followed = async (app: App): Promise<FollowedFacts> => {
   return facts;
 };
 
-/** Of the environment of the site's own process; the one of the command may be another. */
+/** Checks the environment of the site's own process; the command's may differ. */
 const environment: Check = async (app) => {
   const facts = await followed(app);
   const { text, isProduction } = describeNodeEnv(facts.nodeEnv);
@@ -202,7 +202,7 @@ const deliveries: Check = async (app) => {
   const db = await app.db.current();
   const served = db.table(WEBHOOKS_TABLE).where({ active: true }).select('id');
   const queue = () => db.table(DELIVERY_QUEUE_TABLE);
-  // What waits for a webhook that was deleted waits for nobody, and is about to be ended.
+  // Deliveries of a webhook that was deleted are about to be ended.
   const known = db.table(WEBHOOKS_TABLE).select('id');
   const inSection = (section: number) =>
     count(queue().where({ section }).whereIn('group_id', known));
@@ -253,9 +253,9 @@ const posEvents: Check = async (app) => {
   return ok(message);
 };
 
-/** What `switchboard doctor` asks for (docs/operations.md#is-everything-in-order). */
+/** The service for `switchboard doctor` (docs/operations.md#is-everything-in-order). */
 interface Doctor {
-  /** What is known without the database. */
+  /** Checks that need no database. */
   examineSite(): Promise<NamedResult[]>;
   /** The rest, once the database is connected; nothing has to be bootstrapped. */
   examineDatabase(): Promise<NamedResult[]>;

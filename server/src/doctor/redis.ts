@@ -21,7 +21,7 @@ export interface CheckResult {
   advice: string;
 }
 
-/** Looks at one thing and changes nothing. @returns null where it does not concern this site */
+/** Looks at one thing and changes nothing. @returns null if it does not concern this site */
 export type Check = (app: App) => CheckResult | null | Promise<CheckResult | null>;
 
 export const ok = (message: string, advice = 'nothing to do'): CheckResult => ({

@@ -271,7 +271,7 @@ const entryDeclaration = (
   };
 };
 
-/** The events of entries; none where no type is named. */
+/** The events of entries; none if no type is named. */
 export const declareEntries = (types: readonly DeclaredType[]): EventMap => {
   const [first, ...others] = types;
   if (!first) return {};

@@ -87,7 +87,7 @@ const createHook = <In, Out>(
   const isResting = (handler: HookHandler<In, Out>): boolean =>
     (resting.get(handler)?.until ?? 0) > performance.now();
 
-  /** @returns for how long it is left out; null where it is not, or somebody else found it out. */
+  /** @returns for how long it is left out; null if it is not, or somebody else found it out. */
   const leaveOut = (handler: HookHandler<In, Out>, { firstMs, longestMs }: Rest): number | null => {
     if (isResting(handler)) return null;
     const forMs = Math.min((resting.get(handler)?.forMs ?? firstMs / 2) * 2, longestMs);
@@ -190,7 +190,7 @@ export const createAction = <T>(
   );
 
 /** An event as it was sent, its data as JSON. */
-export interface ToldEvent {
+export interface SerialisedEvent {
   event: string;
   text: string;
 }
@@ -231,7 +231,7 @@ export class Hooks {
    * Tells all handlers of `service_crm_webhook`, each in its own time and with a copy of its own;
    * resolves when all are done, and never rejects.
    */
-  async tell(events: readonly ToldEvent[]): Promise<void> {
+  async tell(events: readonly SerialisedEvent[]): Promise<void> {
     const hook = this.own;
     const tellOne = async (handler: HookHandler<EventToSend, void>): Promise<void> => {
       let count = 0;

@@ -46,12 +46,12 @@ export interface DeliveredResult {
   /** The delivery's status after this attempt. */
   status: 'pending' | 'sent' | 'failed';
   tries: number;
-  /** HTTP status of the answer; null where none came. */
+  /** HTTP status of the answer; null if none came. */
   response_code: number | null;
   /** Readable cause of a failure; null after a success. */
   error: string | null;
   duration_ms: number;
-  /** ISO 8601; null where no attempt follows. */
+  /** ISO 8601; null if no attempt follows. */
   next_attempt_at: string | null;
 }
 

@@ -8,7 +8,7 @@ import { type ControllerFactory, jsonBody, queryOf } from './guarded-route';
 import { idFromPath, parseInput } from './validation';
 
 /** A request, as an endpoint sees it: input is parsed where it is asked for, and in that order. */
-interface Asked<Query, Body> {
+interface EndpointRequest<Query, Body> {
   app: App;
   ctx: Context;
   /** The id in the path. @throws NotFoundError (404) that says `what` there is none of */
@@ -48,7 +48,7 @@ export interface Endpoint extends Omit<RouteConfig, 'handler' | 'config' | 'info
 export const endpoint = <Query extends z.ZodObject, Body extends z.ZodType>(
   call: string,
   { may = [], params, query, body, response, whole, status }: Described<Query, Body>,
-  answer: (asked: Asked<z.infer<Query>, z.infer<Body>>) => unknown
+  answer: (request: EndpointRequest<z.infer<Query>, z.infer<Body>>) => unknown
 ): Endpoint => {
   const [method, path] = call.split(' ') as [RouteConfig['method'], string];
   const request = {

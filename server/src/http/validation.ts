@@ -2,7 +2,7 @@ import { errors, z } from '@strapi/utils';
 import type { CodedRefusal, RefusalCode, RefusalValues } from '../../../shared/contracts/refusals';
 import { codeOf, refusal, type Refusal } from '../runtime/refusal';
 
-/** What a schema's `refine` or `addIssue` says, with the code that `codeOfIssue` finds again. */
+/** The arguments of a schema's `refine` or `addIssue`, with the code that `codeOfIssue` finds again. */
 export const coded = (message: string, code: RefusalCode, values?: RefusalValues) => ({
   message,
   params: refusal(message, code, values),
@@ -16,7 +16,7 @@ const BOUNDS = {
 
 const kindOf = (origin: string) => (origin === 'string' || origin === 'array' ? origin : 'number');
 
-/** What a schema found, coded; undefined where only its message tells. */
+/** The code of a schema's issue; undefined if only its message tells. */
 const codeOfIssue = (issue: z.core.$ZodIssue): CodedRefusal | undefined => {
   if (issue.code !== 'custom' && issue.input === undefined) return { code: 'required' };
   switch (issue.code) {
@@ -63,8 +63,8 @@ const units = (origin: string): string => (origin === 'string' ? 'characters' : 
 const isNumeric = (origin: string): boolean => ['number', 'int', 'bigint'].includes(origin);
 
 /**
- * What is wrong with a value where its schema has no message of its own: the rule that it breaks,
- * to be read after the name of its field.
+ * The message for a value where its schema has none of its own: the broken rule, to be read after the
+ * name of its field.
  */
 const plainWords: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -93,7 +93,7 @@ const plainWords: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** What is wrong with one field, as the host's error format has it, coded where it can be. */
+/** A field's error in the host's format, coded where it can be. */
 interface FieldIssue extends Partial<CodedRefusal> {
   path: string[];
   message: string;
@@ -166,7 +166,7 @@ export const parseInput = <S extends z.ZodType>(schema: S, input: unknown): z.in
   throw issueErrors(issuesOf(result.error));
 };
 
-/** What no schema can say of a field, because it takes the database or the network to know. */
+/** Rules of a field that need the database or the network, so that no schema can check them. */
 export type FieldRules<T> = {
   [K in keyof T]?: (value: NonNullable<T[K]>) => Promise<Refusal | null>;
 };
@@ -189,8 +189,8 @@ export const parseWithRules = async <S extends z.ZodObject>(
     .safeParse(input).success
     ? (input as Record<string, unknown>)
     : {};
-  const asked = Object.entries<((value: never) => Promise<Refusal | null>) | undefined>(rules);
-  for (const [key, rule] of asked) {
+  const checks = Object.entries<((value: never) => Promise<Refusal | null>) | undefined>(rules);
+  for (const [key, rule] of checks) {
     const field = (schema.shape as Record<string, z.ZodType>)[key]?.safeParse(given[key]);
     if (!rule || !field?.success || field.data === undefined || field.data === null) continue;
     const wrong = await rule(field.data as never);
@@ -200,7 +200,7 @@ export const parseWithRules = async <S extends z.ZodObject>(
   throw issueErrors(issues);
 };
 
-/** What is wrong with a field; coded where a screen may have to say it. */
+/** A field's error; coded where a screen may have to show it. */
 export type FieldProblem = { path: string; message: string } & Partial<CodedRefusal>;
 
 /** A 400 that names several fields. */
@@ -240,7 +240,7 @@ export const flag = z.enum(['true', 'false']).transform((text) => text === 'true
 export const definedOf = (input: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
 
-/** Of tables whose ids are of 32 bits. */
+/** The largest id of tables whose ids are of 32 bits. */
 export const LARGEST_ID = 2_147_483_647;
 
 /** The id of a row as a query has it. @param what  it is the id of, such as `a webhook` */
@@ -259,7 +259,7 @@ export const idText = (what: string) =>
 /** Whatever ends a line, or means something to a terminal instead of to a reader. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 
-/** What an owner calls something: one line of text, shown in lists, mails and logs. */
+/** An owner's name for something: one line of text, shown in lists, mails and logs. */
 export const labelText = (maximum = 255) =>
   z
     .string()

@@ -67,8 +67,8 @@ const SIX_TO_FOUR = ipaddr.parseCIDR('2002::/16');
 const TEREDO = ipaddr.parseCIDR('2001::/32');
 
 /**
- * A text as a URL; null where it is none. Not `URL.canParse`: that of Node 20 refuses letters such as ü,
- * now and then, once it has been called some thousand times.
+ * A text as a URL; null if it is none. Not `URL.canParse`: that of Node 20 refuses letters such as ü, now
+ * and then, once it has been called some thousand times.
  */
 export const urlOf = (text: string): URL | null => {
   try {
@@ -95,7 +95,7 @@ function parseAddress(text: string): Address | null {
   return hostname !== undefined && isIP(hostname) === 4 ? ipaddr.parse(hostname) : null;
 }
 
-/** The IPv4 addresses that an IPv6 address leads to; empty where it carries none. */
+/** The IPv4 addresses that an IPv6 address leads to; empty if it carries none. */
 function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   const bytes = address.toByteArray();
   if (within(address, MAPPED) || within(address, NAT64)) return [new ipaddr.IPv4(bytes.slice(12))];

@@ -164,9 +164,9 @@ export type GivenNodeEnv = { given: string | null } | 'unknown';
 export interface NodeEnvSources {
   /** The current value in the process. */
   current: string | undefined;
-  /** The environment that the process was started with; null where the system does not tell. */
+  /** The environment that the process was started with; null if the system does not tell. */
   atStart: () => Record<string, string> | null;
-  /** The site's `.env`, which the host reads; empty where there is none. */
+  /** The site's `.env`, which the host reads; empty if there is none. */
   envFile: () => Record<string, string>;
 }
 
@@ -263,7 +263,7 @@ const HOOK = 'service_crm_webhook_allow_local';
 /**
  * The one line of the boot log.
  *
- * @param hookSays what the hook's handlers make of it now; null where there are none
+ * @param hookSays what the hook's handlers make of it now; null if there are none
  */
 export const describePrivateAddresses = (
   { open, why }: PrivateAddressPolicy,

@@ -503,7 +503,7 @@ class Attempt {
 
   private send(transport: Transport, request: JudgedRequest): void {
     this.sending = transport.send(request, {
-      informational: (told) => this.noteInformational(told),
+      informational: (info) => this.noteInformational(info),
       head: (head) => (this.answer = new AnswerReader(head)),
       data: (chunk) => {
         if (this.answer?.push(chunk)) this.finish();

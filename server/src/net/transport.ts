@@ -29,7 +29,7 @@ export interface JudgedRequest {
 /** Callbacks of a request's sender. After `end` or `error` it hears nothing more. */
 export interface AnswerListener {
   /** An answer before the answer (1xx). */
-  informational(told: Informational): void;
+  informational(info: Informational): void;
   head(head: AnswerHead): void;
   data(chunk: Buffer): void;
   /** The answer was complete. */
@@ -62,7 +62,7 @@ interface TransportOptions {
   maxSocketsPerHost: number;
 }
 
-/** @throws where its package cannot be loaded */
+/** @throws if its package cannot be loaded */
 export type OpenTransport = (options: TransportOptions) => Promise<Transport>;
 
 /** How long an idle connection is kept, in milliseconds. */

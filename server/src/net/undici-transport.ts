@@ -304,7 +304,7 @@ class Exchange implements Dispatcher.DispatchHandlers, Sending {
 /**
  * The client `undici`, an optional package: below its pools, because those tell of no request whether
  * its connection had been used before.
- * @throws Error that says what to install where the package is missing
+ * @throws Error that says what to install if the package is missing
  */
 export const openUndici: OpenTransport = async ({ lookups, maxSocketsPerHost }) => {
   const undici = await loadUndici();

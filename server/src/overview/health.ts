@@ -26,7 +26,7 @@ import { disabledBecause } from '../webhooks/webhook';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 
-/** How long receivers took in some hours together; null where nothing was answered. */
+/** How long receivers took in some hours together; null if nothing was answered. */
 export const responseOf = (rollups: readonly Rollup[]): ResponseTimes | null => {
   const counts: number[] = [];
   for (const { responseTimes } of rollups) {
@@ -114,7 +114,7 @@ const add = (
   }
 };
 
-/** What is not finished counts whenever it was made; only what was made lately has a bar. */
+/** Unfinished deliveries count whenever they were created; only those created lately have a bar. */
 const addPending = (chart: Chart, starts: readonly number[], { hours }: Pending): void => {
   for (const { hour, waiting, failing } of hours) {
     add(chart, starts, hour, { pending: waiting + failing, failing });

@@ -11,7 +11,7 @@ const fieldsOf = (fields: Readonly<Record<string, unknown>>): MappedType['fields
 /** Which content types of the site stand for the plugin's own, as its options say; read-only. */
 export const mappedTypes = ({ features, sources, forms, stock }: Options): MappedType[] => {
   const types: MappedType[] = [];
-  // What has no effect, because the site does without the feature, is not said.
+  // Options without effect, because the site lacks the feature, are left out.
   if (features.crm) {
     for (const kind of SOURCE_KINDS) {
       const source = sources[kind];

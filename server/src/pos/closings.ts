@@ -81,7 +81,7 @@ const compareWithRecords = async (
     .where('occurred_ms', '>=', record.fromMs)
     .where('occurred_ms', '<', record.toMs)
     .whereIn('kind', ['sale', 'refund']);
-  // The same in whatever order they arrived.
+  // The order is independent of their receipt.
   rows.sort(
     (a, b) =>
       Number(a.occurred_ms) - Number(b.occurred_ms) || (a.external_id < b.external_id ? -1 : 1)
@@ -101,7 +101,7 @@ const compareWithRecords = async (
   return compareClosing(record, records);
 };
 
-/** What a till is answered to a closing, and receivers are told of it. */
+/** The till's answer to a closing, which is also in the event for receivers. */
 const closingAnswer = (
   eventId: number,
   { state, comparison }: ComparedClosing,
@@ -128,9 +128,8 @@ const publishClosing = async (
 };
 
 /**
- * Compares a stored closing anew and writes down what came of it; a live one whose state is another
- * one then tells so.
- * @returns what it comes to now; null where its body is no closing any more
+ * Compares a stored closing again and stores the result; a live one announces a changed state.
+ * @returns what it comes to now; null if its body is no closing any more
  */
 const compareAgain = async (
   tx: Tx,
@@ -196,8 +195,8 @@ const answerAgain = async (
   const compared = closing && (await compareAgain(tx, app, closing, connections));
   if (!compared) {
     const { state, mode, stale } = stored;
-    const told = { state, mode, mismatch, stale: JSON.parse(stale || '[]') };
-    return answerOfAcceptance('closing', { outcome: 'duplicate', eventId, ...told });
+    const facts = { state, mode, mismatch, stale: JSON.parse(stale || '[]') };
+    return answerOfAcceptance('closing', { outcome: 'duplicate', eventId, ...facts });
   }
   const body = closingAnswer(eventId, compared, true);
   return { status: 200, body: { ...body, ...(mismatch && { payload_mismatch: true as const }) } };

@@ -7,7 +7,6 @@ import type { Db, Tx } from '../database/db';
 /** One entry of a connection's `locations`. */
 export interface MappedLocation {
   ref: string;
-  /** The location's id. */
   location: number;
 }
 
@@ -25,9 +24,9 @@ const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> => {
 };
 
 /**
- * A connection joined a group after its groups were read, so that some members are not locked. The whole
- * transaction is to be run again, with its groups read anew, as after a serialization failure: it has
- * that code.
+ * A connection joined a group after its groups were read, so that some members are not locked. Run the
+ * whole transaction again, with its groups read again, as after a serialization failure: it has that
+ * code.
  */
 class GroupsChanged extends Error {
   readonly code = '40001';
@@ -36,7 +35,6 @@ class GroupsChanged extends Error {
   }
 }
 
-/** Connections, by id. */
 export type Connections = ReadonlyMap<number, ConnectionRow>;
 
 const readConnections = async (
@@ -65,8 +63,8 @@ export const groupOf = async (db: Db, id: number): Promise<Connections> =>
  * Does work in a transaction that has locked these connections and those of their groups, before
  * anything else and in the order of their ids: two nodes never work on one group of sale and refunds at
  * once, and never wait in a circle.
- * @throws an error after which it is to be run again (`withTransientRetry`) where one of them is in
- *   another group by now
+ * @throws an error after which it is to be run again (`withTransientRetry`) if one of them is in another
+ *   group by now
  */
 export const withConnections = async <T>(
   app: App,
@@ -85,7 +83,7 @@ export const withConnections = async <T>(
   });
 };
 
-/** Whether an import or a transfer brought this connection, and it was not looked after yet. */
+/** True if an import or a transfer brought this connection, and it was not settled yet. */
 export const hasArrived = (app: App, row: ConnectionRow): boolean =>
   app.site.isForeign(row)
     ? Boolean(row.active) || row.disabled_reason !== CAME_FROM_ANOTHER_SITE

@@ -122,7 +122,7 @@ const customerOf = ({ body, received_at: at }: SaleRow): SaleCustomer | null => 
   return Object.fromEntries(fields);
 };
 
-/** The contact of a sale; null where nobody is meant for sure, or its connection looks for nobody. */
+/** The contact of a sale; null if nobody is meant for sure, or its connection looks for nobody. */
 const contactOf = async (
   app: App,
   sale: SaleRow,
@@ -138,12 +138,12 @@ const contactOf = async (
 
 interface Money {
   currency: string;
-  /** Of the sale, less its refunds. */
+  /** The sale less its refunds. */
   net: bigint;
   refunds: number[];
 }
 
-/** What a sale and its refunds come to now. */
+/** The current total of a sale and its refunds. */
 const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow): Promise<Money | null> => {
   const rows = (await tx
     .table(POS_EVENTS_TABLE)
@@ -167,7 +167,7 @@ const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow): Promise<
   return own && { currency: own.currency, net: own.amount - back, refunds };
 };
 
-/** Refunds are listed beside their sale. */
+/** Refunds are listed with their sale. */
 const listRefunds = async (
   tx: Tx,
   saleId: number,
@@ -206,7 +206,7 @@ const currencyOf = async (tx: Tx, contact: string, otherwise: string): Promise<s
   return first?.currency ?? otherwise;
 };
 
-/** What a contact's lifetime value has of its purchases. */
+/** The sum of a contact's purchases in its lifetime value. */
 const sumOf = async (tx: Tx, contact: string, currency: string): Promise<bigint> => {
   const rows = (await tx.latest(
     purchases(tx).select('applied').where({ contact_id: contact, currency }).whereNotNull('applied')
@@ -221,7 +221,7 @@ const attachOne = async (app: App, eventId: number): Promise<void> => {
     .select('id', 'connection_id', 'family_digest', 'body', 'received_at')
     .where({ id: eventId })
     .first();
-  // Not in the transaction: whoever processes records holds it, and may wait for the purchase.
+  // Not in the transaction: record processing holds it, and may wait for the purchase.
   const connection: ConnectionRow | undefined =
     sale && (await db.table(CONNECTIONS_TABLE).where({ id: sale.connection_id }).first());
   await app.db.transaction(async (tx) => {
@@ -244,9 +244,9 @@ const attachOne = async (app: App, eventId: number): Promise<void> => {
       return;
     }
     const { currency, net, refunds } = money;
-    // Whoever attaches another sale of the contact has committed, or waits here.
+    // A transaction that attaches another sale of the contact has committed, or waits here.
     await customersOf(app)?.lockValue(contact);
-    // What counts once goes on counting: its refunds come off the value that has it.
+    // A sale that counts once goes on counting: its refunds come off the value that has it.
     const counts = row.applied !== null || (await currencyOf(tx, contact, currency)) === currency;
     if (counts) {
       await customersOf(app)?.followPurchases(contact, {

@@ -12,21 +12,21 @@ interface DueRow {
 
 interface Work<Row extends DueRow> {
   tableName: string;
-  /** Beside `event_id` and `due_at`. */
+  /** The columns to read besides `event_id` and `due_at`. */
   columns: readonly (keyof Row & string)[];
   /** Does what a row is due for, in a transaction of its own, and clears its `due_at`. */
   work: (row: Row) => Promise<void>;
-  /** What is written of a row for which that failed, whatever for. */
+  /** The changes of a row that failed, for any reason. */
   failed: (row: Row, error: unknown) => Partial<Row> & { due_at: number };
   /** It rests between two rows for as long as the first one took, up to this. */
   longestRestMs: number;
-  /** What was not done, where the database cannot be asked. */
+  /** The work left undone if the database is away, for the log. */
   fault: string;
 }
 
 const AT_ONCE = 50;
 
-/** Works on the rows of a table whose `due_at` has come: beside requests, and one after the other. */
+/** Works on the rows of a table whose `due_at` has come: in the background, one after the other. */
 export class DueRows<Row extends DueRow> {
   private readonly background: BackgroundWork;
   private isStarted = false;

@@ -10,7 +10,7 @@ import { ConnectionsService } from './admin/connections-service';
 import { PosEventsService } from './admin/events-service';
 import { MappingInboxService } from './admin/mapping-inbox';
 import { controllers, routes } from './admin/routes';
-import { gateOf } from './intake/requests';
+import { checksOf } from './intake/requests';
 import { declarePosEvents } from './processing/events';
 import { getRecordStore, recordMetrics } from './processing/record-store';
 import { createPurchasesService, purchasesTable } from './customers';
@@ -69,7 +69,7 @@ export const pos: Feature = {
     await settleArrivedConnections(app);
     getRefusals(app);
     onItemsKnown(app, (names) => wakeForItems(app, names));
-    gateOf(app);
+    checksOf(app);
     startProcessing(app);
   },
   stop: (app) => stopProcessing(app),

@@ -11,7 +11,7 @@ export interface MappedLine {
   line: number;
 }
 
-/** What the owner said of values that the site does not know. */
+/** The owner's decisions about values that the site does not know. */
 export interface Mappings {
   /** The SKU is looked up first. An item that is null: the line is ignored. */
   ofLine(name: ItemName): { mapping: number; item: number | null } | null;
@@ -27,7 +27,7 @@ export interface NamedLocation {
 const locationRefDigest = ({ connection, ref }: NamedLocation): string =>
   digestOf(`location_ref:${connection}:${ref}`);
 
-/** What a value is found by; `connection` is asked for only for a `location_ref`. */
+/** The key of a value; `connection` is only needed for a `location_ref`. */
 export const mappingDigest = (
   kind: MappingKind,
   value: string,
@@ -51,7 +51,7 @@ export const itemWaits = ({ sku, gtin }: ItemName): string[] => [
 
 type Found = Pick<PosMappingRow, 'id' | 'active_digest' | 'item_id' | 'location_id'>;
 
-/** What was said of these names and locations; asks the database nothing where there are none. */
+/** The mappings of these names and locations; no statement if there are none. */
 export const loadMappings = async (
   db: Db,
   names: readonly ItemName[],
@@ -82,17 +82,17 @@ export const loadMappings = async (
   };
 };
 
-/** What is to be known of items that lines were found to be. */
+/** Facts about the items of some lines. */
 export interface ItemOrigins {
-  /** Whether it was archived since it was found. */
+  /** True if it was archived since it was found. */
   isGone(item: number): boolean;
   /** The mapping that made it, or brought it back; it decides every line that is found to be of it. */
   makerOf(item: number): number | null;
 }
 
 /**
- * Asks for the mappings that made items, after these were found: whoever undoes one of them either is
- * seen here, or finds the lines that were written down as the mapping's.
+ * Loads the mappings that created items, after these were found: a transaction that undoes one of them
+ * either is seen here, or finds the lines that were written down as the mapping's.
  */
 export const loadItemOrigins = async (db: Db, items: readonly number[]): Promise<ItemOrigins> => {
   const gone = new Set<number>();
@@ -117,7 +117,7 @@ export const loadItemOrigins = async (db: Db, items: readonly number[]): Promise
           .orWhere('m.made_item', true)
           .orWhere('m.revived_item', true);
       })
-      // Of several the newest: one made it, and another brought it back when it was archived.
+      // The newest one wins: one created it, and another brought it back when it was archived.
       .orderBy('m.id')
   );
   for (const { id, archived_at: at, mapping, made_item: made, revived_item: back } of rows) {
@@ -145,7 +145,7 @@ export const digestsOfMappings = async (db: Db, names: readonly ItemName[]): Pro
 
 /** Something that a record waits for. */
 export interface Wait {
-  /** What wakes it. */
+  /** The digest that wakes it. */
   digest: string;
   /** `other`: nothing that an owner maps, such as the second name of a line, or a refund's sale. */
   kind: MappingKind | 'other';
@@ -155,7 +155,7 @@ export interface Wait {
   pieces: number;
 }
 
-/** What an event waits for that hangs on its connection: a location, a sale of its group. */
+/** The wait of an event for something of its connection: a location, a sale of its group. */
 export const connectionWait = (connection: number): string => digestOf(`connection:${connection}`);
 
 /** One wait a digest: its pieces are those of all lines, and what an owner can map comes first. */

@@ -7,7 +7,7 @@ import { isOpenAt, openMinutesBetween } from './rules/open-hours';
 import { type ConnectionRow, CONNECTIONS_TABLE } from './tables';
 import type { App } from '../app';
 
-/** What is looked at in a connection to tell whether it is silent. */
+/** The columns of a connection that tell if it is silent. */
 type WatchedRow = Pick<
   ConnectionRow,
   | 'mode'
@@ -25,7 +25,7 @@ type WatchedRow = Pick<
 export const openHoursOf = ({ open_hours: text }: Pick<ConnectionRow, 'open_hours'>) =>
   text ? (JSON.parse(text) as OpenHours[] | null) : null;
 
-/** How often it should be heard of and when; null where it is never silent. */
+/** How often it is expected and when; null if it is never silent. */
 const expectationOf = (row: WatchedRow): { minutes: number; hours: OpenHours[] } | null => {
   const isOff = row.mode !== 'live' || !row.active || row.revoked_at !== null;
   const hours = openHoursOf(row);
@@ -40,26 +40,26 @@ const expectationOf = (row: WatchedRow): { minutes: number; hours: OpenHours[] }
 export const countedFrom = (row: WatchedRow): number =>
   Math.max(Number(row.last_seen_at ?? row.created_at), Number(row.watched_from ?? 0));
 
-/** Whether its silence was told; heard of again, it is another one. */
-const isTold = (row: WatchedRow): boolean =>
+/** True if its current silence was reported; a silence after a sign of life is another one. */
+const isReported = (row: WatchedRow): boolean =>
   row.silent_since !== null && Number(row.silent_since) >= countedFrom(row);
 
-/** Whether somebody has to be told now that a connection is silent. */
+/** True if a connection is silent and that was not reported yet. */
 export const isNewlySilent = (row: WatchedRow, zone: string, now: number): boolean => {
   const expected = expectationOf(row);
-  if (!expected || isTold(row) || !isOpenAt(expected.hours, zone, now)) return false;
+  if (!expected || isReported(row) || !isOpenAt(expected.hours, zone, now)) return false;
   const { minutes, hours } = expected;
   return openMinutesBetween(hours, zone, countedFrom(row), now, minutes) > minutes;
 };
 
-/** When a connection was last heard of, or since when it should have been. */
+/** When a connection last sent something, or since when it should have. */
 const lastHeard = (row: WatchedRow): number =>
   row.last_seen_at === null ? countedFrom(row) : Number(row.last_seen_at);
 
 /** Since when a connection is said to be silent, epoch milliseconds; null while nothing is said. */
 export const silentSince = (row: WatchedRow, zone: string, now: number): number | null => {
   const expected = expectationOf(row);
-  const isSaid = expected !== null && isTold(row) && isOpenAt(expected.hours, zone, now);
+  const isSaid = expected !== null && isReported(row) && isOpenAt(expected.hours, zone, now);
   return isSaid ? lastHeard(row) : null;
 };
 
@@ -76,8 +76,8 @@ const watchedRows = async (app: App): Promise<ConnectionRow[]> =>
     .orderBy('id')) as ConnectionRow[];
 
 /**
- * Marks the spell and publishes its event, both or neither. Of several nodes that find it, and of
- * them and the till's next request, one changes the row first; for the others it is another row then.
+ * Marks the spell and publishes its event, both or neither. One of the nodes that find it, or the till's
+ * next request, changes the row first; for the others it is another row then.
  * @returns whether this call told it
  */
 const tellOnce = (app: App, row: ConnectionRow): Promise<boolean> =>
@@ -125,7 +125,7 @@ const announce = (app: App, row: ConnectionRow, zone: string): void => {
   });
 };
 
-/** Tells of every connection that was not heard of for longer than expected: once, on any number of nodes. */
+/** Reports every connection that was silent for longer than expected: once, on any number of nodes. */
 export const tellOfSilentTills = async (app: App): Promise<void> => {
   try {
     const zone = timeZoneOf(app);

@@ -63,18 +63,19 @@ export const connectionType = internalType({
 
 /**
  * The log of records; which of them are to be applied, and when, is in `recordQueueTable`.
- * `external_digest` makes an id unique in its connection, byte for byte. `family_digest` is the same of the sale that a sale is or a refund names:
- * its refund group is found by it, though the column is older than that term.
- * `items` is JSON: for each line the item it was found to be, or null. `location_id` is where the
- * record's goods are (for a refund: where it names); `only_location_id` the connection's only one.
- * `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
- * what (stock/rules/allocation): null until it was worked out. `counted_places` is JSON: for each line of a
- * stocktake the `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when its owner said that
- * a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and
- * when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the lines that a
- * mapping says to ignore. `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is what the
- * sales figures have of a live sale or refund (sales-figures.ts), null while they have nothing; `money_left`
- * what a sale's refunds have left of its money (rules/refunds), null where that takes another look.
+ * `external_digest` makes an id unique in its connection, byte for byte. `family_digest` is the same of
+ * the sale that a sale is or a refund names: its refund group is found by it, though the column is older
+ * than that term. `items` is JSON: for each line the item it was found to be, or null. `location_id` is
+ * where the record's goods are (for a refund: where it names); `only_location_id` the connection's only
+ * one. `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
+ * what (stock/rules/allocation): null until it was worked out. `counted_places` is JSON: for each line of
+ * a stocktake the `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when
+ * its owner said that a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it
+ * processed again, and when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the
+ * lines that a mapping says to ignore. `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is
+ * what the sales figures have of a live sale or refund (sales-figures.ts), null while they have nothing;
+ * `money_left` what a sale's refunds have left of its money (rules/refunds), null if that takes another
+ * look.
  */
 export const posEventTable = {
   tableName: POS_EVENTS_TABLE,
@@ -125,8 +126,8 @@ export const posEventTable = {
 } satisfies PlainTable;
 
 /**
- * The records that are not done. `woken_by` says what one was brought forward for and was not worked
- * on since, null where nothing did; `size` is the length of its body.
+ * The records that are not done. `woken_by` says what one was brought forward for and was not worked on
+ * since, null if nothing did; `size` is the length of its body.
  */
 export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue', {
   woken_by: { type: 'string' },
@@ -134,7 +135,7 @@ export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue'
 });
 
 /**
- * What lines wait for: digests of SKUs, GTINs, and of a connection's location references.
+ * Values that lines wait for: digests of SKUs, GTINs, and of a connection's location references.
  * `inbox_digest` says which row of the mapping inbox they are in, if in any, `at` when the record was
  * received.
  */
@@ -159,9 +160,9 @@ export const posWaitTable: PlainTable = {
 };
 
 /**
- * Closings beside their events: the range that each counts (epoch milliseconds, `to_at` not included)
- * and, as JSON, how it compared with the records when it was last looked at. `due_at` says that records
- * of its range were processed since (epoch milliseconds, when it is to be compared again).
+ * Closings in addition to their events: the range that each counts (epoch milliseconds, `to_at` not
+ * included) and, as JSON, its latest comparison with the records. `due_at` says that records of its range
+ * were processed since (epoch milliseconds, when it is to be compared again).
  */
 export const posClosingTable = {
   tableName: POS_CLOSINGS_TABLE,
@@ -183,10 +184,10 @@ export const posClosingTable = {
 } satisfies PlainTable;
 
 /**
- * What the owner said of values that tills send and the site does not know. `active_digest` is that of
- * the value while the mapping holds: one value has one mapping. One without an item and a location
- * ignores the lines. `made_item` is set where the item was made by it, `revived_item` where it was archived
- * and is back because of it.
+ * The owner's decisions about values that tills send and the site does not know. `active_digest` is that
+ * of the value while the mapping holds: one value has one mapping. One without an item and a location
+ * ignores the lines. `made_item` is set where the item was made by it, `revived_item` where it was
+ * archived and is back because of it.
  */
 export const posMappingTable = {
   tableName: POS_MAPPINGS_TABLE,
@@ -211,10 +212,10 @@ export const posMappingTable = {
 } satisfies PlainTable;
 
 /**
- * Which lines a mapping decided, so that it can be undone; every line of an item that it made among
- * them. `line` is `WHOLE_RECORD` where it decided the record's location. Movements do not stand for
- * them: a trial or a record without a place has none, and one that is applied beside the undoing is
- * found, after a crash too, by what was written here with it.
+ * Which lines a mapping decided, so that it can be undone; every line of an item that it made among them.
+ * `line` is `WHOLE_RECORD` where it decided the record's location. Movements cannot replace them: a trial
+ * or a record without a place has none, and one that is applied at the same time as the undoing is found,
+ * after a crash too, by the rows that were written here with it.
  */
 export const posMappedLineTable: PlainTable = {
   tableName: POS_MAPPED_LINES_TABLE,
@@ -233,8 +234,8 @@ export const posMappedLineTable: PlainTable = {
 export const WHOLE_RECORD = -1;
 
 /**
- * What brings an event forward: an item or a mapping that there is now, a connection's other map or group,
- * a mapping that was undone, its owner, a failed try that is to be made again.
+ * Causes that bring an event forward: an item or a mapping that there is now, a connection's other map or
+ * group, a mapping that was undone, its owner, a failed attempt that is to be repeated.
  */
 export type WokenBy = 'item' | 'mapping' | 'connection' | 'mapping_undone' | 'owner' | 'retry';
 
@@ -305,7 +306,7 @@ export type PosEventRow = RowOf<
 
 export type PosClosingRow = RowOf<typeof posClosingTable, 'due_at'> & { mode: ConnectionMode };
 
-/** What is remarked on an event, at its acceptance and since. */
+/** The remarks on an event, at its acceptance and since. */
 export const flagsOf = (
   row: Pick<PosEventRow, 'flags' | 'settled_flags' | 'payload_mismatch'>
 ): string[] => [

@@ -31,7 +31,7 @@ export interface QueueDialect {
   hasRowLocks: boolean;
   /**
    * A query for groups after a group that have ready rows, in the order of their ids: `id`, and
-   * `looked_at`, how many entries of the index that took. Those add up to `limit` at most, and to less
+   * `looked_at`, how many entries of the index that took. These sum up to `limit` at most, and to less
    * only where there are no more groups.
    */
   groupsAfter(table: string, after: number, limit: number): Statement;
@@ -50,7 +50,7 @@ export interface QueueDialect {
   ): Promise<Iterable<number>>;
 }
 
-/** What can be claimed of a group, as the queue's index has it; takes the bindings of `bindingsOf`. */
+/** The claimable rows of a group, as the queue's index has them; takes the bindings of `bindingsOf`. */
 export const freeRows = (
   table: string,
   { columns = 'id', group = '?', limit = '?' } = {}

@@ -28,10 +28,10 @@ export interface LeaseCap {
 
 export interface CappedClaim<L extends Lease> {
   leases: L[];
-  /** Whether the group has reached its cap, with these or without any. */
+  /** True if the group has reached its cap, with these or without any. */
   isFull: boolean;
-  /** Whether the caller was told of no other holder, so that what it asked for in advance counted. */
-  isAlone: boolean;
+  /** True if nobody else held any of it, so that the rows requested in advance counted. */
+  isSole: boolean;
 }
 
 /** Rows of ordered groups, with the keys whose rows go one after the other, and nothing else. */
@@ -48,7 +48,7 @@ export const orderTable = (tableName: string, indexName: string): PlainTable => 
 /** In characters: the name of a content type and an id, as their columns have them. */
 const LONGEST_KEY = 511;
 
-/** Leases of groups that have a cap: what is counted. A slot is its holder's until it settles or lapses. */
+/** Leases of groups that have a cap: what is counted. A slot belongs to its holder until settled or expired. */
 export const slotsTable = (tableName: string, indexName: string): PlainTable => ({
   tableName,
   attributes: {
@@ -61,8 +61,8 @@ export const slotsTable = (tableName: string, indexName: string): PlainTable => 
 });
 
 /**
- * A row for each group whose claims have to follow one another. `free_at` is for whoever claims in turn:
- * what it has to remember from one claim to the next.
+ * A row for each group whose claims have to follow one another. `free_at` is for claims under the group's
+ * lock: the value to remember from one claim to the next.
  */
 export const turnsTable = (tableName: string): PlainTable => ({
   tableName,
@@ -89,14 +89,14 @@ export type CountedLease = LeasedRow & { isCounted?: true };
 
 /** How a group is claimed of in its turn. */
 interface ClaimRules {
-  /** Of each ordering key only the first row. */
+  /** True: only the first row of each ordering key. */
   isOrdered: boolean;
   /** How much of it may be leased at once, over all nodes; null: as much as there is. */
   cap: LeaseCap | null;
 }
 
 interface LimitedClaim extends CappedClaim<CountedLease> {
-  /** Whether more may be due that was not looked at. */
+  /** True if more may be due that was not looked at. */
   isMore: boolean;
 }
 
@@ -109,12 +109,12 @@ const LOOKS = 10;
  * nodes. Claims of such a group follow one another, by a lock of the group's own; other groups pay for
  * neither.
  *
- * Of one ordering key the row with the lowest id goes first. Whatever a claim finds behind an earlier
- * one of its key is blocked, so that no later look or claim comes upon it. Whatever ends a row takes
- * the group's lock after it has locked the row, and makes the next one of the key ready in its own
- * transaction: a claim under the lock either still sees the earlier row, and what it blocks is made
- * ready after it, or does not see it any more. A claim waits for no row, so the two never wait for each
- * other in a circle.
+ * The row with the lowest id of an ordering key goes first. Whatever a claim finds behind an earlier one
+ * of its key is blocked, so that no later look or claim comes upon it. Whatever ends a row takes the
+ * group's lock after it has locked the row, and makes the next one of the key ready in its own
+ * transaction: a claim under the lock either still sees the earlier row, and what it blocks is made ready
+ * after it, or does not see it any more. A claim waits for no row, so the two never wait for each other
+ * in a circle.
  */
 export class LimitedQueue extends Queue {
   constructor(
@@ -160,19 +160,19 @@ export class LimitedQueue extends Queue {
   ): Promise<LimitedClaim> {
     const { atOnce, ahead = { own: [], limit: 0 } } = cap ?? { atOnce: limit };
     const others = cap ? await this.countOthers(tx, group, cap) : 0;
-    const isAlone = others === 0;
+    const isSole = others === 0;
     const left = Math.max(0, atOnce - ahead.own.length - others);
-    const allowed = Math.max(Math.min(limit, left), isAlone ? ahead.limit : 0);
-    if (allowed === 0) return { leases: [], isFull: true, isAlone, isMore: false };
+    const allowed = Math.max(Math.min(limit, left), isSole ? ahead.limit : 0);
+    if (allowed === 0) return { leases: [], isFull: true, isSole, isMore: false };
     const { leases, isMore } = isOrdered
       ? await this.leaseFirsts(tx, group, allowed)
       : { leases: await this.leaseDue(tx, [{ group, limit: allowed }]), isMore: false };
-    if (!cap) return { leases, isFull: false, isAlone, isMore };
+    if (!cap) return { leases, isFull: false, isSole, isMore };
     await this.count(tx, group, leases);
     return {
       leases: leases.map((one) => ({ ...one, isCounted: true })),
       isFull: leases.length === allowed && leases.length >= left,
-      isAlone,
+      isSole,
       isMore,
     };
   }
@@ -394,7 +394,7 @@ export class LimitedQueue extends Queue {
     return leases.sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
   }
 
-  /** Of rows those that have an earlier one of their key; rows that were queued without one get it first. */
+  /** Rows that have an earlier one of their key; rows that were queued without a key get it first. */
   private async behind(tx: Tx, group: number, ids: readonly number[]): Promise<Set<number>> {
     const order = this.named(this.limited.order);
     const behind = new Set<number>();

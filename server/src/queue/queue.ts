@@ -33,13 +33,13 @@ export interface Lease {
 export const QUEUE_STATES = { ready: READY, blocked: 1, parked: 2, ended: 3 } as const;
 export type QueueState = keyof typeof QUEUE_STATES;
 
-/** Values of the columns that a kind of work has beside those of every queue. */
+/** Values of the columns that a kind of work has in addition to those of every queue. */
 type OwnColumns = Readonly<Record<string, SqlValue>>;
 
 /**
- * The table of a queue. A row says that something is not done; `id` is the id of the row of the log
- * that it is about. A claim writes `owner` and `leased_until` alone, which are in no index, so a lease
- * changes neither when a row is due nor its place, and PostgreSQL writes it beside the old one.
+ * The table of a queue. A row says that something is not done; `id` is the id of the row of the log that
+ * it is about. A claim only writes `owner` and `leased_until`, which are in no index, so a lease changes
+ * neither when a row is due nor its place, and PostgreSQL adds no entry to any index (heap-only).
  * @param indexName of the index by which rows are claimed
  */
 export const queueTable = (
@@ -73,11 +73,11 @@ export interface QueueOptions {
     where?: OwnColumns;
     /** A group that is always served, and that is no row. */
     always?: number;
-    /** What a look reads of a group besides. */
+    /** Further values that a look reads of a group. */
     seen?: {
       /** Columns with their names, in SQL, of the group's row as `served`. */
       columns: string;
-      /** Hears of them. @returns when the group is due whose first row is due at that time */
+      /** Called for them. @returns when the group is due whose first row is due at that time */
       dueAt(group: number, columns: Readonly<Record<string, unknown>>, firstDueAt: number): number;
     };
   };
@@ -89,7 +89,7 @@ type Row = Record<string, unknown>;
 
 /** A row that is to be queued. */
 export interface NewRow {
-  /** Of the log's row. */
+  /** The id of the log's row. */
   id: number;
   group: number;
   /** Epoch milliseconds. */
@@ -122,7 +122,6 @@ export type FoundRow = QueuedRow & {
   isHeld: boolean;
 };
 
-/** A row under a lease. */
 export type LeasedRow = QueuedRow & Lease;
 
 export interface Outcome {
@@ -154,7 +153,7 @@ interface DueGroup {
 /**
  * A queue of work in a table of the site's database, for any number of nodes: rows in groups that must
  * not starve each other, each group in the order of `due_at` and `id`. Times are epoch milliseconds of
- * the database's clock. Whoever leases a row writes it only while that lease holds; a lease that
+ * the database's clock. The holder of a lease writes its row only while that lease holds; a lease that
  * nobody renews ends by itself, and the row is claimed again in its place.
  */
 export class Queue {
@@ -198,7 +197,7 @@ export class Queue {
     );
   }
 
-  /** As `insert`, in any state; a row that is in the queue by now is as it is given, whoever holds it. */
+  /** As `insert`, in any state; an existing row gets the given values, even under a lease. */
   requeue(db: Db, rows: readonly MissingRow[]): Promise<void> {
     return this.inParts(rows, async (part) => {
       await this.in(db)
@@ -412,12 +411,12 @@ export class Queue {
     return this.read(db, ids, (rows) => rows);
   }
 
-  /** The same, locked until the transaction ends. */
+  /** As `find`, locked until the transaction ends. */
   lock(tx: Tx, ids: readonly number[]): Promise<Map<number, FoundRow>> {
     return this.read(tx, ids, (rows) => rows.orderBy('id').forUpdate());
   }
 
-  /** Has rows that the caller has locked go on somewhere, whoever holds them; null: they leave the queue. */
+  /** Moves rows that the caller has locked to another place, even under a lease; null: they leave the queue. */
   async move(tx: Tx, ids: readonly number[], next: NextPlace | null): Promise<void> {
     await this.inParts(ids, async (part) => {
       const rows = this.in(tx).whereIn('id', [...part]);
@@ -509,9 +508,9 @@ export class Queue {
   }
 
   /**
-   * Groups after a group that have ready rows. Of one the first row is looked for that nobody holds,
-   * past those at the head that are leased, and only where that one is not due yet the leases: it
-   * costs what is leased, and not what waits.
+   * Groups after a group that have ready rows. The first free row of each is looked for, past leased ones
+   * at the head, and the leases only if that one is not due yet: the cost depends on the leased rows, not
+   * on the waiting ones.
    */
   private async dueGroupsAfter(db: Db, after: number): Promise<DueGroup[]> {
     const { name } = this;

@@ -1,15 +1,15 @@
 import type { Core } from '@strapi/strapi';
 
 interface Passes {
-  /** Runs in a context of its own, not in that of whoever wakes it. */
+  /** Runs in a context of its own, not in that of the caller that wakes it. */
   detached: (pass: () => Promise<void>) => Promise<void>;
   /** Does what there is to do, and leaves off where it is told to. */
   pass: (isStopped: () => boolean) => Promise<void>;
-  /** Hears of a pass that failed; what it left is done when it is woken again, or was meanwhile. */
+  /** Called with the error of a pass; its rest is done when it is woken again, or was meanwhile. */
   failed: (error: unknown) => void;
 }
 
-/** Work that goes on beside requests, one pass at a time. */
+/** Background work, one pass at a time. */
 export class BackgroundWork {
   private stopped = false;
   private again = false;

@@ -29,7 +29,7 @@ const isMissing = (error: unknown): boolean =>
     String((error as { code?: unknown } | null)?.code)
   );
 
-/** The version that the site has; null where it cannot be told. */
+/** The version that the site has; null if it cannot be told. */
 const installedVersion = (name: OptionalPackage): string | null => {
   try {
     const manifest = fs.readFileSync(fromSite().resolve(`${name}/package.json`), 'utf8');

@@ -198,8 +198,8 @@ export const dropStatement = (error: unknown): void => {
 type DebugLog = (line: string) => void;
 
 /**
- * Writes a line of the level `debug`; null where the host's log leaves that level out: ``
- * debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
+ * Writes a line of the level `debug`; null if the host's log leaves that level out:
+ * `` debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
  *
  * A line names what it is about by the plugin's own ids, with states, causes and times; never a
  * body, an address, a secret, a person, or an id that a till gave.

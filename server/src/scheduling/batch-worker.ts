@@ -23,9 +23,9 @@ export interface BatchWorkerOptions<L extends Lease> {
    * the last call, of whatever groups, and again with the same where the database was away.
    */
   consume(leases: readonly L[]): Promise<void>;
-  /** Hears of what was claimed, before any of it starts. */
+  /** Called with the claimed rows, before any of them starts. */
   onClaimed?(leases: readonly L[]): void;
-  /** Hears of what waited too long to be worked on under its lease. */
+  /** Called with the rows that waited too long to be worked on under their lease. */
   onLate?(leases: readonly L[]): void;
 }
 
@@ -79,7 +79,7 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
       if (await this.claim(group)) isMoreDue = true;
       if (slice.isOver()) await slice.next();
     }
-    // What somebody holds locked is passed over: only a look tells that nothing more is due.
+    // Locked rows are passed over: only a look tells that nothing more is due.
     return this.now() + (isMoreDue ? 0 : LOOK_AGAIN_MS);
   }
 
@@ -87,7 +87,7 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
     const { batches, done } = this;
     while (!this.stopping && !turn.isOver()) {
       const seen = done.count();
-      // What other groups have brought goes first: claimed ahead, it would only wait under its lease.
+      // Rows of other groups go first: claimed ahead, a row would only wait under its lease.
       if (!batches.isBusy() && !(await this.claim(group))) return null;
       if (batches.isBusy() && !(await done.since(seen, BATCH_WAIT_MS))) break;
     }
@@ -107,7 +107,7 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
   }
 
   private async record(leases: readonly L[]): Promise<void> {
-    // What waited here too long is left to its lease, and comes back.
+    // A row that waited here too long is left to its lease, and comes back.
     const now = this.now();
     const isHeld = ({ leaseUntil }: L) => leaseUntil - now >= this.options.reserveMs;
     const held = leases.filter(isHeld);

@@ -110,8 +110,8 @@ export class Loop {
 }
 
 /**
- * The engine within the site's own process: timers and the stores' own due times. Any number of nodes
- * may run it beside each other, because what they work on is leased by the store.
+ * The engine within the site's own process: timers and the stores' own due times. Any number of nodes may
+ * run it at the same time, because the store leases the rows.
  * @param detached gives a look an asynchronous context of its own, outside of what announced it
  */
 export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Scheduler => {

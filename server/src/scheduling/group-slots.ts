@@ -6,7 +6,7 @@ interface Group<L> {
   /** How many may run now: halved by a failure, raised by a success, never over the cap. */
   limit: number;
   cap: number;
-  /** Whether rows may be claimed before there is a slot for them. */
+  /** True if rows may be claimed before there is a slot for them. */
   ahead: boolean;
   /** The most that `limit` may be, since a time, for a group that was asked to go slower. */
   slowed: { to: number; at: number } | null;
@@ -32,8 +32,9 @@ const SLOW_FOR_MS = 60_000;
 const byDue = (a: Lease, b: Lease): number => a.dueAt - b.dueAt || a.id - b.id;
 
 /**
- * Who may run. A cap for the node, a cap for each group, and a smaller one for a group that fails:
- * a dead receiver holds a slot for the whole deadline, and a handful of them must not hold them all.
+ * Decides what runs. A cap for the node, a cap for each group, and a smaller one for a group that
+ * fails: a dead receiver holds a slot for the whole deadline, and a handful of them must not hold them
+ * all.
  */
 export class GroupSlots<L extends Lease> {
   private readonly groups = new Map<number, Group<L>>();
@@ -53,7 +54,7 @@ export class GroupSlots<L extends Lease> {
     private readonly groupCap: number,
     /** Milliseconds of a clock that only goes forward. */
     private readonly now: () => number = () => performance.now(),
-    /** What a group has of its own, as it is now. */
+    /** The current limits of a group's own. */
     private readonly limitsOf: (id: number) => GroupLimits = () => ({})
   ) {}
 
@@ -63,8 +64,8 @@ export class GroupSlots<L extends Lease> {
   }
 
   /**
-   * Whether more rows should be claimed now: a slot is free for them, or so many may be claimed that it is
-   * worth a statement, and few groups wait for a slot, for what else is due would wait as well.
+   * True if more rows should be claimed now: a slot is free for them, or enough may be claimed to be
+   * worth a statement, and few groups wait for a slot, for other due rows would wait as well.
    */
   get wantsRows(): boolean {
     const isFull = this.running >= this.nodeCap;
@@ -93,8 +94,8 @@ export class GroupSlots<L extends Lease> {
   }
 
   /**
-   * How many rows a group should have waiting beside those that run: as many as it has slots, and more
-   * where they are quick. A group that fails gets none in advance: each would sit through its lease.
+   * The number of rows to have waiting: as many as the group has slots, and more if they are quick. A
+   * group that fails gets none in advance: each would sit through its lease.
    */
   private aheadOf({ limit, cap, ahead, tookMs }: Group<L>): number {
     if (limit < cap || !ahead) return 0;
@@ -103,7 +104,7 @@ export class GroupSlots<L extends Lease> {
     return Math.max(cap, Math.min(used, this.nodeCap));
   }
 
-  /** Whether a row takes so little time that a claim of the next ones would come late. */
+  /** True if a row takes so little time that a claim of the next ones would come late. */
   isQuick(id: number): boolean {
     const { tookMs } = this.of(id);
     return tookMs !== null && tookMs < QUICK_MS;
@@ -158,7 +159,7 @@ export class GroupSlots<L extends Lease> {
     }
   }
 
-  /** The next row to start, which holds a slot until `finish`; none where no slot is free. */
+  /** The next row to start, which holds a slot until `finish`; none if no slot is free. */
   takeNext(): L | undefined {
     if (this.running >= this.nodeCap) return undefined;
     for (const id of this.ready) {

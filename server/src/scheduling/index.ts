@@ -7,7 +7,7 @@ import type { Scheduler } from './types';
 /**
  * The scheduler of the site's engine. To be called at boot, outside any request: what is looked at is
  * then no part of a write's transaction.
- * @throws Error that says what to install where the packages of the site's engine are missing
+ * @throws Error that says what to install if the packages of the site's engine are missing
  */
 export const createScheduler = async ({
   log,

@@ -4,13 +4,13 @@ import { isInfrastructureFault } from '../database/retry';
 const RECORD_AT_ONCE = 200;
 const FULL = 1000;
 /**
- * An outcome that waits longer than this says that recording lags behind. What is claimed meanwhile
- * would wait behind it, its lease would end before it is recorded, and it would be done again.
+ * An outcome that waits longer than this says that recording lags behind. Rows that are claimed meanwhile
+ * would lose their leases before they are recorded, and be done again.
  */
 const LAG_MS = 2000;
 /**
- * The least time between two recordings. A commit is the dearest part of a row; a busy node pays it
- * for all that ended meanwhile together. The first outcome after a pause is recorded at once.
+ * The least time between two recordings. A commit is the most expensive part of a row; a busy node pays
+ * it once for all outcomes of that time. The first outcome after a pause is recorded at once.
  */
 const GATHER_MS = 50;
 /**
@@ -45,7 +45,7 @@ export class Recorder<Outcome> {
   private wasFull = false;
   private hurrying = false;
   private isAwaited = false;
-  private isAlone = false;
+  private isLast = false;
   /** The pause in which outcomes gather. */
   private pause = new AbortController();
   /** When the next recording may begin. */
@@ -65,7 +65,7 @@ export class Recorder<Outcome> {
   /** Nothing is under way that could keep an outcome company: what is awaited is recorded at once. */
   expectNoMore(): void {
     if (!this.isAwaited) return;
-    this.isAlone = true;
+    this.isLast = true;
     this.pause.abort();
   }
 
@@ -94,18 +94,18 @@ export class Recorder<Outcome> {
   private async gather(): Promise<void> {
     const waited = this.now() - (this.backlog[0]?.since ?? this.now());
     const pause = waited > LAG_MS / 2 ? 0 : this.next - this.now();
-    const isEnough = this.backlog.length >= RECORD_AT_ONCE || this.hurrying || this.isAlone;
+    const isEnough = this.backlog.length >= RECORD_AT_ONCE || this.hurrying || this.isLast;
     if (pause > 0 && !isEnough) {
       this.pause = new AbortController();
       await sleep(pause, undefined, { signal: this.pause.signal }).catch(() => {});
     }
     this.isAwaited = false;
-    this.isAlone = false;
+    this.isLast = false;
   }
 
   /**
-   * While the database is away the outcomes are kept and tried again: to forget them would be to
-   * send again what receivers have. What cannot be recorded for another reason keeps its lease and
+   * While the database is away the outcomes are kept and tried again: to forget them would be to send
+   * again what receivers have. An outcome that cannot be recorded for another reason keeps its lease and
    * comes back by itself: at least once.
    */
   private async recordBatch(batch: readonly Outcome[]): Promise<void> {
@@ -145,7 +145,7 @@ export class Recorder<Outcome> {
   }
 }
 
-/** What work waits for until something changes: whoever wakes looks for itself at what there is. */
+/** Work waits for it until something changes, then checks the state itself. */
 export class Signal {
   private readonly waiting = new Set<() => void>();
   private given = 0;

@@ -13,10 +13,10 @@ const GROUPS_AT_ONCE = 32;
 const FEW_GROUPS = 4;
 /** When to look whether something of a group is due, of which fewer rows were brought than asked for. */
 const LOOK_AGAIN_MS = 100;
-/** The same after a claim that failed. */
+/** The wait after a claim that failed. */
 const FAILED_AGAIN_MS = 1000;
 /** Claims of groups that are made each by itself, at once: each may hold a connection for a while. */
-const CLAIMS_ALONE = 2;
+const MAX_SEPARATE = 2;
 
 export interface SlotWorkerOptions<L extends Lease, Outcome> {
   name: string;
@@ -25,9 +25,9 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> {
   detached: Detached;
   /** Pieces of work under way at once on this node. */
   concurrency: number;
-  /** The same of one group: on this node, and in turns on all nodes together. */
+  /** The limit of one group: on this node, and with turns on all nodes together. */
   concurrencyPerGroup: number;
-  /** What a group has of its own, as it is now. */
+  /** The current limits of a group's own. */
   limitsOf?(group: number): GroupLimits;
   /**
    * How much of the lease that a claim gave must be left for work to be started, in milliseconds; else it
@@ -46,28 +46,28 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> {
   announce(group: number | null, at?: number): void;
   /** Does one piece of work. `null`: nothing to record, it is left to its lease. */
   perform(lease: L): Promise<Outcome | null>;
-  /** Whether an outcome speaks for its group: a failing group gets fewer slots until it recovers. */
+  /** True if an outcome speaks for its group: a failing group gets fewer slots until it recovers. */
   healthy(outcome: Outcome): boolean;
-  /** Whether it asks to go slower; only of those that are not healthy. */
+  /** True if it asks to go slower; only called for unhealthy ones. */
   slows?(outcome: Outcome): boolean;
-  /** Whether other work waits for an outcome to be recorded. */
+  /** True if other work waits for an outcome to be recorded. */
   awaited?(outcome: Outcome): boolean;
   /**
    * Records outcomes. Called with what has gathered since the last call, and again with the same
    * where the database was away: what a lost lease or an earlier call settled must change nothing.
    */
   record(outcomes: readonly Outcome[]): Promise<void>;
-  /** Hears of what was claimed, before any of it starts. */
+  /** Called with the claimed rows, before any of them starts. */
   onClaimed?(leases: readonly L[]): void;
-  /** Hears of what was given back, because none of its lease or of the worker's time was left. */
+  /** Called with rows that were given back, because their lease or the worker's time was nearly over. */
   onGivenBack?(leases: readonly L[]): void;
   /** When groups are due, where that is not what the store says. */
   dueTimes?(): Promise<ReadonlyMap<number, number>>;
-  /** Ends what goes on beside the work, once all of that is recorded. */
+  /** Ends concurrent work, once all outcomes are recorded. */
   onStop?(): Promise<void>;
 }
 
-/** Hears of the group of each row that has left its slot; null: of anything else that turns may wait for. */
+/** Called with the group of each row that left its slot; null: anything else that turns may wait for. */
 type EndListener = (group: number | null, wasPerformed: boolean) => void;
 
 interface HeldLease {
@@ -93,7 +93,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   stopping = false;
   private readonly logFault: (what: string, error: unknown) => void;
   private readonly recorder: Recorder<{ lease: L; outcome: Outcome }>;
-  /** What was claimed, until its outcome is recorded. */
+  /** Claimed rows, until their outcome is recorded. */
   readonly leases = new Map<L, HeldLease>();
   private readonly renewing: NodeJS.Timeout;
   /** Leased, but given back by `stop`: it would otherwise sit through its lease. */
@@ -101,7 +101,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   /** Groups of which more may be due, the one first that has waited longest for a claim. */
   private readonly more = new Set<number>();
   /** Groups that are being claimed of by themselves. */
-  private readonly alone = new Set<number>();
+  private readonly separate = new Set<number>();
   private filling = false;
   /** The claim of several groups that is under way, or the last one. */
   private claimed = Promise.resolve();
@@ -164,7 +164,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     return stopWithin(this.options.longestMs + STOP_MARGIN_MS, end);
   }
 
-  /** Whether nothing should be claimed for now, because recording lags behind. */
+  /** True if nothing should be claimed for now, because recording lags behind. */
   isHeldUp(): boolean {
     return this.recorder.isFull();
   }
@@ -205,11 +205,11 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   }
 
   /**
-   * How much is to be claimed of which groups together. A claim that may take a while is made beside them,
-   * for what was leased with it would wait for it.
+   * How much is to be claimed of which groups together. A claim that may take a while runs concurrently,
+   * for rows leased with it would wait for it.
    */
   private plan(): GroupRoom[] {
-    const { alone, more, slots } = this;
+    const { separate, more, slots } = this;
     const rooms: GroupRoom[] = [];
     if (this.stopping || !slots.wantsRows || this.isHeldUp()) return rooms;
     const sharers = more.size > FEW_GROUPS ? Math.min(more.size, GROUPS_AT_ONCE) : 1;
@@ -222,10 +222,11 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       looked += 1;
       if (rooms.length === GROUPS_AT_ONCE || looked > mostLooks) break;
       const limit = Math.min(slots.roomFor(group, planned), share);
-      const isAlone = this.options.limitsOf?.(group).alone ?? false;
-      if (limit === 0 || alone.has(group) || (isAlone && alone.size >= CLAIMS_ALONE)) continue;
+      const isSeparate = this.options.limitsOf?.(group).separate ?? false;
+      if (limit === 0 || separate.has(group) || (isSeparate && separate.size >= MAX_SEPARATE))
+        continue;
       more.delete(group);
-      if (isAlone) void this.claimAlone({ group, limit });
+      if (isSeparate) void this.claimSeparately({ group, limit });
       else {
         rooms.push({ group, limit });
         planned += limit;
@@ -234,25 +235,25 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     return rooms;
   }
 
-  private async claimAlone(room: GroupRoom): Promise<void> {
-    this.alone.add(room.group);
+  private async claimSeparately(room: GroupRoom): Promise<void> {
+    this.separate.add(room.group);
     await this.claim([room]);
-    this.alone.delete(room.group);
+    this.separate.delete(room.group);
     this.fill();
   }
 
   /** Claims of groups, and notes which of them may have more. */
   private async claim(rooms: readonly GroupRoom[]): Promise<void> {
     const { announce, name, store } = this.options;
-    const asked = rooms.reduce((sum, { limit }) => sum + limit, 0);
+    const requested = rooms.reduce((sum, { limit }) => sum + limit, 0);
     const brought = new Map<number, number>();
-    this.slots.reserve(asked);
+    this.slots.reserve(requested);
     try {
       await this.take(async () => {
-        const leases = await store.claim(rooms).finally(() => this.slots.reserve(-asked));
+        const leases = await store.claim(rooms).finally(() => this.slots.reserve(-requested));
         for (const { group } of leases) brought.set(group, (brought.get(group) ?? 0) + 1);
-        // What somebody holds locked is passed over: only a look tells that nothing more is due.
-        if (leases.length < asked) announce(null, this.now() + LOOK_AGAIN_MS);
+        // Locked rows are passed over: only a look tells that nothing more is due.
+        if (leases.length < requested) announce(null, this.now() + LOOK_AGAIN_MS);
         return leases;
       });
     } catch (error) {
@@ -272,7 +273,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     await this.giveBack(this.unstarted);
   }
 
-  /** What cannot be renewed now is tried again while there is something left of its lease. */
+  /** Leases that cannot be renewed now are tried again while there is something left of them. */
   private async renew(): Promise<void> {
     const { name, renewMs, store } = this.options;
     const at = performance.now();
@@ -286,7 +287,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   }
 
   private async record(done: readonly { lease: L; outcome: Outcome }[]): Promise<void> {
-    // What is recorded at this moment must not be renewed: the two would wait for each other's rows.
+    // A row that is being recorded must not be renewed: the two would wait for each other's rows.
     for (const { lease } of done) {
       this.leases.set(lease, { renewedAt: Number.POSITIVE_INFINITY, isDone: true });
     }
@@ -324,7 +325,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     this.fill();
   }
 
-  /** @returns whether the work speaks for its group, null where it says nothing, and whether there was any */
+  /** @returns whether the work speaks for its group, null if it says nothing, and whether there was any */
   private async perform(lease: L): Promise<{ healthy: boolean | null; wasPerformed: boolean }> {
     const { awaited, healthy, name, perform, slows } = this.options;
     try {

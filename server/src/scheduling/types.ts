@@ -16,7 +16,7 @@ export interface Scheduler {
   announce(kind: string, group: number | null, at: number): void;
   /** Serves a kind of work from now on, on this node. */
   serve(kind: string, handler: ServedHandler): void;
-  /** Of the queues of these kinds, the names of those that somebody paused; a site without queues has none. */
+  /** Names of paused queues among those of these kinds; a site without queues has none. */
   pausedQueues(kinds: readonly string[]): Promise<string[]>;
   /** Takes no more work of a kind, or of any, and resolves when its handler has ended what it had begun. */
   stop(kind?: string): Promise<void>;
@@ -24,7 +24,7 @@ export interface Scheduler {
   close(): Promise<void>;
 }
 
-/** What works on the groups of one kind. */
+/** Works on the groups of one kind. */
 export interface GroupHandler {
   /** Ask for due times at least this often while work waits, in milliseconds. */
   readonly pollMs: number;
@@ -35,22 +35,22 @@ export interface GroupHandler {
   /**
    * Works on groups whose work is due, the one first that has waited longest, or that were announced
    * by name.
-   * @returns when to look at them again; null where it will be announced, or only due times count.
+   * @returns when to look at them again; null if it will be announced, or only due times count.
    */
   work(groups: readonly number[]): Promise<number | null>;
   /** How many groups may have a turn at once on this node, and how many nodes one group. */
   readonly turns: { groups: number; nodes: number };
-  /** Hears of all due times once their groups were looked at. */
+  /** Called with all due times once their groups were looked at. */
   looked?(due: ReadonlyMap<number, number>): void;
   /** Ends what it had begun. */
   stop(): Promise<void>;
 }
 
-/** What works on groups in turns, where an engine shares them with other nodes. */
+/** Works on groups in turns, if an engine shares them with other nodes. */
 export interface TurnTaker {
   /**
-   * Works on a group for a while, beside other groups and nodes that do the same: until nothing of it
-   * is due, nothing more fits, or the turn is over. What it began may go on after that.
+   * Works on a group for a while, at the same time as other groups and nodes: until nothing of it is due,
+   * nothing more fits, or the turn is over. Work that it began may go on after that.
    * @returns when the group should have a turn again; null: nothing of it is due now.
    */
   takeTurn(group: number, turn: Turn): Promise<number | null>;
@@ -59,28 +59,28 @@ export interface TurnTaker {
 /** A worker of which the engine takes its turns by itself. */
 export type AnySlotWorker = SlotWorker<Lease, unknown>;
 
-/** What an engine can serve. */
+/** The handlers that an engine can serve. */
 export type ServedHandler = (GroupHandler & TurnTaker) | AnySlotWorker;
 
 /** A turn of one group on this node, where an engine shares groups with other nodes. */
 export interface Turn {
-  /** Whether it has lasted long enough: other groups wait. */
+  /** True if it has lasted long enough: other groups wait. */
   isOver(): boolean;
-  /** Says that more of the group is due than this node takes now: another one may work beside it. */
+  /** Says that more of the group is due than this node takes now: another node may help. */
   share(): void;
 }
 
-/** What a group has of its own that the worker's caps do not say. */
+/** A group's own limits, in addition to the worker's caps. */
 export interface GroupLimits {
   /** How many of it may be under way at once; as of any group where it has none. */
   cap?: number | null;
   /** false: rows are claimed for slots that are free, and none in advance. */
   ahead?: boolean;
   /** true: a claim of it may take a while, so it is made by itself and keeps no other group waiting. */
-  alone?: boolean;
+  separate?: boolean;
 }
 
-/** What a worker needs of a store; times are of the store's clock. */
+/** A store as the worker needs it; times are of the store's clock. */
 export interface WorkStore<L extends Lease> {
   now(): number;
   dueTimes(): Promise<ReadonlyMap<number, number>>;

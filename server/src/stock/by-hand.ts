@@ -14,7 +14,7 @@ import { fieldError } from '../http/validation';
 import { isoTime } from '../runtime/text';
 import { refusal } from '../runtime/refusal';
 import { getPublisher } from '../webhooks/publish';
-import { type AskedCounting, Ledger, type LedgerLine, stockChangeEvents } from './ledger';
+import { type CountingInput, Ledger, type LedgerLine, stockChangeEvents } from './ledger';
 import type { Adjust, StocktakeInput, TransferInput } from './inputs';
 import { itemFromInput } from './items';
 import { locationFromInput } from './locations';
@@ -36,7 +36,7 @@ import type { Db, Tx } from '../database/db';
 
 /** Transfers and stocktakes: what is written by hand and is more than one line of the ledger. */
 
-/** A line of the ledger beside its item. */
+/** A line of the ledger with its item. */
 type LineRow = MovementRow & { item_id: Big; sku: string; item_name: string | null };
 
 /** The time that a client gives, or now. @throws ValidationError (400) where it lies ahead */
@@ -55,20 +55,20 @@ export const writeAndPublish = async (tx: Tx, app: App, ledger: Ledger): Promise
 };
 
 /** A line as a client asks for it. */
-interface AskedLine {
+interface LineInput {
   item: ItemRow;
   quantity: number;
   note: string | null;
 }
 
 /** @throws ValidationError (400) that names the item there is none of */
-const askedLines = async (
+const readLines = async (
   tx: Tx,
-  asked: readonly { item: number | string; quantity: number; reason?: string }[],
+  inputs: readonly { item: number | string; quantity: number; reason?: string }[],
   field: string
-): Promise<AskedLine[]> => {
-  const lines: AskedLine[] = [];
-  for (const [index, { item, quantity, reason }] of asked.entries()) {
+): Promise<LineInput[]> => {
+  const lines: LineInput[] = [];
+  for (const [index, { item, quantity, reason }] of inputs.entries()) {
     const row = await itemFromInput(tx, item, `${field}.${index}.item`);
     lines.push({ item: row, quantity, note: reason ?? null });
   }
@@ -95,7 +95,7 @@ abstract class Documents<Shown> {
   constructor(
     protected readonly app: App,
     private readonly kind: DocumentRow['kind'],
-    /** What a 404 calls one. */
+    /** The document's name in a 404. */
     private readonly name: string
   ) {}
 
@@ -175,15 +175,15 @@ const NEXT_DOCUMENT = 2_147_483_647;
 interface Count {
   place: LocationRow;
   at: number;
-  lines: readonly AskedLine[];
+  lines: readonly LineInput[];
 }
 
-/** What the ledger is asked for. */
-const askedOf = (
+/** The ledger entries of a transfer. */
+const entriesOf = (
   { place, at, lines }: Count,
   document: number,
   madeBy: string | null
-): AskedCounting[] =>
+): CountingInput[] =>
   lines.map(({ item, quantity, note }, line) => ({
     item: Number(item.id),
     location: Number(place.id),
@@ -198,10 +198,10 @@ const askedOf = (
   }));
 
 const tryCount = async (tx: Tx, app: App, count: Count): Promise<LedgerLine[]> => {
-  const asked = askedOf(count, NEXT_DOCUMENT, null);
+  const entries = entriesOf(count, NEXT_DOCUMENT, null);
   const ledger = new Ledger(app, tx, { simulate: true });
-  await ledger.lock(asked);
-  return ledger.count(asked);
+  await ledger.lock(entries);
+  return ledger.count(entries);
 };
 
 const countFrom = async (
@@ -210,7 +210,7 @@ const countFrom = async (
 ): Promise<Count> => {
   const at = timeOf(occurredAt);
   const place = await locationFromInput(tx, location, 'location');
-  const lines = await askedLines(tx, counts, 'counts');
+  const lines = await readLines(tx, counts, 'counts');
   const seen = new Set<number>();
   for (const [index, { item }] of lines.entries()) {
     if (seen.has(Number(item.id)))
@@ -258,7 +258,7 @@ export class StocktakesService extends Documents<Stocktake> {
     });
   }
 
-  /** What a level is, and would be after a change by hand. @throws NotFoundError (404) */
+  /** A level now, and after a change by hand. @throws NotFoundError (404) */
   preview(itemId: number, input: Adjust): Promise<ChangePreview> {
     const { app } = this;
     return app.db.transaction(async (tx) => {
@@ -307,10 +307,10 @@ export class StocktakesService extends Documents<Stocktake> {
       location_id: Number(count.place.id),
       made_by: madeBy,
     });
-    const asked = askedOf(count, document, madeBy);
+    const entries = entriesOf(count, document, madeBy);
     const ledger = new Ledger(this.app, tx);
-    await ledger.lock(asked);
-    await ledger.count(asked);
+    await ledger.lock(entries);
+    await ledger.count(entries);
     await writeAndPublish(tx, this.app, ledger);
     return document;
   }
@@ -362,7 +362,7 @@ export class StockTransfersService extends Documents<Transfer> {
       if (from === to) {
         throw fieldError('to', refusal('must be another location than from', 'same_location'));
       }
-      const lines = await askedLines(tx, input.lines, 'lines');
+      const lines = await readLines(tx, input.lines, 'lines');
       const document = await this.insert(tx, {
         external_id: externalId,
         at,

@@ -184,7 +184,7 @@ interface CatalogueEntry extends ProductFacts {
   gtin: string | null;
   /** It was archived, its product is gone, or it has another SKU now. */
   deleted: boolean;
-  /** By location; none where the location has no level of it. */
+  /** By location; none if the location has no level of it. */
   quantities: ReadonlyMap<number, number>;
 }
 
@@ -197,7 +197,7 @@ interface CataloguePage {
   hasMore: boolean;
 }
 
-export interface CatalogueAsked {
+export interface CatalogueQuery {
   /** The last change that was seen; null for none. */
   after: { number: number; epoch: string } | null;
   limit: number;
@@ -244,7 +244,7 @@ const goneEntry = ({ sku }: RetiredRow): CatalogueEntry => ({
  */
 export const readCatalogue = async (
   app: App,
-  { after, limit, locations }: CatalogueAsked
+  { after, limit, locations }: CatalogueQuery
 ): Promise<CataloguePage> => {
   const numbered = await numberChanges(app);
   const db = await app.db.current();
@@ -324,8 +324,8 @@ export const keepNumbering = (app: App): void => {
 };
 
 /**
- * Says that items are not what the catalogue last said of them, in the transaction that changes them:
- * without its commit nobody hears of it, and with it somebody always does
+ * Marks items whose entry in the catalogue changes, in the transaction that changes them: without its
+ * commit no till gets it, and with it one always does
  * (docs/decisions/0021-catalogue-numbers-are-given-after-the-commit.md).
  */
 export const markChanged = async (db: Db, items: readonly number[]): Promise<void> => {

@@ -4,7 +4,7 @@ import { ImportTracker, readJob } from '../imports/jobs';
 import { giveWay } from '../imports/file-import';
 import type { ImportWatch } from '../public';
 import { errorText } from '../runtime/text';
-import { foldInDatabase, mendLevels } from './ledger';
+import { foldInDatabase, repairLevels } from './ledger';
 import { lockMappedItems } from './products';
 import type { LevelState } from './rules/fold';
 import { ITEMS_TABLE, type LevelRow, LEVELS_TABLE, LOCATIONS_TABLE } from './tables';
@@ -39,7 +39,7 @@ const compareBatch = async (
         Number(level.quantity) === should.quantity && countAt === (should.lastCount?.time ?? null);
       if (!isSame) findings.push({ level, should });
     }
-    if (mend) await mendLevels(tx, app, findings);
+    if (mend) await repairLevels(tx, app, findings);
     return { rows, findings };
   });
 
@@ -64,15 +64,15 @@ const describe = async (app: App, findings: readonly Finding[]): Promise<Rebuild
 };
 
 export interface RebuildOptions {
-  /** Whether the stored levels are set right. */
+  /** True to correct the stored levels. */
   mend?: boolean;
   /** Is told after each batch, in turn: how many levels were in it, and which of them differ. */
   onBatch?(levels: number, differences: readonly RebuildDifference[]): Promise<void>;
 }
 
 /**
- * Works every level out anew from the ledger and reports where the stored one differs; there should
- * be no difference, ever. A few levels at a time, each batch in a short transaction.
+ * Works every level out from the ledger and reports where the stored one differs; there should be no
+ * difference, ever. A few levels at a time, each batch in a short transaction.
  */
 export const rebuildLevels = async (
   app: App,
@@ -95,7 +95,7 @@ export const rebuildLevels = async (
   return { levels, differences, mended: mend };
 };
 
-/** What is listed of a level that differs from its movements. */
+/** The listed columns of a level that differs from its movements. */
 const HEADINGS = ['level_id', 'sku', 'location', 'quantity', 'should_be'] as const;
 
 const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<void> => {

@@ -100,7 +100,7 @@ export class CountJudge {
   /**
    * Judges a count by the newest that were accepted of what its lines count; where it is accepted, it
    * makes older ones after it stale.
-   * @param lines  `place` is null where nobody can have counted it yet: no item, no place
+   * @param lines `place` is null if nobody can have counted it yet: no item, no place
    */
   judge<Line extends { place: Place | null }>(
     time: number,
@@ -150,7 +150,7 @@ export class CountJudge {
 /**
  * Locks the levels of what is counted, so that counts can be judged one after the other and no other
  * node accepts a newer one meanwhile. Without places it asks the database nothing.
- * @param lock  false where nothing is going to be accepted: then counts may be judged, not saved
+ * @param lock false if nothing is going to be accepted: then counts may be judged, not saved
  */
 export const openCountJudge = async (
   tx: Tx,

@@ -25,7 +25,7 @@ import type { App } from '../app';
 type ItemColumn =
   | { kind: 'text'; key: (typeof ITEM_TEXT_COLUMNS)[number] }
   | { kind: 'low_at' }
-  /** What a new item begins with, at a location by its code; null: the default one. */
+  /** A new item's initial quantity, at a location by its code; null: the default one. */
   | { kind: 'quantity'; location: string | null };
 
 const columnOf = (heading: string): ItemColumn | null => {
@@ -54,7 +54,7 @@ interface ItemRowInput {
   opening: { location?: string; quantity: number }[];
 }
 
-/** What spreadsheets make of a long number: its last digits are lost. */
+/** A long number as spreadsheets shorten it: its last digits are lost. */
 const SHORTENED = /^(?:\d+(?:[.,]\d+)?e[+-]?\d+|0x[\da-f]+)$/i;
 
 type ReadItemRow = { ok: true; input: ItemRowInput } | { ok: false; message: string };
@@ -122,12 +122,12 @@ const importRow = async (app: App, input: ItemRowInput): Promise<Outcome> => {
   return 'updated';
 };
 
-/** Whose the GTINs of a file would be, of which a dry run leaves nothing in the database. */
+/** The owners of a file's GTINs, of which a dry run leaves nothing in the database. */
 class GivenGtins {
   private readonly skus = new Map<string, string>();
   private readonly gtins = new Map<string, string>();
 
-  /** Whether an earlier row gave this row's GTIN to another item. */
+  /** True if an earlier row gave this row's GTIN to another item. */
   isOfOther({ sku, gtin }: ItemRowInput): boolean {
     const owner = gtin === undefined ? undefined : this.skus.get(gtinDigest(gtin));
     return owner !== undefined && owner !== sku;
@@ -168,11 +168,11 @@ class ItemImport extends FileImport<ItemColumn, ItemRowInput, ItemImportReport['
       this.count(rows, await this.together(rows));
     } catch {
       // One bad row ends the transaction of all: then each has its own.
-      for (const row of rows) await this.alone(row);
+      for (const row of rows) await this.applyOne(row);
     }
   }
 
-  private async alone(one: Row): Promise<void> {
+  private async applyOne(one: Row): Promise<void> {
     const { line, cells, row } = one;
     try {
       this.count([one], await throughFaults(this.app, () => this.together([one])));
@@ -212,7 +212,7 @@ class ItemImport extends FileImport<ItemColumn, ItemRowInput, ItemImportReport['
  * Imports items from a CSV file (UTF-8; comma, semicolon or tab). A row whose `sku` is known changes
  * that item, and brings it back where it was archived; what a row leaves empty stays as it is. Rows
  * go in batches, each a transaction of its own; a bad row costs its neighbours nothing.
- * @throws ValidationError where the header is wrong; nothing has been imported then
+ * @throws ValidationError if the header is wrong; nothing has been imported then
  */
 export const importItems = (
   app: App,

@@ -17,7 +17,7 @@ export { skuDigest };
 
 /**
  * The item that a client names by id or by SKU, archived ones too.
- * @throws ValidationError (400) that names the field where there is no such item
+ * @throws ValidationError (400) that names the field if there is no such item
  */
 export const itemFromInput = async (
   db: Db,
@@ -31,7 +31,7 @@ export const itemFromInput = async (
   return row;
 };
 
-/** What a line names: at least one of the two. */
+/** The names on a line: at least one of the two. */
 export interface ItemName {
   sku: string | null;
   gtin: string | null;
@@ -51,7 +51,7 @@ const rowsByDigest = (
 
 /**
  * An item for a product of the site's own, with what the site says it has as the opening.
- * @returns null where the item was archived: its product does not bring it back
+ * @returns null if the item was archived: its product does not bring it back
  */
 const adopt = async (db: Tx, product: Product): Promise<number | null> => {
   const at = Date.now();
@@ -93,7 +93,7 @@ const LARGEST = 2_147_483_647;
 const trialItemId = (sku: string): number =>
   -1 - (Number.parseInt(skuDigest(sku).slice(0, 8), 16) % LARGEST);
 
-/** The item of a product, or what stands for the one that it would become; null where it was archived. */
+/** The item of a product, or what stands for the one that it would become; null if it was archived. */
 const standIn = async (db: Db, { sku }: Product): Promise<number | null> => {
   const item = (await db
     .table(ITEMS_TABLE)
@@ -169,8 +169,8 @@ type Listener = (names: readonly ItemName[]) => Promise<void>;
 const listeners = (): Listener[] => [];
 
 /**
- * Hears of items that were made or renamed, in the transaction that did it. The stock knows nothing
- * of tills; whoever keeps lines waiting for an item registers here.
+ * Registers a listener for items that were created or renamed, called in the transaction that did it. The
+ * stock knows nothing of tills; features whose lines wait for items register here.
  */
 export const onItemsKnown = (app: App, listener: Listener): void => {
   app.part(listeners).push(listener);

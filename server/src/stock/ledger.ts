@@ -19,7 +19,7 @@ import type { Posting } from './rules/allocation';
 import {
   applyCount,
   applyMovement,
-  type AskedReason,
+  type PostingReason,
   isLatestCount,
   type LevelState,
   type MovementReason,
@@ -131,7 +131,7 @@ export interface LevelChange extends Place {
   after: number;
 }
 
-/** One change a level, in the order in which the levels first changed; none where it is as before. */
+/** One change a level, in the order in which the levels first changed; none if it is as before. */
 export const mergeChanges = (changes: readonly LevelChange[]): LevelChange[] => {
   const merged = new Map<number, LevelChange>();
   for (const change of changes) {
@@ -186,7 +186,7 @@ export const foldInDatabase = async (db: Db, level: Named): Promise<LevelState> 
   };
 };
 
-interface AskedEntry extends Place {
+interface EntryInput extends Place {
   /** Effective time, epoch milliseconds. */
   at: number;
   /** Pieces that the shelf gains; for a count, the counted number. */
@@ -196,23 +196,23 @@ interface AskedEntry extends Place {
   note: string | null;
   /** The transfer or stocktake it belongs to. */
   documentId?: number;
-  /** Who made it by hand. */
+  /** The user who made it by hand. */
   madeBy?: string | null;
 }
 
-interface AskedMove extends AskedEntry {
+interface MoveInput extends EntryInput {
   type: Exclude<MovementType, 'count'>;
-  reason: AskedReason | null;
+  reason: PostingReason | null;
 }
 
-export interface AskedCounting extends AskedEntry {
+export interface CountingInput extends EntryInput {
   line: number;
   /** Orders counts of the very same time; the POS event's id if left out. */
   seq?: number;
 }
 
 /** A line of the ledger as it was written, or would be. */
-export interface LedgerLine extends AskedEntry {
+export interface LedgerLine extends EntryInput {
   type: MovementType;
   effect: number;
   quantityAfter: number;
@@ -243,7 +243,7 @@ interface Held {
   lines: LedgerLine[];
 }
 
-const seqOf = ({ seq, eventId }: AskedCounting): number => seq ?? eventId ?? 0;
+const seqOf = ({ seq, eventId }: CountingInput): number => seq ?? eventId ?? 0;
 
 const stateOf = (row: LevelRow): LevelState => ({
   quantity: Number(row.quantity),
@@ -324,22 +324,22 @@ export class Ledger {
     }
   }
 
-  move({ reason, ...asked }: AskedMove): LedgerLine {
-    const level = this.at(asked);
-    const { at: time, quantity } = asked;
+  move({ reason, ...input }: MoveInput): LedgerLine {
+    const level = this.at(input);
+    const { at: time, quantity } = input;
     const step = applyMovement(level.state, { time, quantity, reason });
-    return this.append(level, step, { ...asked, seq: null, line: null });
+    return this.append(level, step, { ...input, seq: null, line: null });
   }
 
   /** All lines of one count, which share its time. */
-  async count(asked: readonly AskedCounting[]): Promise<LedgerLine[]> {
-    const time = asked[0]?.at ?? 0;
-    const fresh = asked.filter((one) =>
+  async count(input: readonly CountingInput[]): Promise<LedgerLine[]> {
+    const time = input[0]?.at ?? 0;
+    const fresh = input.filter((one) =>
       isLatestCount(this.at(one).state, { time, seq: seqOf(one), line: one.line })
     );
     const ids = fresh.flatMap((one) => this.at(one).row?.id ?? []);
     const sums = await this.movedAfter(ids, time);
-    return asked.map((one) => {
+    return input.map((one) => {
       const level = this.at(one);
       const { quantity, line } = one;
       const seq = seqOf(one);
@@ -563,7 +563,7 @@ export const undoCounts = async (
 };
 
 /** Sets levels right that are not what the ledger has of them; they are locked. */
-export const mendLevels = async (
+export const repairLevels = async (
   tx: Tx,
   app: App,
   findings: readonly { level: LevelRow; should: LevelState }[]

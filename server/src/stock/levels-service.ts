@@ -265,7 +265,7 @@ type Step = Record<'at' | 'quantity', number>;
 const sums = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
   query.sum({ quantity: 'quantity' }).count({ movements: '*' });
 
-/** What a term calls the words of an adjustment. */
+/** An adjustment's words, as a term shows them. */
 const wordsOf = (note: string | null): string | null => note?.trim() || null;
 
 const term = (
@@ -284,7 +284,7 @@ const stepOf = ({ at, quantity }: Record<'at' | 'quantity', Big>): Step => ({
   quantity: Number(quantity),
 });
 
-/** What a level starts from, its latest count or its opening, and the movements since. */
+/** The start of a level, its latest count or its opening, and the movements since. */
 class History {
   private constructor(
     private readonly db: Db,
@@ -355,7 +355,7 @@ class History {
     };
   }
 
-  /** What came since, whether it touched the shelf or not. */
+  /** All movements since, effective or not. */
   private all(): Knex.QueryBuilder {
     const query = this.db.table(MOVEMENTS_TABLE).where({ level_id: this.level.id });
     query.whereNot({ type: 'count' });

@@ -51,7 +51,7 @@ export const locationNamed = async (
 export const noLocation = (named: number | string | undefined): Refusal =>
   refusal(`there is no location ${named}`, 'no_location', { name: named ?? '' });
 
-/** @throws ValidationError (400) that names the field where there is no such location. */
+/** @throws ValidationError (400) that names the field if there is no such location. */
 export const locationFromInput = async (
   db: Db,
   named: number | string | undefined,

@@ -24,18 +24,18 @@ import type { App } from '../app';
 import type { Tx } from '../database/db';
 
 /**
- * What the site writes into its own products, in whatever way the host knows of: the stock follows their
- * numbers, items follow their codes, and the catalogue tells both, in the transaction of the write. What
- * SQL writes past the host is found at the item's next movement (`lockMappedItems`).
+ * Writes of the site to its own products, in whatever way the host knows of: the stock follows their
+ * numbers, items follow their codes, and the catalogue tells both, in the transaction of the write.
+ * Changes by SQL past the host are found at the item's next movement (`lockMappedItems`).
  */
 
 type Data = Record<string, unknown>;
 
-/** What one write has made of products; by document. */
+/** The products of one write, before and after; by document. */
 interface Written {
   before: ReadonlyMap<string, Product>;
   after: ReadonlyMap<string, Product>;
-  /** Rows as they were, by id. */
+  /** Rows before the write, by id. */
   rows: ReadonlyMap<number, ProductRow>;
 }
 
@@ -73,7 +73,7 @@ const lostCodes = async (tx: Tx, app: App, { before, after }: Written): Promise<
 const digestOrNull = (gtin: string | null): string | null =>
   gtin === null ? null : gtinDigest(fullGtin(gtin));
 
-/** Whether an item has the GTIN of its product from now on. One that somebody gave it by hand stays. */
+/** True if an item has the GTIN of its product from now on. One that somebody gave it by hand stays. */
 const takesGtin = (item: ItemRow, { gtin }: Product, before: Product | undefined): boolean => {
   if (item.product_gone) return gtin !== null;
   if (!before) return gtin !== null && item.gtin === null;
@@ -147,7 +147,7 @@ const followCodes = async (tx: Tx, app: App, written: Written): Promise<void> =>
   await markChanged(tx, [...[...items.values()].map(({ id }) => Number(id)), ...released]);
 };
 
-/** The number that a write has said of a product; null where it has said none. */
+/** The number that a write has said of a product; null if it has said none. */
 const numberSaid = (app: App, product: Product, { rows }: Written): number | null => {
   const mapping = mappingOf(app);
   if (!mapping?.quantity) return null;
@@ -216,7 +216,7 @@ const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> 
   );
 };
 
-/** What lines that wait may name by now. */
+/** New names that waiting lines may have. */
 const namesLearnt = ({ before, after }: Written): ItemName[] =>
   [...after].flatMap(([document, { sku, gtin }]) => {
     const known = before.get(document);
@@ -243,10 +243,10 @@ const changedDocuments = async (
   app: App,
   uid: string,
   method: Method,
-  asked: Params
+  input: Params
 ): Promise<string[]> => {
   const action = `before${method[0]?.toUpperCase()}${method.slice(1)}`;
-  const rows = await writtenRows(app.strapi, { action, model: { uid }, params: asked });
+  const rows = await writtenRows(app.strapi, { action, model: { uid }, params: input });
   return [...new Set(rows.map(({ documentId }) => documentId))];
 };
 
@@ -257,7 +257,7 @@ export const watchProductWrites = (app: App): void => {
   const { contentType } = mapping;
   const { name, price, currency } = app.options.stock ?? {};
   const { sku, gtin, quantity } = mapping;
-  const told = new Set([sku, gtin, quantity, name, price, currency, 'publishedAt', 'documentId']);
+  const fields = new Set([sku, gtin, quantity, name, price, currency, 'publishedAt', 'documentId']);
 
   const follow = async (
     method: Method,
@@ -269,22 +269,22 @@ export const watchProductWrites = (app: App): void => {
     if (isMade && typeof data !== 'object') return run(params);
     if (
       (method === 'update' || method === 'updateMany') &&
-      !Object.keys(data ?? {}).some((key) => told.has(key))
+      !Object.keys(data ?? {}).some((key) => fields.has(key))
     ) {
       return run(params);
     }
     const tracked = async (tx: Tx): Promise<unknown> => {
-      // What the caller gave stays as it is.
+      // The caller's own data stay unchanged.
       const made = isMade ? [data as Data | Data[]].flat().map((one) => ({ ...one })) : [];
-      const asked = { ...params, ...(isMade && { data: Array.isArray(data) ? made : made[0] }) };
+      const input = { ...params, ...(isMade && { data: Array.isArray(data) ? made : made[0] }) };
       const documents = isMade
         ? made.map((one) =>
             one.documentId ? String(one.documentId) : giveDocumentId(app.strapi, contentType, one)
           )
-        : await changedDocuments(app, contentType, method, asked);
+        : await changedDocuments(app, contentType, method, input);
       // Before the write: a sale that makes or moves their items locks them in the same order.
       const rows = await readProductRows(tx, app, documents, { lock: true });
-      const result = await run(asked);
+      const result = await run(input);
       const left = await readProductRows(tx, app, documents, { lock: true });
       const written: Written = {
         before: productsOf(rows),
@@ -297,7 +297,7 @@ export const watchProductWrites = (app: App): void => {
       if (names.length > 0) await notifyItemsKnown(app, names);
       return result;
     };
-    // Of writes that are begun side by side in one transaction each has its own before and after.
+    // Concurrent writes in one transaction have their own before and after each.
     return app.db.transaction((tx) => inTurn(app.strapi, () => tracked(tx)));
   };
 
@@ -306,7 +306,7 @@ export const watchProductWrites = (app: App): void => {
     const original = manager[method];
     manager[method] = function write(this: unknown, uid, params) {
       if (uid !== contentType || isOwnWrite()) return original.call(manager, uid, params);
-      return follow(method, params ?? {}, (asked) => original.call(manager, uid, asked));
+      return follow(method, params ?? {}, (input) => original.call(manager, uid, input));
     };
   }
 };

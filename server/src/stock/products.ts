@@ -30,7 +30,7 @@ export interface ProductRow {
   isDefault: boolean;
   sku: string | null;
   gtin: string | null;
-  /** null where it says none, or the option names no attribute. */
+  /** null if it says none, or the option names no attribute. */
   quantity: number | null;
 }
 
@@ -39,7 +39,7 @@ export interface Product {
   document: string;
   sku: string;
   gtin: string | null;
-  /** What the site says it has now; null where it says nothing. */
+  /** The site's own quantity; null if it has none. */
   quantity: number | null;
   rows: ProductRow[];
 }
@@ -104,7 +104,7 @@ const spellings = (gtin: string): string[] => {
 export const fullGtin = (gtin: string): string =>
   DIGITS.test(gtin) && gtin.length < 8 ? gtin.padStart(8, '0') : gtin;
 
-/** Whether a product's GTIN is the one that a line names. */
+/** True if a product's GTIN is the one that a line names. */
 export const isSameGtin = (named: string, ofProduct: string): boolean =>
   named === ofProduct || (GTIN.test(named) && gtinKey(named) === gtinKey(ofProduct));
 
@@ -226,8 +226,8 @@ const productsNamed = async (
 };
 
 /**
- * Products by SKU or GTIN, in the current transaction. SKUs are compared byte for byte. What the draft
- * of a published product is called counts once that is published.
+ * Products by SKU or GTIN, in the current transaction. SKUs are compared byte for byte. The names in the
+ * draft of a published product count once that is published.
  */
 export const findProducts = async (
   db: Db,
@@ -282,10 +282,10 @@ export const fitting = (app: App, quantity: number): number => {
 export const wholePieces = (quantity: number | null): number =>
   Math.max(-SAFE, Math.min(SAFE, Math.trunc(quantity ?? 0)));
 
-/** What the site's own product type says of an item. */
+/** An item's facts from the site's own product type. */
 export interface ProductFacts {
   name: string | null;
-  /** Minor units; null where it has none that its currency could count. */
+  /** Minor units; null if it has none that its currency could count. */
   price: number | null;
   /** ISO 4217; null without a price. */
   currency: string | null;
@@ -295,7 +295,7 @@ type ProductEntry = Record<string, unknown> & { id: number | string };
 
 const CURRENCY = /^[A-Z]{3}$/;
 
-/** Whether a mapped currency is one itself, and not the name of an attribute. */
+/** True if a mapped currency is one itself, and not the name of an attribute. */
 export const isCurrencyCode = (mapped: string): boolean => CURRENCY.test(mapped);
 
 /** The mapped fields as text: what a catalogue was made of. */
@@ -340,7 +340,7 @@ const entriesBySku = async (
   return new Map(entries.map((entry) => [String(entry[field]), entry]));
 };
 
-/** Names and prices of the site's own products, by SKU; empty where the site maps neither. */
+/** Names and prices of the site's own products, by SKU; empty if the site maps neither. */
 export const findProductFacts = async (
   app: App,
   skus: readonly string[]
@@ -369,8 +369,8 @@ export const findProductFacts = async (
 };
 
 /**
- * The site's own product that an item is, by its SKU; null where the site maps none (option
- * `stock`), or has none of that SKU. Compared byte for byte.
+ * The site's own product that an item is, by its SKU; null if the site maps none (option `stock`), or has
+ * none of that SKU. Compared byte for byte.
  */
 export const linkedProduct = async (app: App, sku: string): Promise<LinkedProduct | null> => {
   const mapping = mappingOf(app);
@@ -417,7 +417,7 @@ export const checkProductMapping = (app: App): void => {
 
 const own = new AsyncLocalStorage<true>();
 
-/** Whether the write to a product that is under way is the ledger's. */
+/** True if the current write to a product is the ledger's. */
 export const isOwnWrite = (): boolean => own.getStore() === true;
 
 /**
@@ -447,12 +447,12 @@ const itemsOf = (tx: Tx, ids: readonly number[], { lock }: { lock: boolean }): P
     return lock ? query.forUpdate() : query;
   });
 
-/** What items were called when the transaction began to read, and what they are called now. */
+/** The items' SKUs when the transaction began to read, and now. */
 const skusOf = (before: readonly Named[], now: readonly Named[]): string[] => [
   ...new Set([...before, ...now].map(({ sku }) => sku)),
 ];
 
-/** What items have, all locations together; of locked items. */
+/** The totals of items, all locations together; of locked items. */
 const totalsOf = async (tx: Tx, items: readonly number[]): Promise<Map<number, number>> => {
   const totals = new Map<number, number>();
   // Added up here: MySQL locks no rows that are grouped.
@@ -470,12 +470,12 @@ export const lockMappedNames = async (tx: Tx, app: App, skus: readonly string[])
   if (mappingOf(app)?.quantity) await lockProducts(tx, app, skus);
 };
 
-/** What the site wrote into an item's product past the ledger. */
+/** A change that the site wrote into an item's product past the ledger. */
 export interface Drift {
   item: number;
   /** The default one. */
   location: number;
-  /** What the product has more than the ledger knows of. */
+  /** The product's quantity less the ledger's. */
   quantity: number;
 }
 
@@ -498,8 +498,8 @@ export const lockMappedItems = async (
   const locked = await itemsOf(tx, ids, { lock: true });
   const isRenamed = locked.some(({ sku }) => !skus.has(sku));
   const products = isRenamed ? await lockProducts(tx, app, skusOf(before, locked)) : first;
-  const asked = locked.filter(({ sku }) => products.has(sku)).map(({ id }) => Number(id));
-  const totals = await totalsOf(tx, asked);
+  const itemIds = locked.filter(({ sku }) => products.has(sku)).map(({ id }) => Number(id));
+  const totals = await totalsOf(tx, itemIds);
   const drifts = locked.flatMap(({ id, sku }) => {
     const total = totals.get(Number(id));
     // An item without a level has nothing that a product could differ from.

@@ -44,8 +44,8 @@ const locations = {
   findOne: endpoint('GET /locations/:id', READ, ({ app, id }) =>
     new ItemsService(app).getLocation(id('Location'))
   ),
-  update: endpoint('PUT /locations/:id', { ...MANAGE, body: updateLocationInput }, (asked) =>
-    new ItemsService(asked.app).updateLocation(asked.id('Location'), asked.body())
+  update: endpoint('PUT /locations/:id', { ...MANAGE, body: updateLocationInput }, (request) =>
+    new ItemsService(request.app).updateLocation(request.id('Location'), request.body())
   ),
 };
 
@@ -56,9 +56,9 @@ const items = {
   create: endpoint('POST /items', { ...MADE, body: createItemInput }, ({ app, body }) =>
     new ItemsService(app).createItem(body())
   ),
-  import: endpoint('POST /items/import', { may: 'stock.import', query: uploadQuery }, (asked) =>
-    answerUpload(asked.app, asked.ctx, 'items', (file, options) =>
-      importItems(asked.app, file, options)
+  import: endpoint('POST /items/import', { may: 'stock.import', query: uploadQuery }, (request) =>
+    answerUpload(request.app, request.ctx, 'items', (file, options) =>
+      importItems(request.app, file, options)
     )
   ),
   findOne: endpoint('GET /items/:id', READ, async ({ app, id }): Promise<ItemDetail> => {
@@ -71,10 +71,10 @@ const items = {
   delete: endpoint('DELETE /items/:id', MANAGE, ({ app, id }) =>
     new ItemsService(app).archiveItem(id('Item'))
   ),
-  adjust: endpoint('POST /items/:id/adjust', { ...MANAGE, body: adjustInput }, async (asked) => {
-    const { app, ctx } = asked;
-    const id = asked.id('Item');
-    const input = asked.body();
+  adjust: endpoint('POST /items/:id/adjust', { ...MANAGE, body: adjustInput }, async (request) => {
+    const { app, ctx } = request;
+    const id = request.id('Item');
+    const input = request.body();
     if (input.preview) return new StocktakesService(app).preview(id, input);
     const madeBy = nameOfAdminUser(ctx);
     if (input.counted !== undefined) await new StocktakesService(app).setTo(id, input, madeBy);
@@ -120,8 +120,8 @@ const transfers = {
   find: endpoint('GET /transfers', { ...LIST, query: listQuery }, ({ app, query }) =>
     new StockTransfersService(app).list(query())
   ),
-  create: endpoint('POST /transfers', { ...MANAGE, body: transferInput }, async (asked) => {
-    const { app, ctx, body } = asked;
+  create: endpoint('POST /transfers', { ...MANAGE, body: transferInput }, async (request) => {
+    const { app, ctx, body } = request;
     const made = await new StockTransfersService(app).transfer(body(), nameOfAdminUser(ctx));
     ctx.status = made.duplicate ? 200 : 201;
     return made;
@@ -135,10 +135,10 @@ const stocktakes = {
   find: endpoint('GET /stocktakes', { ...LIST, query: listQuery }, ({ app, query }) =>
     new StocktakesService(app).list(query())
   ),
-  create: endpoint('POST /stocktakes', { ...MANAGE, body: stocktakeInput }, (asked) => {
-    const input = asked.body();
-    asked.ctx.status = input.preview ? 200 : 201;
-    return new StocktakesService(asked.app).stocktake(input, nameOfAdminUser(asked.ctx));
+  create: endpoint('POST /stocktakes', { ...MANAGE, body: stocktakeInput }, (request) => {
+    const input = request.body();
+    request.ctx.status = input.preview ? 200 : 201;
+    return new StocktakesService(request.app).stocktake(input, nameOfAdminUser(request.ctx));
   }),
   /** The server's time: a browser's clock must not decide when counting begins. */
   clock: endpoint('GET /stocktakes/clock', MANAGE, (): StockClock => ({

@@ -100,8 +100,8 @@ export const declaredEvents = async (app: App): Promise<EventMap> => {
 const isModuleId = (id: string): id is ModuleId => (MODULE_IDS as readonly string[]).includes(id);
 
 /**
- * The module for which an event may not be sent while these are on, null where it may. Modules
- * unknown to the plugin are on.
+ * The module for which an event may not be sent while these are on, null if it may. Modules unknown to
+ * the plugin are on.
  */
 export const moduleOff = (
   declared: EventMap,

@@ -31,7 +31,7 @@ export const unsentLine = (
 export const startedLine = (id: string, { id: webhook }: WebhookRow, manual: boolean): string =>
   `delivery ${id}: attempt started${manual ? ' by hand' : ''}, to webhook ${webhook}`;
 
-/** @param error the cause as the log of deliveries has it; null where it was delivered */
+/** @param error the cause as the log of deliveries has it; null if it was delivered */
 export const endedLine = (
   id: string,
   { durationMs, status }: Pick<AttemptOutcome, 'durationMs' | 'status'>,

@@ -30,11 +30,11 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
   const data = eventData(event, given);
   if (!isNamed(app, event)) return;
   if (!app.db.inTransaction()) {
-    let told: Promise<void> | undefined;
+    let calls: Promise<void> | undefined;
     await publisher.publish([{ event, data }], undefined, (telling) => {
-      told = telling;
+      calls = telling;
     });
-    await told;
+    await calls;
     return;
   }
   // As a whole: a query next to somebody's failed statement would fail with it.

@@ -25,7 +25,7 @@ const arrived = (db: Db): Knex.QueryBuilder =>
     });
   });
 
-/** What waited when it was exported is not sent by an import: the original did, or will. */
+/** Deliveries that waited at the export are not sent by an import: the original did, or will. */
 const endWaiting = async (app: App, webhookIds: readonly number[]): Promise<void> => {
   while ((await getDeliveryStore(app).endImported(webhookIds, END_AT_ONCE)) > 0) await nextTurn();
 };
@@ -80,7 +80,7 @@ const settling = (): Slot<Promise<void>> => ({});
  * somebody looks at webhooks; publishing and sending judge each webhook's stamp by themselves.
  */
 export const settleArrivedWebhooks = (app: App): Promise<void> => {
-  // Who asks within a transaction must not wait for work that waits for the transaction's end.
+  // A caller within a transaction must not wait for work that waits for the transaction's end.
   if (app.db.inTransaction()) return settleAll(app);
   const running = app.part(settling).value;
   if (running) return running;
@@ -89,7 +89,7 @@ export const settleArrivedWebhooks = (app: App): Promise<void> => {
   return work;
 };
 
-/** The same by the clock: what goes wrong now (the site may be stopping) is tried again. */
+/** Settles by the clock: a failure (the site may be stopping) is tried again. */
 export const settleArrivedWebhooksLater = async (app: App): Promise<void> => {
   try {
     await settleArrivedWebhooks(app);

@@ -18,8 +18,8 @@ export const REPLAYS_TABLE = 'switchboard_journal_replays';
  * Each published event, once, with or without subscribers, where `webhooks.journalDays` is not 0.
  * `entry_id` is the id of its envelope in the journal, `frame` and `data` are the rest of it, both as the
  * text that is sent. `webhooks` are the ids of those that were sent it when it was published, as a JSON
- * list, null where nobody was. `number` is its place in the journal, given after the commit ;
- * `created_at` is when it happened, epoch milliseconds.
+ * list, null if nobody was. `number` is its place in the journal, given after the commit ; `created_at`
+ * is when it happened, epoch milliseconds.
  */
 export const journalTable: PlainTable = {
   tableName: JOURNAL_TABLE,
@@ -254,9 +254,9 @@ export const newestEntry = async (app: App): Promise<number> => {
 
 /** The names that are asked for; null: all. */
 const namesOf = (webhook: Webhook, events: readonly string[] | null): readonly string[] | null => {
-  const asked = events === null || events.includes('*') ? null : events;
-  if (webhook.events.includes('*')) return asked;
-  return asked ? webhook.events.filter((event) => asked.includes(event)) : webhook.events;
+  const names = events === null || events.includes('*') ? null : events;
+  if (webhook.events.includes('*')) return names;
+  return names ? webhook.events.filter((event) => names.includes(event)) : webhook.events;
 };
 
 /** Rows, among some of the journal, that a webhook was sent later. */

@@ -45,7 +45,7 @@ export const endLostDeliveries = async (app: App): Promise<void> => {
 
 const BATCH = 500;
 const DAY_MS = 86_400_000;
-/** What screens look back to at most, and a day for the hour that it begins in. */
+/** The longest span of the screens, and a day for the hour that it begins in. */
 const FIGURES_DAYS = 31;
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));

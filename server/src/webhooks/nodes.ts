@@ -84,7 +84,7 @@ export interface SaidFacts {
 /**
  * The facts that apply to a command, from those of the nodes. While several run, an address must be
  * allowed by each: any of them may be the one that sends. While none runs, the last that did counts.
- * @returns null where no node has said anything
+ * @returns null if no node has said anything
  */
 export const judgeNodes = (said: readonly SaidFacts[], now: number): FollowedFacts | null => {
   const byTime = [...said].sort((one, other) => other.seenAt - one.seenAt);

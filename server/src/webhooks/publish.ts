@@ -2,7 +2,7 @@ import { types } from 'node:util';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
 import { bytesInStatement, createDetached, type Detached } from '../database/connection';
 import { inTurn } from '../database/transactions';
-import type { ToldEvent } from '../hooks';
+import type { SerialisedEvent } from '../hooks';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog, errorText, isoTime } from '../runtime/text';
 import { TimeSlice } from '../runtime/event-loop';
@@ -23,7 +23,7 @@ const kindOf = (value: unknown): string => {
   return `a ${(value as { constructor?: { name?: string } }).constructor?.name ?? 'thing'}`;
 };
 
-/** Whether JSON writes it as an object of its fields: no list, no `Map`, no boxed primitive. */
+/** True if JSON writes it as an object of its fields: no list, no `Map`, no boxed primitive. */
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' &&
   value !== null &&
@@ -33,8 +33,8 @@ const isObject = (value: unknown): value is object =>
   !types.isBoxedPrimitive(value);
 
 /**
- * The `data` of an event: an object (docs/contract-webhooks.md#envelope); `{}` where none was given. What
- * has a `toJSON` is taken by what that gives, as JSON does.
+ * The `data` of an event: an object (docs/contract-webhooks.md#envelope); `{}` where none was given. A
+ * value with a `toJSON` counts as the result of that, as in JSON.
  * @throws TypeError that names what was given instead
  */
 export const eventData = (event: string, given: unknown): object => {
@@ -50,7 +50,7 @@ export const eventData = (event: string, given: unknown): object => {
 
 /**
  * An event's data as JSON.
- * @throws TypeError where it is no object in JSON, or cannot be written: a cycle, a `BigInt`
+ * @throws TypeError if it is no object in JSON, or cannot be written: a cycle, a `BigInt`
  */
 const jsonOf = (data: unknown): string => {
   const text = JSON.stringify(data) as string | undefined;
@@ -58,7 +58,7 @@ const jsonOf = (data: unknown): string => {
   throw new TypeError(`it is ${kindOf(data)}, and no object in JSON`);
 };
 
-/** What a thin payload keeps: ids, the names of what changed, and what kind of thing or way it was. */
+/** Keys of a thin payload: ids, the names of changed fields, and kinds of things or ways. */
 const KEPT = /^(?:id|changed|source|type)$|_ids?$/;
 
 const isContainer = (value: unknown): value is object =>
@@ -116,18 +116,18 @@ export const thinEvent = (event: string, data: unknown): unknown => {
   return thin(data);
 };
 
-/** What a webhook is sent that wants ids only; docs/management-api.md#thin-payloads. */
+/** The text for a webhook that wants ids only; docs/management-api.md#thin-payloads. */
 const thinText = (event: string, text: string): string =>
   JSON.stringify(thinEvent(event, JSON.parse(text)));
 
 /**
- * What handlers make of an event's data for a webhook; null where they skip it. Each webhook gets a copy
- * of its own, so that a handler's change reaches no other webhook.
- * @throws TypeError where what they return is no object in JSON
+ * An event's data for a webhook after the handlers; null if they skip it. Each webhook gets a copy of its
+ * own, so that a handler's change reaches no other webhook.
+ * @throws TypeError if what they return is no object in JSON
  */
 const filteredText = async (
   app: App,
-  { event, text }: ToldEvent,
+  { event, text }: SerialisedEvent,
   webhook: Webhook
 ): Promise<string | null> => {
   const value = await app.hooks.get('service_crm_webhook_payload').call({
@@ -140,18 +140,18 @@ const filteredText = async (
 };
 
 /**
- * The data that one webhook is sent of an event, as text; null where its filter or a handler skips it.
- * @throws where that cannot be told
+ * The data that one webhook is sent of an event, as text; null if its filter or a handler skips it.
+ * @throws if that cannot be told
  */
 export const textFor = async (
   app: App,
-  told: ToldEvent,
+  serialised: SerialisedEvent,
   webhook: Webhook
 ): Promise<string | null> => {
-  if (webhook.filter !== null && !matches(webhook.filter, JSON.parse(told.text))) return null;
+  if (webhook.filter !== null && !matches(webhook.filter, JSON.parse(serialised.text))) return null;
   const hasHandlers = app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
-  const text = hasHandlers ? await filteredText(app, told, webhook) : told.text;
-  return text !== null && webhook.payload === 'thin' ? thinText(told.event, text) : text;
+  const text = hasHandlers ? await filteredText(app, serialised, webhook) : serialised.text;
+  return text !== null && webhook.payload === 'thin' ? thinText(serialised.event, text) : text;
 };
 
 export interface EventToPublish {
@@ -167,7 +167,7 @@ export interface EventToPublish {
 /** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
 const freezeMessage = (
   app: App,
-  { event, text }: ToldEvent,
+  { event, text }: SerialisedEvent,
   at: number,
   deliveries = 1
 ): SharedMessage => {
@@ -181,7 +181,7 @@ const freezeMessage = (
 
 /**
  * The request body: the envelope (docs/contract-webhooks.md#envelope), serialised once and never again.
- * @throws TypeError where `data` is no object in JSON
+ * @throws TypeError if `data` is no object in JSON
  */
 export const freezeEnvelope = (
   app: App,
@@ -206,8 +206,8 @@ type UnfitFilterHandler = (app: App) => Promise<void>;
 const unfitFilterMet = (): Slot<UnfitFilterHandler> => ({});
 
 /**
- * Says what is done, after the commit, when an event meets a filter that may not be used. Whoever
- * switches webhooks off publishes that, and so cannot be called by name from here.
+ * Says what is done, after the commit, when an event meets a filter that may not be used. Switching
+ * webhooks off publishes an event, and so cannot be imported here.
  */
 export const onUnfitFilter = (app: App, handle: UnfitFilterHandler): void => {
   app.part(unfitFilterMet).value = handle;
@@ -215,7 +215,7 @@ export const onUnfitFilter = (app: App, handle: UnfitFilterHandler): void => {
 
 /** A write never fails because of a webhook: what the database would refuse is left out. */
 const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
-  // The exact size is dear to tell, and only a very large body needs it.
+  // The exact size is expensive to compute, and only a very large body needs it.
   (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
 
 /** Turns what happened into deliveries, in the transaction of what happened. */
@@ -234,31 +234,30 @@ export class Publisher {
 
   /**
    * Freezes each event for each webhook that asked, and for the journal, and queues it in the current
-   * transaction (or in one of its own): committed and rolled back with the write. Returns the number
-   * of deliveries.
-   * An event that cannot be frozen is logged and left out; it never fails the write. A delivery
-   * that cannot be stored does: no write without its event. Handlers of `service_crm_webhook` hear
-   * of it after the commit.
+   * transaction (or in one of its own): committed and rolled back with the write. Returns the number of
+   * deliveries. An event that cannot be frozen is logged and left out; it never fails the write. A
+   * delivery that cannot be stored does: no write without its event. Handlers of `service_crm_webhook`
+   * are called after the commit.
    * @param subscriptions who subscribed to these events, of a caller that has asked in this transaction
-   * @param telling is given what resolves once handlers have heard of it, after the commit; never
-   * where that rolls back
+   * @param telling gets a promise that resolves once handlers were called, after the commit; never if
+   * that rolls back
    * @throws the database's error
    */
   async publish(
     events: readonly EventToPublish[],
     subscriptions?: Subscriptions,
-    telling: (told: Promise<void>) => void = () => {}
+    telling: (calls: Promise<void>) => void = () => {}
   ): Promise<number> {
     if (events.length === 0) return 0;
     const { app } = this;
     const names = [...new Set(events.map(({ event }) => event))];
     const known = subscriptions ?? (await currentSubscriptions(app, names));
     // Outside any transaction.
-    const told = (listened: readonly ToldEvent[]): void =>
+    const onListened = (listened: readonly SerialisedEvent[]): void =>
       telling(apart(app)(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await inTurn(app.strapi, () => this.queue(events, known, told));
+        const queued = await inTurn(app.strapi, () => this.queue(events, known, onListened));
         span.setAttribute('switchboard.deliveries', queued);
         measures().published.add(events.length);
         return queued;
@@ -267,14 +266,14 @@ export class Publisher {
     const listened = events
       .filter(({ event }) => known.isListenedTo(event))
       .flatMap((one) => this.serialised(one) ?? []);
-    if (listened.length > 0) app.db.afterCommit(() => told(listened));
+    if (listened.length > 0) app.db.afterCommit(() => onListened(listened));
     return 0;
   }
 
   private queue(
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
-    told: (listened: readonly ToldEvent[]) => void
+    onListened: (listened: readonly SerialisedEvent[]) => void
   ): Promise<number> {
     return this.app.db.transaction(async (tx) => {
       const store = getDeliveryStore(this.app);
@@ -282,7 +281,7 @@ export class Publisher {
       const { batch, largest } = await tx.statementSize();
       const slice = new TimeSlice();
       const at = store.now();
-      const listened: ToldEvent[] = [];
+      const listened: SerialisedEvent[] = [];
       const debug = debugLog(this.app.strapi);
       const said: string[] = [];
       let queued = 0;
@@ -299,22 +298,26 @@ export class Publisher {
         entries = [];
         characters = 0;
       };
-      const keep = (told: ToldEvent, subject: Subject | null, sentTo: readonly number[]): void => {
-        const message = freezeMessage(this.app, told, at);
+      const keep = (
+        one: SerialisedEvent,
+        subject: Subject | null,
+        sentTo: readonly number[]
+      ): void => {
+        const message = freezeMessage(this.app, one, at);
         if (!fits(message, largest)) {
           this.app.log.error(
-            `switchboard: the journal has no event ${told.event}: ${message.data.length} characters are too large`
+            `switchboard: the journal has no event ${one.event}: ${message.data.length} characters are too large`
           );
           return;
         }
         entries.push({ ...message, subject, webhooks: sentTo });
         characters += message.frame.length + message.data.length;
       };
-      for (const asked of events) {
-        const event = this.serialised(asked);
+      for (const entry of events) {
+        const event = this.serialised(entry);
         if (!event) continue;
         if (subscriptions.isListenedTo(event.event)) listened.push(event);
-        const { exceptWebhook } = asked;
+        const { exceptWebhook } = entry;
         const subscribers = subscriptions
           .subscribersOf(event.event)
           .filter(({ id }) => id !== exceptWebhook);
@@ -335,7 +338,7 @@ export class Publisher {
             body: shared ? body : bodyOf(deliveryId, body),
             at,
             isTest: false,
-            subject: asked.subject,
+            subject: entry.subject,
             isOrdered: webhook.ordering === 'by_record',
           });
           webhooks.set(webhook.id, webhook);
@@ -347,12 +350,12 @@ export class Publisher {
           if (slice.isOver()) await slice.next();
         }
         if (!subscriptions.isJournaled(event.event)) continue;
-        keep(event, asked.subject ?? null, sentTo);
+        keep(event, entry.subject ?? null, sentTo);
         if (entries.length >= ROWS_AT_ONCE || characters >= batch) await flush();
         if (slice.isOver()) await slice.next();
       }
       await flush();
-      // What is rolled back was never queued.
+      // Deliveries that are rolled back were never queued.
       if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
       tx.onCommit(() =>
         webhooks.forEach((webhook, id) => {
@@ -360,30 +363,29 @@ export class Publisher {
           announceDeliveries(this.app, id);
         })
       );
-      if (listened.length > 0) tx.onCommit(() => told(listened));
+      if (listened.length > 0) tx.onCommit(() => onListened(listened));
       return queued;
     });
   }
 
   /**
-   * What each webhook that asked is sent. Whoever is sent the same as others shares a message with
-   * them, which is frozen and stored once: the event as it is, or what is left of it for those that
-   * want it thin.
+   * Prepares the message of each subscribed webhook. Webhooks with equal payloads share a message, which
+   * is frozen and stored once: the event as it is, or the thin one.
    */
   private async *freeze(
-    told: ToldEvent,
+    serialised: SerialisedEvent,
     subscribers: readonly Webhook[],
     at: number
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
-    const { event, text } = told;
+    const { event, text } = serialised;
     const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
     const same: Webhook[] = [];
     const thinned: Webhook[] = [];
     const hasFilters = subscribers.some(({ filter }) => filter !== null);
-    for (const webhook of hasFilters ? await this.wanting(told, subscribers) : subscribers) {
+    for (const webhook of hasFilters ? await this.wanting(serialised, subscribers) : subscribers) {
       const alike = webhook.payload === 'thin' ? thinned : same;
       try {
-        const data = hasHandlers ? await filteredText(this.app, told, webhook) : text;
+        const data = hasHandlers ? await filteredText(this.app, serialised, webhook) : text;
         if (data === text) alike.push(webhook);
         else if (data !== null) {
           const own = alike === thinned ? thinText(event, data) : data;
@@ -402,9 +404,9 @@ export class Publisher {
     }
   }
 
-  /** Those whose filter, where they have one, the event matches; one that cannot be asked costs the others nothing. */
+  /** Webhooks that the event matches; one whose filter cannot be judged costs the others nothing. */
   private async wanting(
-    { event, text }: ToldEvent,
+    { event, text }: SerialisedEvent,
     subscribers: readonly Webhook[]
   ): Promise<readonly Webhook[]> {
     const data: unknown = JSON.parse(text);
@@ -431,8 +433,8 @@ export class Publisher {
     return wanted;
   }
 
-  /** An event with its data as text, from the start; null where JSON cannot say it as an object. */
-  private serialised({ event, data }: EventToPublish): ToldEvent | null {
+  /** An event with its data as text, from the start; null if JSON cannot say it as an object. */
+  private serialised({ event, data }: EventToPublish): SerialisedEvent | null {
     try {
       return { event, text: jsonOf(data === undefined ? {} : data) };
     } catch (error) {

@@ -28,14 +28,14 @@ export class Subscriptions {
     private readonly isSent: (event: string) => boolean
   ) {}
 
-  /** Active webhooks that asked for the event, by their ids; none where its module is off. */
+  /** Active webhooks that asked for the event, by their ids; none if its module is off. */
   subscribersOf(event: string): readonly Webhook[] {
     const known = this.subscribers.get(event);
     if (known) return known;
-    const asked = this.webhooks.filter(
+    const chosen = this.webhooks.filter(
       ({ events }) => events.includes(event) || events.includes('*')
     );
-    const found = this.isSent(event) ? asked : [];
+    const found = this.isSent(event) ? chosen : [];
     this.subscribers.set(event, found);
     return found;
   }
@@ -68,9 +68,9 @@ interface BuiltStatement {
 }
 
 /**
- * The next webhooks that the index has for these events, and those that came after the last one of
- * the index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's
- * id; the rest of the row is null where it is not active, or is another site's.
+ * The next webhooks that the index has for these events, and those that came after the last one of the
+ * index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's id; the
+ * rest of the row is null if it is not active, or is another site's.
  *
  * Where handlers listen, or the journal is kept, the switches are needed without any webhook, too:
  * there is then one row that has nothing else.
@@ -138,7 +138,7 @@ type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
  * Reads who subscribed to these events. It leaves the event loop now and then: a site may have
  * thousands of webhooks.
  * @param ask runs a statement; the first one is asked before this returns
- * @throws where it is to be one statement, and one does not read all webhooks
+ * @throws if it is to be one statement, and one does not read all webhooks
  */
 const load = async (
   app: App,
@@ -236,8 +236,8 @@ export const currentSubscriptions = async (
     performance.now() - prefetched.at < FRESH_MS &&
     events.every((event) => prefetched.events.includes(event));
   const ahead = isFresh ? prefetched.answer : null;
-  const asked = ahead && prefetched ? prefetched.events : events;
-  const ask = () => load(app, asked, (statement) => db.prepared(statement));
+  const wanted = ahead && prefetched ? prefetched.events : events;
+  const ask = () => load(app, wanted, (statement) => db.prepared(statement));
   if (!app.db.inTransaction()) return ahead?.catch(ask) ?? ask();
 
   let answers = byTransaction.get(db.knex);
@@ -249,7 +249,7 @@ export const currentSubscriptions = async (
   if (same) return same.answer;
   const answer = ahead?.catch(ask) ?? ask();
   if (prefetched && ahead) prefetched.answer = null;
-  answers.known.push({ events: asked, answer });
+  answers.known.push({ events: wanted, answer });
   return answer;
 };
 

@@ -22,12 +22,12 @@ export const TURNS_TABLE = 'switchboard_webhook_turns';
 export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
- * `secret` is encrypted with the host's key, and so is `previous_secret`, with which posts are signed
- * too until a time, where somebody rotated with an overlap. `headers` are the webhook's own, by their
- * names, each value encrypted likewise, or null. `payload` is null where it is full,
- * `ordering` and `filter` where there is none, `rate_per_second` and `concurrency` where no own one is. `failing_since` and the counts are what it may be switched off for:
- * they begin anew when it is switched on. `origin_id` is the id that the row had where it was made: an
- * import gives rows ids of their own, and so it is known to be one.
+ * `secret` is encrypted with the host's key, and so is `previous_secret`, with which posts are signed too
+ * until a time, where somebody rotated with an overlap. `headers` are the webhook's own, by their names,
+ * each value encrypted likewise, or null. `payload` is null if it is full, `ordering` and `filter` where
+ * there is none, `rate_per_second` and `concurrency` where no own one is. Switching it on resets
+ * `failing_since` and the counts. `origin_id` is the id that the row had where it was made: an import
+ * gives rows ids of their own, and so it is known to be one.
  */
 export const webhookType = internalType({
   singularName: 'webhook',
@@ -59,8 +59,8 @@ export const webhookType = internalType({
 });
 
 /**
- * What several deliveries send, stored once: `frame` is the envelope's event, time and site, `data` its
- * data, both as the text that is sent. `deliveries` counts those that need it; it goes with the last.
+ * A shared message: `frame` is the envelope's event, time and site, `data` its data, both as the text
+ * that is sent. `deliveries` counts those that need it; it goes with the last.
  */
 export const messageType = internalType({
   singularName: 'message',
@@ -76,10 +76,11 @@ export const messageType = internalType({
 });
 
 /**
- * The document id is the delivery's id; the host's index on it is the only one. `state` is the
- * column `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the
- * site is shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body` is what is sent, or null where it shares a message with others.
- * `error` is null as long as nothing was tried: so the log tells apart what waits and what fails.
+ * The document id is the delivery's id; the host's index on it is the only one. `state` is the column
+ * `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the site is
+ * shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body` is what is sent, or null if
+ * it shares a message with others. `error` is null as long as nothing was tried: so the log tells apart
+ * what waits and what fails.
  *
  * `webhook` is the same column as `webhook_id`, seen as a relation: so an import maps it to the id
  * that the webhook was given; `message` likewise. They are virtual, for a foreign key would lock the
@@ -131,7 +132,7 @@ export const deliveryType = internalType({
     body: { type: 'text' },
     attempts: jsonText(),
   },
-  // Of columns that never change, docs/decisions/0035-what-is-not-done-is-in-a-queue-of-its-own.md.
+  // Columns that never change, docs/decisions/0035-what-is-not-done-is-in-a-queue-of-its-own.md.
   indexes: [
     { name: 'sb_delivery_new', columns: ['webhook_id', 'created_at', 'id'] },
     { name: 'sb_delivery_all', columns: ['created_at', 'id'] },
@@ -141,9 +142,9 @@ export const deliveryType = internalType({
 });
 
 /**
- * What the plugin keeps with a delivery that is no attribute of the content type, so that no transfer
- * carries it. `paused_ms` is by how much its receiver has put it off; with `released_at` later ones of
- * its record do not wait for it.
+ * Columns of a delivery that are no attributes of the content type, so that no transfer carries them.
+ * `paused_ms` is by how much its receiver has put it off; with `released_at` later ones of its record do
+ * not wait for it.
  */
 export const deliveryOwnColumns: PlainTable = {
   tableName: DELIVERIES_TABLE,
@@ -180,18 +181,18 @@ export const deliveryQueueTable = queueTable(
 /** Records whose deliveries go one after the other, of webhooks with an order. */
 export const deliveryOrderTable = orderTable(DELIVERY_ORDER_TABLE, 'sb_delivery_order');
 
-/** What is leased of webhooks with a cap. */
+/** Leases of webhooks with a cap. */
 export const deliverySlotsTable = slotsTable(DELIVERY_SLOTS_TABLE, 'sb_delivery_slots');
 
 /**
- * One row for each webhook that has a rate or an order: whoever claims of it holds this row, so claims
- * follow one another. `free_at` is when its rate allows the next attempt, in microseconds since 1970.
+ * One row for each webhook that has a rate or an order: a claim locks this row, so claims follow one
+ * another. `free_at` is when its rate allows the next attempt, in microseconds since 1970.
  */
 export const webhookTurnsTable = turnsTable(TURNS_TABLE);
 
 /**
  * One row an attempt, appended and never changed. `delivery_id` is the id of the delivery's row, `at`
- * when the attempt started; `status` is null where nothing answered.
+ * when the attempt started; `status` is null if nothing answered.
  */
 export const attemptsTable: PlainTable = {
   tableName: ATTEMPTS_TABLE,
@@ -214,13 +215,13 @@ export const attemptsTable: PlainTable = {
 };
 
 /**
- * What of a webhook is in the index of subscriptions (`webhooks/subscriptions.ts`): its own
- * id, once it is there, and the events it had then. No attributes: what an import brings is not there.
- * Nor is its health (`health/`), which is about attempts from here: whether there was one, and when the
- * first one after the last success failed; `alarmed_at`: when somebody was told that it fails.
- * `answered_rotation` is the `previous_secret_until` of the rotation since which a post was answered 2xx:
- * of another rotation it says nothing, so none has to reset it. `activation` counts how often it was
- * switched on or given another address: an attempt of an earlier one says nothing of it.
+ * A webhook's entry in the index of subscriptions (`webhooks/subscriptions.ts`): its own id, once it is
+ * there, and the events it had then. No attributes: what an import brings is not there. Nor is its health
+ * (`health/`), which is about attempts from here: whether there was one, and when the first one after the
+ * last success failed; `alarmed_at`: when somebody was told that it fails. `answered_rotation` is the
+ * `previous_secret_until` of the rotation since which a post was answered 2xx: of another rotation it
+ * says nothing, so none has to reset it. `activation` counts how often it was switched on or given
+ * another address: an attempt of an earlier one says nothing of it.
  */
 export const webhookOwnColumns: PlainTable = {
   tableName: WEBHOOKS_TABLE,
@@ -286,7 +287,7 @@ export interface DeliveryRow {
   event: string;
   status: 'pending' | 'sent' | 'failed';
   tries: number;
-  /** Of `tries`, those by hand that used up nothing of the schedule; null: none. */
+  /** Attempts by hand among `tries` that used up none of the schedule; null: none. */
   extra_tries: number | null;
   is_test: boolean | number;
   paused_ms: number | string | null;
@@ -372,9 +373,9 @@ export const recoveriesTable: PlainTable = {
 };
 
 /**
- * What a recovery has to send. `ref` is what its source knows it by and `at` its time, by which the oldest
- * are queued first; `delivery_id` is the id of the delivery's row, null where its source makes that
- * when it queues it; `tries` are the attempts that this had then.
+ * The items that a recovery has to send. `ref` is what its source knows it by and `at` its time, by which
+ * the oldest are queued first; `delivery_id` is the id of the delivery's row, null if its source makes
+ * that when it queues it; `tries` are the attempts that this had then.
  */
 export const recoveryItemsTable: PlainTable = {
   tableName: RECOVERY_ITEMS_TABLE,
@@ -397,7 +398,7 @@ export const recoveryItemsTable: PlainTable = {
 /** `skipped`: when it was its turn there was nothing to send again any more. */
 export type ItemState = 'waiting' | 'queued' | 'sent' | 'failed' | 'skipped';
 
-/** What finds the items of a recovery. */
+/** The kinds of sources of a recovery. */
 export type RecoveryKind = 'deliveries' | 'journal';
 
 /** A row of `switchboard_recoveries`, as the database driver hands it out. */

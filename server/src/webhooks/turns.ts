@@ -9,7 +9,7 @@ interface EmailService {
 }
 
 interface OwnersMail {
-  /** What it is about, as the log says it where the mail cannot be sent: `a webhook`. */
+  /** The subject for the log if the mail cannot be sent: `a webhook`. */
   about: string;
   subject: string;
   text: string;
@@ -28,7 +28,7 @@ export const mailOwner = (app: App, { about, subject, text }: OwnersMail): void 
   });
 };
 
-/** What is to be told of a webhook. */
+/** An alarm about a webhook. */
 export interface TurnedWebhook {
   turn: WebhookTurn;
   webhook: Webhook;

@@ -11,7 +11,7 @@ import type { App, Slot } from '../app';
 /** The column of the reason. */
 const LONGEST_REASON = 255;
 
-/** Why the filter of a row may not be used, as a sentence; null where it may. */
+/** Why the filter of a row may not be used, as a sentence; null if it may. */
 const reasonFor = ({ filter: text }: Pick<WebhookRow, 'filter'>): string | null => {
   const filter = storedFilter(text);
   const wrong = filter && refusalOf(filter);
@@ -37,9 +37,9 @@ const switchOff = async (app: App, id: number, judged: string | null): Promise<T
   });
 
 /**
- * Switches off active webhooks whose filter may not be used, with the reason: version 0.2 took
- * filters that this one does not, and a node of 0.2 may save one beside this one. At boot, and when
- * an event meets such a filter.
+ * Switches off active webhooks whose filter may not be used, with the reason: version 0.2 took filters
+ * that this one does not, and a node of 0.2 may save one while this one runs. At boot, and when an event
+ * meets such a filter.
  */
 export const switchOffUnfitFilters = async (app: App): Promise<void> => {
   const db = await app.db.current();
@@ -60,7 +60,7 @@ export const switchOffUnfitFilters = async (app: App): Promise<void> => {
 
 const looking = (): Slot<Promise<void>> => ({});
 
-/** The same beside other work, one look at a time; what goes wrong is tried again by the next event. */
+/** Switches them off in the background, one look at a time; a failure is tried again by the next event. */
 export const switchOffUnfitFiltersLater = (app: App): Promise<void> => {
   const running = app.part(looking).value;
   if (running) return running;

@@ -31,7 +31,7 @@ const sealedHeaders = ({ headers }: Pick<WebhookRow, 'headers'>): Sealed => {
 export const headerNames = (row: Pick<WebhookRow, 'headers'>): string[] =>
   Object.keys(sealedHeaders(row));
 
-/** The values, null where one can no longer be decrypted. */
+/** The values, null if one can no longer be decrypted. */
 export const openHeaders = (
   app: App,
   row: Pick<WebhookRow, 'headers'>,
@@ -44,7 +44,7 @@ export const openHeaders = (
 /**
  * Seals given headers for storage; null for none. A value `***` stays as it is sealed, which takes no
  * key.
- * @throws ApplicationError (400) where the site has no key to seal with
+ * @throws ApplicationError (400) if the site has no key to seal with
  */
 export const sealHeaders = (
   app: App,

@@ -585,7 +585,7 @@ describe('rows of a group that fails', () => {
 
 describe('groups that are claimed of by themselves', () => {
   const ALONE = new Set([1, 2, 3]);
-  const limitsOf = (group: number) => ({ alone: ALONE.has(group) });
+  const limitsOf = (group: number) => ({ separate: ALONE.has(group) });
 
   it('keep no other group waiting, and neither do several of them', async () => {
     const queue = createMemoryStore();

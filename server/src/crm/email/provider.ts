@@ -35,7 +35,7 @@ export interface SignedPost {
   events: ProviderEvent[];
   /**
    * Where the signature covers a token and not the body: the token, and what it came with first. With
-   * anything else it is refused. Null where the signature covers the body.
+   * anything else it is refused. Null if the signature covers the body.
    */
   once: { token: string; content: string } | null;
 }
@@ -72,7 +72,7 @@ export const eventOf = (
   }
 };
 
-/** A mail that came in; none where nobody is said to have sent it. */
+/** A mail that came in; none if nobody is said to have sent it. */
 export const inboundOf = (
   id: string,
   email: string | null,
@@ -110,7 +110,7 @@ export const parseJson = (bytes: Buffer): unknown => {
 export const isForm = (contentType: string): boolean =>
   /^(multipart\/form-data|application\/x-www-form-urlencoded)/i.test(contentType);
 
-/** The text fields of a form, multipart or urlencoded; null where the body is neither. */
+/** The text fields of a form, multipart or urlencoded; null if the body is neither. */
 export const formFields = async (bytes: Buffer, contentType: string): Promise<Values | null> => {
   try {
     const response = new Response(new Uint8Array(bytes), {

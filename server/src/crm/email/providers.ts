@@ -90,8 +90,8 @@ const isSeen = async (app: App, digest: string): Promise<boolean> => {
 };
 
 /**
- * Notes an id within the current transaction. @returns false where it was noted before. Should the
- * same one be noted by another request at this moment, the unique index fails this one; run again
+ * Notes an id within the current transaction. @returns false if it was noted before. Should the same one
+ * be noted by another request at this moment, the unique index fails this one; run again
  * (`inUniqueTransaction`), it finds it noted.
  */
 const noteSeen = async (app: App, provider: string, id: string, now: number): Promise<boolean> => {
@@ -161,7 +161,7 @@ const record = async (app: App, contact: string, event: ProviderEvent): Promise<
  * Records what a provider posted, each in a transaction of its own: one that cannot be recorded (an
  * address that is no contact, a campaign that is gone) does not hold up the others, nor makes the
  * provider post all of them again.
- * @returns how many were taken; null where the signature was used for something else before.
+ * @returns how many were taken; null if the signature was used for something else before.
  */
 const receive = async (
   app: App,

@@ -25,7 +25,7 @@ import {
 const SIGNATURE = 'x-twilio-email-event-webhook-signature';
 const TIMESTAMP = 'x-twilio-email-event-webhook-timestamp';
 
-/** @throws Error where the text is no public key; the site's options are then wrong. */
+/** @throws Error if the text is no public key; the site's options are then wrong. */
 export const sendgridKey = (given: string): KeyObject => {
   const key = given.trim();
   if (key.includes('BEGIN PUBLIC KEY')) return createPublicKey(key);

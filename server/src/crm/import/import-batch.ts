@@ -316,7 +316,7 @@ export class ContactBatch {
    * Inserts contacts and their tags as one change, in one transaction that holds all their addresses
    * from its beginning: neither a form nor another import can make one of them meanwhile. A contact
    * that was made by somebody else just before is left alone.
-   * @throws AddressesHeldError where somebody is at work with one of the addresses.
+   * @throws AddressesHeldError if somebody is at work with one of the addresses.
    */
   private insert(rows: readonly ImportRow[]): Promise<Outcome> {
     const { app, tags } = this;
@@ -411,7 +411,7 @@ export class ContactBatch {
     return changed || missing.length > 0 ? 'updated' : 'unchanged';
   }
 
-  /** @returns null where the row says nothing new of the contact. */
+  /** @returns null if the row says nothing new of the contact. */
   private async updateOf(row: ImportRow, known: KnownContact): Promise<Update | null> {
     const changes = differences(known.contact, inputForKnown(row, known.contact));
     const tagIds = (await this.tags.idsOf(row.tags)).filter((id) => !known.tagIds.has(id));

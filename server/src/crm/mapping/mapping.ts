@@ -94,7 +94,7 @@ const mapped = (
   compute,
 });
 
-/** @throws MappingError where the type has no such attribute, listing those that are offered. */
+/** @throws MappingError if the type has no such attribute, listing those that are offered. */
 const shapeOf = (
   at: string,
   from: string,
@@ -109,7 +109,7 @@ const shapeOf = (
   );
 };
 
-/** @throws MappingError where the site has no such type, listing those that it has. */
+/** @throws MappingError if the site has no such type, listing those that it has. */
 const requireType = (
   at: string,
   uid: string,

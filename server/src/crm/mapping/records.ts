@@ -58,7 +58,7 @@ export const countedWhere = async (app: App, watched: WatchedSource): Promise<Wh
   ...(watched.localized && { locale: await defaultLocale(app.strapi) }),
 });
 
-/** The condition for records in the bin, or for all others; none where a type has no bin. */
+/** The condition for records in the bin, or for all others; none if a type has no bin. */
 export const binWhere = (watched: WatchedSource, inBin: boolean): Where[] => {
   const field = watched.source.fields.find(({ path }) => path === 'dates.trashed_at');
   return field?.attribute ? [{ [field.attribute]: { [inBin ? '$notNull' : '$null']: true } }] : [];

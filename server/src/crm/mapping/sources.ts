@@ -41,7 +41,7 @@ export interface WatchedRelation {
   readonly target: string;
   /** The watched type's attribute, such as `tags`. */
   readonly attribute: string;
-  /** The attribute at the other end, such as `contacts`; null where the relation has one way only. */
+  /** The attribute at the other end, such as `contacts`; null if the relation has one way only. */
   readonly inverse: string | null;
   /** A record at the other end has one watched record at most: another one takes it from that one. */
   readonly exclusive: boolean;
@@ -234,7 +234,7 @@ export interface ValueColumn {
   shape: AttributeShape;
 }
 
-/** @returns null where the site does not keep it in a column of the type's own */
+/** @returns null if the site does not keep it in a column of the type's own */
 export const columnOf = (
   app: App,
   { uid, source }: WatchedSource,

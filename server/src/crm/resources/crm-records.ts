@@ -267,7 +267,7 @@ const TRIES = 10;
  * Makes a tag, with a free slug where none is given. Where another tag takes that slug meanwhile, it
  * is made with another one, or `known` finds the other tag.
  * @param known finds the tag that somebody else may have made of the same name
- * @throws ValidationError (400) where the given slug is taken
+ * @throws ValidationError (400) if the given slug is taken
  */
 export const createTag = async (
   app: App,

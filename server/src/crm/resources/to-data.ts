@@ -32,7 +32,7 @@ function* valuesOf({ fields }: Source, input: Readonly<Data>): Generator<Given> 
   }
 }
 
-/** @returns what is wrong with these ids; null where each names a record. */
+/** @returns what is wrong with these ids; null if each names a record. */
 const missingOf = async (
   app: App,
   target: string,

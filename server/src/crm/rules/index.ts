@@ -275,7 +275,7 @@ const LABEL_KEYS = ['name', 'title', 'email'] as const;
 /**
  * The record that an event of the CRM is about: forms and e-mails are about their contact
  * (docs/contract-webhooks.md#deliveries).
- * @returns null where the data names none
+ * @returns null if the data names none
  */
 export const subjectOf = ({ event, data }: CrmEvent): Subject | null => {
   const kind = event.split('.', 1)[0] ?? '';

@@ -44,7 +44,7 @@ const SCANNERS =
 /** Faster than a mail can arrive, be noticed and be read. */
 const FASTEST_MS = { open: 1000, click: 3000 } as const;
 
-/** @returns why this was no person; null where it may have been one. */
+/** @returns why this was no person; null if it may have been one. */
 export const machineReason = (sighting: Sighting): MachineReason | null => {
   const { kind, at, sentAt } = sighting;
   const userAgent = sighting.userAgent?.trim() ?? '';

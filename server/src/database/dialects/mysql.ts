@@ -30,7 +30,7 @@ const assignments = (
   const { alike, own } = splitColumns(rows);
   const bindings: (string | SqlValue)[] = Object.entries(alike).flat();
   const parts = Object.keys(alike).map(() => '?? = ?');
-  // Of each row all cases are looked at until its own: only for what differs.
+  // MySQL evaluates all cases of a row up to its own: so only changed columns get them.
   for (const column of own) {
     bindings.push(column);
     for (const row of rows) bindings.push(row.id, row.set[column] ?? null);
@@ -64,13 +64,13 @@ export const mysql: Dialect = {
     if (rows.length === 0) return new Set();
     return transacted(executor, async (trx) => {
       const held = await heldIds(trx, table, rows);
-      const mine = rows.filter((row) => held.has(row.id));
-      if (mine.length === 0) return held;
-      const { sql, bindings } = assignments(mine);
+      const owned = rows.filter((row) => held.has(row.id));
+      if (owned.length === 0) return held;
+      const { sql, bindings } = assignments(owned);
       await rawStatement(
         trx,
-        `UPDATE ?? SET ${sql} WHERE id IN (${mine.map(() => '?').join(', ')})`,
-        [qualified(table), ...(bindings as Knex.RawBinding[]), ...mine.map((row) => row.id)]
+        `UPDATE ?? SET ${sql} WHERE id IN (${owned.map(() => '?').join(', ')})`,
+        [qualified(table), ...(bindings as Knex.RawBinding[]), ...owned.map((row) => row.id)]
       );
       return held;
     });

@@ -30,7 +30,7 @@ interface InternalType {
 }
 
 /**
- * A content type that only the plugin writes: read with `strapi.documents`, heard of by lifecycle
+ * A content type that only the plugin writes: read with `strapi.documents`, visible to lifecycle
  * subscribers, carried by `strapi export` and `transfer`. Hidden from the content manager and the
  * content-type builder; it has no controller, so no core routes and no actions.
  */

@@ -17,15 +17,15 @@ const unlessThere = async (
 };
 
 /**
- * What versions before 0.3 called the first column of an index of those rows alone in which another column
- * had a value, on MySQL and MariaDB.
+ * The name, before version 0.3, of the first column of an index of only those rows in which another
+ * column had a value, on MySQL and MariaDB.
  */
 export const sparseColumn = (column: string, present: string): string => `${column}_if_${present}`;
 
 /**
- * Tables of the plugin that are no content types. The plugin makes and extends them itself, because
- * the host's schema synchronisation drops what is not in the schema of the process that boots: an
- * older version beside a newer one would take the newer one's columns away. Here things are only
+ * Tables of the plugin that are no content types. The plugin creates and extends them itself, because the
+ * host's schema synchronisation drops everything that is not in the schema of the process that boots: an
+ * older version running next to a newer one would take the newer one's columns away. Here things are only
  * ever added, so any two versions can share a database.
  *
  * For that to hold, a column that a later version adds is nullable or has a default (older versions
@@ -37,9 +37,9 @@ export interface Column {
   /** `key`: the primary key, a number that somebody else has given out. */
   type: 'increments' | 'key' | 'string' | 'text' | 'integer' | 'biginteger' | 'boolean';
   column?: {
-    /** Of a `string`: its length, 255 if left out. */
+    /** The length of a `string`, 255 if left out. */
     args?: [length: number];
-    /** What rows that are there already get, and inserts that do not name the column. */
+    /** The value for existing rows, and for inserts that do not name the column. */
     defaultTo?: string | number | boolean;
   };
 }
@@ -90,8 +90,8 @@ const addColumn = (
 };
 
 /**
- * Names of a table's indexes. On PostgreSQL not the host's, which are those of ordinary tables: an owner
- * may have partitioned a large one, docs/scaling.md.
+ * On PostgreSQL not the host's, which are those of ordinary tables: an owner may have partitioned a large
+ * one, docs/scaling.md.
  */
 const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<string[]> => {
   if (strapi.db.dialect.client !== 'postgres') {

@@ -69,7 +69,7 @@ const toConnection = (
 });
 
 /**
- * Another expectation makes what was told of it out of date. A till that was off or in test mode is not
+ * Another expectation makes an earlier alarm out of date. A till that was off or in test mode is not
  * taken for silent for what lies before.
  */
 const watchColumns = (before: ConnectionRow, input: UpdateConnection) => {
@@ -156,7 +156,7 @@ export class ConnectionsService {
     const { group, locations, ...rest } = input;
     await settleArrivedConnections(this.app);
     return this.app.db.retrying(async (tx) => {
-      // Locked before anything is read: a record that is worked on beside it is seen, or sees it.
+      // Locked before anything is read: a record processed meanwhile is seen, or sees it.
       const before = await firstOrNotFound<ConnectionRow>(
         rows(tx).where({ id }).forUpdate(),
         'Connection'

@@ -57,7 +57,7 @@ const storedOf = ({ by_hand: stored }: HandledRow): StoredHandling[] =>
   JSON.parse(stored ?? '[]') as StoredHandling[];
 
 /**
- * Writes down who did what with a record, beside what they did.
+ * Writes down who did what with a record, together with the action.
  * @param row  locked by the transaction
  * @param madeBy  who does it, as lists name an admin user
  */
@@ -247,12 +247,12 @@ const listed = async (db: Db, rows: readonly Joined[], graceMs: number): Promise
   return events;
 };
 
-/** What a test-mode record would have written, as it is stored with its event. */
+/** A line that a test-mode record would have written, as it is stored with its event. */
 const simulatedOf = async (db: Db, row: PosEventRow): Promise<SimulatedMovement[]> => {
   const lines = JSON.parse(row.simulated ?? '[]') as LedgerLine[];
   if (lines.length === 0) return [];
-  const asked = [...new Set(lines.map(({ item }) => item))];
-  const items = (await db.table(ITEMS_TABLE).whereIn('id', asked)) as ItemRow[];
+  const itemIds = [...new Set(lines.map(({ item }) => item))];
+  const items = (await db.table(ITEMS_TABLE).whereIn('id', itemIds)) as ItemRow[];
   const locations = (await db.table(LOCATIONS_TABLE)) as LocationRow[];
   const skus = new Map(items.map(({ id, sku }) => [Number(id), sku]));
   const places = new Map(locations.map((one) => [Number(one.id), one]));
@@ -382,7 +382,7 @@ export class PosEventsService {
       const row = await lockedRow(tx, id);
       if (row.kind !== 'refund' || row.state !== 'held') return false;
       await noteHandling(tx, row, 'accepted_without_sale', madeBy);
-      await getRecordStore(this.app).acceptAlone(tx, row);
+      await getRecordStore(this.app).acceptOne(tx, row);
       this.announceWoken(id);
       return true;
     });
@@ -409,7 +409,7 @@ const WITH_UNKNOWN: readonly EventState[] = [
   'held',
 ];
 
-/** Whether lines of an event may wait for something; only then is its body looked at in lists. */
+/** True if lines of an event may wait for something; only then is its body looked at in lists. */
 const mayWait = ({ state }: Pick<PosEventRow, 'state'>): boolean => WITH_UNKNOWN.includes(state);
 
 /** Lines that a mapping says to ignore. */
@@ -422,7 +422,7 @@ const recordOf = ({ kind, body, received_at: at }: PosEventRow): PosRecord | nul
   return reading.ok ? reading.record : null;
 };
 
-/** What the lines of an event wait for, from its stored state. */
+/** The unknown values of an event's lines, from its stored state. */
 const waitingOf = (row: PosEventRow): PosEvent['waiting'] => {
   const record = mayWait(row) ? recordOf(row) : null;
   if (!record) return [];
@@ -451,7 +451,7 @@ const holdOf = (
   };
 };
 
-/** What a live sale or refund counts for in the figures. */
+/** The amount of a live sale or refund in the figures. */
 const moneyOf = ({
   kind,
   counted,
@@ -461,7 +461,7 @@ const moneyOf = ({
   return { currency, amount };
 };
 
-/** What a record is shown with beside its row. */
+/** The facts that a record is shown with, in addition to its row. */
 interface Facts {
   graceMs: number;
   /** How it compares, where it is a closing. */

@@ -108,9 +108,9 @@ const makeItem = async (
   { kind, value }: Resolve,
   create: NonNullable<Target['create']>
 ): Promise<Destination> => {
-  const asked = create === true ? {} : create;
-  const sku = asked.sku ?? value;
-  const gtin = asked.gtin ?? (kind === 'gtin' ? value : null);
+  const given = create === true ? {} : create;
+  const sku = given.sku ?? value;
+  const gtin = given.gtin ?? (kind === 'gtin' ? value : null);
   const known = (await tx
     .table(ITEMS_TABLE)
     .where({ sku_digest: skuDigest(sku) })
@@ -119,16 +119,16 @@ const makeItem = async (
   if (known) {
     const { id } = await new ItemsService(app).updateItem(Number(known.id), {
       archived: false,
-      ...(asked.name !== undefined && { name: asked.name }),
-      ...(asked.low_at !== undefined && { low_at: asked.low_at }),
+      ...(given.name !== undefined && { name: given.name }),
+      ...(given.low_at !== undefined && { low_at: given.low_at }),
     });
     return { ...NOWHERE, item_id: id, revived_item: true };
   }
   const { id } = await new ItemsService(app).createItem({
     sku,
     gtin,
-    name: asked.name ?? null,
-    low_at: asked.low_at ?? 0,
+    name: given.name ?? null,
+    low_at: given.low_at ?? 0,
     opening: [],
   });
   return { ...NOWHERE, item_id: id, made_item: true };

@@ -65,8 +65,8 @@ const connections = {
   findOne: endpoint('GET /connections/:id', READ, ({ app, id }) =>
     new ConnectionsService(app).get(id('Connection'))
   ),
-  update: endpoint('PUT /connections/:id', { ...MANAGE, body: updateConnectionInput }, (asked) =>
-    new ConnectionsService(asked.app).update(asked.id('Connection'), asked.body())
+  update: endpoint('PUT /connections/:id', { ...MANAGE, body: updateConnectionInput }, (request) =>
+    new ConnectionsService(request.app).update(request.id('Connection'), request.body())
   ),
   delete: endpoint('DELETE /connections/:id', MANAGE, ({ app, id }) =>
     new ConnectionsService(app).remove(id('Connection'))
@@ -104,14 +104,14 @@ const sales = {
   find: endpoint(
     'GET /sales-days',
     { may: 'sales.read', query: salesDaysQuery, whole: true },
-    async (asked) => {
-      const { format, ...query } = asked.query();
-      const { data, meta } = await readSales(asked.app, query);
+    async (request) => {
+      const { format, ...query } = request.query();
+      const { data, meta } = await readSales(request.app, query);
       if (format !== 'csv') return { data, meta };
       const { group, from, to, pieces } = query;
-      asked.ctx.type = 'text/csv; charset=utf-8';
+      request.ctx.type = 'text/csv; charset=utf-8';
       const name = `sales-by-${group}-${from}-${to}.csv`;
-      asked.ctx.set('Content-Disposition', `attachment; filename="${name}"`);
+      request.ctx.set('Content-Disposition', `attachment; filename="${name}"`);
       return salesCsv(group, data, { pieces, names: meta.names });
     }
   ),
@@ -131,15 +131,15 @@ const mappingInbox = {
     { ...MAP, query: listQuery, whole: true },
     ({ app, query }) => new MappingInboxService(app).mappings(query())
   ),
-  resolve: endpoint('POST /mapping-inbox/resolve', { ...MAP, body: resolveInput }, (asked) =>
-    new MappingInboxService(asked.app).resolve(asked.body(), nameOfAdminUser(asked.ctx))
+  resolve: endpoint('POST /mapping-inbox/resolve', { ...MAP, body: resolveInput }, (request) =>
+    new MappingInboxService(request.app).resolve(request.body(), nameOfAdminUser(request.ctx))
   ),
   undo: endpoint('POST /mapping-inbox/undo', { ...MAP, body: undoInput }, ({ app, body }) =>
     new MappingInboxService(app).undo(body().id)
   ),
 };
 
-/** A record as whoever asks may see it: who may have it processed again need not be allowed to read it. */
+/** A record as the caller may see it: a user who may have it processed again need not be allowed to read it. */
 const shownTo = async (
   app: App,
   ctx: Context,

@@ -36,7 +36,7 @@ export interface Submission<R extends PosRecord | ClosingRecord = PosRecord> {
   bodyDigest: string;
   /** `externalDigest` of its own id. */
   idDigest: string;
-  /** The same of the sale that it is or names, by which its refund group is found. */
+  /** The digest of the sale that it is or names, by which its refund group is found. */
   saleDigest: string | null;
   /** An id is taken within its connection. */
   key: string;
@@ -70,7 +70,7 @@ export const submissionOf = <R extends PosRecord | ClosingRecord>(
 
 type StaleLine = Pick<CountLine, 'sku' | 'quantity'>;
 
-/** A line of a stocktake; `place` is null where nobody can have counted it yet: no item, no place. */
+/** A line of a stocktake; `place` is null if nobody can have counted it yet: no item, no place. */
 type PlacedLine = StaleLine & { place: Place | null };
 
 /** A submission whose id is new, and where its goods are; frozen at acceptance. */
@@ -83,7 +83,7 @@ interface Candidate {
   onlyLocationId: number | null;
   /** It names a location, and its connection maps none. */
   refIgnored: boolean;
-  /** What a stocktake counts; null for all others, which are never stale. */
+  /** The counted lines of a stocktake; null for all others, which are never stale. */
   counted: PlacedLine[] | null;
 }
 
@@ -137,7 +137,7 @@ const openJudge = async (
 
 /**
  * Finds out where the goods of new submissions are.
- * @param lock  false where nothing is going to be accepted
+ * @param lock false if nothing is going to be accepted
  * @returns them, and who judges the stocktakes among them; null: there are none
  */
 const locateAll = async (
@@ -270,10 +270,10 @@ const answerOf = (
 };
 
 /**
- * What would come of one record if it were sent now; locks nothing and writes nothing.
+ * The outcome that one record would have if it were sent now; locks nothing and writes nothing.
  * @returns what is to be stored, or the answer where it would not be
  */
-export const judgeAlone = async (
+export const judgeUnlocked = async (
   tx: Tx,
   app: App,
   submission: Submission
@@ -364,8 +364,8 @@ export const acceptBatch = (app: App, submissions: readonly Submission[]): Promi
   });
 
 /**
- * What the log says of a till's record at the level `debug`, in the order in which it happens: the
- * `event_id` that the till was answered, states and times, and nothing that the till sent.
+ * The log's lines about a till's record at the level `debug`, in the order in which it happens: the
+ * answered `event_id`, states and times, and nothing that the till sent.
  * docs/operations.md#one-record-in-the-log.
  */
 
@@ -388,7 +388,7 @@ interface Waiting<In, Out> {
   reject(error: unknown): void;
 }
 
-/** One input's own result: it fails or succeeds by itself, whoever it travelled with. */
+/** One input's own result: it fails or succeeds by itself, independent of the others of its batch. */
 type Settled<Out> = { ok: true; value: Out } | { ok: false; error: unknown };
 
 /**

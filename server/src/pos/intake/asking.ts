@@ -10,7 +10,7 @@ import { withTransientRetry } from '../../database/retry';
 import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
-import { type CatalogueAsked, readCatalogue } from '../../stock/catalogue';
+import { type CatalogueQuery, readCatalogue } from '../../stock/catalogue';
 import { defaultLocation } from '../../stock/locations';
 import { productFieldsText } from '../../stock/products';
 import { digestOf, ITEMS_TABLE } from '../../stock/tables';
@@ -23,7 +23,7 @@ import { type ConnectionRow, flagsOf, POS_EVENTS_TABLE, type PosEventRow } from 
 import {
   type Acceptance,
   externalDigest,
-  judgeAlone,
+  judgeUnlocked,
   type Passed,
   rowOf,
   type Submission,
@@ -32,7 +32,7 @@ import { answer, answerOfAcceptance, hasScope, schemaInvalid } from './wire';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** What a connection is told of movements. */
+/** Rules of what a connection gets to know of movements. */
 interface TellingRules {
   mapped: readonly MappedLocation[];
   /** It has the scope `stock:read`. */
@@ -46,13 +46,13 @@ const rulesOf = (connection: ConnectionRow): TellingRules => ({
 
 type Line = Pick<LedgerLine, 'location' | 'quantity' | 'effect' | 'quantityAfter'>;
 
-const toldMovement = (
+const movementAnswer = (
   sku: string,
   { location, quantity, effect, quantityAfter }: Line,
   { mapped, withQuantity }: TellingRules
 ): TillMovement => ({
   sku,
-  // As the connection names it; null where it has no name for it.
+  // As the connection names it; null if it has no name for it.
   location_ref: mapped.find((one) => one.location === location)?.ref ?? null,
   quantity,
   effect,
@@ -60,7 +60,7 @@ const toldMovement = (
 });
 
 /** Lines of the ledger as tills are told them, in their order. */
-const toldMovements = async (
+const movementAnswers = async (
   db: Db,
   lines: readonly LedgerLine[],
   rules: TellingRules
@@ -70,7 +70,7 @@ const toldMovements = async (
     (some) => db.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some)
   );
   const skus = new Map(items.map(({ id, sku }) => [Number(id), sku]));
-  return lines.map((line) => toldMovement(skus.get(line.item) ?? line.sku ?? '', line, rules));
+  return lines.map((line) => movementAnswer(skus.get(line.item) ?? line.sku ?? '', line, rules));
 };
 
 /** An id that no event has yet: of two counts of one time, the later arrival wins. */
@@ -115,7 +115,7 @@ const previewOfNew = async (
     duplicate: false,
     stale: passed.stale,
     flags: [...(JSON.parse(row.flags) as EventFlag[]), ...work.flags],
-    movements: await toldMovements(tx, work.moved, rulesOf(connection)),
+    movements: await movementAnswers(tx, work.moved, rulesOf(connection)),
     unknown: unknownOf(work),
   };
 };
@@ -135,14 +135,14 @@ const previewOfKnown = (submission: Submission, acceptance: Acceptance): Validat
 };
 
 /**
- * What would become of a record (docs/tills.md#trying-a-record): worked out by what processes
- * records, in a transaction that locks no level and is rolled back. Nothing is stored.
- * @throws Refusal where the record would not be accepted
+ * The outcome that a record would have (docs/tills.md#trying-a-record): worked out by the code that
+ * processes records, in a transaction that locks no level and is rolled back. Nothing is stored.
+ * @throws Refusal if the record would not be accepted
  */
 export const previewOf = (app: App, submission: Submission): Promise<Validated> =>
   withTransientRetry(() =>
     app.db.rolledBack(async (tx) => {
-      const verdict = await judgeAlone(tx, app, submission);
+      const verdict = await judgeUnlocked(tx, app, submission);
       return 'outcome' in verdict
         ? previewOfKnown(submission, verdict)
         : previewOfNew(tx, app, submission, verdict);
@@ -174,11 +174,11 @@ const movementsOf = async (
       .select('simulated')
       .where({ id })
       .first();
-    return toldMovements(db, JSON.parse(row?.simulated ?? '[]') as LedgerLine[], rules);
+    return movementAnswers(db, JSON.parse(row?.simulated ?? '[]') as LedgerLine[], rules);
   }
   const rows = await movementsOfEvent(db, Number(id));
   return rows.map(({ sku, location, quantity, effect, quantity_after: quantityAfter }) =>
-    toldMovement(sku, { location: location.id, quantity, effect, quantityAfter }, rules)
+    movementAnswer(sku, { location: location.id, quantity, effect, quantityAfter }, rules)
   );
 };
 
@@ -242,11 +242,11 @@ const shelvesOf = async (app: App, connection: ConnectionRow): Promise<Shelf[]> 
 /** `<number of the last change>.<what the answers were made of><the epoch of the number>` */
 const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})([0-9a-f]{8})$/;
 
-/** Cursors of other locations, or of other fields of the site's products, start anew. */
+/** Cursors of other locations, or of other fields of the site's products, start over. */
 const originOf = (app: App, id: number, shelves: readonly Shelf[]): string =>
   digestOf(JSON.stringify([id, shelves, productFieldsText(app)])).slice(0, 8);
 
-const readCursor = (cursor: string | null, origin: string): CatalogueAsked['after'] => {
+const readCursor = (cursor: string | null, origin: string): CatalogueQuery['after'] => {
   if (cursor === null) return null;
   const [, number, made, epoch] = CURSOR.exec(cursor) ?? [];
   if (number === undefined || epoch === undefined) {
@@ -261,7 +261,7 @@ const ENTRIES = 20_000;
 
 /**
  * A page of the catalogue (docs/tills.md#the-catalogue).
- * @throws Refusal where the cursor is none
+ * @throws Refusal if the cursor is none
  */
 export const answerCatalogue = async (
   app: App,

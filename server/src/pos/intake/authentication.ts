@@ -103,7 +103,7 @@ export interface SignedHeaders {
   signature: string | undefined;
 }
 
-/** Each undefined where it is missing or was sent more than once. */
+/** Each undefined if it is missing or was sent more than once. */
 export const signedHeaders = ({ headersDistinct }: IncomingMessage): SignedHeaders => {
   const [key, timestamp, signature] = [KEY_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER].map(
     (name) => (headersDistinct[name]?.length === 1 ? headersDistinct[name][0] : undefined)
@@ -138,8 +138,8 @@ export const requireConnection = (
 };
 
 /**
- * Who sent a request (docs/contract-pos.md#authentication): the checks of a key that was looked up, of
- * time and signature.
+ * Authenticates a request (docs/contract-pos.md#authentication): the checks of a key that was looked up,
+ * of time and signature.
  * @returns the connection, and by how much the till's clock is ahead of ours
  * @throws Refusal (401)
  */
@@ -208,7 +208,7 @@ export class ConnectionLookup {
     });
   }
 
-  /** @throws Refusal `not_ready` (503) where a table is missing. Asks at most once a second. */
+  /** @throws Refusal `not_ready` (503) if a table is missing. Asks at most once a second. */
   async requireReady(): Promise<void> {
     if (Date.now() < this.readyUntil) return;
     this.checking ??= this.detached(() => this.check()).finally(() => {
@@ -247,17 +247,17 @@ export class ConnectionLookup {
   }
 }
 
-/** What is known of a till's requests: the latest that was signed, and the latest that was refused. */
+/** The latest signed and the latest refused request of a till. */
 type Sighting = Record<'last_seen_at' | 'clock_skew_seconds' | 'last_error_at', number> & {
   last_error: string;
 };
 
-/** What the owner is told about a till is at most this old. */
+/** The owner's view of a till is at most this old. */
 const EVERY_MS = 5_000;
 
 /**
- * Writes when a till was last seen and what it was last refused for: beside its requests, seldom,
- * and never in their way. What is written in between waits for the next time.
+ * Writes when a till was last seen and the cause of its last refusal: concurrently with its requests,
+ * seldom, and never in their way. Later changes wait for the next time.
  */
 export class LastSeenTracker {
   private readonly lastWrite = new Map<number, number>();
@@ -291,7 +291,6 @@ export class LastSeenTracker {
 
 const MINUTE = 60;
 
-/** What a limiter said about one request. */
 export interface LimitVerdict {
   allowed: boolean;
   /** `RateLimit-Policy`, `RateLimit`, and `Retry-After` where it is refused. */
@@ -316,7 +315,6 @@ export class Limit {
     this.misfits = new RateLimiterMemory({ points: FREE_MISFITS, duration, keyPrefix });
   }
 
-  /** Charges one request. */
   async one(key: string): Promise<LimitVerdict> {
     try {
       return this.verdict(await this.limiter.consume(key), true);
@@ -329,13 +327,13 @@ export class Limit {
    * Charges what a request counts for besides, once that is known. Where that does not fit, the
    * request costs nothing, the first times in a minute; to read more of them costs one each.
    */
-  async rest(key: string, asked: number): Promise<LimitVerdict> {
-    // What costs more than there ever is passes where nothing else was sent.
-    const cost = Math.min(asked, this.quota - 1);
+  async rest(key: string, requested: number): Promise<LimitVerdict> {
+    // A cost above the quota passes if nothing else was sent.
+    const cost = Math.min(requested, this.quota - 1);
     try {
       return this.verdict(await this.limiter.consume(key, cost), true);
     } catch {
-      // What is left is for smaller requests.
+      // The rest is for smaller requests.
       const isFree = await this.misfits.consume(key).then(
         () => true,
         () => false

@@ -43,10 +43,10 @@ type PosRefusalRow = RowOf<typeof posRefusalTable, 'external_id'> & {
   kind: EventKind | AskingKind | 'ping';
 };
 
-/** What is written of refusals is written together, and no sooner than this after the last time. */
+/** Refusals are written together, and no sooner than this after the last time. */
 const EVERY_MS = 1_000;
 /**
- * Refusals that nobody signed (a key is public) and that are kept, a minute and connection. Who
+ * Refusals that nobody signed (a key is public) and that are kept, a minute and connection. A client that
  * floods a till's key with them pays for the answer, and costs the database next to nothing.
  */
 const UNSIGNED_A_MINUTE = 120;
@@ -82,10 +82,10 @@ const namedExternalId = ({ kind, refusal, signed }: RefusedRequest): string | nu
 
 export interface RefusedRequest {
   kind: ConnectionRefusal['kind'];
-  /** What the till was told. */
+  /** The till's answer. */
   refusal: Pick<Refusal, 'code' | 'message'>;
   atMs: number;
-  /** null where nobody knows who sent it. */
+  /** null if nobody knows who sent it. */
   signed: SignedBody | null;
 }
 
@@ -106,7 +106,7 @@ const newestFirst = (db: Db) =>
     { column: 'id', order: 'desc' },
   ]);
 
-/** The latest refusals of each connection: noted beside the requests, never in their way. */
+/** The latest refusals of each connection: noted concurrently with the requests, never in their way. */
 class Refusals {
   private readonly detached = createDetached();
   private readonly pending = new Map<number, NewRow[]>();
@@ -143,7 +143,7 @@ class Refusals {
     return rows.map(toRefusal);
   }
 
-  /** Those of all connections, or of one, newest first. */
+  /** The refusals of all connections, or of one, newest first. */
   async list({
     connection,
     ...request
@@ -230,5 +230,5 @@ class Refusals {
 
 const createRefusals = (app: App): Refusals => new Refusals(app);
 
-/** Those of this process; made at boot, so that its writes inherit no request's transaction. */
+/** The refusals of this process; created at boot, so that its writes inherit no request's transaction. */
 export const getRefusals = (app: App): Refusals => app.part(createRefusals);

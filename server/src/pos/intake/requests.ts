@@ -54,7 +54,7 @@ import {
   schemaInvalid,
 } from './wire';
 
-/** How much a request has proved of who sent it, at the check that it has come to. */
+/** How much a request has proved of its sender, at the check that it has come to. */
 type Sender =
   /** The service may not be ready. */
   | { proof: 'not asked' }
@@ -182,7 +182,7 @@ export class Checks {
         judged.map((one) => this.acceptEntry(request, signed, one))
       );
       const results = accepted.map((result) => {
-        // What was accepted stays accepted.
+        // Accepted records stay accepted.
         if (result.status === 'rejected') throw result.reason;
         return result.value;
       });
@@ -220,8 +220,8 @@ export class Checks {
     return this.serve(ctx, 'catalogue', async (request) => {
       const { connection, body } = await this.requireSigned(request);
       requireScope(connection, 'stock:read');
-      const asked = await requireRead('catalogue', catalogueSteps(body));
-      answer(ctx, 200, await answerCatalogue(this.app, connection, asked));
+      const query = await requireRead('catalogue', catalogueSteps(body));
+      answer(ctx, 200, await answerCatalogue(this.app, connection, query));
     });
   }
 
@@ -286,7 +286,7 @@ export class Checks {
     return { connection, body };
   }
 
-  /** What a body that was charged for as one counts for besides, now that it is read. */
+  /** Charges the rest for a body that was charged as one record, now that it is read. */
   private async chargeRest(ctx: Context, { connection }: Signed, parts: number): Promise<void> {
     const rest = Math.ceil(parts / LIMITS.recordsACharge) - 1;
     if (rest > 0) requireRate(ctx, await this.limits.connection.rest(String(connection.id), rest));
@@ -345,8 +345,8 @@ export class Checks {
   }
 
   /**
-   * What becomes of a refusal besides its answer: it is charged where somebody might be guessing, and
-   * kept for the owner where it was a known connection's key that was refused.
+   * The consequences of a refusal besides its answer: it is charged if somebody might be guessing, and
+   * kept for the owner if a known connection's key was refused.
    * @returns the refusal to answer
    */
   private async refused(request: TillRequest, refusal: Refusal): Promise<Refusal> {
@@ -365,7 +365,7 @@ export class Checks {
       case 'not asked':
         return refusal;
       case 'none':
-        // Whose it was is found out beside the answer.
+        // The sender is looked up while the answer goes out.
         this.detached(() =>
           this.lookup.find(request.headers.key).then(
             (row) => keep(row, refusal, null),
@@ -396,19 +396,19 @@ export class Checks {
 const makeChecks = (app: App): Checks => new Checks(app);
 
 /** Made at boot, outside any request, so that its loops inherit no request's transaction. */
-export const gateOf = (app: App): Checks => app.part(makeChecks);
+export const checksOf = (app: App): Checks => app.part(makeChecks);
 
 export const tills: ControllerFactory = ({ strapi }) => {
   const app = appOf(strapi);
   return {
-    ping: (ctx) => gateOf(app).ping(ctx),
-    sale: (ctx) => gateOf(app).receive(ctx, 'sale'),
-    refund: (ctx) => gateOf(app).receive(ctx, 'refund'),
-    inventory: (ctx) => gateOf(app).receive(ctx, 'inventory'),
-    batch: (ctx) => gateOf(app).batch(ctx),
-    validate: (ctx) => gateOf(app).validate(ctx),
-    status: (ctx) => gateOf(app).status(ctx),
-    catalogue: (ctx) => gateOf(app).catalogue(ctx),
-    closing: (ctx) => gateOf(app).closing(ctx),
+    ping: (ctx) => checksOf(app).ping(ctx),
+    sale: (ctx) => checksOf(app).receive(ctx, 'sale'),
+    refund: (ctx) => checksOf(app).receive(ctx, 'refund'),
+    inventory: (ctx) => checksOf(app).receive(ctx, 'inventory'),
+    batch: (ctx) => checksOf(app).batch(ctx),
+    validate: (ctx) => checksOf(app).validate(ctx),
+    status: (ctx) => checksOf(app).status(ctx),
+    catalogue: (ctx) => checksOf(app).catalogue(ctx),
+    closing: (ctx) => checksOf(app).closing(ctx),
   };
 };

@@ -65,8 +65,8 @@ export const answerRefusal = (ctx: Context, refusal: Refusal): void => {
 };
 
 /**
- * What a till is answered whose record was taken.
- * @throws Refusal where the record was not accepted
+ * The answer to a till whose record was accepted.
+ * @throws Refusal if the record was not accepted
  */
 export const answerOfAcceptance = (
   kind: EventKind,
@@ -119,7 +119,7 @@ export const hostFailure = (status: number): { ok: false; code: string; message:
 
 const MISSING_TABLE = /no such table|does(?:n't| not) exist/i;
 
-/** Whether a statement failed because a table of ours is not there. */
+/** True if a statement failed because a table of ours is missing. */
 export const isMissingTable = (error: unknown): boolean => {
   const { code, errno, message } = (error ?? {}) as {
     code?: unknown;
@@ -151,7 +151,7 @@ export const requireScope = (connection: ConnectionRow, needed: EventKind | Scop
   });
 };
 
-/** Reads in turns with other requests: whoever sends the largest body there is keeps nobody out. */
+/** Reads in turns with other requests: a sender of the largest possible body keeps no other out. */
 export const requireRecord = async <K extends EventKind>(
   kind: K,
   body: Buffer,
@@ -175,7 +175,7 @@ const bodies = new WeakMap<IncomingMessage, RawBody>();
 
 /**
  * The bytes of a request in the namespace, exactly as they came.
- * @throws Refusal where they are not to be had
+ * @throws Refusal if they are not to be had
  */
 export const requireBody = (request: IncomingMessage): Buffer => {
   const body = bodies.get(request) ?? { kind: 'bytes', bytes: Buffer.alloc(0) };
@@ -207,7 +207,7 @@ const readBody = async (request: IncomingMessage, limit: number): Promise<RawBod
 
 const NAMESPACE = 'service-pos/v1';
 
-/** Whether the host's router would take this path for one of the namespace; it ignores case. */
+/** True if the host's router would take this path for one of the namespace; it ignores case. */
 export const isInNamespace = (path: string, apiPrefix: string): boolean => {
   const base = `${withoutTrailingSlashes(apiPrefix)}/${NAMESPACE}`.toLowerCase();
   let decoded = path;

@@ -67,7 +67,7 @@ export const timesOf = (app: App): Times => ({
   graceMs: app.options.pos.refundGraceHours * 3_600_000,
 });
 
-/** What records came to, and the refund groups that were settled with them. */
+/** The results of records, and the refund groups that were settled with them. */
 interface WorkedOut {
   batch: ProcessingContext[];
   groups: RefundGroup[];
@@ -77,8 +77,7 @@ interface WorkedOut {
 
 /**
  * Works out what becomes of records: their items and places, their refund groups, and their movements,
- * which are written to the ledger. What the records and their events are then is for the caller to
- * write.
+ * which are written to the ledger. The caller writes the records and their events.
  * @param connections  those of the records and of their groups, by id
  * @param preview  nothing is written, and no level and no sale is locked
  */
@@ -122,7 +121,7 @@ const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => 
   counted: work.counted,
   tries: 0,
   error: null,
-  // What a stocktake's lines are of now.
+  // The current places of a stocktake's lines.
   counted_places: isStocktake(work) ? writePlaces(placesOf(work)) : null,
 });
 
@@ -149,7 +148,7 @@ const settleBatch = async (
   await getRecordStore(app).settle(tx, settlements, gone);
 };
 
-/** Relatives whose settling came out otherwise; whoever leases one meanwhile keeps its lease. */
+/** Updates relatives whose settling had another result; a lease that begins meanwhile is kept. */
 const updateRelatives = async (
   tx: Tx,
   app: App,
@@ -198,7 +197,7 @@ const storeWaits = async (tx: Tx, works: readonly ProcessingContext[]): Promise<
   );
 };
 
-/** Only the fields that the schemas name: what else a till sends is nobody's business. */
+/** Only the fields that the schemas name: a till's other fields are private. */
 const namedFields = ({ row, record }: ProcessingContext): Record<string, unknown> => {
   const body = JSON.parse(row.body) as Record<string, unknown>;
   const { properties } = RECORD_SCHEMAS[record.kind] as { properties: Record<string, unknown> };
@@ -209,7 +208,7 @@ const namedFields = ({ row, record }: ProcessingContext): Record<string, unknown
   );
 };
 
-/** What live records tell, each once: when it is processed for the first time. */
+/** The events of live records, each once: when a record is processed for the first time. */
 const recordEvents = async (
   app: App,
   works: readonly ProcessingContext[]
@@ -276,7 +275,7 @@ const applyWithin = async (
 
 /**
  * An item or a mapping that was made while its lines were being parked saw nobody wait for it, and they
- * saw none. Whoever commits last sees the other: here, or in `wakeForItems`.
+ * saw none. The last to commit sees the other: here, or in `wakeForItems`.
  */
 const notifyKnown = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
   const namesOf = (mode: ConnectionMode): ItemName[] =>
@@ -296,8 +295,8 @@ const notifyKnown = async (app: App, batch: readonly ProcessingContext[]): Promi
 };
 
 /**
- * A mapping that was undone while a record was being applied by it did not know of that record, and
- * the record saw it hold. Whoever commits last sees the other: here, or in the undoing.
+ * A mapping that was undone while a record was being applied by it did not know of that record, and the
+ * record saw it hold. The last to commit sees the other: here, or in the undoing.
  */
 const notifyUndone = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
   const used = batch.flatMap(({ mapped }) => mapped.map(({ mapping }) => mapping));
@@ -349,14 +348,14 @@ export const applyBatch = async (app: App, claimed: readonly LeasedRecord[]): Pr
   }
 };
 
-/** A record whose own fault it is gets this many tries, then it is `failed` and waits for its owner. */
+/** Pauses after each failed attempt of a record; after the last it is `failed` and waits for its owner. */
 const RETRY_MS = [1_000, 5_000, 30_000, 120_000];
 
 const POLL_SECONDS = 5;
 const SILENCE_SECONDS = 15;
 /** How often what waits for something that is known is looked for; see `wakeKnown`. */
 const KNOWN_MINUTES = 10;
-/** What is applied in one transaction: so many records of usual size, a few of the largest. */
+/** The size of one transaction: so many records of usual size, a few of the largest. */
 const BATCH = 200;
 const BATCH_BYTES = 1024 * 1024;
 
@@ -401,7 +400,7 @@ const applyAll = async (app: App, claimed: readonly LeasedRecord[]): Promise<voi
         batch = batch.filter(({ id }) => !ids.has(id));
         continue;
       }
-      // Nobody's fault: it counts no try. The worker keeps the batch and comes again.
+      // The infrastructure's fault: no attempt is counted. The worker keeps the batch and comes again.
       if (isInfrastructureFault(error)) throw error;
       if (batch.length === 1) {
         await recordFailure(app, batch[0] as LeasedRecord, error);

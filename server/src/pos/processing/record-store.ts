@@ -25,7 +25,7 @@ import {
 
 /** A batch is applied in well under a second; a node that is gone for this long is gone. */
 export const LEASE_MS = 30_000;
-/** Less than this left of a lease: the record is left to lapse and comes back. */
+/** With less than this left of its lease a record is left to expire and comes back. */
 export const RESERVE_MS = 10_000;
 
 /** The kind of work that records are, as the scheduler and its log lines name it. */
@@ -52,14 +52,13 @@ const OUTCOME_COLUMNS = {
   counted_places: 'text',
 } as const satisfies Partial<Record<keyof PosEventRow, string>>;
 
-/** What processing makes of a record. */
 export type RecordOutcome = Pick<PosEventRow, keyof typeof OUTCOME_COLUMNS>;
 
 export interface RecordSettlement {
   lease: Pick<Lease, 'id' | 'owner'>;
   /** When it is looked at again, epoch milliseconds; null: when somebody brings it forward. */
   dueAt: number | null;
-  /** Of all in one call the same columns. */
+  /** All outcomes in one call have the same columns. */
   outcome: Pick<RecordOutcome, 'state'> & Partial<RecordOutcome>;
   /** Its try is to come, whatever its group comes to meanwhile; else it was worked on. */
   wokenBy?: 'retry';
@@ -80,7 +79,7 @@ export class LostLease extends Error {
   }
 }
 
-/** What the queue knows of a record beside its place: what woke it, and how long it is. */
+/** A record's columns in the queue besides its place: its waker, and its length. */
 type Queued = Pick<PosEventRow, 'id' | 'connection_id'> & { size: number };
 
 const AT_ONCE = 500;
@@ -135,7 +134,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   /**
    * Writes what came of records, with their leases' end.
    * @param gone leases of records that somebody has deleted from the log
-   * @throws LostLease where somebody else has one by now: `tx` has to roll back
+   * @throws LostLease if somebody else has one by now: `tx` has to roll back
    */
   async settle(
     tx: Tx,
@@ -157,7 +156,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     if (lost.length > 0) throw new LostLease(new Set(lost));
   }
 
-  /** A record as it is now, locked until the transaction ends; null where it is gone. */
+  /** A record as it is now, locked until the transaction ends; null if it is gone. */
   async lock(tx: Db, id: number): Promise<Pick<PosEventRow, 'state' | 'tries'> | null> {
     const row = (await this.events(tx)
       .select('state', 'tries')
@@ -169,8 +168,8 @@ export class RecordStore implements WorkStore<LeasedRecord> {
 
   /**
    * Makes records due now, but for those that failed: they wait for their owner. One that is under a
-   * lease too: its holder then fails to settle, and it is worked on again. What it was woken by stays
-   * with it until then, so that nobody puts it to sleep meanwhile.
+   * lease too: its holder then fails to settle, and it is worked on again. The cause of waking stays with
+   * it until then, so that no process puts it to sleep meanwhile.
    * @returns the ids that were brought forward
    */
   async bringForward(tx: Db, ids: readonly number[], by: WokenBy): Promise<number[]> {
@@ -196,7 +195,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   }
 
   /** Has a refund that the caller has locked worked on again, now without waiting for its sale. */
-  async acceptAlone(tx: Db, row: PosEventRow): Promise<void> {
+  async acceptOne(tx: Db, row: PosEventRow): Promise<void> {
     await this.events(tx).where({ id: row.id }).update({ accepted_at: this.now() });
     await this.wake(tx, row);
   }
@@ -263,14 +262,14 @@ const createRecordStore = (app: App): RecordStore => new RecordStore(app);
 
 export const getRecordStore = (app: App): RecordStore => app.part(createRecordStore);
 
-/** What versions before 0.3 kept of the queue in a record's row. */
+/** The columns of the queue in a record's row before version 0.3. */
 interface OldRow {
   id: number | string;
   connection_id: number | string;
   state: EventState;
   /** Epoch milliseconds; the end of the lease where somebody held it; null: it was due for nobody. */
   due_at: number | string | null;
-  /** Of a lease, with when the record was due before it: `<token>/<time>`. */
+  /** The lease's token, with when the record was due before it: `<token>/<time>`. */
   owner: string | null;
   woken_by?: WokenBy | null;
   size: number | string;
@@ -326,7 +325,7 @@ const WAITING = 'switchboard_pos_records_waiting';
 const OLDEST = 'switchboard_pos_record_oldest_waiting_seconds';
 const STUCK = 'switchboard_pos_records_stuck';
 
-/** Those that stay until somebody does something, or something else comes. */
+/** States that last until a user acts, or something else arrives. */
 const STUCK_STATES = ['held', 'needs_mapping', 'partially_applied', 'failed'] as const;
 const MOST = 100_000;
 
@@ -344,7 +343,7 @@ const count = async (db: Db, state: EventState): Promise<number> => {
   return Number(row?.n ?? 0);
 };
 
-/** What of the tills' records waits; at most 100,000 of a state are counted. */
+/** Records of tills that wait; at most 100,000 of a state are counted. */
 export const recordMetrics: MetricSource = {
   metrics,
   async read(app) {

@@ -63,7 +63,7 @@ export interface Times {
 /** A sale or refund, with what its money is worked out from. */
 type Member = Pick<ProcessingContext, 'row' | 'record' | 'items'>;
 
-/** Hundreds of members with all that tills sent beside the lines would fill the memory. */
+/** The full bodies of hundreds of members would fill the memory. */
 const withoutBody = <M extends Member>(member: M): M => ({
   ...member,
   row: { ...member.row, body: '' },
@@ -125,7 +125,7 @@ const byGroup = <M>(
   return groups;
 };
 
-/** Rows by the ids of their sales. An id may be of several groups: whoever asks compares keys. */
+/** Rows by the ids of their sales. An id may be of several groups: the caller compares keys. */
 const rowsOf = <Row>(
   tx: Tx,
   digests: Iterable<string>,
@@ -184,8 +184,8 @@ const moneyOf = (members: readonly Member[]): [SoldMoney[], RefundToPrice[]] => 
 };
 
 /**
- * What the refunds of these sales' ids cost by all that was accepted in a mode, whether it was
- * processed or not; by their ids.
+ * The cost of the refunds of these sales' ids by all accepted records of a mode, processed or not; by
+ * their ids.
  */
 export const priceAccepted = async (
   tx: Tx,
@@ -297,7 +297,7 @@ class Counting {
     const before = known === null ? null : readCounted(known, baseOf(member));
     this.changes.replace(before, after);
     for (const one of [before, after]) if (one && one.sale !== null) this.repriced.add(one.sale);
-    if (!member.mine) await this.update(member, { counted: text });
+    if (!member.inBatch) await this.update(member, { counted: text });
   }
 
   async setLeft(sale: ProcessingContext, left: MoneyLeft | null): Promise<void> {
@@ -318,14 +318,12 @@ type SaleHead = Pick<
 /** Which of the relatives have to be looked at again: none, those that were allocated anything, all. */
 type Reach = 'none' | 'allocated' | 'all';
 
-/** What refunds came to in goods. */
 interface SettledGoods {
   outcomes: RefundOutcome[];
-  /** What sales have left, by their ids, and how many of their lines are not in the ledger. */
+  /** The rest of sales, by their ids, and how many of their lines are not in the ledger. */
   left: ReadonlyMap<number, { left: SaleLeft; unknownLines: number }>;
 }
 
-/** What members came to in money. */
 interface PricedMembers extends PricedGroup {
   members: readonly ProcessingContext[];
 }
@@ -359,9 +357,9 @@ const settleRefund = (
 };
 
 /**
- * What is settled together: the sales of one id and the refunds that name it, on connections that may
- * know of each other, of one mode (rules/refunds.ts). Some of its members are in the batch that is
- * being applied; those that were processed before are *relatives* of these.
+ * Records that are settled together: the sales of one id and the refunds that name it, on connections
+ * that may know of each other, of one mode (rules/refunds.ts). Some of its members are in the batch that
+ * is being applied; those that were processed before are *relatives* of these.
  *
  * Most refunds come alone, after their sale, and take of what it has left, of its goods and of its
  * money. Then no relative but the sale is read, and the thousandth costs what the tenth did.
@@ -375,9 +373,9 @@ export class RefundGroup {
   private readonly isLive: boolean;
   /** It has refunds alone, which were not counted yet. */
   private readonly isNewMoney: boolean;
-  /** What the batch comes to by itself; null where the relatives are settled with it. */
+  /** The goods of the batch by itself; null if the relatives are settled with it. */
   private goods: SettledGoods | null = null;
-  /** The same in money. */
+  /** The money of the batch by itself; null as above. */
   private money: PricedMembers | null = null;
 
   /**
@@ -397,7 +395,7 @@ export class RefundGroup {
     this.saleToPrice = isPlain && this.isNewMoney ? Number(sale.id) : null;
   }
 
-  /** Those whose goods are settled with the batch's; others are only counted with them. */
+  /** Relatives whose goods are settled with the batch's; others are only counted with them. */
   get settledRelatives(): readonly ProcessingContext[] {
     return this.goods ? [] : this.relatives;
   }
@@ -626,8 +624,8 @@ export const settleGoods = async (
 /**
  * Works out what the groups come to in money, in the transaction that processes them; sets `counted` of
  * those of the batch, and brings the sales figures and the rows of relatives up to date.
- * @returns what closings are to be compared anew for, and the ids of sales whose refunds cost
- * otherwise than before
+ * @returns the closings to compare again, and the ids of sales whose refunds have another cost than
+ * before
  */
 export const countMoney = async (
   tx: Tx,

@@ -5,7 +5,7 @@ import { TimeSlice } from '../../runtime/event-loop';
 import { type AcceptedCount, withdrawCounts, withdrawTrialCounts } from '../../stock/counts';
 import { type FoundItems, gtinDigest, type ItemLookup, lookUpItems } from '../../stock/items';
 import {
-  type AskedCounting,
+  type CountingInput,
   Ledger,
   type LedgerLine,
   type LevelChange,
@@ -48,14 +48,14 @@ import {
 } from '../tables';
 
 /**
- * A record's lines are resolved, and the ledger gets the difference. Whatever the reason is that a
- * record is worked on (it is new, a mapping was made, undone or corrected, an item or a location is
- * known now, its connection is in another group), what happens is the same: `resolve` finds out what its
- * lines are of and where, and `post` appends to the ledger what it does not have of them yet, or has at
- * another place. What refunds put back follows from their groups (refund-group.ts), in the same way.
+ * A record's lines are resolved, and the ledger gets the difference. Whatever the reason is that a record
+ * is worked on (it is new, a mapping was made, undone or corrected, an item or a location is known now,
+ * its connection is in another group), what happens is the same: `resolve` finds out what its lines are
+ * of and where, and `post` appends to the ledger what it does not have of them yet, or has at another
+ * place. The goods that refunds put back follow from their groups (refund-group.ts), in the same way.
  */
 
-/** For each line of a record where it is; null where nobody can say yet. */
+/** For each line of a record where it is; null if nobody can say yet. */
 type Places = readonly (Place | null)[];
 
 /** A record while it is worked on. */
@@ -65,7 +65,7 @@ export interface ProcessingContext {
   connection: ConnectionRow;
   record: PosRecord;
   /** It is leased by this batch; else it is a relative of one that is (refund-group.ts). */
-  mine: boolean;
+  inBatch: boolean;
   /** For each line the item it was found to be. */
   items: (number | null)[];
   /** Lines that their owner said to ignore. */
@@ -78,12 +78,12 @@ export interface ProcessingContext {
   onlyLocationId: number | null;
   state: EventState;
   flags: EventFlag[];
-  /** What it puts into the ledger now; in test mode, what it would. */
+  /** Its new lines of the ledger; in test mode, the lines that it would have. */
   moved: LedgerLine[];
-  /** Of a refund: pieces that its sale's goods allow it. */
+  /** Refunds only: pieces that its sale's goods allow it. */
   took: number | null;
   waits: Wait[];
-  /** What the sales figures have of it, as it is stored (sales-figures.ts). */
+  /** Its amounts in the sales figures, as they are stored (sales-figures.ts). */
   counted: string | null;
 }
 
@@ -103,12 +103,12 @@ export const placesOf = ({ items, locationId }: ProcessingContext): Places =>
 
 /**
  * Reads a stored event back.
- * @throws Error where the stored body is no record any more; the event is then `failed`.
+ * @throws Error if the stored body is no record any more; the event is then `failed`.
  */
 export const openContext = (
   row: PosEventRow,
   connection: ConnectionRow,
-  mine: boolean
+  inBatch: boolean
 ): ProcessingContext => {
   if (row.kind === 'closing') throw new Error('A closing is not processed.');
   const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), {
@@ -122,7 +122,7 @@ export const openContext = (
     row,
     connection,
     record,
-    mine,
+    inBatch,
     items: linesOf(record).map((_line, index) => known[index] ?? null),
     ignored: JSON.parse(row.ignored ?? '[]') as number[],
     mapped: [],
@@ -209,7 +209,7 @@ const resolveItems = (
     const own = ofName !== null && isGone(ofName) ? null : ofName;
     const found = mappings.ofLine(name);
     const to = found?.item && isGone(found.item) ? null : found;
-    // What goes by the name itself comes first; the item that a mapping made does.
+    // An item that goes by the name itself comes first; the item that a mapping created does.
     const isMapped = to !== null && (own === null || own === to.item);
     const item = isMapped ? to.item : own;
     work.items[line] = item;
@@ -312,7 +312,7 @@ const misplacedLines = (work: ProcessingContext): Misplaced[] =>
 
 type StoredPlaces = ([item: number, location: number] | null)[];
 
-/** As an event's `counted_places`; null where no line counts anything yet. */
+/** As an event's `counted_places`; null if no line counts anything yet. */
 export const writePlaces = (places: Places): string | null =>
   places.every((place) => place === null)
     ? null
@@ -372,7 +372,7 @@ const postLines = async (ledger: Ledger, work: ProcessingContext): Promise<void>
   const { record, row, id: eventId } = work;
   const lines = linesOf(record);
   const type = record.kind === 'sale' ? ('sale' as const) : ('adjustment' as const);
-  const counts: AskedCounting[] = [];
+  const counts: CountingInput[] = [];
   for (const { line, before, now } of misplacedLines(work)) {
     const { quantity = 0, note = null } = lines[line] ?? {};
     const base = { at: Number(row.effective_at), eventId, note };
@@ -392,12 +392,12 @@ const postLines = async (ledger: Ledger, work: ProcessingContext): Promise<void>
   if (counts.length > 0) work.moved.push(...(await ledger.count(counts)));
 };
 
-/** A difference that the ledger has to append, beside the refund it belongs to. */
+/** A difference that the ledger has to append, with the refund it belongs to. */
 export interface RefundDifference extends PostingDifference {
   work: ContextOf<RefundRecord>;
 }
 
-/** What the ledger is to follow. */
+/** The state that the ledger is to follow. */
 interface Posted {
   batch: readonly ProcessingContext[];
   refunds: readonly RefundDifference[];
@@ -473,7 +473,7 @@ const otherWait = (digest: string): Wait => ({
   pieces: 0,
 });
 
-/** What the lines of a record wait for whose items are not known; a line is in one row of the inbox. */
+/** The waits of a record's lines with unknown items; a line is in one row of the inbox. */
 export const itemWaitsOf = (work: ProcessingContext): Wait[] =>
   unknownLines(work).flatMap(({ sku, gtin, quantity }): Wait[] => {
     const [kind, value] = sku === null ? (['gtin', gtin] as const) : (['sku', sku] as const);
@@ -483,7 +483,7 @@ export const itemWaitsOf = (work: ProcessingContext): Wait[] =>
     return kind === 'gtin' || gtin === null ? [wait] : [wait, otherWait(gtinDigest(gtin))];
   });
 
-/** What a record waits for whose location is not known. */
+/** The wait of a record with an unknown location. */
 export const locationWaitOf = ({ record, connection, ignored }: ProcessingContext): Wait => {
   const id = Number(connection.id);
   const { locationRef } = record;
@@ -496,7 +496,7 @@ export const locationWaitOf = ({ record, connection, ignored }: ProcessingContex
   return { digest: connectionWait(id), kind: 'location_ref', value: locationRef, inbox, pieces };
 };
 
-/** What a refund waits for whose sale, or whose location, its connection or its group may still have. */
+/** The wait of a refund for its sale or its location, which its connection or its group may still get. */
 export const saleWaitOf = ({ connection }: ProcessingContext): Wait =>
   otherWait(connectionWait(Number(connection.id)));
 

@@ -110,8 +110,8 @@ const regroupedRefunds = async (
 
 /**
  * A connection left or joined groups, so that refunds may belong to other sales: they are settled again,
- * what sales have left is worked out anew then, and their closings are compared again. The connection's
- * row is locked by the transaction.
+ * the rest of sales is worked out then, and their closings are compared again. The connection's row is
+ * locked by the transaction.
  */
 export const regroup = async (
   db: Tx,
@@ -163,7 +163,7 @@ export const wakeForItems = (app: App, names: readonly ItemName[]): Promise<void
     await wakeTwice(tx, app, [...names.flatMap(itemWaits), ...mapped], 'item');
   });
 
-/** What somebody made known whose wake nobody saw: items and mappings that events wait for all the same. */
+/** Known items and mappings that events still wait for, because no process saw the wake. */
 const knownAndWaitedFor = async (tx: Tx): Promise<{ items: string[]; mapped: string[] }> => {
   const joined = async (other: string, column: string): Promise<string[]> => {
     const query = tx
@@ -200,9 +200,9 @@ const undoneAndDecided = async (tx: Tx): Promise<number[]> => {
 };
 
 /**
- * Wakes what waits for something that is known: whoever made it known was killed between its commit
- * and its wake. So it is with what a mapping decided that was undone. For the start of a node and, now and
- * then, by the clock.
+ * Wakes events that wait for something that is known: the process that learnt it was killed between its
+ * commit and its wake. So it is with what a mapping decided that was undone. For the start of a node and,
+ * now and then, by the clock.
  */
 export const wakeKnown = (app: App): Promise<void> =>
   withTransientRetry(() =>

@@ -106,7 +106,7 @@ const entryOf = ({ text, parts: members }: JsonPart, index: number): Read<Enclos
   return enclosedOf(members, `${path}.`);
 };
 
-/** Unknown fields beside the records are accepted, as long as no key stands twice in them. */
+/** Unknown fields next to the records are accepted, as long as no key stands twice in them. */
 function* findRepeated(members: readonly JsonPart[]): Steps<ReturnType<typeof refuse> | null> {
   for (const { key, text } of members) {
     if (key === 'records') continue;
@@ -118,9 +118,9 @@ function* findRepeated(members: readonly JsonPart[]): Steps<ReturnType<typeof re
 }
 
 /**
- * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each
- * as it was sent, those that are none as what is wrong with them. What is wrong with the body around
- * them refuses the whole. Never throws.
+ * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each as it
+ * was sent, those that are none as what is wrong with them. A fault of the body around them refuses the
+ * whole. Never throws.
  */
 export function* batchSteps(bytes: Uint8Array): Steps<Read<Read<Enclosed>[]>> {
   const envelope = yield* envelopeSteps('batch', bytes);
@@ -166,7 +166,7 @@ function* fieldSteps(
 const field = (fields: Readonly<Record<string, JsonValue>>, name: string): JsonValue | undefined =>
   Object.hasOwn(fields, name) ? fields[name] : undefined;
 
-/** What an id of a record may be; the same as in the published schemas. */
+/** The pattern of a record's id, as in the published schemas. */
 const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
 
 /** Reads the body of `POST /status`, step by step: ids in the order asked. Never throws. */

@@ -3,7 +3,7 @@ import { isRecord } from '../../runtime/text';
 /** The search terms of a record. */
 export interface Findable {
   externalId: string;
-  /** As sent; null where it is not looked into. */
+  /** As sent; null if it is not looked into. */
   body: string | null;
   /** Its amount in the figures, in minor units; null if it does not count. */
   money: { currency: string; amount: bigint } | null;

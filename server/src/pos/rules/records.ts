@@ -31,8 +31,8 @@ export {
 };
 
 /**
- * What a refused body should have been (docs/contract-pos.md#versions). Those of records and of a
- * batch are published under `/schema`.
+ * The schemas named when a body is refused (docs/contract-pos.md#versions). The schemas of records and of
+ * a batch are published under `/schema`.
  */
 export const SCHEMA_IDS = {
   sale: 'sale.v1',
@@ -45,7 +45,7 @@ export const SCHEMA_IDS = {
   catalogue: 'catalogue.v1',
 } as const satisfies Record<EventKind | AskingKind, string>;
 
-/** What ping reports as `schema`. */
+/** The `schema` of a ping's answer. */
 export const SCHEMA_VERSION = 'v1';
 
 /** The scope a connection needs to send a kind of record. */
@@ -79,8 +79,8 @@ const STATE_MOVES = {
 } as const satisfies Record<EventState, readonly EventState[]>;
 
 /**
- * The state of an event after what was found out about it: every writer of states asks here. What
- * may not be stays as it is: an applied event never becomes failed, a simulated one is for good.
+ * The state of an event after what was found out about it: every writer of states asks here. A forbidden
+ * change leaves it as it is: applied never becomes failed, simulated is final.
  */
 export const stateAfter = (from: EventState, to: EventState): EventState =>
   (STATE_MOVES[from] as readonly EventState[]).includes(to) ? to : from;
@@ -161,7 +161,7 @@ export const LIMITS = {
   depth: 16,
   /** Bytes of the largest body for each value that a record may have; lines alone need ten. */
   bytesANode: 5,
-  /** Members of a body around records beside those that it is known by. */
+  /** Members of a body around records besides those that it is known by. */
   otherMembers: 20,
   bodyBytes: 262_144,
   /** Records in a batch. */
@@ -191,13 +191,13 @@ export const LIMITS = {
 /** Values that a body of at most so many bytes may have, those that are its sender's own too. */
 export const nodesWithin = (bytes: number): number => Math.ceil(bytes / LIMITS.bytesANode);
 
-/** What every accepted record has. Times are epoch milliseconds. */
+/** The parts of every accepted record. Times are epoch milliseconds. */
 interface RecordBase {
   externalId: string;
   /** As sent. */
   occurredAt: string;
   occurredAtMs: number;
-  /** What it is ordered by: `occurredAtMs`, or the receipt where that lies ahead. */
+  /** The time that it is ordered by: `occurredAtMs`, or the receipt where that lies ahead. */
   effectiveMs: number;
   /** `occurredAtMs` lay after the receipt. */
   clockAhead: boolean;
@@ -230,7 +230,7 @@ export interface RefundRecord extends RecordBase {
   restock: boolean;
   /** ISO 4217, where it was sent; its sale's goes first. */
   currency: string | null;
-  /** What was paid back, in minor units, where it was sent. */
+  /** The refunded amount, in minor units, if it was sent. */
   total: number | null;
   /** null: everything the sale still has. */
   lines: RecordLine[] | null;
@@ -255,13 +255,13 @@ export interface ClosingTotals {
   refunds: { count: number; total: number };
 }
 
-/** What a till believes of its shift; epoch milliseconds, `toMs` not included. */
+/** A till's own account of its shift; epoch milliseconds, `toMs` not included. */
 export interface ClosingRecord extends RecordBase {
   kind: 'closing';
   fromMs: number;
   toMs: number;
   totals: ClosingTotals[];
-  /** Each once; null where it lists none. */
+  /** Each once; null if it lists none. */
   externalIds: string[] | null;
 }
 

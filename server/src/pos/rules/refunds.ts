@@ -87,7 +87,7 @@ export const matchSale = <S extends Pick<GroupSale, 'id' | 'connection'>>(
   return { match: 'several', sales: sales.map(({ id }) => id).sort((a, b) => a - b) };
 };
 
-const standAlone = (refund: GroupRefund): RefundOutcome => {
+const settleWithoutSale = (refund: GroupRefund): RefundOutcome => {
   const { id, lines, namedLocation, onlyLocation, graceOver, accepted } = refund;
   if (!graceOver && !accepted) return { id, status: 'held', saleNeverSeen: false, shares: [] };
   if (lines === null) {
@@ -111,7 +111,6 @@ export const refundToShare = ({ namedLocation, ...refund }: GroupRefund): Refund
   destination: namedLocation === 'none' ? 'of_sale' : namedLocation,
 });
 
-/** What a group came to in goods. */
 export interface SettledGoods {
   /** One a refund, in the order given. */
   outcomes: RefundOutcome[];
@@ -133,7 +132,7 @@ export const settleRefunds = (
       const { id } = refund;
       outcomes.set(id, { id, status: 'ambiguous', sales: found.sales, shares: [] });
     } else {
-      outcomes.set(refund.id, standAlone(refund));
+      outcomes.set(refund.id, settleWithoutSale(refund));
     }
   }
   const left = new Map<number, LeftOfItem[]>();
@@ -186,9 +185,9 @@ export const settledFlags = (outcome: RefundOutcome): EventFlag[] => {
 };
 
 /**
- * What refunds cost (docs/tills.md#what-a-refund-costs), for a group as above: the
- * result follows from the sales and refunds alone, never from the order in which they came, nor
- * from which items are known. All money is in minor units.
+ * The cost of refunds (docs/tills.md#what-a-refund-costs), for a group as above: the result follows from
+ * the sales and refunds alone, never from the order in which they came, nor from which items are known.
+ * All money is in minor units.
  */
 
 export interface SoldMoney {
@@ -204,7 +203,7 @@ export interface RefundToPrice {
   connection: number;
   effectiveMs: number;
   externalId: string;
-  /** As sent; null where it names none. */
+  /** As sent; null if it names none. */
   currency: string | null;
   total: number | null;
   /** null: all that the sale still has. */
@@ -250,7 +249,7 @@ const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
  * A refund whose sale is not known costs what it says, or what its lines say: nothing, where these come
  * to more than a `total` can be.
  */
-const priceAlone = (refund: RefundToPrice): PricedRefund => {
+const priceWithoutSale = (refund: RefundToPrice): PricedRefund => {
   const lines = refund.lines ?? [];
   const known = lines.every(({ unitPrice }) => unitPrice !== null);
   const ofLines = known
@@ -271,8 +270,8 @@ const priceAlone = (refund: RefundToPrice): PricedRefund => {
 };
 
 /**
- * What the refunds of a sale have left of it, as long as none of them made way for another: then the
- * next one costs what it would in any order, and nobody else has to be looked at.
+ * The money that refunds have left of a sale, as long as none of them made way for another: then the next
+ * one costs the same in any order, and no other refund has to be looked at.
  */
 export interface MoneyLeft {
   /** Pieces, by the lines of the sale. */
@@ -361,7 +360,7 @@ class SaleMoney {
 
 /**
  * Prices refunds of a sale that come on top of others, in whatever order they stand among those.
- * @returns null where the others have to be looked at too
+ * @returns null if the others have to be looked at too
  */
 export const priceOnTop = (
   sale: SoldMoney,
@@ -391,7 +390,7 @@ export const priceRefunds = (
     [...refunds].sort(compareRefunds).map((refund): [number, PricedRefund] => {
       const found = matchSale(refund.connection, sales);
       const sale = found.match === 'one' ? money.get(found.sale.id) : undefined;
-      return [refund.id, sale ? sale.price(refund) : priceAlone(refund)];
+      return [refund.id, sale ? sale.price(refund) : priceWithoutSale(refund)];
     })
   );
   const left = new Map([...money].map(([id, sale]) => [id, sale.moneyLeft()]));

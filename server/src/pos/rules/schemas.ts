@@ -64,7 +64,7 @@ const locationRef = identifier(
   'The location, as the connection maps it. Needed if the connection maps more than one.'
 );
 
-/** What a body must keep to beyond what a schema can say; part of each document's description. */
+/** Rules for a body that a schema cannot express; part of each document's description. */
 const BEYOND_SCHEMA =
   'What no schema can say is checked as well: the bytes are UTF-8 without a byte order mark and ' +
   `within the size that the site allows (${LIMITS.bodyBytes} bytes unless it says otherwise); no ` +

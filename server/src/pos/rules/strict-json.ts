@@ -392,7 +392,7 @@ export const parseStrictJson = (bytes: Uint8Array, maxDepth: number): StrictJson
  * Finds where the values of a JSON text stand, so that a part of it can be kept exactly as it was
  * sent. How deeply a part is nested, and what its keys are, is judged when the part is read.
  * @param most  how many parts of a value are outlined, on each level; those of further levels are not
- * @returns null where the text is no JSON
+ * @returns null if the text is no JSON
  */
 export function* outlineSteps(text: string, most: readonly number[]): Steps<JsonPart | null> {
   try {

@@ -163,11 +163,11 @@ type Base = Pick<
 /** A field's name and its text. */
 type NamedText = readonly [field: string, text: string | undefined];
 
-/** What a kind is read by; by its own rules, because a sale may carry a `counts` of its sender's. */
+/** The rules to read a kind by; by its own rules, because a sale may carry a `counts` of its sender's. */
 interface KindRules<K extends EventKind> {
-  /** Beside those of all kinds, the strings that are stored as text of their own. */
+  /** The kind's own strings that are stored as text, in addition to those of all kinds. */
   texts(body: WireBodies[K]): NamedText[];
-  /** What no schema says, and what the record has beside the base. */
+  /** Checks beyond the schema, and the record's fields in addition to the base. */
   read(
     body: WireBodies[K],
     base: Base,
@@ -203,8 +203,8 @@ const firstRepeated = (values: readonly string[]): number => {
 const KNOWN_CURRENCIES: ReadonlySet<unknown> = new Set(CURRENCY_CODES);
 
 /**
- * What a refund says of its money; a value that does not fit is left out, because no version of this
- * contract has refused one.
+ * A refund's money; a value that does not fit is left out, because no version of this contract has
+ * refused one.
  */
 const moneyOf = ({ currency, total }: { currency?: unknown; total?: unknown }) => ({
   currency: KNOWN_CURRENCIES.has(currency) ? (currency as string) : null,

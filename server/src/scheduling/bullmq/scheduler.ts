@@ -24,7 +24,7 @@ import {
 } from './tickets';
 
 interface GroupTurnsOptions {
-  /** What the work is called in the log. */
+  /** The work's name in the log. */
   name: string;
   handler: Pick<GroupHandler, 'now' | 'turns'> & TurnTaker;
   /** Asks for a ticket. */
@@ -62,14 +62,14 @@ const RETRY_AFTER_ERROR_MS = 1000;
  * be in somebody's transaction, and turns in which nothing can be claimed would follow one another.
  */
 const QUIET_MS = 100;
-/** A turn asks for another node beside it no more often than this: the ticket may come to one that works on the group. */
+/** The least time between two requests of a turn for a second node: the ticket may reach a node at work. */
 const SHARE_EVERY_MS = 250;
 
 /**
  * For so long a look asks for no ticket of a group that another one has asked for: all due groups are found
  * again and again, and most have a ticket that waits, or a turn on another node.
  */
-const ASKED_MS = 500;
+const TICKET_MS = 500;
 
 interface Turn {
   slot: number;
@@ -101,7 +101,7 @@ export const createGroupTurns = ({
   const groups = new Map<number, GroupState>();
   const running = new Set<Promise<void>>();
   /** When a look asked for groups that have had no turn here since, on a clock that only goes forward. */
-  const asked = new Map<number, number>();
+  const ticketAt = new Map<number, number>();
   /** Groups that wait for a turn without a ticket, the first one first. */
   const line = new Set<number>();
   let forgotAt = Number.NEGATIVE_INFINITY;
@@ -132,13 +132,13 @@ export const createGroupTurns = ({
 
   const forget = (): void => {
     const now = performance.now();
-    if (Math.max(groups.size, asked.size) <= 2 * handler.turns.groups) return;
-    if (now - forgotAt < ASKED_MS) return;
+    if (Math.max(groups.size, ticketAt.size) <= 2 * handler.turns.groups) return;
+    if (now - forgotAt < TICKET_MS) return;
     forgotAt = now;
     for (const [group, { turn, rest, endedAt }] of groups) {
       if (!turn && !rest && now - endedAt > QUIET_MS) groups.delete(group);
     }
-    for (const [group, at] of asked) if (now - at > ASKED_MS) asked.delete(group);
+    for (const [group, at] of ticketAt) if (now - at > TICKET_MS) ticketAt.delete(group);
   };
 
   const endTurn = (group: number, state: GroupState): void => {
@@ -150,7 +150,7 @@ export const createGroupTurns = ({
     const delay = turn.next === null ? null : turn.next - handler.now();
     if (again || (delay !== null && (delay <= 0 || stopping))) ask({ group, slot: turn.slot });
     else if (delay !== null) restFor(group, state, turn.slot, delay);
-    // What was committed at the very end of the turn found a ticket that was about to go.
+    // Work that was committed at the very end of the turn found a ticket that was about to go.
     else look(0);
   };
 
@@ -173,12 +173,12 @@ export const createGroupTurns = ({
     }
   };
 
-  /** @param ended hears of its end, before another group begins in its place */
+  /** @param ended is called at its end, before another group begins in its place */
   const start = (ticket: Ticket, state: GroupState, ended = () => {}): Promise<void> => {
     if (state.rest) clearTimeout(state.rest.timer);
     state.rest = undefined;
     state.turn = { slot: ticket.slot };
-    asked.delete(ticket.group);
+    ticketAt.delete(ticket.group);
     const done: Promise<void> = work(ticket, state.turn).finally(() => {
       running.delete(done);
       ended();
@@ -211,9 +211,9 @@ export const createGroupTurns = ({
       const now = performance.now();
       const quiet = state ? state.endedAt + QUIET_MS - now : 0;
       if (state && quiet > 0) restFor(group, state, 0, quiet);
-      else if (now - (asked.get(group) ?? Number.NEGATIVE_INFINITY) < ASKED_MS) look(ASKED_MS);
+      else if (now - (ticketAt.get(group) ?? Number.NEGATIVE_INFINITY) < TICKET_MS) look(TICKET_MS);
       else {
-        asked.set(group, now);
+        ticketAt.set(group, now);
         ask({ group, slot: 0 });
       }
       forget();
@@ -241,7 +241,7 @@ export const createGroupTurns = ({
     },
 
     allGone() {
-      asked.clear();
+      ticketAt.clear();
       for (const [group, state] of groups) endTurn(group, state);
     },
 
@@ -282,7 +282,7 @@ export interface RedisLink {
   readonly commands: Redis;
   /** For workers, whose commands wait until Redis is back. */
   readonly workers: Redis;
-  /** Whether tickets can be written now. */
+  /** True if tickets can be written now. */
   isThere(): boolean;
   /** Resolves when it is known for the first time whether Redis is there. */
   readonly known: Promise<void>;
@@ -297,7 +297,7 @@ const CONNECT_TIMEOUT_MS = 2000;
 /** A command that takes longer says that Redis hangs. */
 const COMMAND_TIMEOUT_MS = 2000;
 const PROBE_EVERY_MS = 1000;
-/** Who has not said by then whether Redis is there does without it for now. */
+/** A process that does not know by then if Redis is there goes on without it for now. */
 const KNOWN_AFTER_MS = 3000;
 /** The wait is counted in steps: a process that is busy while it boots hears late what Redis answered. */
 const STEP_MS = 100;
@@ -425,7 +425,7 @@ interface BullmqSchedulerOptions {
   detached: Detached;
 }
 
-/** How long a dead node's ticket is in nobody's hands, in milliseconds. */
+/** How long a dead node's ticket stays locked, in milliseconds. */
 const LOCK_MS = 5000;
 const STALLED_EVERY_MS = 2500;
 const RETRY_MS = 500;
@@ -436,7 +436,7 @@ const NEVER_TOO_OFTEN = 1_000_000;
 /** How often it is said that a queue is paused, that a ticket was left over, or that a key was misused. */
 const WARN_EVERY_MS = 600_000;
 /** Keys that hold something else are looked for no more often than this. */
-const MEND_EVERY_MS = 1000;
+const REPAIR_EVERY_MS = 1000;
 /** A lock that was lost, or a ticket that is gone, is what a flushed Redis looks like: nothing is lost. */
 const LOST_TICKET = /lock|missing key/i;
 
@@ -453,16 +453,16 @@ interface KnownQueue {
   tickets: Tickets;
   leftOver: LeftOverTickets;
   /** When its keys were looked at last, on a clock that only goes forward. */
-  mendedAt: number;
-  /** Whether there was nothing to remove then. */
-  isUnmended: boolean;
+  repairedAt: number;
+  /** True if there was nothing to remove then. */
+  isUnrepaired: boolean;
 }
 
 /**
  * The engine that nodes share over Redis. A ticket there says which group should have a turn, and
- * whichever node is free takes it. What is due is known to the database alone: each node looks for it
- * with the loop of the embedded engine, which writes tickets while Redis is there and works on the
- * groups itself while it is away. So no node leads, and a ticket that is lost or doubled costs time.
+ * whichever node is free takes it. Only the database knows which rows are due: each node looks for them
+ * with the loop of the embedded engine, which writes tickets while Redis is there and works on the groups
+ * itself while it is away. So no node leads, and a ticket that is lost or doubled costs time.
  */
 export const createBullmqScheduler = ({
   packages,
@@ -501,10 +501,10 @@ export const createBullmqScheduler = ({
       queue.on('error', () => {});
       known = {
         queue,
-        tickets: createTickets(kind, queue, (error, asked) => void refused(kind, error, asked)),
+        tickets: createTickets(kind, queue, (error, failed) => void refused(kind, error, failed)),
         leftOver: createLeftOverTickets(kind, queue, link.commands),
-        mendedAt: Number.NEGATIVE_INFINITY,
-        isUnmended: false,
+        repairedAt: Number.NEGATIVE_INFINITY,
+        isUnrepaired: false,
       };
       queues.set(kind, known);
     }
@@ -515,21 +515,21 @@ export const createBullmqScheduler = ({
    * Removes from a queue's keys what somebody else wrote there, which keeps tickets from being written.
    * @returns whether there was anything
    */
-  const mend = async (name: string, cause: unknown): Promise<boolean> => {
+  const repair = async (name: string, cause: unknown): Promise<boolean> => {
     const known = queueOf(name);
     const now = performance.now();
-    if (now - known.mendedAt < MEND_EVERY_MS) return false;
-    known.mendedAt = now;
+    if (now - known.repairedAt < REPAIR_EVERY_MS) return false;
+    known.repairedAt = now;
     try {
       const removed = await removeMistyped(link.commands, prefix, known.queue.name);
       if (removed.length === 0) {
         // Another node may have removed it; one that stays says so again.
-        if (known.isUnmended)
+        if (known.isUnrepaired)
           logFault(`${name}: a ticket could not be written or given out`, cause);
-        known.isUnmended = true;
+        known.isUnrepaired = true;
         return false;
       }
-      known.isUnmended = false;
+      known.isUnrepaired = false;
       warn(
         name,
         'mistyped',
@@ -549,16 +549,16 @@ export const createBullmqScheduler = ({
   const refused = async (
     kind: string,
     error: unknown,
-    asked: readonly Ticket[] = []
+    failed: readonly Ticket[] = []
   ): Promise<void> => {
     if (!isWrongType(error)) {
       link.refused(error);
       return;
     }
     const { turns } = served.get(kind) ?? {};
-    if (turns) for (const { group, slot } of asked) if (slot === 0) turns.begin(group);
-    if ((await mend(kind, error)) && !turns)
-      for (const ticket of asked) queueOf(kind).tickets.ask(ticket);
+    if (turns) for (const { group, slot } of failed) if (slot === 0) turns.begin(group);
+    if ((await repair(kind, error)) && !turns)
+      for (const ticket of failed) queueOf(kind).tickets.ask(ticket);
   };
 
   const isPaused = async (kind: string): Promise<boolean> => {
@@ -599,7 +599,7 @@ export const createBullmqScheduler = ({
     worker.on('failed', (job) => gone(job?.id));
     worker.on('error', (error) => {
       turns.allGone();
-      if (isWrongType(error)) void mend(name, error);
+      if (isWrongType(error)) void repair(name, error);
       else if (link.isThere() && !LOST_TICKET.test(error.message)) {
         logFault(`${name}: a ticket could not be worked on`, error);
       }
@@ -692,7 +692,7 @@ export const createBullmqScheduler = ({
     const ending = Promise.resolve(worker?.close(!link.isThere()));
     await stopWithin(STOP_MARGIN_MS, ending);
     turns.allGone();
-    // What is announced from now on is for other nodes.
+    // Work that is announced from now on is for other nodes.
     served.delete(kind);
     await queues.get(kind)?.tickets.flush();
   };
@@ -704,7 +704,7 @@ export const createBullmqScheduler = ({
         if (link.isThere()) queueOf(kind).tickets.ask({ group: group ?? ANY_GROUP, slot: 0 });
       } else if (group !== null && link.isThere() && at <= handler.now()) {
         turns.announce(group);
-        // Whether somebody was given the ticket.
+        // True if a worker was given the ticket.
         loop.announce(at + LEFT_OVER_MS);
       } else loop.announce(at);
     },

@@ -35,7 +35,7 @@ interface Claimed {
   isDrained: boolean;
   isFull: boolean;
   /** Nobody else held any of it. */
-  isAlone: boolean;
+  isSole: boolean;
 }
 
 /**
@@ -72,7 +72,7 @@ export class SlotTurns implements TurnTaker {
     const { store } = options;
     const signal = new Signal();
     let hasClaimed = false;
-    let isAlone = true;
+    let isSole = true;
     this.turns.set(group, signal);
     this.off.delete(group);
     this.unfinished.add(group);
@@ -81,13 +81,13 @@ export class SlotTurns implements TurnTaker {
         if (hasClaimed) await this.gather(group);
         const seen = { group: signal.count(), node: this.node.count() };
         const room: number = hasClaimed ? this.roomFor(group) : this.firstRoomFor(group);
-        const mayBeAhead = isAlone && (hasClaimed || this.turns.size === 1);
+        const mayBeAhead = isSole && (hasClaimed || this.turns.size === 1);
         const ahead: number = mayBeAhead ? this.roomAhead(group) : 0;
-        const isAsked = room > 0 || ahead > 0;
-        const claimed = isAsked ? await this.claim(group, room, ahead) : null;
+        const wantsRows = room > 0 || ahead > 0;
+        const claimed = wantsRows ? await this.claim(group, room, ahead) : null;
         const { isDrained, isFull } = claimed ?? { isDrained: false, isFull: true };
-        hasClaimed ||= isAsked;
-        if (claimed) isAlone = claimed.isAlone;
+        hasClaimed ||= wantsRows;
+        if (claimed) isSole = claimed.isSole;
         if (isDrained || this.off.has(group)) {
           this.unfinished.delete(group);
           return null;
@@ -119,7 +119,7 @@ export class SlotTurns implements TurnTaker {
       this.unfinished.delete(group);
     }
     this.node.give();
-    // A turn that lasts has just heard of it.
+    // A turn under way has just been woken by it.
     if (turn) turn.give();
     else if (this.unfinished.has(group)) this.worker.options.announce(group);
   }
@@ -158,16 +158,16 @@ export class SlotTurns implements TurnTaker {
   /** How many to claim where nobody else holds any, with some that wait for a slot. */
   private roomAhead(group: number): number {
     const { options, slots } = this.worker;
-    if (!this.mayClaim() || options.limitsOf?.(group).alone || !slots.isQuick(group)) return 0;
+    if (!this.mayClaim() || options.limitsOf?.(group).separate || !slots.isQuick(group)) return 0;
     const left = Math.floor(options.concurrency * FILLED_AHEAD) - slots.busy - this.reserved;
     return Math.max(0, Math.min(CLAIM_AT_ONCE, slots.roomFor(group, this.reserved), left));
   }
 
   private async claim(group: number, room: number, ahead: number): Promise<Claimed> {
     const { concurrencyPerGroup, store } = this.worker.options;
-    let answer: Claimed = { isDrained: false, isFull: false, isAlone: false };
-    const asked = Math.max(room, ahead);
-    this.reserved += asked;
+    let answer: Claimed = { isDrained: false, isFull: false, isSole: false };
+    const requested = Math.max(room, ahead);
+    this.reserved += requested;
     this.claims += 1;
     const begun = performance.now();
     this.claimedAt = begun;
@@ -178,15 +178,15 @@ export class SlotTurns implements TurnTaker {
         for (const [lease, { isDone }] of this.worker.leases) {
           if (lease.group === group) (isDone ? except : own).push(lease.id);
         }
-        const { leases, isFull, isAlone } = await store.claimWithin(group, room, {
+        const { leases, isFull, isSole } = await store.claimWithin(group, room, {
           ...{ atOnce: concurrencyPerGroup, except, ahead: { own, limit: ahead } },
         });
-        const isDrained = !isFull && leases.length < (isAlone ? asked : room);
-        answer = { isDrained, isFull, isAlone };
+        const isDrained = !isFull && leases.length < (isSole ? requested : room);
+        answer = { isDrained, isFull, isSole };
         return leases;
       });
     } finally {
-      this.reserved -= asked;
+      this.reserved -= requested;
       this.claims -= 1;
       this.tookMs = performance.now() - begun;
       this.node.give();

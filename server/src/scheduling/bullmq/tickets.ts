@@ -36,7 +36,7 @@ export interface Tickets {
 /**
  * Writes tickets of one kind, those that were asked for at the same moment together. A ticket that is
  * there already, waiting or in somebody's hands, stays the only one.
- * @param refused hears of tickets that Redis may not have taken, and why; what they stand for is in the
+ * @param refused gets tickets that Redis may not have taken, and why; the work behind them is in the
  * database
  */
 export const createTickets = (

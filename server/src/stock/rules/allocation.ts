@@ -1,4 +1,4 @@
-import type { AskedReason } from './fold';
+import type { PostingReason } from './fold';
 
 /**
  * How the refunds of one sale share what was sold (docs/tills.md#refund).
@@ -163,7 +163,7 @@ interface Shared {
 
 /**
  * Shares out refunds that are new to the sale, where no other refund's share changes.
- * @returns null where others have to make way
+ * @returns null if others have to make way
  */
 export const shareOnTop = (left: SaleLeft, refunds: readonly RefundToShare[]): Shared | null => {
   const items: Items = new Map(left.map((one) => [one.item, { ...one }]));
@@ -206,7 +206,7 @@ export interface Posting {
 /** A movement that the ledger has to append for a refund, at the refund's effective time. */
 export interface PostingDifference extends Posting {
   /** The `reason` for `applyMovement`. */
-  reason: AskedReason | null;
+  reason: PostingReason | null;
 }
 
 const keyOf = ({ refund, item, location }: Posting): string => `${refund}:${item}:${location}`;
@@ -258,7 +258,7 @@ const reasonOf = (
   target: Posting,
   known: Posting | undefined,
   restock: (refund: number) => boolean
-): AskedReason | null => {
+): PostingReason | null => {
   if (!restock(target.refund)) return 'no_restock';
   if (known) return 'reallocated';
   return target.quantity === 0 ? 'over_refund' : null;

@@ -39,7 +39,7 @@ export const STANDING_REASONS = [
 type StandingReason = (typeof STANDING_REASONS)[number];
 
 /** Reasons that the one who asks for a movement may give; the others are found by the rule. */
-export type AskedReason = StandingReason | 'reallocated' | 'mapping_undone' | 'product';
+export type PostingReason = StandingReason | 'reallocated' | 'mapping_undone' | 'product';
 
 export const MOVEMENT_TYPES = ['sale', 'refund', 'adjustment', 'transfer', 'count'] as const;
 export type MovementType = (typeof MOVEMENT_TYPES)[number];
@@ -58,14 +58,14 @@ export interface LevelState {
   lastCount: CountMark | null;
 }
 
-interface AskedMovement {
+interface MovementInput {
   time: number;
   /** Signed: what the shelf gains. */
   quantity: number;
-  reason: AskedReason | null;
+  reason: PostingReason | null;
 }
 
-interface AskedCount extends CountMark {
+interface CountInput extends CountMark {
   /** The counted quantity. */
   quantity: number;
 }
@@ -92,7 +92,7 @@ const isStanding = (reason: MovementReason | null): boolean =>
 const without = (level: LevelState, reason: MovementReason): Step => ({ level, effect: 0, reason });
 
 /** Appends a sale, a refund or an adjustment. */
-export const applyMovement = (level: LevelState, movement: AskedMovement): Step => {
+export const applyMovement = (level: LevelState, movement: MovementInput): Step => {
   if (movement.reason !== null && isStanding(movement.reason)) {
     return without(level, movement.reason);
   }
@@ -120,7 +120,7 @@ export const isLatestCount = (level: LevelState, count: CountMark): boolean =>
  *   is later than the count's. The effects recorded in the ledger will do: a movement later than
  *   the newest count has never been covered by one. Not looked at if the count is stale.
  */
-export const applyCount = (level: LevelState, count: AskedCount, movedAfter: number): Step => {
+export const applyCount = (level: LevelState, count: CountInput, movedAfter: number): Step => {
   if (!isLatestCount(level, count)) return without(level, 'stale_count');
   const quantity = count.quantity + movedAfter;
   const { time, seq, line } = count;

@@ -4,8 +4,8 @@ import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
 import type { Db } from '../../database/db';
 
 /**
- * Sends by hand are without number, and so are answers that ask for a pause; the log keeps the first tries
- * of the schedule and the last.
+ * The number of sends by hand is unlimited, and so is that of answers that ask for a pause; the log keeps
+ * the first attempts of the schedule and the last.
  */
 const FIRST_KEPT = 7;
 const LATEST_KEPT = 13;
@@ -18,7 +18,7 @@ export interface NewAttempt {
   delivery: number;
   webhook: number;
   attempt: Attempt;
-  /** What it made of the delivery's tries, and by how much its receiver has put it off, in milliseconds. */
+  /** The delivery's `tries` after it, and by how much its receiver has put it off, in milliseconds. */
   tries: number;
   pausedMs: number;
 }
@@ -79,7 +79,7 @@ export const bytesOfAttempt = ({ request, answer }: Attempt): number =>
 
 const rows = (db: Db) => db.table(ATTEMPTS_TABLE);
 
-/** Of deliveries that have had many attempts, those in the middle go. */
+/** Removes the attempts in the middle of deliveries that have had many. */
 const removeMiddle = async (db: Db, deliveries: readonly number[]): Promise<void> => {
   const found = (await rows(db)
     .select('id', 'delivery_id')
@@ -103,7 +103,7 @@ const removeMiddle = async (db: Db, deliveries: readonly number[]): Promise<void
 export const appendAttempts = async (db: Db, attempts: readonly NewAttempt[]): Promise<void> => {
   if (attempts.length === 0) return;
   await db.insert(ATTEMPTS_TABLE, attempts.map(columnsOf));
-  // What its receiver put off and what was sent by hand counts for none of its tries.
+  // Pauses of its receiver and sends by hand do not count as `tries`.
   const many = attempts.filter(
     ({ attempt, pausedMs, tries }) => attempt.manual || pausedMs > 0 || tries > ATTEMPTS_KEPT
   );
@@ -125,7 +125,7 @@ export const readAttempts = async (
     .whereIn('delivery_id', [...deliveries])
     .orderBy('id')) as AttemptRow[];
   for (const row of kept) found.get(Number(row.delivery_id))?.push(toAttempt(row));
-  // Whoever wrote more: `appendAttempts` leaves no more of them.
+  // Another writer left more: `appendAttempts` leaves no more of them.
   for (const own of found.values()) {
     if (own.length > ATTEMPTS_KEPT) own.splice(FIRST_KEPT, own.length - ATTEMPTS_KEPT);
   }

@@ -33,7 +33,7 @@ const limitsOfRow = (row: LimitsRow): WebhookLimits => ({
   pausedUntil: Number(row.paused_until),
 });
 
-/** How long what was read is good for, in milliseconds: so long another node may not have heard of a change. */
+/** How long an answer is good for, in milliseconds: so long another node may not know of a change. */
 const FRESH_MS = 1000;
 /** So many are remembered before old ones are forgotten. */
 const MANY = 5000;
@@ -43,8 +43,8 @@ const NO_LIMITS: WebhookLimits = {
 };
 
 /**
- * What this process knows of webhooks' limits: whoever looks for work, publishes, changes a webhook or
- * claims says what it has read. So a claim asks for them seldom.
+ * This process's knowledge of webhooks' limits: all code that looks for work, publishes, changes a
+ * webhook or claims reports the limits that it has read. So a claim asks for them seldom.
  */
 export class KnownLimits {
   private readonly known = new Map<number, { limits: WebhookLimits; at: number }>();
@@ -94,18 +94,18 @@ export class KnownLimits {
     before.limits = { ...before.limits, pausedUntil };
   }
 
-  /** As last heard of. */
+  /** The last known limits. */
   get(webhook: number): WebhookLimits {
     return this.known.get(webhook)?.limits ?? NO_LIMITS;
   }
 
-  /** The same, as the slots of this node go by them. */
+  /** As `get`, for the slots of this node. */
   ofGroup(webhook: number): GroupLimits {
     const { concurrency, isOrdered, ratePerSecond } = this.get(webhook);
     return {
       cap: concurrency,
       ahead: ratePerSecond === null,
-      alone: isOrdered || ratePerSecond !== null,
+      separate: isOrdered || ratePerSecond !== null,
     };
   }
 
@@ -125,14 +125,14 @@ export class KnownLimits {
 
 /**
  * So much of what a rate allows is claimed at once, in microseconds: a claim for each of 10,000 attempts
- * a second would be all that the database does. Who is late by no more than that catches up.
+ * a second would be all that the database does. A claim that is late by no more than that catches up.
  */
 const GRAIN_US = 100_000;
 
-/** What the clocks of two nodes may differ by, in microseconds. */
+/** The most that the clocks of two nodes may differ by, in microseconds. */
 const CLOCKS_DIFFER_US = 1_000_000;
 
-/** What a rate allows now. Times are microseconds. */
+/** The attempts that a rate allows now. Times are microseconds. */
 interface Allowance {
   /** Attempts that may start. */
   attempts: number;
@@ -145,8 +145,8 @@ interface Allowance {
 const intervalOf = (ratePerSecond: number): number => 1_000_000 / ratePerSecond;
 
 /**
- * When the next attempt may start by what the last claim left: no later than a rate like this can have left
- * it. What is, comes from a lower rate, or from a clock that was ahead.
+ * When the next attempt may start by what the last claim left: no later than a rate like this can have
+ * left it. A later time comes from a lower rate, or from a clock that was ahead.
  * @param freeAt when the next attempt may start; 0: nothing was sent yet
  */
 export const freeAtMost = (ratePerSecond: number, freeAt: number, now: number): number => {
@@ -156,7 +156,7 @@ export const freeAtMost = (ratePerSecond: number, freeAt: number, now: number): 
 };
 
 /**
- * What a rate allows at a moment: attempts as far apart as it says, together where they are less than a
+ * The attempts that a rate allows at a moment: as far apart as it says, together if they are less than a
  * tenth of a second apart, and no credit for a time in which nothing was sent.
  * docs/receivers.md#how-much-at-once.
  * @param freeAt when the next attempt may start; 0: nothing was sent yet
@@ -188,7 +188,7 @@ const freeFrom = (
   return freeAtMost(ratePerSecond, free, now * 1000) === free ? Math.ceil(free / 1000) : 0;
 };
 
-/** What a look for due deliveries reads of their webhooks: a pause and a rate put them off. */
+/** The columns that a look for due deliveries reads of their webhooks: a pause and a rate put them off. */
 export const seenOf = (
   app: App,
   known: KnownLimits
@@ -211,17 +211,17 @@ export const seenOf = (
 /** For so long webhooks are claimed of one by one that were not known to need it, before others. */
 const ONE_BY_ONE_MS = 100;
 
-/** What a claim in its webhook's turn has found. */
+/** The result of a claim under its webhook's lock. */
 interface TurnClaim {
   leases: CountedLease[];
-  /** Whether the webhook has reached its cap. */
+  /** True if the webhook has reached its cap. */
   isFull: boolean;
-  isAlone: boolean;
+  isSole: boolean;
   /** When more may be claimed, epoch milliseconds, where it is not for want of rows; else null. */
   againAt: number | null;
 }
 
-const NOTHING: TurnClaim = { leases: [], isFull: false, isAlone: false, againAt: null };
+const NOTHING: TurnClaim = { leases: [], isFull: false, isSole: false, againAt: null };
 
 /**
  * Claims deliveries of webhooks within their limits, which hold over all nodes: of one with a rate or an
@@ -239,19 +239,19 @@ export class LimitedClaims {
     private readonly announce: (webhook: number) => void
   ) {}
 
-  /** Of several webhooks, so much of each. */
+  /** Claims of several webhooks, up to a limit of each. */
   async claim(rooms: readonly GroupRoom[]): Promise<CountedLease[]> {
     await this.known.refresh(rooms.map(({ group }) => group));
     const now = this.queue.now();
     // Nothing is claimed of a webhook that is left alone for now: it would only be given back.
     const served = rooms.filter(({ group }) => this.known.get(group).pausedUntil <= now);
     const claimed: CountedLease[] = [];
-    // What is leased waits until all is claimed: so what may take long comes first, and only for a while.
+    // Leased rows wait until all is claimed: so the slow claims come first, and only for a while.
     const until = performance.now() + ONE_BY_ONE_MS;
     const together: GroupRoom[] = [];
     for (const room of served) {
       const { group, limit } = room;
-      if (!this.known.ofGroup(group).alone) together.push(room);
+      if (!this.known.ofGroup(group).separate) together.push(room);
       else if (performance.now() >= until) this.announceAt(group, now);
       else claimed.push(...(await this.claimInTurn(group, limit, null)).leases);
     }
@@ -259,7 +259,7 @@ export class LimitedClaims {
     return claimed;
   }
 
-  /** Of one webhook in its turn, and within a cap where there is one. */
+  /** Claims of one webhook under its lock, and within a cap if there is one. */
   async claimInTurn(webhook: number, limit: number, cap: LeaseCap | null): Promise<TurnClaim> {
     const claimed = await this.queue.inTurnOf(webhook, async (tx, freeAt) => {
       const limits = await this.read(tx, webhook);

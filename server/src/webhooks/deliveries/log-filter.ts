@@ -12,7 +12,7 @@ import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE, RECOVERY_ITEMS_TABLE } from '..
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/** What a query of the log and what a filter of it have in common. */
+/** The part that a query of the log shares with a filter of it. */
 interface Common {
   webhook?: number;
   event?: string;
@@ -20,7 +20,7 @@ interface Common {
   cause?: string;
   subject_type?: SubjectType;
   subject_id?: string;
-  /** What a recovery was to send. */
+  /** Only the deliveries of a recovery. */
   recovery?: number;
 }
 
@@ -45,7 +45,7 @@ export interface DeliveryFilter extends Common {
   ids?: readonly (number | string)[];
 }
 
-/** What has to be looked for, because no index finds it in the order of the log. */
+/** The part of a query that has to be searched for, because no index finds it in the order of the log. */
 export interface Search {
   /** In a delivery's id, its subject's label or its cause. */
   text?: string;
@@ -54,16 +54,16 @@ export interface Search {
 
 const DELIVERY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Whether a text is the whole id of a delivery, as its receiver knows it. */
+/** True if a text is the whole id of a delivery, as its receiver knows it. */
 export const isDeliveryId = (text: string): boolean => DELIVERY_ID.test(text);
 
 /**
- * What the log is asked for by a query. A whole delivery id in `q` is found by its index; any other
- * text has to be looked for, and so have records of a type.
+ * The filter and search of a query. A whole delivery id in `q` is found by its index; any other text has
+ * to be looked for, and so have records of a type.
  * @returns the filter, and what is to be looked for, or null
  */
-export const filterOf = (asked: LogQuery): { filter: DeliveryFilter; search: Search | null } => {
-  const { q, state: states, subject_type: type, from, to, ...query } = asked;
+export const filterOf = (given: LogQuery): { filter: DeliveryFilter; search: Search | null } => {
+  const { q, state: states, subject_type: type, from, to, ...query } = given;
   const isId = q !== undefined && isDeliveryId(q);
   const isOfType = type !== undefined && query.subject_id === undefined;
   const text = isId ? undefined : q;
@@ -84,11 +84,11 @@ export const filterOf = (asked: LogQuery): { filter: DeliveryFilter; search: Sea
 /**
  * A part of what a filter asks for whose rows one index holds in the order of the log: of the log itself,
  * or of the queue, in which everything is that was not sent. A filter's branches have no row in common,
- * and together all of its rows. Of a row no more can be selected than `id` and `created_at`.
+ * and together all of its rows. Only `id` and `created_at` of a row can be selected.
  */
 export interface Branch {
   rows(): Knex.QueryBuilder;
-  /** What its rows are ordered by before the time, although it is the same in all of them. */
+  /** Columns to order its rows by before the time, although they are the same in all of them. */
   orderedBy: readonly string[];
 }
 
@@ -179,7 +179,7 @@ class Branches {
     return this.made(query);
   }
 
-  /** Of the time that is asked for; every index of the log ends with the time. */
+  /** Limits rows to the filter's time; every index of the log ends with the time. */
   private made(query: Knex.QueryBuilder): Knex.QueryBuilder {
     const { from, to } = this.filter;
     if (from !== undefined) query.where('created_at', '>=', from);
@@ -231,13 +231,13 @@ class Branches {
     }
   }
 
-  /** Whether there are so few of an event that the other filters need no index. */
+  /** True if there are so few of an event that the other filters need no index. */
   private async isRare(event: string): Promise<boolean> {
     const rows = this.made(this.db.table(DELIVERIES_TABLE)).where({ event });
     return (await countUpToLimit(this.db.knex as Knex, rows)) <= COUNT_LIMIT;
   }
 
-  /** Of what was sent nothing but the log knows; it has no cause. Most of the log was. */
+  /** Only the log knows deliveries that were sent; they have no cause. Most of the log was. */
   private sent(): Branch[] {
     const { cause, event, webhook } = this.filter;
     if (cause !== undefined) return [];
@@ -304,11 +304,11 @@ export interface LogPlace {
   id: number;
 }
 
-/** Whether a place comes after another one in the log: it is an older one. */
+/** True if a place comes after another one in the log: it is an older one. */
 export const isAfter = (place: LogPlace, other: LogPlace): boolean =>
   place.at < other.at || (place.at === other.at && place.id < other.id);
 
-/** What a search for a text found with its first page, for the pages that follow. */
+/** The result of a text search on its first page, for the pages that follow. */
 export interface SearchedLog {
   /** The last place that is searched. */
   end: LogPlace;
@@ -332,7 +332,7 @@ const isNumber = (value: unknown): value is number =>
 
 const NUMBERS_OF_SEARCH = 6;
 
-/** As text that goes into an address as it is; what is in it is nobody's business but ours. */
+/** A text that needs no escaping in an address; its contents are private to us. */
 export const formatCursor = ({ after, searched }: LogCursor): string => {
   const search = searched
     ? [searched.end.at, searched.end.id, searched.total, Number(searched.totalCapped)]

@@ -130,7 +130,7 @@ const LOOKED_AT_COLUMNS = [
   'site_instance',
 ] as const;
 
-/** What of a delivery is looked at. */
+/** The searched columns of a delivery. */
 type LookedAt = Pick<DeliveryRow, (typeof LOOKED_AT_COLUMNS)[number]>;
 
 /** The rows of one branch after a place, newest first, part by part. */
@@ -184,7 +184,7 @@ async function* newest(
   }
 }
 
-/** Whether a delivery is what is looked for; texts in any case. */
+/** Tests if a delivery matches a search; texts in any case. */
 const matcher = ({ text, subjectType }: Search): ((row: LookedAt) => boolean) => {
   const wanted = text?.toLowerCase() ?? '';
   const has = (value: string | null): boolean => value?.toLowerCase().includes(wanted) ?? false;
@@ -232,9 +232,9 @@ const findMore = async (
   return places;
 };
 
-/** What the log of deliveries answers, and how it forgets. The queue's half is `store.ts`. */
+/** The log of deliveries: its queries, and how it forgets. The queue's half is `store.ts`. */
 
-/** What has to be known of a delivery before somebody sends it again. */
+/** Facts about a delivery before it is sent again. */
 interface LoggedDelivery {
   event: string;
   /** It belongs to another site, which alone may send it. */
@@ -249,7 +249,7 @@ const subjectOf = (row: DeliveryRow): Subject | null => {
 };
 
 /**
- * @param body null where its message is gone
+ * @param body null if its message is gone
  * @param attempts oldest first
  */
 const toDelivery = (row: DeliveryRow, body: string | null, attempts: Attempt[]): Delivery => {
@@ -350,8 +350,8 @@ const placesOfPage = async (
   }
   if (!cursor?.searched) return findAll(db, branches, search);
   const { end } = cursor.searched;
-  const asked = { search, after: cursor.after, end, limit: limit + 1 };
-  return { places: await findMore(db, branches, asked), searched: cursor.searched };
+  const range = { search, after: cursor.after, end, limit: limit + 1 };
+  return { places: await findMore(db, branches, range), searched: cursor.searched };
 };
 
 /**
@@ -393,7 +393,7 @@ export const showDelivery = async (app: App, id: number | string): Promise<Deliv
 };
 
 /**
- * What the latest deliveries of a webhook sent, the newest first; tests and those whose message is gone
+ * The bodies of a webhook's latest deliveries, the newest first; tests and those whose message is gone
  * are left out.
  */
 export const latestBodies = async (
@@ -458,7 +458,7 @@ const remove = (
     return gone.length;
   });
 
-/** Of a webhook that is gone: up to `limit`, pending ones too. @returns how many there were. */
+/** Removes up to `limit` deliveries of a deleted webhook, pending ones too. @returns how many there were. */
 export const removeDeliveriesOf = async (
   app: App,
   webhook: number,
@@ -506,8 +506,8 @@ export const removeFinishedDeliveries = async (
 const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];
 
 /**
- * Why deliveries are failing or failed: for each webhook and cause how many, the most first. Of the
- * deliveries that a filter leaves, the newest `LOOKED_AT` are counted.
+ * Why deliveries are failing or failed: for each webhook and cause how many, the most first. Only the
+ * newest `LOOKED_AT` deliveries that the filter leaves are counted.
  * @param search only what is looked for; null: all
  */
 export const countCauses = async (
@@ -547,7 +547,7 @@ export const countCauses = async (
 const MATCHING_COLUMNS = ['id', 'webhook_id', 'created_at', 'site_instance'] as const;
 type MatchingRow = Pick<DeliveryRow, (typeof MATCHING_COLUMNS)[number]>;
 
-/** What the log is asked for, up to a row. */
+/** A query of the log, up to a row. */
 export interface MatchingRequest {
   filter: DeliveryFilter;
   /** null: everything that the filter leaves. */
@@ -571,7 +571,7 @@ export const newestDelivery = async (app: App): Promise<number> => {
 
 /**
  * All deliveries that a filter leaves, part by part, in no order; where a text is searched, of the newest
- * `LOOKED_AT`. Those that belong to another site are left out: it alone may send them.
+ * `LOOKED_AT`. Deliveries of another site are left out: only that site may send them.
  */
 export async function* matchingDeliveries(
   app: App,

@@ -4,8 +4,8 @@ import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
 /**
- * What is frozen of an event: everything that is sent but the delivery's id
- * (docs/contract-webhooks.md#envelope). Both are JSON as it is sent.
+ * The frozen part of an event: the body without the delivery's id (docs/contract-webhooks.md#envelope).
+ * Both are JSON as it is sent.
  */
 export interface FrozenMessage {
   event: string;
@@ -53,7 +53,7 @@ export const insertMessages = async (db: Db, messages: readonly SharedMessage[])
   for (const [key, message] of byKey) message.id = ids.get(key) ?? null;
 };
 
-/** What is read again and again while the deliveries of one event are sent, in characters. */
+/** Characters of messages in memory, which all deliveries of one event read. */
 const CACHED_CHARACTERS = 4_000_000;
 
 interface Cached {
@@ -122,7 +122,7 @@ const readMessages = async (
 
 type WithBody = Pick<DeliveryRow, 'document_id' | 'body' | 'message_id'>;
 
-/** The bodies of deliveries, in their order; null where a message is gone, which somebody has deleted. */
+/** The bodies of deliveries, in their order; null if a message is gone, which somebody has deleted. */
 export const readBodies = async (
   db: Db,
   app: App,

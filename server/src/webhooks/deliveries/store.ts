@@ -46,9 +46,9 @@ export interface QueuedDelivery {
   status: DeliveryStatus;
   /** Attempts made so far. */
   tries: number;
-  /** Those of them that used up nothing of the schedule. */
+  /** Attempts among them that used up none of the schedule. */
   extraTries: number;
-  /** When its next try is due by the schedule, epoch milliseconds; null: it has none. */
+  /** When its next attempt is due by the schedule, epoch milliseconds; null: it has none. */
   nextAttemptAt: number | null;
   /** By how much its receiver has put it off so far, in milliseconds. */
   pausedMs: number;
@@ -80,7 +80,7 @@ export interface NewDelivery {
   isTest: boolean;
   /** The record that its event is about, as it is now. */
   subject?: Subject | null;
-  /** Whether it waits for the earlier ones of its record. */
+  /** True if it waits for the earlier ones of its record. */
   isOrdered?: boolean;
   /** Somebody waits for another process to send it. */
   isByHand?: boolean;
@@ -88,7 +88,7 @@ export interface NewDelivery {
   replayed?: boolean;
 }
 
-/** What an attempt made of a delivery; `attempt` is appended to its log. */
+/** The result of an attempt for its delivery; `attempt` is appended to its log. */
 export interface DeliveryOutcome {
   lease: LeasedDelivery;
   next: NextState;
@@ -122,11 +122,11 @@ const CAUSES = {
  * need not be as long as an attempt.
  */
 const LEASE_MS = 8_000;
-/** What has waited for a slot for so long goes back to its place: another process may have one. */
+/** A row that has waited for a slot for so long goes back to its place: another process may have one. */
 const LONGEST_WAIT_MS = 15_000;
-/** Of an attempt that is made by hand, whose lease nobody renews: beyond the deadline. */
+/** The lease of an attempt by hand, which nobody renews: beyond the deadline. */
 const BY_HAND_MARGIN_MS = 20_000;
-/** What an attempt may take beyond its deadline: slow hooks, and recording it. */
+/** The time of an attempt beyond its deadline: slow hooks, and recording it. */
 const ATTEMPT_MARGIN_MS = 5_000;
 
 /**
@@ -174,7 +174,7 @@ export type PlacedRow = Pick<DeliveryRow, (typeof PLACED_COLUMNS)[number]>;
  * first.
  */
 export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
-  /** What webhooks are known to have of their own. */
+  /** The webhooks' own limits, as far as they are known. */
   readonly limits: KnownLimits;
   readonly claims: LimitedClaims;
   readonly queue: LimitedQueue;
@@ -473,7 +473,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     });
   }
 
-  /** Parks leased deliveries until `unpark`: their schedule stays as it was. */
+  /** Parks leased deliveries until `unpark`: their schedule stays unchanged. */
   async park(leases: readonly LeasedDelivery[]): Promise<void> {
     await this.app.db.retrying((tx) =>
       this.queue.settle(
@@ -510,7 +510,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 
   /** Makes these deliveries, which the caller has locked in the queue, due now with their whole schedule. */
-  async startAnew(tx: Tx, rows: readonly PlacedRow[]): Promise<void> {
+  async restart(tx: Tx, rows: readonly PlacedRow[]): Promise<void> {
     if (rows.length === 0) return;
     const now = this.now();
     await this.rows(tx)
@@ -568,7 +568,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     return db.table(DELIVERY_QUEUE_TABLE);
   }
 
-  /** Those of which no attempt is under way. */
+  /** Rows without an attempt under way. */
   private free(query: Knex.QueryBuilder): Knex.QueryBuilder {
     return query.andWhere((any) => {
       any.whereNull('leased_until').orWhere('leased_until', '<=', this.now());
@@ -598,7 +598,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     };
   }
 
-  /** Rows that were claimed, with what they send. Those whose message is gone end as failed. */
+  /** Rows that were claimed, with what they send. Deliveries whose message is gone end as failed. */
   private async withRows(claimed: readonly CountedLease[]): Promise<LeasedDelivery[]> {
     if (claimed.length === 0) return [];
     const db = await this.app.db.current();
@@ -690,7 +690,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       .pluck('id')) as (number | string)[];
     const rows = (await this.rows(tx).select(PLACED_COLUMNS).whereIn('id', ids)) as PlacedRow[];
     await this.end(tx, rows, error);
-    // Of what the log has no more nothing is left to be kept.
+    // Rows that the log has no more need no place.
     const known = new Set(rows.map(({ id }) => Number(id)));
     const stray = ids.map(Number).filter((id) => !known.has(id));
     if (stray.length > 0) await this.queue.move(tx, stray, null);

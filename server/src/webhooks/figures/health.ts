@@ -31,7 +31,7 @@ export const readHealthOf = async (app: App, rows: readonly WebhookRow[]): Promi
   return rows.map((row) => toHealth(app, row, pending.get(Number(row.id))));
 };
 
-/** With when the oldest deliveries were made that wait or fail, for whoever is about to switch it on, or just did. */
+/** Health with the times of the oldest waiting and failing deliveries, for switching a webhook on. */
 export const readWaiting = async (app: App, row: WebhookRow): Promise<Health> => {
   const id = Number(row.id);
   const pending = (await countPending(app, [id])).get(id);
@@ -87,7 +87,7 @@ const buckets = (spans: readonly number[]): Sample[] => {
   return [...samples, { suffix: '_count', value: below }];
 };
 
-/** The same as `rules/health.ts` says of a row. */
+/** As `rules/health.ts`, in SQL. */
 const countByHealth = async (app: App, now: number): Promise<Sample[]> => {
   const db = await app.db.current();
   const answer: unknown = await db.raw(

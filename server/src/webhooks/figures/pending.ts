@@ -6,7 +6,7 @@ import { DELIVERY_QUEUE_TABLE, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/** What of a webhook is not finished; tests do not count. */
+/** Unfinished deliveries of a webhook; tests do not count. */
 export interface Pending {
   /** Never tried. */
   waiting: number;
@@ -16,7 +16,7 @@ export interface Pending {
   waitingSince: number | null;
   /** When the oldest of all of them was made; null: there is none. */
   oldest: number | null;
-  /** The same counts by the hour that the deliveries were made in (epoch milliseconds). */
+  /** The counts by the hour that the deliveries were created in (epoch milliseconds). */
   hours: { hour: number; waiting: number; failing: number }[];
 }
 
@@ -70,8 +70,8 @@ const countOldest = async (
         SELECT group_id, section, created_at, created_at - created_at % ${HOUR_MS} AS hour FROM ??
         WHERE group_id = ? AND section = ? ORDER BY error, created_at, id LIMIT ?
       ) oldest GROUP BY hour) counted`;
-  const asked = webhooks.flatMap((id) => PARTS.map((section) => [name, id, section, limit]));
-  return db.rows<CountRow>(asked.map(() => part).join(' UNION ALL '), asked.flat());
+  const queries = webhooks.flatMap((id) => PARTS.map((section) => [name, id, section, limit]));
+  return db.rows<CountRow>(queries.map(() => part).join(' UNION ALL '), queries.flat());
 };
 
 const add = (pending: Pending, row: CountRow): void => {
@@ -92,9 +92,9 @@ const add = (pending: Pending, row: CountRow): void => {
 };
 
 /**
- * What waits and what fails of some webhooks; one without is not in the answer. Of a webhook at most
- * 10,000 untried deliveries are looked at, the oldest, and at most 10,000 that failed, and 100,000 in all
- * where many have so many: then the counts are lower bounds.
+ * The waiting and failing deliveries of some webhooks; a webhook without any is not in the answer. At
+ * most 10,000 unattempted deliveries of a webhook are looked at, the oldest, and at most 10,000 that
+ * failed, and 100,000 in all where many have so many: then the counts are lower bounds.
  */
 export const countPending = async (
   app: App,

@@ -95,7 +95,7 @@ export interface RolledAttempt {
   ok: boolean;
   /** The delivery's final status, if the attempt ended it. */
   ended: 'sent' | 'failed' | null;
-  /** Milliseconds until the receiver had answered; null where it did not. */
+  /** Milliseconds until the receiver had answered; null if it did not. */
   answeredIn: number | null;
 }
 

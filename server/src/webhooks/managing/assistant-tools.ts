@@ -181,7 +181,7 @@ const asQuery = (input: Readonly<Record<string, unknown>>): Record<string, strin
     )
   );
 
-/** What assistants may do with deliveries: what the routes do, for whoever may use those. */
+/** Tools for assistants about deliveries: as the routes, for users who may use those. */
 export const offerWebhookTools = (app: App): void => {
   const deliveries = new DeliveriesService(app);
   const recoveries = new RecoveriesService(app);
@@ -263,8 +263,8 @@ export const offerWebhookTools = (app: App): void => {
     output: previewOutput,
     run: ({ filter, include_foreign_text: foreign }, may) =>
       whileOn(async () => {
-        const asked = parseInput(recoveryPreviewInput, { filter });
-        const { sample, ...preview } = await recoveries.preview(asked.filter);
+        const input = parseInput(recoveryPreviewInput, { filter });
+        const { sample, ...preview } = await recoveries.preview(input.filter);
         const shown = may('webhooks.read') ? sample.map((one) => toFound(one, foreign)) : [];
         return { ...preview, sample: shown };
       }),

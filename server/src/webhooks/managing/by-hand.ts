@@ -46,7 +46,7 @@ export const webhookRow = async (app: App, id: number): Promise<WebhookRow> => {
   return row;
 };
 
-/** Whether a delivery may be sent by hand, whichever process would do it; null where it may. */
+/** Decides if a delivery may be sent by hand, by any process; null if it may. */
 const judgeRetry = async (app: App, id: number): Promise<RetryRefusal | null> => {
   const delivery = await findDelivery(app, id);
   if (!delivery) throw missing();

@@ -86,7 +86,7 @@ export const createWebhookInput = z.strictObject({
 
 export const updateWebhookInput = z.strictObject({
   ...ofAnswers,
-  /** What becomes of the deliveries that wait, where this switches the webhook on. */
+  /** Choice for the waiting deliveries, if this switches the webhook on. */
   waiting: z.enum(WAITING_CHOICES).optional(),
   ...z.object(fields).partial().shape,
 });

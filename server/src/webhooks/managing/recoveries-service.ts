@@ -53,7 +53,7 @@ const insertRecovery = (
 
 /**
  * Makes a preview the recovery that it showed.
- * @returns `used` where it was started before, null where there is none
+ * @returns `used` where it was started before, null if there is none
  */
 const startPreview = (app: App, token: string): Promise<RecoveryRow | 'used' | null> =>
   app.db.retrying(async (tx) => {

@@ -96,7 +96,7 @@ const NO_JOURNAL = refusal(
 const unsent = (ctx: Context, { unsent: why }: Unsent): void =>
   ctx.serviceUnavailable(UNSENT[why].message, codeOf(UNSENT[why]));
 
-/** A delivery as whoever asks may see it: who may send it again need not be allowed to read it. */
+/** A delivery as the caller may see it: a user who may send it again need not be allowed to read it. */
 const shownTo = async (app: App, ctx: Context, delivery: Delivery): Promise<Delivery> => {
   if (await maySee(app, ctx, 'deliveries')) return delivery;
   const request = { url: '', headers: {}, body: '' };
@@ -213,7 +213,7 @@ const moving = (action: 'skip' | 'release') =>
     }
   );
 
-/** One action for both logs: whoever may read that of every webhook may read them together. */
+/** One action for both logs: a user who may read that of every webhook may read them together. */
 const findDeliveries = ({ app, ctx }: { app: App; ctx: Context }) => {
   const service = new DeliveriesService(app);
   if (ctx.params.id === undefined) return service.read(parseInput(logQuery, ctx.query));
@@ -346,9 +346,9 @@ const table: Endpoints[] = [
         'GET /webhooks/journal',
         { may: 'journal.read', query: journalQuery, response: journalOutput, whole: true },
         async ({ app, ctx, query }) => {
-          const asked = query();
+          const input = query();
           if (app.options.webhooks.journalDays === 0) return conflict(ctx, NO_JOURNAL);
-          const { envelopes, last } = await readJournal(app, asked);
+          const { envelopes, last } = await readJournal(app, input);
           // Envelopes are kept as text; reading them only to write them again would hold the event loop.
           ctx.type = 'application/json';
           return `{"data":[${envelopes.join(',')}],"next_cursor":"${last}"}`;
@@ -371,7 +371,7 @@ const table: Endpoints[] = [
   },
 ];
 
-/** What a user of the panel needs for a route that does not say so itself. */
+/** The action that a route of the panel needs if it does not name one itself. */
 const ACTION_OF = {
   GET: 'webhooks.read',
   POST: 'webhooks.update',
@@ -397,7 +397,7 @@ export const routes: FeatureRoutes = {
   }),
 };
 
-/** Those that answer the same in both APIs have one name in both. */
+/** Routes that answer alike in both APIs have one name in both. */
 export const controllers = {
   ...controllersOf(table, inData, adminName),
   ...controllersOf(table, (value) => value),

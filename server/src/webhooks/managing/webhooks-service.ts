@@ -56,10 +56,10 @@ const discardWaiting = async (app: App, webhook: number): Promise<void> => {
 };
 
 /**
- * What the schema cannot say of a webhook's address, events, filter and headers. Names and an address that the webhook
- * has already stay allowed: the plugin that declared an event may be away, its module off for a
- * while, and a name may not resolve today.
- * @param before the webhook that is being changed; none where one is made.
+ * Rules of a webhook's address, events, filter and headers that a schema cannot check. Names and an
+ * address that the webhook has already stay allowed: the plugin that declared an event may be away, its
+ * module off for a while, and a name may not resolve today.
+ * @param before the webhook that is being changed; none if one is made.
  */
 export const webhookRules = (
   app: App,
@@ -113,8 +113,8 @@ const HEADERS_MOVED = refusal(
 const addressOf = (url: string): string => urlOf(url)?.href ?? url;
 
 /**
- * Whether a change would have headers sent to another address whose values it does not give: that is a way
- * of reading them, and so for who may reveal secrets. Another path of one host may be somebody else's, too.
+ * True if a change sends headers to another address without giving their values: that reads them, and so
+ * needs the permission to reveal secrets. Another path of one host may be somebody else's, too.
  */
 const movesHeaders = (
   before: Pick<WebhookRow, 'url' | 'headers'>,
@@ -129,8 +129,8 @@ const movesHeaders = (
  * Judges a change by the webhook as it is in the transaction that writes it: what was read before may
  * have been changed since.
  * @param mayMoveHeaders whether who asks may reveal secrets
- * @throws ValidationError (400) where it moves headers that are not given, keeps ones that there are not,
- * or switches on what has a filter that may not be used
+ * @throws ValidationError (400) if it moves headers that are not given, keeps ones that there are not, or
+ * switches on what has a filter that may not be used
  */
 const judgeChange = (
   before: WebhookRow,
@@ -152,13 +152,13 @@ const HOUR_MS = 3_600_000;
 const rows = (db: Db): Knex.QueryBuilder => db.table(WEBHOOKS_TABLE);
 
 /**
- * Keeps webhooks; docs/contract-webhooks.md#management-routes. Unknown ids are a NotFoundError (404).
- * What it is given has been checked.
+ * Keeps webhooks; docs/contract-webhooks.md#management-routes. Unknown ids are a NotFoundError (404). Its
+ * input has been checked.
  */
 export class WebhooksService {
   constructor(private readonly app: App) {}
 
-  /** Those whose name or address has `q` in it, in the order of `sort`, then of their ids. */
+  /** Webhooks whose name or address has `q` in it, in the order of `sort`, then of their ids. */
   async list({ q, sort, ...page }: WebhooksQuery): Promise<Page<ManagedWebhook>> {
     await settleArrivedWebhooks(this.app);
     const db = await this.app.db.current();
@@ -176,7 +176,7 @@ export class WebhooksService {
     return toManaged(row, await this.healthOf(row));
   }
 
-  /** With its secret and its own headers; each is null where it can no longer be decrypted. */
+  /** With its secret and its own headers; each is null if it can no longer be decrypted. */
   async reveal(id: number): Promise<WebhookWithSecret> {
     const row = await this.findSettled(id);
     return this.withSecrets(row, unseal(this.app, row.secret));
@@ -204,7 +204,7 @@ export class WebhooksService {
   /**
    * Where this switches it on, its health says what waited until now; with `waiting: 'discard'` that
    * ends before, and nothing of it is sent.
-   * @param allowed `mayMoveHeaders`: own headers may go to another address without being given anew
+   * @param allowed `mayMoveHeaders`: own headers may go to another address without being given again
    * @throws ValidationError (400) as `judgeChange` does
    */
   async update(
@@ -218,7 +218,7 @@ export class WebhooksService {
     if (active && !known.active && waiting === 'discard') await discardWaiting(this.app, id);
     const store = getDeliveryStore(this.app);
     const changed = await this.app.db.retrying(async (tx) => {
-      // Who records an attempt locks its delivery, then its webhook: so does this.
+      // Recording an attempt locks its delivery, then its webhook: so does this.
       const isReordered =
         input.ordering !== undefined && input.ordering !== (known.ordering ?? 'none');
       if (isReordered) await store.queue.lockGroup(tx, id);
@@ -240,7 +240,7 @@ export class WebhooksService {
           failed_attempts: 0,
           failing_since: null,
         });
-        // What waited while it was off goes out now.
+        // Deliveries that waited while it was off go out now.
         tx.onCommit(() => announceDeliveries(this.app, id));
       }
       await documentsOf(this.app.strapi, WEBHOOK).update({
@@ -249,10 +249,10 @@ export class WebhooksService {
       });
       forgetSubscriptions();
       const after = await this.find(id);
-      // Whoever asked for a pause may not be who answers there now.
-      const beginsAnew = switchesOn || after.url !== before.url;
-      if (beginsAnew) await beginActivation(this.app, id);
-      const row = beginsAnew ? await this.find(id) : after;
+      // The receiver that asked for a pause may not be the one that answers there now.
+      const startsOver = switchesOn || after.url !== before.url;
+      if (startsOver) await beginActivation(this.app, id);
+      const row = startsOver ? await this.find(id) : after;
       const ordering = row.ordering ?? 'none';
       if (ordering !== (before.ordering ?? 'none')) {
         // Somebody may have given it another one since it was read.
@@ -264,7 +264,7 @@ export class WebhooksService {
       return toManaged(row, health);
     });
     store.limits.noteWebhook(changed);
-    // What a rate or an order held back may go now.
+    // Deliveries that a rate or an order held back may go now.
     announceDeliveries(this.app, id);
     return changed;
   }
@@ -281,7 +281,7 @@ export class WebhooksService {
   }
 
   /**
-   * Replaces the secret, for queued deliveries too; the old one goes on signing beside the new one
+   * Replaces the secret, for queued deliveries too; the old one goes on signing together with the new one
    * for `overlap_hours`, or stops at once.
    */
   async rotateSecret(

@@ -53,7 +53,7 @@ export const sendAgain = async (
     }
     tries.set(id, Number(row.tries));
   }
-  await store.startAnew(tx, failed);
+  await store.restart(tx, failed);
   await store.advance(tx, advanced);
   return tries;
 };

@@ -164,7 +164,7 @@ const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | nul
   return row ? Number(row.webhook_id) : null;
 };
 
-/** What a look changed. */
+/** The changes that a look made. */
 interface Changes {
   queued: number;
   sent: number;
@@ -208,7 +208,7 @@ const settlePart = async (
     const delivery = Number(item.delivery_id);
     const found = again.get(delivery);
     const seen = ends.get(delivery);
-    // Another attempt may have ended since it was found: its ends go with its tries of then.
+    // Another attempt may have ended since: the ends belong to the attempts of that time.
     const now = found && seen ? { ...found, tries: seen.tries } : found;
     const outcome = firstOutcome(Number(item.tries), now, seen?.ends ?? []);
     if (outcome) ended[outcome].push(Number(item.id));
@@ -221,7 +221,7 @@ const settlePart = async (
   return untried;
 };
 
-/** The same of all that are queued. */
+/** Settles all that are queued. */
 const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untried[]> => {
   const untried: Untried[] = [];
   for (let after = 0; ;) {
@@ -255,7 +255,7 @@ const skipGone = async (
 
 /** Works on recoveries: each look is one transaction, so a process may die at any moment. */
 class RecoveryJob {
-  /** What is under way ends early; the next process goes on with it. */
+  /** Ends the current work early; the next process goes on with it. */
   stopping = false;
 
   constructor(
@@ -319,7 +319,7 @@ class RecoveryJob {
     });
   }
 
-  /** Of what is untried, how many of each webhook can be sent now, and how many cannot. */
+  /** Counts untried items by webhook: how many can be sent now, and how many cannot. */
   private async countUntried(
     tx: Tx,
     untried: readonly Untried[]
@@ -370,7 +370,7 @@ class RecoveryJob {
     });
     if (served.length === 0) {
       const waiting = await anyWaitingWebhook(tx, recovery);
-      // Those that are gone come last: others may still be served.
+      // Deleted webhooks come last: others may still be served.
       if (waiting !== null && !(await waitingWebhooks(tx, recovery).first('w.id'))) {
         await skipGone(tx, recovery, waiting, changes);
       }

@@ -24,7 +24,7 @@ import type { Tx } from '../../database/db';
 
 /** Something that a recovery is to send. */
 export interface FoundItem {
-  /** What the source knows it by: unique within a recovery. */
+  /** The source's key: unique within a recovery. */
   ref: number;
   webhook: number;
   /** Its time, epoch milliseconds: the oldest of a webhook are queued first. */
@@ -46,8 +46,8 @@ export interface RecoverySource {
   /**
    * Finds everything that a recovery is to send, part by part and in any order; again from the start
    * where a process died meanwhile.
-   * @param keep stores a part: what is stored already is left out. It answers false where there is no
-   * use in going on.
+   * @param keep stores a part: what is stored already is left out. It answers false if there is no use in
+   * going on.
    */
   collect(
     recovery: RecoveryRow,
@@ -60,7 +60,7 @@ export interface RecoverySource {
   queue(tx: Tx, items: readonly RecoveryItemRow[]): Promise<Map<number, QueuedItem>>;
 }
 
-/** What a replay is asked for, as it is stored with its recovery. */
+/** The input of a replay, as it is stored with its recovery. */
 export interface ReplayFilter extends ReplayRange {
   webhook: number;
 }
@@ -174,7 +174,7 @@ export const createJournalSource = (app: App): RecoverySource => {
 const RECOVERABLE = ['failing', 'failed'] as const;
 
 /**
- * What of the log a recovery's filter asks for: failing and failed deliveries, whatever it says.
+ * The rows of the log that match a recovery's filter: only failing and failed deliveries.
  * @param boundary the id of the newest row that counts
  */
 export const matchingOf = (

@@ -149,8 +149,8 @@ const ajv = new Ajv2020({
 addFilterKeywords(ajv);
 
 /**
- * @throws UnfitFilter where the filter may not be used
- * @throws Error where it is no JSON Schema
+ * @throws UnfitFilter if the filter may not be used
+ * @throws Error if it is no JSON Schema
  */
 export const compile = (filter: DataFilter): ValidateFunction => {
   // Within `if` ajv tells no errors.
@@ -164,8 +164,8 @@ export const compile = (filter: DataFilter): ValidateFunction => {
 };
 
 /**
- * Why a filter may not be used, without compiling it; null where it may. Faults that only ajv would find
- * are not looked for: nobody could save them.
+ * Why a filter may not be used, without compiling it; null if it may. Faults that only ajv would find are
+ * not looked for: nobody could save them.
  */
 export const refusalOf = (filter: DataFilter): Refusal | null => {
   try {
@@ -177,7 +177,7 @@ export const refusalOf = (filter: DataFilter): Refusal | null => {
   }
 };
 
-/** Why a filter is not taken, in words for its author; null where it is. */
+/** Why a filter is not taken, in words for its author; null if it is. */
 export const judgeFilter = (filter: DataFilter): Refusal | null => {
   try {
     compile(filter);
@@ -197,7 +197,7 @@ const compiled = new FilterCache<DataFilter, ValidateFunction>(compile, KEPT);
 /**
  * True if data is sent to a webhook with this filter.
  * @param data as JSON has it, whole: before anything is left out of it
- * @throws Error where the filter is none; such a filter cannot be saved
+ * @throws Error if the filter is none; such a filter cannot be saved
  */
 export const matches = (filter: DataFilter, data: unknown): boolean => {
   const text = texts.get(filter) ?? JSON.stringify(filter);

@@ -44,7 +44,7 @@ const isIn = ({ status, isTest }: LogSection, state: DeliveryState): boolean => 
 
 /**
  * The sections in which the deliveries of a status and of some states are.
- * @returns none where no delivery can be in both
+ * @returns none if no delivery can be in both
  */
 export const sectionsOf = (
   status: DeliveryStatus | undefined,
@@ -91,7 +91,7 @@ const LONGEST_PAUSES_MS = 72 * 3_600_000;
  * docs/receivers.md#asking-for-a-pause.
  * @param until when the pause ends, epoch milliseconds
  * @param at when the attempt ended, epoch milliseconds
- * @returns null where it was put off for long enough: the attempt counts as any other
+ * @returns null if it was put off for long enough: the attempt counts as any other
  */
 export const afterPause = (
   before: DeliveryProgress & { pausedMs: number; nextAttemptAt: number | null },
@@ -162,8 +162,8 @@ const untilOf = (value: string, at: number): number => {
  * Until when a receiver that answered 429 or 503 wants to be left alone, by its `Retry-After`.
  * @param value the header as it came
  * @param at now, epoch milliseconds
- * @returns epoch milliseconds, a day ahead at most; null where it asks for no pause: 0, a time that
- * has passed, or anything that is neither whole seconds nor a date of HTTP
+ * @returns epoch milliseconds, a day ahead at most; null if it asks for no pause: 0, a time that has
+ * passed, or anything that is neither whole seconds nor a date of HTTP
  */
 export const pauseUntil = (value: string | undefined, at: number): number | null => {
   const until = untilOf(value?.trim() ?? '', at);

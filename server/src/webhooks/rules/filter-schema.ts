@@ -432,7 +432,7 @@ class Expansion {
 
 /**
  * A filter as it is held against data: each `$ref` replaced by what it leads to, without notes.
- * @throws UnfitFilter where it says what may not be said, or may cost more than a write has time for
+ * @throws UnfitFilter if it says what may not be said, or may cost more than a write has time for
  */
 export const expandFilter = (filter: Schema): Schema | boolean => {
   if (Buffer.byteLength(JSON.stringify(filter)) > LARGEST) {

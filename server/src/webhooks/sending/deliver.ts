@@ -25,18 +25,18 @@ import type { AttemptResult, Sender } from './send';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/** What an attempt has to know of its webhook, as it is now. */
+/** The current webhook of an attempt. */
 interface LoadedWebhook {
   webhook: WebhookRow;
   /** The modules that are on. */
   enabled: ReadonlySet<ModuleId>;
 }
 
-/** What is asked for in one query. */
+/** The ids of one query. */
 interface Batch {
   ids: Set<number>;
   /** When the database was asked, in milliseconds of the process's clock; Infinity: it is about to be. */
-  askedAt: number;
+  queriedAt: number;
   found: Promise<(id: number) => LoadedWebhook | null>;
 }
 
@@ -70,7 +70,7 @@ const createWebhookLoader = (app: App): ((id: number) => Promise<LoadedWebhook |
   const load = async (batch: Batch): Batch['found'] => {
     await nextTurn();
     gathering = null;
-    batch.askedAt = performance.now();
+    batch.queriedAt = performance.now();
     // Its rows and the secrets in them leave the memory, whether anybody asks again or not.
     setTimeout(() => recent.delete(batch), FRESH_MS).unref();
     const db = await app.db.current();
@@ -92,10 +92,10 @@ const createWebhookLoader = (app: App): ((id: number) => Promise<LoadedWebhook |
 
   return async (id) => {
     const freshSince = performance.now() - FRESH_MS;
-    const known = [...recent].find(({ ids, askedAt }) => ids.has(id) && askedAt > freshSince);
+    const known = [...recent].find(({ ids, queriedAt }) => ids.has(id) && queriedAt > freshSince);
     if (known) return (await known.found)(id);
     if (!gathering) {
-      gathering = { ids: new Set(), askedAt: Number.POSITIVE_INFINITY } as Batch;
+      gathering = { ids: new Set(), queriedAt: Number.POSITIVE_INFINITY } as Batch;
       gathering.found = load(gathering);
       recent.add(gathering);
     }
@@ -109,10 +109,10 @@ const ENDED_AT_ONCE = 500;
 /** Answers that say that too much comes at once. */
 const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
 
-/** What is to be done with a delivery that is due, decided with its webhook as it is now. */
+/** The decision about a due delivery, made with its current webhook. */
 type Decision =
   | { kind: 'send'; webhook: WebhookRow }
-  /** A test that a crash interrupted is not sent late: whoever pressed the button has long gone. */
+  /** A test that a crash interrupted is not sent late: the user who pressed the button has long gone. */
   | { kind: 'interrupted test'; webhook: WebhookRow }
   /** Deleted, with its log, a moment ago. */
   | { kind: 'webhook deleted' }
@@ -134,9 +134,9 @@ const interrupted = (endedAt: number): AttemptResult => ({
 });
 
 /**
- * Works on due deliveries, from this node. Each goes through this file from top to bottom: it is
- * claimed by the worker, `decide` says what is to be done, `perform` does it, `recordAttempts` writes
- * what came of it together with others, and `tell` lets handlers hear of it.
+ * Works on due deliveries, from this node. Each goes through this file from top to bottom: it is claimed
+ * by the worker, `decide` says what is to be done, `perform` does it, `recordAttempts` writes the result
+ * together with others, and `tell` calls handlers.
  */
 export const createDeliveryHandler = (
   app: App,
@@ -155,9 +155,9 @@ export const createDeliveryHandler = (
     const { webhook, enabled } = loaded;
     const isByHand = group === BY_HAND;
     if (delivery.isTest) {
-      const isAsked =
+      const isRecent =
         delivery.status !== 'pending' || delivery.createdAt + patienceOf(app) > store.now();
-      const isAwaited = isByHand && isAsked;
+      const isAwaited = isByHand && isRecent;
       return { kind: isAwaited ? 'send' : 'interrupted test', webhook };
     }
     if (isByHand) return { kind: 'send', webhook };
@@ -172,7 +172,7 @@ export const createDeliveryHandler = (
     return { kind: 'send', webhook };
   };
 
-  /** @returns the attempt that was made; null where none was, and the delivery is somewhere safe */
+  /** @returns the attempt that was made; null if none was, and the delivery is somewhere safe */
   const perform = async (lease: LeasedDelivery): Promise<MadeAttempt | null> => {
     const decision = await decide(lease);
     switch (decision.kind) {
@@ -201,8 +201,8 @@ export const createDeliveryHandler = (
   };
 
   /**
-   * Handlers run beside the recording: one that hangs must not hold the outcomes of others until
-   * their leases end. So many at once, no more: memory must not follow a slow handler.
+   * Handlers run concurrently with the recording: one that hangs must not hold the outcomes of others
+   * until their leases end. So many at once, no more: memory must not follow a slow handler.
    */
   const telling = new Set<Promise<void>>();
   let untold = 0;
@@ -210,11 +210,11 @@ export const createDeliveryHandler = (
     const retries = recorded.flatMap(({ next }) => next.nextAttemptAt ?? []);
     if (retries.length > 0) announceDeliveries(app, null, Math.min(...retries));
     untold += recorded.length;
-    const told: Promise<void> = tellDelivered(app, recorded).finally(() => {
+    const notified: Promise<void> = tellDelivered(app, recorded).finally(() => {
       untold -= recorded.length;
-      telling.delete(told);
+      telling.delete(notified);
     });
-    telling.add(told);
+    telling.add(notified);
     if (untold >= TELL_AT_ONCE) await Promise.race(telling);
   };
 

@@ -55,7 +55,7 @@ export class HeldBack {
     });
   }
 
-  /** Whether a delivery of that event may not be sent while these modules are on. */
+  /** True if a delivery of that event may not be sent while these modules are on. */
   async isOff(event: string, enabled: ReadonlySet<ModuleId>): Promise<boolean> {
     return (await moduleHolding(this.app, event, enabled)) !== null;
   }

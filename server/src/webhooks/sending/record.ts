@@ -21,8 +21,8 @@ import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
 /**
- * Has a webhook begin anew that was switched on or given another address, in the transaction that does
- * so: its pause ends, and attempts that were made before say nothing of it any more.
+ * Resets a webhook that was switched on or given another address, in the transaction that does so: its
+ * pause ends, and earlier attempts say nothing of it any more.
  */
 export const beginActivation = async (app: App, id: number): Promise<void> => {
   const db = await app.db.current();
@@ -33,8 +33,8 @@ export const beginActivation = async (app: App, id: number): Promise<void> => {
 };
 
 /**
- * Whether an attempt counts for a webhook: only where it was made to the address that it has, and since it
- * was switched on. The address is compared, too, because somebody else may have written it.
+ * True if an attempt counts for a webhook: only if it was made to its current address, and since it was
+ * switched on. The address is compared, too, because somebody else may have written it.
  */
 const countsFor = (
   webhook: Pick<WebhookRow, 'url' | 'activation'>,
@@ -66,14 +66,14 @@ interface Outcome extends RecordedAttempt {
 }
 
 /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
-const askedUntil = ({ attempt: { answer }, endedAt }: AttemptResult): number | null =>
+const requestedPause = ({ attempt: { answer }, endedAt }: AttemptResult): number | null =>
   answer?.status === 429 || answer?.status === 503
     ? pauseUntil(answer.headers['retry-after'], endedAt)
     : null;
 
 const isGone = ({ attempt: { answer } }: AttemptResult): boolean => answer?.status === 410;
 
-/** Those of some attempts whose webhooks have another address by now, or were switched on since. */
+/** Attempts whose webhooks have another address by now, or were switched on since. */
 const outdatedOf = async (
   app: App,
   made: readonly MadeAttempt[]
@@ -101,7 +101,7 @@ const nextState = (
 ): NextState => {
   const { ok, endedAt } = result;
   if (delivery.isTest) return { ...afterAttempt(delivery, ok, [], endedAt), counts: null };
-  const until = isOutdated ? null : askedUntil(result);
+  const until = isOutdated ? null : requestedPause(result);
   const paused = until === null ? null : afterPause(delivery, until, endedAt);
   if (paused) return paused;
   if (isGone(result) && !isOutdated) return afterAttempt(delivery, ok, [], endedAt);
@@ -111,7 +111,7 @@ const nextState = (
   return afterAttempt(delivery, ok, schedule, endedAt, dueAt);
 };
 
-/** Whether an attempt that was answered 2xx is still to be noted of its webhook, as the attempt read it. */
+/** True if an attempt that was answered 2xx is still to be noted of its webhook, as the attempt read it. */
 const isUnnoted = ({ result, webhook }: MadeAttempt): boolean =>
   result.ok && answeredSinceRotation(webhook) === false;
 
@@ -151,10 +151,10 @@ const lockWebhooks = async (
 };
 
 /** Has receivers left alone that asked for it. @returns until when, by webhook */
-const pauseAsked = async (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, number>> => {
+const notePauses = async (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, number>> => {
   const pauses = new Map<number, number>();
   for (const one of outcomes) {
-    const until = one.isTest ? null : askedUntil(one.made.result);
+    const until = one.isTest ? null : requestedPause(one.made.result);
     if (until !== null) pauses.set(one.webhook, Math.max(pauses.get(one.webhook) ?? 0, until));
   }
   await pauseWebhooks(tx, pauses);
@@ -175,7 +175,7 @@ const noteAnsweredRotations = async (tx: Tx, outcomes: readonly Outcome[]): Prom
   for (const { id, previous_secret_until: until } of rotations) {
     await tx
       .table(WEBHOOKS_TABLE)
-      // Of a rotation that came meanwhile the attempt says nothing.
+      // The attempt says nothing of a rotation that came meanwhile.
       .where({ id, previous_secret_until: until })
       .update({ answered_rotation: until });
   }
@@ -186,11 +186,11 @@ type Counted = RolledAttempt &
   CountedAttempt & {
     /** Why it failed; null: it did not. */
     cause: string | null;
-    /** It told of another webhook, by `webhook.failing` and the like. */
+    /** It is an alarm about another webhook, such as `webhook.failing`. */
     isAlarm: boolean;
   };
 
-/** Those that count: neither a test nor what was answered by a pause. */
+/** Outcomes that count: neither tests nor pauses. */
 const counted = (outcomes: readonly Outcome[]): Counted[] =>
   outcomes
     .filter((one) => !one.isTest && !one.next.pausedMs)
@@ -212,8 +212,8 @@ const counted = (outcomes: readonly Outcome[]): Counted[] =>
 const ALARM_MS = 600_000;
 
 /**
- * What is to be told of a webhook after these attempts. Once a spell: whoever has locked the row and
- * finds it so tells it.
+ * The alarm about a webhook after these attempts. Once a spell: the transaction that has locked the row
+ * and finds it so reports it.
  */
 const turnOf = (
   { alarmed_at: alarmedAt }: WebhookRow,
@@ -234,7 +234,7 @@ const turnOf = (
     : null;
 };
 
-/** What a webhook's row keeps of its attempts. */
+/** A webhook row's record of its attempts. */
 const KEPT_COLUMNS = {
   ...{ consecutive_failures: 'integer', failed_attempts: 'integer', failing_since: 'bigint' },
   ...{ attempted: 'boolean', unwell_since: 'bigint', alarmed_at: 'bigint' },
@@ -318,7 +318,7 @@ const recordTogether = async (
       const webhook = locked.get(one.webhook);
       return !webhook || countsFor(webhook, one.made);
     });
-    const pauses = await pauseAsked(tx, current);
+    const pauses = await notePauses(tx, current);
     await noteAnsweredRotations(tx, current);
     const turned = locked.size > 0 ? await countAttempts(app, tx, counted(current), locked) : [];
     // Last, because other nodes that record for the same webhooks wait for these rows.
@@ -336,7 +336,7 @@ const recordTogether = async (
   return outcomes.filter(({ made }) => held.has(made.lease.id));
 };
 
-/** What is left where the database does not take it as it is: that the attempt was made, and how it ended. */
+/** The part of an outcome that any database takes: that the attempt was made, and how it ended. */
 const bare = (outcome: Outcome): Outcome => {
   const { made, attempt } = outcome;
   const answer = attempt.answer && { ...attempt.answer, headers: {}, body: '', truncated: true };
@@ -344,40 +344,40 @@ const bare = (outcome: Outcome): Outcome => {
   return { ...outcome, attempt: { ...attempt, request, answer } };
 };
 
-type Told = (recorded: readonly RecordedAttempt[]) => Promise<void>;
+type OnRecorded = (recorded: readonly RecordedAttempt[]) => Promise<void>;
 
 /** One row that the database refuses must not cost the others their outcomes. */
 const recordSplitting = async (
   app: App,
   outcomes: readonly Outcome[],
-  told: Told
+  onRecorded: OnRecorded
 ): Promise<void> => {
   try {
-    await told(await recordTogether(app, outcomes));
+    await onRecorded(await recordTogether(app, outcomes));
     return;
   } catch (error) {
     if (isInfrastructureFault(error)) throw error;
     if (outcomes.length === 1) {
-      await recordBare(app, outcomes[0] as Outcome, told, error);
+      await recordBare(app, outcomes[0] as Outcome, onRecorded, error);
       return;
     }
   }
   const half = Math.ceil(outcomes.length / 2);
   for (const part of [outcomes.slice(0, half), outcomes.slice(half)]) {
     await nextTurn();
-    await recordSplitting(app, part, told);
+    await recordSplitting(app, part, onRecorded);
   }
 };
 
 const recordBare = async (
   app: App,
   outcome: Outcome,
-  told: Told,
+  onRecorded: OnRecorded,
   refused: unknown
 ): Promise<void> => {
   const which = `the outcome of delivery ${outcome.made.lease.delivery.deliveryId}`;
   try {
-    await told(await recordTogether(app, [bare(outcome)]));
+    await onRecorded(await recordTogether(app, [bare(outcome)]));
     app.log.warn(
       `switchboard: ${which} was recorded without the answer, which the database refused: ${errorText(refused)}`
     );
@@ -392,16 +392,16 @@ const recordBare = async (
  * transaction, what it means for its webhook. In parts of bounded size; a part that fails is split
  * until the one bad row stands alone.
  * @param told is called with those that were recorded, part by part; a lost lease records nothing.
- * @throws where the database is away; what has been recorded by then stays so when it is called again.
+ * @throws if the database is away; what has been recorded by then stays so when it is called again.
  */
 export const recordAttempts = async (
   app: App,
   made: readonly MadeAttempt[],
-  told: Told
+  onRecorded: OnRecorded
 ): Promise<void> => {
   const { retryScheduleSeconds } = app.options.webhooks;
   const { batch, largest } = await (await app.db.current()).statementSize();
-  const asking = made.filter(({ result }) => isGone(result) || askedUntil(result) !== null);
+  const asking = made.filter(({ result }) => isGone(result) || requestedPause(result) !== null);
   const outdated = asking.length > 0 ? await outdatedOf(app, asking) : new Set<MadeAttempt>();
   const outcomes = made.map((one): Outcome => {
     const next = nextState(one, retryScheduleSeconds, outdated.has(one));
@@ -411,7 +411,7 @@ export const recordAttempts = async (
   });
   const limits = { count: outcomes.length, bytes: batch };
   for (const part of inParts(outcomes, limits, ({ attempt }) => bytesOfAttempt(attempt))) {
-    await recordSplitting(app, part, told);
+    await recordSplitting(app, part, onRecorded);
     await nextTurn();
   }
 };

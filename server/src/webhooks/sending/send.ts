@@ -49,7 +49,7 @@ const toAnswer = (answer: Partial<Answer>, own: Headers): Attempt['answer'] => {
   return { status, headers: Object.fromEntries(hidden), body: hide(body), truncated };
 };
 
-/** The webhook's secret and its own headers; null where one can no longer be decrypted. */
+/** The webhook's secret and its own headers; null if one can no longer be decrypted. */
 const unlock = (app: App, row: WebhookRow): { secret: string; own: Headers } | null => {
   const secret = unsealOften(app, row.secret);
   const own = row.headers ? openHeaders(app, row, unsealOften) : {};
@@ -65,7 +65,7 @@ const SECRET_UNAVAILABLE: AttemptOutcome & { secret: true } = {
   secret: true,
 };
 
-/** What an attempt sends of a delivery. */
+/** The parts of a delivery that an attempt sends. */
 type Sent = Pick<QueuedDelivery, 'deliveryId' | 'event' | 'body' | 'replayed'>;
 
 /** Sends deliveries. */
@@ -157,8 +157,8 @@ export class Sender {
   }
 
   /**
-   * What the hook makes of the request. The body and what signs it are not the hook's to change, and
-   * the webhook's own headers not the hook's to see: they are added to what it leaves.
+   * Applies the hook to the request. The body and what signs it are not the hook's to change, and the
+   * webhook's own headers not the hook's to see: they are added to what it leaves.
    */
   private async prepare(row: WebhookRow, event: string, own: Headers): Promise<RequestArgs> {
     const saysAgent = Object.keys(own).some((name) => /^user-agent$/i.test(name));

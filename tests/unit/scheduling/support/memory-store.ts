@@ -80,11 +80,11 @@ export const createMemoryStore = ({
         ({ id, owner, dueAt, ...row }) =>
           row.group === group && owner !== null && Number(dueAt) > now() && !uncounted.includes(id)
       );
-      const isAlone = leased.length === 0;
+      const isSole = leased.length === 0;
       const room = Math.max(0, atOnce - ahead.own.length - leased.length);
-      const most = Math.max(Math.min(limit, room), isAlone ? ahead.limit : 0);
+      const most = Math.max(Math.min(limit, room), isSole ? ahead.limit : 0);
       const leases = await queue.claim([{ group, limit: most }]);
-      return { leases, isFull: leases.length >= room, isAlone };
+      return { leases, isFull: leases.length >= room, isSole };
     },
     async renew(claimed) {
       queue.calls.renew += 1;
