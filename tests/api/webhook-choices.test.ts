@@ -3,7 +3,7 @@ import { describeEach, anyDatabase } from '../support/databases';
 import type { Received, Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
-import { serviceSignature } from '../../server/src/webhooks/rules/signature';
+import { serviceSignature } from '../../server/src/webhooks/rules/request-headers';
 import {
   createWebhook,
   getWebhook,

@@ -7,7 +7,7 @@ import {
 } from '../../server/src/runtime/text';
 import { isInfrastructureFault } from '../../server/src/database/retry';
 import { generateSecret as generateTillSecret } from '../../server/src/pos/rules/credentials';
-import { generateSecret as generateWebhookSecret } from '../../server/src/webhooks/rules/signature';
+import { generateSecret as generateWebhookSecret } from '../../server/src/webhooks/rules/request-headers';
 
 const CANARY = 'canary-payload';
 

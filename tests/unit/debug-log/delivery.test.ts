@@ -9,7 +9,7 @@ import {
 import { createDeliveryHandler } from '../../../server/src/webhooks/sending/deliver';
 import type { HeldBack } from '../../../server/src/webhooks/sending/modules-off';
 import { getPublisher } from '../../../server/src/webhooks/publish';
-import { generateSecret } from '../../../server/src/webhooks/rules/signature';
+import { generateSecret } from '../../../server/src/webhooks/rules/request-headers';
 import { Sender } from '../../../server/src/webhooks/sending/send';
 import { type SmallSite, startSmallSite } from '../../support/small-site';
 

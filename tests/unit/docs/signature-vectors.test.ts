@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import vectorFile from '../../../docs/vectors/webhook-signatures.json';
-import { signatureHeaders } from '../../../server/src/webhooks/rules/signature';
+import { signatureHeaders } from '../../../server/src/webhooks/rules/request-headers';
 import { verifyPost } from '../webhooks/support/verify-post';
 
 const { vectors } = vectorFile;

@@ -3,7 +3,7 @@ import {
   judgeHeaders,
   judgeKept,
   withOwnHeaders,
-} from '../../../server/src/webhooks/rules/own-headers';
+} from '../../../server/src/webhooks/rules/request-headers';
 
 const codesOf = (headers: Record<string, string>) =>
   judgeHeaders(headers).map(({ name, wrong }) => [name, wrong.code]);

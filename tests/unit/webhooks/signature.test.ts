@@ -7,7 +7,7 @@ import {
   serviceSignature,
   signatureHeaders,
   standardSignature,
-} from '../../../server/src/webhooks/rules/signature';
+} from '../../../server/src/webhooks/rules/request-headers';
 import { verifyPost } from './support/verify-post';
 
 const secretFrom = (bytes: Uint8Array) => generateSecret(() => Buffer.from(bytes));

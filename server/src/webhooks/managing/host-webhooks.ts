@@ -2,7 +2,7 @@ import { errors } from '@strapi/utils';
 import { parseWithRules } from '../../http/validation';
 import { isRecord } from '../../runtime/text';
 import { chooseableEvents } from '../catalogue';
-import { judgeHeaders } from '../rules/own-headers';
+import { judgeHeaders } from '../rules/request-headers';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { createWebhookInput } from './inputs';
 import { webhookRules, WebhooksService } from './webhooks-service';

@@ -13,7 +13,7 @@ import {
 import { limitQuery, pageQuery } from '../../http/pagination';
 import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { parseCursor } from '../deliveries/log-filter';
-import { judgeHeaders } from '../rules/own-headers';
+import { judgeHeaders } from '../rules/request-headers';
 import { EVENT_NAME_MAX } from '../catalogue';
 
 /** zod schemas of what the management routes take: they validate, and `strapi openapi generate` reads them. */

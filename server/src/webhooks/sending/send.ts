@@ -15,9 +15,13 @@ import { debugLog, isoTime } from '../../runtime/text';
 import { unsealOften } from '../../secrets/secret-box';
 import { endedLine, startedLine } from '../debug-lines';
 import { getDeliveryStore, type QueuedDelivery } from '../deliveries/store';
-import { hideEchoes, withOwnHeaders } from '../rules/own-headers';
-import { keepFreeHeaders, redactHeaders } from '../rules/request-headers';
-import { signatureHeaders } from '../rules/signature';
+import {
+  hideEchoes,
+  keepFreeHeaders,
+  redactHeaders,
+  signatureHeaders,
+  withOwnHeaders,
+} from '../rules/request-headers';
 import type { WebhookRow } from '../tables';
 import { openHeaders, previousSecret, toWebhook } from '../webhook';
 import { createSiteGuard } from '../nodes';

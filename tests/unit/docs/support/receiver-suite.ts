@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { generateSecret, signatureHeaders } from '../../../../server/src/webhooks/rules/signature';
+import { generateSecret, signatureHeaders } from '../../../../server/src/webhooks/rules/request-headers';
 import { lacks, type Sample, SAMPLES } from '../../../support/receiver-samples';
 import { type RunningReceiver, startReceiver, tryToStart } from './receiver-process';
 
