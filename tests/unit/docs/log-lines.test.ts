@@ -25,7 +25,7 @@ it('each begins with the word that operations.md gives', () => {
   // What is handed on: a worker's name, which begins with it, and what `logFault` was given.
   expect(
     calls.filter(
-      ({ start }) => !/^[`'"](?:switchboard|\$\{(?:options\.name|name|what)\})/.test(start)
+      ({ start }) => !/^[`'"](?:switchboard|\$\{(?:(?:this|options)\.name|name|what)\})/.test(start)
     )
   ).toEqual([]);
 });
