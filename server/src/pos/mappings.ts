@@ -84,10 +84,10 @@ export const loadMappings = async (
 
 /** Facts about the items of some lines. */
 export interface ItemOrigins {
-  /** True if it was archived since it was found. */
-  isGone(item: number): boolean;
-  /** The mapping that made it, or brought it back; it decides every line that is found to be of it. */
-  makerOf(item: number): number | null;
+  /** Items that were archived since they were found. */
+  gone: ReadonlySet<number>;
+  /** The mapping that made an item, or brought it back: it decides every line that is found to be of it. */
+  makers: ReadonlyMap<number, number>;
 }
 
 /**
@@ -124,10 +124,7 @@ export const loadItemOrigins = async (db: Db, items: readonly number[]): Promise
     if (at !== null) gone.add(Number(id));
     else if (mapping !== null && (made || back)) makers.set(Number(id), Number(mapping));
   }
-  return {
-    isGone: (item) => gone.has(item),
-    makerOf: (item) => makers.get(item) ?? null,
-  };
+  return { gone, makers };
 };
 
 /** Digests of the values that are mapped to the items of these names: known again, their lines are too. */

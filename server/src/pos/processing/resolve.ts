@@ -201,22 +201,22 @@ const resolveItems = (
   work: ProcessingContext,
   lookup: ItemLookup,
   mappings: Mappings,
-  { isGone, makerOf }: ItemOrigins
+  { gone, makers }: ItemOrigins
 ): void => {
   for (const [line, name] of linesOf(work.record).entries()) {
     if (work.items[line] !== null || work.ignored.includes(line)) continue;
     const ofName = lookup(name);
-    const own = ofName !== null && isGone(ofName) ? null : ofName;
+    const own = ofName !== null && gone.has(ofName) ? null : ofName;
     const found = mappings.ofLine(name);
-    const to = found?.item && isGone(found.item) ? null : found;
+    const to = found?.item && gone.has(found.item) ? null : found;
     // An item that goes by the name itself comes first; the item that a mapping created does.
     const isMapped = to !== null && (own === null || own === to.item);
     const item = isMapped ? to.item : own;
     work.items[line] = item;
     if (isMapped) work.mapped.push({ mapping: to.mapping, line });
     if (isMapped && item === null) work.ignored.push(line);
-    const maker = item === null ? null : makerOf(item);
-    if (maker !== null && !(isMapped && maker === to.mapping)) {
+    const maker = item === null ? undefined : makers.get(item);
+    if (maker !== undefined && !(isMapped && maker === to.mapping)) {
       work.mapped.push({ mapping: maker, line });
     }
   }
