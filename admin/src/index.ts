@@ -92,7 +92,7 @@ export default {
     app.registerPlugin({
       id: PLUGIN_ID,
       name: 'Switchboard',
-      // Where a site may show something of its own; docs/plugin-developers.md#on-the-overview-page.
+      // A place for the site's own content; docs/plugin-developers.md#on-the-overview-page.
       injectionZones: { overview: { top: [] } },
     });
   },

@@ -24,7 +24,7 @@ const newestBelow = (folder) => {
   return newest;
 };
 
-/** Where the site's `tsconfig.json` says that compiled files go; null if it does not say itself. */
+/** The folder of compiled files in the site's `tsconfig.json`; null if it names none. */
 const outDirOf = (appDir) => {
   const file = path.join(appDir, 'tsconfig.json');
   if (!fs.existsSync(file)) return null;
@@ -33,7 +33,7 @@ const outDirOf = (appDir) => {
 };
 
 /**
- * Where a TypeScript site's compiled files are, if nothing of it changed since they were made.
+ * The folder of a TypeScript site's compiled files, if nothing of it changed since.
  * @param {string} appDir the site's folder
  * @returns {string | null} null: the site has to be compiled, or is no TypeScript site
  */

@@ -31,7 +31,7 @@ const kindsOf = (only) => {
   throw new Error(`switchboard worker: --only must be webhooks or pos, not "${only}"`);
 };
 
-/** Where `/health` is answered: this machine alone unless somebody asks for more; undefined for nowhere. */
+/** The address for `/health`: only this machine by default; undefined for nowhere. */
 const healthOf = ({ 'health-host': host, 'health-port': given }) => {
   const port = wholeNumber('switchboard worker: --health-port', given, 1, 65_535);
   if (host !== undefined && (host === '' || port === undefined))

@@ -29,7 +29,7 @@ const WORDS = [
     say: 'attempt',
   },
   { comment: /\b(for|of|to|by) who\b/i, say: 'for users who, for callers that' },
-  { comment: /\b(told|hears?|heard) of\b/i, say: 'notified, gets, published, last seen' },
+  { comment: /\b(told of|hears?|heard of)\b/i, say: 'notified, gets, published, last seen' },
   { comment: /\bas (they|it) (were|was)(?=[.,;:]|$)/i, say: 'unchanged' },
   { comment: /\bdo(es)? without\b/i, say: 'lacks, does not use' },
   {
@@ -47,7 +47,8 @@ const WORDS = [
 const PUBLISHED = new Set(['mend', 'mended']);
 
 /** Words that open a sentence as if its clause were a noun. */
-const OPENING = /^(What|Whether|The same|Of|Those|Who|Whom|Whose)\b/;
+const OPENING =
+  /^(?:(?:What|Whatever|Whether|Where|The same|Of|Those|Who|Whom|Whose)\b|Has (?!no\b))/;
 const SAY_AT_ONCE = 'begin with the subject: a noun, a verb, or "True if"';
 
 /** @returns the file as TypeScript reads it, its declared names, and where its texts stand */
@@ -140,7 +141,7 @@ export const findWords = (file, text) => {
     for (const sentence of sentencesOf(comment.text)) {
       const line = lineOf(comment.start) + sentence.line;
       const opening = OPENING.exec(sentence.text);
-      if (opening) found.push({ line, found: `"${opening[0]} …"`, say: SAY_AT_ONCE });
+      if (opening) found.push({ line, found: `"${opening[0].trim()} …"`, say: SAY_AT_ONCE });
       for (const word of WORDS) {
         const match = word.comment?.exec(sentence.text);
         if (match) found.push({ line, found: `"${match[0]}"`, say: word.say });

@@ -32,7 +32,7 @@ export interface Slot<T> {
 
 const NAME = 'plugin::switchboard.app';
 
-/** Where the host keeps what belongs to the site. */
+/** The host's container for things of the site. */
 interface Container {
   has(name: string): boolean;
   add(name: string, app: App): void;
@@ -80,7 +80,7 @@ export const appOf = (strapi: Core.Strapi): App => {
   return container.get(NAME);
 };
 
-/** Has the host make a service of a class, at its first use. */
+/** Makes the host create a service of a class, at its first use. */
 export const serviceOf =
   <Service>(Class: new (app: App) => Service) =>
   ({ strapi }: { strapi: Core.Strapi }): Service =>

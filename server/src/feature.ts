@@ -18,7 +18,7 @@ export interface RouteConfig {
   config?: Record<string, unknown>;
 }
 
-/** Where a feature's routes are served. */
+/** The APIs that serve a feature's routes. */
 export interface FeatureRoutes {
   /** `/api/fw-crm/v1`, docs/contract-webhooks.md#management-routes. */
   crm?: RouteConfig[];

@@ -26,8 +26,8 @@ export interface CustomersService {
   /** Makes other writers of a contact's value wait until the transaction ends. */
   lockValue(contact: string): Promise<void>;
   /**
-   * Has a locked contact's lifetime value follow its purchases, quietly: no event says so. Whatever else
-   * is in it, such as what was there before or what somebody typed, stays.
+   * Updates a locked contact's lifetime value to its purchases, quietly: no event says so. Other amounts
+   * in it, such as an earlier or a typed one, stay.
    * @param change  by how much they come to more, in minor units of a currency of so many digits
    * @param before  asked for what they came to, where the site's column cannot hold it exactly
    */

@@ -55,8 +55,8 @@ export interface WebhookHealth extends HealthCounts {
 /** `GET /switchboard/webhooks-health`. */
 export interface HealthReport {
   /**
-   * Where the counts begin: 24 hours ago, to the hour; later while what a version before 0.2 sent
-   * is still being counted.
+   * The beginning of the counts: 24 hours ago, to the hour; later while deliveries of a version before
+   * 0.2 are still being counted.
    */
   since: string;
   /** Everything since then is counted, and that is 24 hours. */
@@ -81,7 +81,7 @@ export interface MappedType {
 
 /** Attempts that ended in a span of time, and how long receivers took; tests do not count. */
 export interface DeliveryFigure {
-  /** Where the span begins; inclusive, ISO 8601. */
+  /** The beginning of the span; inclusive, ISO 8601. */
   from: string;
   /** Attempts that were received. */
   sent: number;

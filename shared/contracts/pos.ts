@@ -147,7 +147,7 @@ export interface LoggedRefusal extends ConnectionRefusal {
 }
 
 /**
- * Where an accepted record stands.
+ * The state of an accepted record.
  *
  * - `pending`: accepted, not processed yet.
  * - `applied`: all its lines are in the ledger.

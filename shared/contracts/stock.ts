@@ -6,7 +6,7 @@ export interface Location {
   id: number;
   name: string;
   code: string;
-  /** Where stock goes that names no location; every site has exactly one. */
+  /** The location of stock that names none; every site has exactly one. */
   is_default: boolean;
   created_at: string;
   updated_at: string;

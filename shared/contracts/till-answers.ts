@@ -80,7 +80,7 @@ export interface CatalogueItem {
 export interface CatalogueAnswer {
   ok: true;
   items: CatalogueItem[];
-  /** Where to go on, now or at any later time. */
+  /** The cursor to go on from, now or at any later time. */
   cursor: string;
   has_more: boolean;
 }

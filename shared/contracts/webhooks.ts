@@ -160,7 +160,7 @@ export type WaitingChoice = (typeof WAITING_CHOICES)[number];
 
 /** `PUT` and `PATCH /webhooks/{id}` */
 export interface WebhookChanges extends Partial<WebhookInput> {
-  /** Where this switches the webhook on. */
+  /** Only if this switches the webhook on. */
   waiting?: WaitingChoice;
 }
 
@@ -276,7 +276,7 @@ export interface Page<T> {
   data: T[];
   meta: {
     pagination: Pagination;
-    /** Where a text was looked for: when the oldest delivery was made that was; null: there is none. */
+    /** Text searches only: when the oldest searched delivery was created; null: there is none. */
     searched_from?: string | null;
   };
 }
@@ -290,7 +290,7 @@ export interface CursorPage<T> {
     total: number;
     /** `total` is a lower bound: counting stops at 10,000. */
     total_capped: boolean;
-    /** Where a text was looked for: when the oldest delivery was made that was; null: there is none. */
+    /** Text searches only: when the oldest searched delivery was created; null: there is none. */
     searched_from?: string | null;
   };
 }

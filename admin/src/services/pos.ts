@@ -107,7 +107,7 @@ const posApi = api.injectEndpoints({
       query: (id) => ({ url: `/switchboard/pos-events/${id}/reprocess`, method: 'POST', data: {} }),
       invalidatesTags: ['SwitchboardEvent', 'SwitchboardStock'],
     }),
-    /** Has a held refund applied without its sale; 409 where it is not held any more. */
+    /** Applies a held refund without its sale; 409 if it is not held any more. */
     switchboardAcceptWithoutSale: build.mutation<PosEventDetail, number>({
       query: (id) => ({
         url: `/switchboard/pos-events/${id}/accept-without-sale`,

@@ -11,7 +11,7 @@ export const delimiterOf = (text: string): string => {
 
 export interface CsvRecord {
   cells: string[];
-  /** Where the next record begins, in characters. */
+  /** The beginning of the next record, in characters. */
   next: number;
 }
 

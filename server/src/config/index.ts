@@ -12,7 +12,7 @@ export const config = {
   validator: (options: unknown): Options => parseOptions(options),
 };
 
-/** Where `bin/` says what its process is for; nothing is there in a site's own processes. */
+/** The key under which `bin/` puts its process's purpose; absent in a site's own processes. */
 const COMMAND = 'switchboard-command';
 
 /**

@@ -356,7 +356,7 @@ export const phonesTable: PlainTable = {
   ],
 };
 
-/** Where this site keeps the phones of contacts; null: nowhere. */
+/** The column with the phones of contacts; null: there is none. */
 export const phoneColumn = (app: App): ValueColumn | null =>
   columnOf(app, getInspected(app, 'contact'), 'phone');
 

@@ -74,7 +74,7 @@ interface ValueSource extends ValueColumn {
   kind: ValueKind;
 }
 
-/** Where this site keeps the lifetime values of contacts; null: nowhere. */
+/** The column with the lifetime values of contacts; null: there is none. */
 const valueSource = (app: App): ValueSource | null => {
   const watched = getInspected(app, 'contact');
   const found = columnOf(app, watched, 'lifetime_value');

@@ -108,8 +108,8 @@ export const submitForm = async (app: App, form: Form, entry: Payload): Promise<
     const event = 'form.submitted';
     await getPublisher(app).publish([{ event, data, subject: subjectOf({ event, data }) }]);
   } catch (error) {
-    // A contact that the site's own rules refuse. The visitor's entry is worth more than the event;
-    // anything else (the database failed) has broken the transaction and is the caller's to hear.
+    // A contact that the site's own rules refuse. The visitor's entry is worth more than the event; any
+    // other error (the database failed) has broken the transaction and goes to the caller.
     if (!(error instanceof errors.ApplicationError)) throw error;
     app.log.error(
       `switchboard: the sender of the form "${form.title}" could not be added: ${errorText(error)}`

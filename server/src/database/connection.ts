@@ -34,7 +34,7 @@ export interface Statement {
   bindings: readonly Knex.RawBinding[];
 }
 
-/** Where connections come from: the pool, or in a transaction its own. */
+/** The source of connections: the pool, or in a transaction its own. */
 interface Pool {
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;

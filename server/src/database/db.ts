@@ -156,7 +156,7 @@ export class Tx extends Db {
   constructor(
     knex: Knex.Transaction,
     database: Database,
-    /** Has `callback` run when the outermost transaction has committed; never when it rolls back. */
+    /** Runs `callback` when the outermost transaction has committed; never when it rolls back. */
     readonly onCommit: (callback: () => void) => void
   ) {
     super(knex, database);
@@ -248,8 +248,8 @@ export class Database {
   }
 
   /**
-   * As `retrying`, for work that asks whether a name is taken before it takes it. Where somebody takes
-   * the name in between, the unique index fails it: it is run again, finds the name taken and says so.
+   * As `retrying`, for work that asks whether a name is taken before it takes it. If somebody takes the
+   * name in between, the unique index fails it: it is run again, finds the name taken and says so.
    */
   async unique<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     try {
@@ -306,9 +306,9 @@ export class Database {
   }
 
   /**
-   * Runs a write and then publishes what it changed, in one transaction, as one turn of it. Where the
-   * write fails within a caller's transaction, what it had written by then is published: the caller may
-   * catch the error and commit. Where publishing fails, the transaction is never committed.
+   * Runs a write and then publishes what it changed, in one transaction, as one turn of it. If the write
+   * fails within a caller's transaction, its changes by then are published: the caller may catch the
+   * error and commit. If publishing fails, the transaction is never committed.
    * @throws what `work` or `publish` throws
    */
   unitOfWork<T>(work: () => Promise<T>, publish: () => Promise<void>): Promise<T> {

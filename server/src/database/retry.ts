@@ -20,9 +20,9 @@ const isTransient = (error: unknown): boolean => {
 };
 
 /**
- * PostgreSQL: an error before this one ended the transaction. Where a relation cannot be written, the
- * host first sets the row back in the same transaction, and the error of that stands for the first
- * one, which may have been a deadlock. It alone does not tell, so it is no infrastructure's fault.
+ * PostgreSQL: an error before this one ended the transaction. If a relation cannot be written, the host
+ * first sets the row back in the same transaction, and the error of that stands for the first one, which
+ * may have been a deadlock. It alone does not tell, so it is no infrastructure's fault.
  */
 const hidesAnother = (error: unknown): boolean =>
   (error as { code?: unknown } | null)?.code === '25P02';

@@ -82,7 +82,7 @@ const noteFault = (transaction: Transaction, connection: unknown, error: unknown
   transaction.fault ??= error;
   const { code } = error as { code?: unknown };
   const { driverName } = (transaction.trx as unknown as Transactor).client;
-  // Where the disk is full, or cannot be written, SQLite may end the transaction by itself.
+  // If the disk is full, or cannot be written, SQLite may end the transaction by itself.
   const isOver =
     driverName === 'better-sqlite3' ? hasEnded(connection) : ENDS_TRANSACTION.has(String(code));
   if (isOver) transaction.lost ??= new LostTransactionError(error);
@@ -388,7 +388,7 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
   };
 };
 
-/** Has a transaction that `work` opens first be one of the plugin's: with fresh reads on MySQL. */
+/** Makes a transaction that `work` opens first one of the plugin's: with fresh reads on MySQL. */
 export const openingOurs = <T>(work: () => T): T => opening.run({ isOurs: true }, work);
 
 /** As `openingOurs`, for a transaction that the host opens in `work` in any case. */

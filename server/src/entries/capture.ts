@@ -119,7 +119,7 @@ const isDraftRow = ({ publishedAt }: Data): boolean => (publishedAt ?? null) ===
 const isReplaced = ({ uid }: EntryType, data: Data | undefined): boolean =>
   uid === FILE && data?.hash !== undefined;
 
-/** The documents that a write changes, by its own condition, of which receivers hear. */
+/** The documents that a write changes, by its own condition, and that receivers know. */
 async function* matching(app: App, type: EntryType, event: WriteEvent): AsyncGenerator<string[]> {
   const data = event.params.data as Data | undefined;
   // Rows that are given a time of publishing become visible to receivers.

@@ -25,7 +25,7 @@ const SCALAR_SCHEMAS: Readonly<Record<string, Schema>> = {
 };
 
 const scalar = ({ type, values }: Extract<FieldShape, { kind: 'scalar' }>): Schema => {
-  // Whatever JSON can say.
+  // Any JSON.
   if (type === 'json' || type === 'blocks') return {};
   if (values) return orNull({ type: 'string', enum: [...values] });
   return orNull(SCALAR_SCHEMAS[type] ?? { type: 'string' });

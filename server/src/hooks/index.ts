@@ -63,7 +63,7 @@ type Guard<In, Out> = (
 interface HookOptions {
   /** How long a handler may take; 5 seconds by default. */
   deadlineMs?: number;
-  /** Has a handler that hung left out for a while. */
+  /** Leaves out a handler that hung for a while. */
   rest?: Rest;
 }
 
@@ -190,12 +190,12 @@ export const createAction = <T>(
   );
 
 /** An event as it was sent, its data as JSON. */
-export interface SerialisedEvent {
+export interface SentEvent {
   event: string;
   text: string;
 }
 
-/** `service_crm_webhook`: call it to send an event; its handlers hear every event there is. */
+/** `service_crm_webhook`: call it to send an event; its handlers get every event there is. */
 interface EventHook extends IsolatedHook<EventToSend, void> {
   call(value: EventToSend): Promise<void>;
   call(event: string, data?: object): Promise<void>;
@@ -231,7 +231,7 @@ export class Hooks {
    * Tells all handlers of `service_crm_webhook`, each in its own time and with a copy of its own;
    * resolves when all are done, and never rejects.
    */
-  async tell(events: readonly SerialisedEvent[]): Promise<void> {
+  async tell(events: readonly SentEvent[]): Promise<void> {
     const hook = this.own;
     const tellOne = async (handler: HookHandler<EventToSend, void>): Promise<void> => {
       let count = 0;

@@ -133,12 +133,12 @@ export const issueErrors = (issues: readonly FieldIssue[]): errors.ValidationErr
   return new errors.ValidationError(message, { errors: issues });
 };
 
-/** Whatever is longer is a file, and is imported as one; a schema takes minutes to refuse it. */
+/** Anything longer is a file, and is imported as one; a schema takes minutes to refuse it. */
 const MAX_ENTRIES = 5000;
 /** MariaDB refuses JSON that is nested deeper than 32, and a value may lie in a field of its own. */
 export const MAX_DEPTH = 28;
 
-/** Where a list stands that is too long to be judged. */
+/** The path of a list that is too long to be judged; null: none. */
 const longListIn = (input: unknown, path: readonly string[] = []): readonly string[] | null => {
   if (typeof input !== 'object' || input === null || path.length > MAX_DEPTH) return null;
   if (Array.isArray(input) && input.length > MAX_ENTRIES) return path;
@@ -256,7 +256,7 @@ export const idText = (what: string) =>
         .max(LARGEST_ID, { message: `must be the id of ${what}` })
     );
 
-/** Whatever ends a line, or means something to a terminal instead of to a reader. */
+/** Characters that end a line, or mean something to a terminal instead of to a reader. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 
 /** An owner's name for something: one line of text, shown in lists, mails and logs. */

@@ -14,7 +14,7 @@ const lengthOf = (lead: number): number => {
   return lead >= 0xc0 ? 2 : 0;
 };
 
-/** Where a character begins that is not whole yet, at most three bytes before the end. */
+/** The beginning of an incomplete character, at most three bytes before the end. */
 const wholeEnd = (bytes: Buffer): number => {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const at = bytes.length - back;
@@ -175,7 +175,7 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
     skip_records_with_error: true,
   };
   const parser = parse(options);
-  /** Where the parser gave up: the only fault that is left where marks may stand in a text. */
+  /** The line at which the parser gave up: the only fault left if marks may stand in a text. */
   let faultAt = Infinity;
   parser.on('skip', (error: unknown) => {
     if (isCsvError(error)) faultAt = Math.min(faultAt, Number(error.lines ?? 0));

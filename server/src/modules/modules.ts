@@ -69,7 +69,7 @@ export class Modules {
     });
   }
 
-  /** Has `listener` called when this process has switched modules, after the commit. */
+  /** Calls `listener` when this process has switched modules, after the commit. */
   onChanged(listener: () => void): void {
     this.listener = listener;
   }

@@ -135,9 +135,9 @@ const nameServers = (files: NameFiles): Ask => {
 };
 
 /**
- * `getaddrinfo` knows names that no name server does (mDNS, LDAP, a VPN's), and holds one of libuv's
- * few threads until it answers. One at a time: files and everybody else's lookups need the others.
- * Where a name that hangs holds it, a name that no server knew is told as such.
+ * `getaddrinfo` knows names that no name server does (mDNS, LDAP, a VPN's), and holds one of libuv's few
+ * threads until it answers. One at a time: files and everybody else's lookups need the others. If a name
+ * that hangs holds it, a name that no server knew is reported as such.
  */
 const oneAtATime = (lookup: Ask) => {
   let running: Promise<unknown> | null = null;

@@ -26,7 +26,7 @@ export interface JudgedRequest {
   fresh: boolean;
 }
 
-/** Callbacks of a request's sender. After `end` or `error` it hears nothing more. */
+/** Callbacks of a request's sender. No call follows `end` or `error`. */
 export interface AnswerListener {
   /** An answer before the answer (1xx). */
   informational(info: Informational): void;

@@ -10,7 +10,7 @@ import { type App, appOf } from '../app';
 /** `switchboard_deliveries_waiting` is `switchboard.deliveries_waiting` there. */
 const nameOf = (name: string): string => name.replace('_', '.');
 
-/** Has what waits, and for how long, asked for whenever a site's OpenTelemetry SDK exports; else never. */
+/** Observes waiting work and its age whenever a site's OpenTelemetry SDK exports; else never. */
 const observe = (app: App, source: MetricSource): void => {
   const meter = metrics.getMeter(INSTRUMENTATION);
   const gauges = source.metrics

@@ -53,8 +53,8 @@ const COUNTED = ['pending', 'failing', 'sent', 'failed'] as const;
 const none = (): HealthCounts => ({ pending: 0, failing: 0, sent: 0, failed: 0 });
 
 /**
- * Where each bar of the chart begins, oldest first; epoch milliseconds. Figures are kept by the hour,
- * so the last bar ends with the hour that has begun.
+ * The beginnings of the chart's bars, oldest first; epoch milliseconds. Figures are kept by the hour, so
+ * the last bar ends with the hour that has begun.
  */
 export const bucketStarts = (now: number): number[] => {
   const end = Math.ceil(now / HOUR_MS) * HOUR_MS;

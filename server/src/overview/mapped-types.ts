@@ -33,8 +33,8 @@ export const mappedTypes = ({ features, sources, forms, stock }: Options): Mappe
 };
 
 /**
- * Where the records are that events are about: the site's own types, or the plugin's, and the content
- * types that the site's options name as sources.
+ * The types of the records in events: the site's own types, or the plugin's, and the content types that
+ * the site's options name as sources.
  */
 export const recordTypes = (
   { features, sources }: Options,

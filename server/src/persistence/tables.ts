@@ -96,9 +96,9 @@ const withoutUnknown = (known: Schema, wanted: Schema): Schema => ({
 const patched = new WeakSet<object>();
 
 /**
- * Has the host drop nothing from the plugin's tables. It drops what it created at an earlier boot and
- * does not find in the content types of this one: the columns of a later version, with all that is in
- * them, when a node of this version boots next to it. It leaves alone all else.
+ * Keeps the host from dropping anything of the plugin's tables. It drops what it created at an earlier
+ * boot and does not find in the content types of this one: the columns of a later version, with all that
+ * is in them, when a node of this version boots next to it. It leaves alone all else.
  */
 export const keepColumns = (strapi: Core.Strapi): void => {
   const { schemaDiff } = strapi.db.schema as unknown as {

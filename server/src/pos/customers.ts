@@ -287,7 +287,7 @@ export const startAttaching = (app: App): void => {
   if (customersOf(app)) attaching(app).start();
 };
 
-/** Has the customer of a sale looked for now that could not be attached. Call it in a transaction. */
+/** Looks again for the customer of a sale that could not be attached. Call it in a transaction. */
 export const retryAttaching = async (tx: Tx, app: App, eventId: number): Promise<void> => {
   await purchases(tx)
     .where({ event_id: eventId })

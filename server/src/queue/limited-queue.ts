@@ -75,7 +75,7 @@ interface LimitedOptions extends QueueOptions {
   turns: string;
   /** The keys of rows of an ordered group that were queued without; rows that wait for none are absent. */
   keysOf?(tx: Tx, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
-  /** Hears, after the commit, of groups in which rows need not wait for others any more. */
+  /** Called, after the commit, with groups in which rows need not wait for others any more. */
   freed?(groups: readonly number[]): void;
 }
 
@@ -109,12 +109,11 @@ const LOOKS = 10;
  * nodes. Claims of such a group follow one another, by a lock of the group's own; other groups pay for
  * neither.
  *
- * The row with the lowest id of an ordering key goes first. Whatever a claim finds behind an earlier one
- * of its key is blocked, so that no later look or claim comes upon it. Whatever ends a row takes the
- * group's lock after it has locked the row, and makes the next one of the key ready in its own
- * transaction: a claim under the lock either still sees the earlier row, and what it blocks is made ready
- * after it, or does not see it any more. A claim waits for no row, so the two never wait for each other
- * in a circle.
+ * The row with the lowest id of an ordering key goes first. Rows that a claim finds behind an earlier one
+ * of their key are blocked, so that no later look or claim comes upon them. Ending a row takes the
+ * group's lock after the row's, and makes the next one of the key ready in its own transaction: a claim
+ * under the lock either still sees the earlier row, and the rows it blocks are made ready after it, or
+ * does not see it any more. A claim waits for no row, so the two never wait for each other in a circle.
  */
 export class LimitedQueue extends Queue {
   constructor(
@@ -207,7 +206,7 @@ export class LimitedQueue extends Queue {
     return held;
   }
 
-  /** Has later rows of their keys wait for these no more, in the transaction that ends or excepts them. */
+  /** Unblocks later rows of their keys, in the transaction that ends or excepts them. */
   async letPass(tx: Tx, ids: readonly number[]): Promise<void> {
     const passed = new Set<number>();
     await this.inParts(ids, async (part) => {
@@ -241,8 +240,8 @@ export class LimitedQueue extends Queue {
   }
 
   /**
-   * Has nobody claim or settle rows of a group until the transaction ends, which is about to change its
-   * order: who settles one of them has either done so, or finds it as the change left it.
+   * Keeps others from claiming or settling rows of a group until the transaction ends, which is about to
+   * change its order: a settlement has either ended, or finds the row as the change left it.
    */
   async lockGroup(tx: Tx, group: number): Promise<void> {
     if (this.dialect.hasRowLocks) {

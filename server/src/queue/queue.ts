@@ -26,9 +26,9 @@ export interface Lease {
 }
 
 /**
- * Where a row of a queue stands. `ready`: it is claimed once it is due. `blocked`: an earlier row of
- * its ordering key goes first. `parked`: it waits until somebody makes it ready. `ended`: nobody works
- * on it any more, and it is kept to be found.
+ * The place of a row in a queue. `ready`: it is claimed once it is due. `blocked`: an earlier row of its
+ * ordering key goes first. `parked`: it waits until somebody makes it ready. `ended`: nobody works on it
+ * any more, and it is kept to be found.
  */
 export const QUEUE_STATES = { ready: READY, blocked: 1, parked: 2, ended: 3 } as const;
 export type QueueState = keyof typeof QUEUE_STATES;
@@ -67,7 +67,7 @@ export interface QueueOptions {
   tableName: string;
   /** Types of the table's own columns. */
   columns: Readonly<Record<string, ColumnType>>;
-  /** Where groups are rows, and which of them are served. */
+  /** The table whose rows are groups, and which of them are served. */
   groups: {
     tableName: string;
     where?: OwnColumns;
@@ -97,7 +97,7 @@ export interface NewRow {
   columns: OwnColumns;
 }
 
-/** Where a row goes on: when it is due, epoch milliseconds, and in what state if it is not ready. */
+/** The next place of a row: when it is due, epoch milliseconds, and in what state if it is not ready. */
 export interface NextPlace {
   dueAt: number;
   state?: QueueState;
@@ -126,7 +126,7 @@ export type LeasedRow = QueuedRow & Lease;
 
 export interface Outcome {
   lease: Pick<Lease, 'id' | 'owner'>;
-  /** Where the row goes on; null: it is done and leaves the queue. All of one call have the same columns. */
+  /** The row's next place; null: it is done and leaves the queue. All of one call have the same columns. */
   next: NextPlace | null;
 }
 

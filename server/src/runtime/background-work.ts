@@ -17,7 +17,7 @@ export class BackgroundWork {
 
   constructor(private readonly passes: Passes) {}
 
-  /** Has a pass begin, or another one follow that which is under way. Never throws. */
+  /** Begins a pass, or another one after that which is under way. Never throws. */
   wake(): void {
     this.again = true;
     if (this.stopped || this.running) return;

@@ -168,7 +168,7 @@ export const describeDatabaseError = (error: DriverError): string => {
   return `the database refused a statement${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`;
 };
 
-/** Where an error came from, without its text. */
+/** The origin of an error, without its text. */
 export const framesOf = (error: Error): string =>
   (error.stack ?? '')
     .split('\n')

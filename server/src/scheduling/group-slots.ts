@@ -133,7 +133,7 @@ export class GroupSlots<L extends Lease> {
     const inAdvance = this.aheadOf(group);
     const isEnough = group.waiting.length >= Math.max(group.limit, inAdvance) / 2;
     if (group.waiting.length > 0 && isEnough) return 0;
-    // Where many rows wait already, of whatever group, none is added but for slots that are free.
+    // If many rows wait already, of whatever group, none is added but for slots that are free.
     const ahead = this.waiting + planned < this.nodeCap ? inAdvance : 0;
     const left = Math.max(0, this.nodeCap - this.running - planned);
     const free = Math.max(0, Math.min(group.limit - group.running, left));

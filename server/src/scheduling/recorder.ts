@@ -14,8 +14,8 @@ const LAG_MS = 2000;
  */
 const GATHER_MS = 50;
 /**
- * Where recording takes long, because the database or this process is busy, so much passes between the
- * end of one and the next as it took, up to this: fewer and larger ones are what takes the load off.
+ * If recording takes long, because the database or this process is busy, as much time passes before the
+ * next one, up to this: fewer and larger ones reduce the load.
  */
 const LONGEST_REST_MS = 100;
 /** Pauses between tries while the database is away. */

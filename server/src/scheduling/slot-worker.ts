@@ -169,7 +169,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     return this.recorder.isFull();
   }
 
-  /** Has rows claimed, and starts them. */
+  /** Claims rows, and starts them. */
   async take(claim: () => Promise<L[]>): Promise<void> {
     this.claiming += 1;
     try {
@@ -348,7 +348,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     }
   }
 
-  /** Has rows go back to their place, which nobody has worked on; else they come back with their lease. */
+  /** Puts unprocessed rows back to their place; else they come back with their lease. */
   private async giveBack(leases: readonly L[]): Promise<void> {
     const { name, onGivenBack, store } = this.options;
     try {

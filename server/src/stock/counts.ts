@@ -164,8 +164,8 @@ export const openCountJudge = async (
 };
 
 /**
- * Counts that were accepted turn out to be of something else: they make nothing stale any more. Where a
- * newer one was accepted, what is older stays stale.
+ * Counts that were accepted turn out to be of something else: they make nothing stale any more. Once a
+ * newer one was accepted, older ones stay stale.
  * @param accepted  asked for once the levels are locked: other counts that were accepted, and are not in
  *   the ledger yet
  */

@@ -21,7 +21,7 @@ import type { App } from '../app';
 
 /** Reads the columns of a CSV file of items. */
 
-/** Where a column's values go. */
+/** The target of a column's values. */
 type ItemColumn =
   | { kind: 'text'; key: (typeof ITEM_TEXT_COLUMNS)[number] }
   | { kind: 'low_at' }

@@ -40,7 +40,7 @@ import {
   MOVEMENTS_TABLE,
 } from './tables';
 
-/** Where an item is kept. */
+/** The place of an item. */
 export interface Place {
   item: number;
   location: number;

@@ -94,7 +94,7 @@ const releaseGtins = async (tx: Tx, products: readonly Product[]): Promise<numbe
   return released;
 };
 
-/** Has items follow the GTINs of their products. @returns further items that were changed */
+/** Updates items to the GTINs of their products. @returns further items that were changed */
 const followGtins = async (
   tx: Tx,
   app: App,
@@ -117,7 +117,7 @@ const followGtins = async (
 };
 
 /**
- * Has items follow the codes of their products. One whose product is called otherwise is renamed, unless
+ * Updates items to the codes of their products. One whose product is called otherwise is renamed, unless
  * the new code is another item's; one whose product is gone is not for sale any more.
  */
 const followCodes = async (tx: Tx, app: App, written: Written): Promise<void> => {
@@ -171,7 +171,7 @@ const numberSaid = (app: App, product: Product, { rows }: Written): number | nul
 const REFUSED =
   'the stock of this product is kept by the tills: adjust it by hand under CRM > Point of sale > Stock';
 
-/** Has the ledger take over what a write has said, and the products what the ledger has. */
+/** Takes the numbers of a write into the ledger, and those of the ledger into the products. */
 const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> => {
   const mapping = mappingOf(app);
   if (!mapping?.quantity) return;
@@ -250,7 +250,7 @@ const changedDocuments = async (
   return [...new Set(rows.map(({ documentId }) => documentId))];
 };
 
-/** Has stock, items and catalogue follow each write to the mapped products, in its transaction. */
+/** Updates stock, items and catalogue with each write to the mapped products, in its transaction. */
 export const watchProductWrites = (app: App): void => {
   const mapping = mappingOf(app);
   if (!mapping) return;

@@ -17,7 +17,7 @@ import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables
 
 type ProductMapping = NonNullable<Options['stock']> & { contentType: UID.ContentType };
 
-/** Where the site keeps its own products (`stock` in the options); null: it names none. */
+/** The site's own product type (`stock` in the options); null: it names none. */
 export const mappingOf = ({ options }: App): ProductMapping | null =>
   (options.stock as ProductMapping | undefined) ?? null;
 

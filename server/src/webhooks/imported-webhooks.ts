@@ -43,7 +43,7 @@ const settle = async (app: App, rows: readonly WebhookRow[]): Promise<void> => {
       disabled_at: Date.now(),
     };
     await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: off });
-    // Whatever a lifecycle of the site's made of it.
+    // Overwrites any change that a lifecycle of the site's made to it.
     await webhooks().where({ id: row.id }).update(off);
   }
   if (strangers.length > 0) {

@@ -2,7 +2,7 @@ import { types } from 'node:util';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
 import { bytesInStatement, createDetached, type Detached } from '../database/connection';
 import { inTurn } from '../database/transactions';
-import type { SerialisedEvent } from '../hooks';
+import type { SentEvent } from '../hooks';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog, errorText, isoTime } from '../runtime/text';
 import { TimeSlice } from '../runtime/event-loop';
@@ -127,7 +127,7 @@ const thinText = (event: string, text: string): string =>
  */
 const filteredText = async (
   app: App,
-  { event, text }: SerialisedEvent,
+  { event, text }: SentEvent,
   webhook: Webhook
 ): Promise<string | null> => {
   const value = await app.hooks.get('service_crm_webhook_payload').call({
@@ -145,7 +145,7 @@ const filteredText = async (
  */
 export const textFor = async (
   app: App,
-  serialised: SerialisedEvent,
+  serialised: SentEvent,
   webhook: Webhook
 ): Promise<string | null> => {
   if (webhook.filter !== null && !matches(webhook.filter, JSON.parse(serialised.text))) return null;
@@ -167,7 +167,7 @@ export interface EventToPublish {
 /** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
 const freezeMessage = (
   app: App,
-  { event, text }: SerialisedEvent,
+  { event, text }: SentEvent,
   at: number,
   deliveries = 1
 ): SharedMessage => {
@@ -253,7 +253,7 @@ export class Publisher {
     const names = [...new Set(events.map(({ event }) => event))];
     const known = subscriptions ?? (await currentSubscriptions(app, names));
     // Outside any transaction.
-    const onListened = (listened: readonly SerialisedEvent[]): void =>
+    const onListened = (listened: readonly SentEvent[]): void =>
       telling(apart(app)(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
@@ -273,7 +273,7 @@ export class Publisher {
   private queue(
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
-    onListened: (listened: readonly SerialisedEvent[]) => void
+    onListened: (listened: readonly SentEvent[]) => void
   ): Promise<number> {
     return this.app.db.transaction(async (tx) => {
       const store = getDeliveryStore(this.app);
@@ -281,7 +281,7 @@ export class Publisher {
       const { batch, largest } = await tx.statementSize();
       const slice = new TimeSlice();
       const at = store.now();
-      const listened: SerialisedEvent[] = [];
+      const listened: SentEvent[] = [];
       const debug = debugLog(this.app.strapi);
       const said: string[] = [];
       let queued = 0;
@@ -298,11 +298,7 @@ export class Publisher {
         entries = [];
         characters = 0;
       };
-      const keep = (
-        one: SerialisedEvent,
-        subject: Subject | null,
-        sentTo: readonly number[]
-      ): void => {
+      const keep = (one: SentEvent, subject: Subject | null, sentTo: readonly number[]): void => {
         const message = freezeMessage(this.app, one, at);
         if (!fits(message, largest)) {
           this.app.log.error(
@@ -373,7 +369,7 @@ export class Publisher {
    * is frozen and stored once: the event as it is, or the thin one.
    */
   private async *freeze(
-    serialised: SerialisedEvent,
+    serialised: SentEvent,
     subscribers: readonly Webhook[],
     at: number
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
@@ -406,7 +402,7 @@ export class Publisher {
 
   /** Webhooks that the event matches; one whose filter cannot be judged costs the others nothing. */
   private async wanting(
-    { event, text }: SerialisedEvent,
+    { event, text }: SentEvent,
     subscribers: readonly Webhook[]
   ): Promise<readonly Webhook[]> {
     const data: unknown = JSON.parse(text);
@@ -434,7 +430,7 @@ export class Publisher {
   }
 
   /** An event with its data as text, from the start; null if JSON cannot say it as an object. */
-  private serialised({ event, data }: EventToPublish): SerialisedEvent | null {
+  private serialised({ event, data }: EventToPublish): SentEvent | null {
     try {
       return { event, text: jsonOf(data === undefined ? {} : data) };
     } catch (error) {

@@ -72,8 +72,8 @@ interface BuiltStatement {
  * index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's id; the
  * rest of the row is null if it is not active, or is another site's.
  *
- * Where handlers listen, or the journal is kept, the switches are needed without any webhook, too:
- * there is then one row that has nothing else.
+ * If handlers listen, or the journal is kept, the switches are needed without any webhook, too: there is
+ * then one row that has nothing else.
  */
 const buildStatement = (db: Db, count: number, anyEvent: boolean): BuiltStatement => {
   const schema = db.schema;

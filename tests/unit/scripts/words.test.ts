@@ -22,6 +22,15 @@ it('each sentence counts, also the second one of a line and one over several lin
   ]);
 });
 
+it('causative "has" and "where" in place of "if" count too', async () => {
+  const text =
+    '// Has the host wait.\n\n// Has no effect.\n\n// The id; null where there is none.\n';
+  expect(await found(text)).toEqual([
+    [1, '"Has …"'],
+    [5, '"null where"'],
+  ]);
+});
+
 it('such a word within a sentence is fine', async () => {
   expect(await found('/** Says what it is.\n * @returns whether it is so */')).toEqual([]);
 });

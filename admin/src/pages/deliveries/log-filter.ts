@@ -44,7 +44,7 @@ export const narrowed = (
   return next;
 };
 
-/** Where the log shows only one of the two states that can be sent again, that one. */
+/** The resendable state that the log shows, if it is only one. */
 const stateOfRecovery = (states: string): Pick<RecoveryFilter, 'state'> => {
   const [one, other] = states
     .split(',')

@@ -18,7 +18,7 @@ const VARIANTS = {
 
 export const EVENT_STATES = Object.keys(VARIANTS) as PosEventState[];
 
-/** Where a record stands. One of test mode that would wait says so: its state alone looks well. */
+/** The state of a record. One of test mode that would wait says so: its state alone looks well. */
 export const EventStateBadge = ({ event }: { event: Pick<PosEvent, 'state' | 'waiting'> }) => {
   const text = useText();
   const { state } = event;

@@ -28,7 +28,7 @@ const HeldQuestion = ({ event }: { event: PosEventDetail }) => {
   );
 };
 
-/** Has a refund applied whose sale its owner does not wait for. */
+/** Applies a refund whose sale its owner does not wait for. */
 const AcceptButton = ({ event }: { event: PosEventDetail }) => {
   const text = useText();
   const outcome = useOutcome();

@@ -1,6 +1,6 @@
 import type { ExplanationPoint } from '../../../../shared/contracts/stock';
 
-/** Where the points of a level's line lie; no drawing, so that it can be tested. */
+/** The positions of a level's line; no drawing, so that it can be tested. */
 
 export const WIDTH = 720;
 export const HEIGHT = 200;

@@ -92,7 +92,7 @@ const useColumns = (locations: readonly Location[]): Column<StockGridRow>[] => {
   ];
 };
 
-/** Where counts and transfers are made, and levels checked. */
+/** Links to counts, transfers and the check of levels. */
 const ByHandLinks = () => {
   const text = useText();
   const { can } = useAccess();

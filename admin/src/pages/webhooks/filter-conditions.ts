@@ -16,7 +16,7 @@ export type Operator = (typeof OPERATORS)[number];
 
 /** One condition on what an event says; all of them have to hold. */
 export interface Condition {
-  /** Where in `data`, with dots between keys: `contact.status`. */
+  /** The path in `data`, with dots between keys: `contact.status`. */
   path: string;
   operator: Operator;
   /** As it is typed; several with commas between them for `oneOf`. */

@@ -34,8 +34,8 @@ export interface ProviderPost {
 export interface SignedPost {
   events: ProviderEvent[];
   /**
-   * Where the signature covers a token and not the body: the token, and what it came with first. With
-   * anything else it is refused. Null if the signature covers the body.
+   * If the signature covers a token and not the body: the token, and its first content. With anything
+   * else it is refused. Null if the signature covers the body.
    */
   once: { token: string; content: string } | null;
 }

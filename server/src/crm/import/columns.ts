@@ -4,7 +4,7 @@ import { INPUTS } from '../resources/schemas';
 
 type Input = Record<string, unknown>;
 
-/** Where a column's values go: a key of the contact, one of its bags, or its tags. */
+/** The target of a column's values: a key of the contact, one of its bags, or its tags. */
 export type Column =
   | { kind: 'text'; key: string }
   | { kind: 'number'; key: string }

@@ -222,10 +222,9 @@ interface Outcome extends Counts {
 }
 
 /**
- * Imports some rows. New contacts are inserted together, known ones are updated together, and what a
- * file does not change costs no write. Where a transaction fails, or a row needs more than the rows of
- * two tables (an owner, a company), each row goes by itself, so that a bad one never costs its
- * neighbours anything.
+ * Imports some rows. New contacts are inserted together, known ones are updated together, and what a file
+ * does not change costs no write. If a transaction fails, or a row needs more than the rows of two tables
+ * (an owner, a company), each row goes by itself, so that a bad one never costs its neighbours anything.
  */
 export class ContactBatch {
   readonly result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };

@@ -35,7 +35,7 @@ interface Value {
 }
 
 export interface FieldDefinition extends Value {
-  /** Where it is in the payload: `email`, `dates.created_at`, `fields`. */
+  /** The path in the payload: `email`, `dates.created_at`, `fields`. */
   readonly path: string;
   readonly attribute: string;
   /** Moves by itself, as a consequence of another change: never named in `changed`. */

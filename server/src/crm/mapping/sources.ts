@@ -18,7 +18,7 @@ export interface WatchedSource {
   readonly events: readonly string[];
   /** Set where an entry is a form that somebody sent. */
   readonly form: Form | null;
-  /** Where contacts are concerned: how their tags are read. */
+  /** Contacts only: how their tags are read. */
   readonly tagSource: Source;
   readonly draftAndPublish: boolean;
   readonly localized: boolean;
@@ -102,7 +102,7 @@ const keyOf = ({ path }: MappedField): string => path.split('.')[0] ?? path;
 const isNamePart = ({ path }: MappedField): boolean =>
   path === 'first_name' || path === 'last_name';
 
-/** Where neither an attribute nor a function holds the name of a contact, its parts make it. */
+/** If neither an attribute nor a function holds the name of a contact, its parts make it. */
 const isNameMadeOfParts = (source: Source): boolean =>
   source.fields.some(({ path, attribute, compute }) => path === 'name' && !attribute && !compute);
 
@@ -167,8 +167,7 @@ const inspectAll = (app: App): ReadonlyMap<Kind, WatchedSource> => {
 };
 
 /**
- * Where this site keeps the CRM objects of a kind: in the plugin's own type, or in the one that its
- * options map.
+ * The type that holds the CRM objects of a kind: the plugin's own, or the one that the options map.
  * @throws MappingError, which stops the boot and lists what is possible.
  */
 export const getInspected = (app: App, kind: Kind): WatchedSource =>
@@ -226,7 +225,7 @@ export const getWatchPlan = (app: App): WatchPlan => app.part(planWatch);
 export const eventsAbout = (app: App, uid: string): readonly string[] =>
   getWatchPlan(app).eventsByUid.get(uid) ?? [];
 
-/** Where a value of the payload is kept in the database. */
+/** The column of a value of the payload. */
 export interface ValueColumn {
   tableName: string;
   attribute: string;

@@ -264,8 +264,8 @@ const freeSlug = async (app: App, name: string): Promise<string | undefined> => 
 const TRIES = 10;
 
 /**
- * Makes a tag, with a free slug where none is given. Where another tag takes that slug meanwhile, it
- * is made with another one, or `known` finds the other tag.
+ * Makes a tag, with a free slug where none is given. If another tag takes that slug meanwhile, it is
+ * created with another one, or `known` finds the other tag.
  * @param known finds the tag that somebody else may have made of the same name
  * @throws ValidationError (400) if the given slug is taken
  */

@@ -60,9 +60,10 @@ export interface Dialect {
   contains(text: string): { sql: string; binding: string };
 
   /**
-   * Inserts rows of numbers, and of words among their keys, all of the same columns and in the order given. Where a row with the same
-   * `keys`, which have a unique index, is there already, the other columns are added to its own. Uses
-   * up no ids: MySQL and PostgreSQL would, with each row, in a table that counts them.
+   * Inserts rows of numbers, and of words among their keys, all of the same columns and in the order
+   * given. If a row with the same `keys`, which have a unique index, exists already, the other columns
+   * are added to its own. Uses up no ids: MySQL and PostgreSQL would, with each row, in a table that
+   * counts them.
    */
   addRows(
     executor: Executor,

@@ -84,7 +84,7 @@ type InboxQuery = z.infer<typeof inboxQuery>;
 type Resolve = z.infer<typeof resolveInput>;
 type Target = Resolve['to'];
 
-/** Where a mapping leads; without an item and a location it ignores lines. */
+/** The target of a mapping; without an item and a location it ignores lines. */
 interface Destination {
   item_id: number | null;
   location_id: number | null;
@@ -135,7 +135,7 @@ const makeItem = async (
 };
 
 /**
- * Where an owner says that a value leads.
+ * The target that an owner chooses for a value.
  * @param store  false: an item that is to be made is not
  * @throws ValidationError (400) that names what there is none of
  */

@@ -87,7 +87,7 @@ interface Candidate {
   counted: PlacedLine[] | null;
 }
 
-/** Where a record's goods are, as its connection maps it now. */
+/** The places of a record's goods, as its connection maps them now. */
 const locate = (submission: Submission, fallback: number): Candidate => {
   const { locationRef, kind } = submission.record;
   const mapped = mappedLocations(submission.connection);
@@ -313,7 +313,7 @@ const store = async (
   return stored;
 };
 
-/** Has the log show events whose id came again with another body; those that bear it already stay. */
+/** Marks events in the log whose id came again with another body; marked ones stay. */
 const flagMismatches = async (
   tx: Tx,
   acceptances: readonly Acceptance[],
@@ -440,7 +440,7 @@ const BATCH = 100;
 
 const TRIES = 5;
 
-/** Where another process took an id a moment ago: asked again, the record is a duplicate. */
+/** Runs it again if another process took an id a moment ago: then the record is a duplicate. */
 export const retryingTaken = async <T>(work: () => Promise<T>): Promise<T> => {
   for (let attempt = 1; ; attempt += 1) {
     try {

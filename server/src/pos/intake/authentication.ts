@@ -324,8 +324,8 @@ export class Limit {
   }
 
   /**
-   * Charges what a request counts for besides, once that is known. Where that does not fit, the
-   * request costs nothing, the first times in a minute; to read more of them costs one each.
+   * Charges what a request counts for besides, once that is known. If that does not fit, the request
+   * costs nothing, the first times in a minute; to read more of them costs one each.
    */
   async rest(key: string, requested: number): Promise<LimitVerdict> {
     // A cost above the quota passes if nothing else was sent.

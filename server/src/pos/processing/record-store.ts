@@ -87,7 +87,7 @@ const AT_ONCE = 500;
 /**
  * The records of tills: their rows in the log, and with them the queue of those that are to be applied,
  * whose groups are connections. A record that waits for somebody is parked, one that failed has ended,
- * and one that is done is not in the queue. Whatever changes both writes the log first.
+ * and one that is done is not in the queue. A change of both writes the log first.
  */
 export class RecordStore implements WorkStore<LeasedRecord> {
   /** For work that a commit starts and that must not inherit its finished transaction. */
@@ -188,13 +188,13 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     return forward;
   }
 
-  /** Has a record that the caller has locked worked on again from the start, whatever came of it. */
+  /** Starts a record over that the caller has locked, whatever its result. */
   async startAgain(tx: Db, row: PosEventRow, state: EventState): Promise<void> {
     await this.events(tx).where({ id: row.id }).update({ state, tries: 0, error: null });
     await this.wake(tx, row);
   }
 
-  /** Has a refund that the caller has locked worked on again, now without waiting for its sale. */
+  /** Processes a refund again that the caller has locked, now without waiting for its sale. */
   async acceptOne(tx: Db, row: PosEventRow): Promise<void> {
     await this.events(tx).where({ id: row.id }).update({ accepted_at: this.now() });
     await this.wake(tx, row);
@@ -222,7 +222,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     }
   }
 
-  /** Where versions before this queue kept it. */
+  /** The queue as earlier versions kept it. */
   oldQueue(): Promise<OldQueue<MissingRow>> {
     return oldRecordQueue(this.app, this.queue);
   }
@@ -245,7 +245,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     await this.queue.requeue(tx, queued);
   }
 
-  /** Where a record in a state stands in the queue; null: nowhere, it is done. */
+  /** The place of a record's state in the queue; null: none, it is done. */
   private placeOf(
     state: EventState,
     dueAt: number | null,

@@ -154,7 +154,7 @@ const goodsOfRefund = (work: ContextOf<RefundRecord>, { nowMs, graceMs }: Times)
       const item = work.items[line] ?? null;
       return item === null ? [] : [{ line, item, quantity }];
     }) ?? null,
-  // Where it says that its goods went.
+  // The place that it names for its goods.
   namedLocation: work.locationId ?? (work.record.locationRef === null ? 'none' : 'unknown'),
   onlyLocation: work.onlyLocationId,
   graceOver: graceIsOver(Number(work.row.received_at), nowMs, graceMs),

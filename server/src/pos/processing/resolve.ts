@@ -48,11 +48,11 @@ import {
 } from '../tables';
 
 /**
- * A record's lines are resolved, and the ledger gets the difference. Whatever the reason is that a record
- * is worked on (it is new, a mapping was made, undone or corrected, an item or a location is known now,
- * its connection is in another group), what happens is the same: `resolve` finds out what its lines are
- * of and where, and `post` appends to the ledger what it does not have of them yet, or has at another
- * place. The goods that refunds put back follow from their groups (refund-group.ts), in the same way.
+ * A record's lines are resolved, and the ledger gets the difference. The reason to process a record makes
+ * no difference (it is new, a mapping was made, undone or corrected, an item or a location is known now,
+ * its connection is in another group): `resolve` finds out the items and places of its lines, and `post`
+ * appends to the ledger the lines that it lacks, or has at another place. The goods that refunds put back
+ * follow from their groups (refund-group.ts), in the same way.
  */
 
 /** For each line of a record where it is; null if nobody can say yet. */
@@ -72,7 +72,7 @@ export interface ProcessingContext {
   ignored: number[];
   /** Lines that a mapping decided now. */
   mapped: MappedLine[];
-  /** Where the ledger has the lines of a sale or an inventory message. */
+  /** The places of a sale's or an inventory message's lines in the ledger. */
   posted: Places;
   locationId: number | null;
   onlyLocationId: number | null;
@@ -95,7 +95,7 @@ export const isRefund = (work: ProcessingContext): work is ContextOf<RefundRecor
 export const isStocktake = ({ record }: ProcessingContext): boolean =>
   record.kind === 'inventory' && record.mode === 'absolute';
 
-/** Where the lines are as far as items and location are known. */
+/** The places of the lines, as far as item and location are known. */
 export const placesOf = ({ items, locationId }: ProcessingContext): Places =>
   items.map((item) =>
     item === null || locationId === null ? null : { item, location: locationId }
@@ -155,7 +155,7 @@ interface UndoneLine {
   kind: MappingKind;
 }
 
-/** Has records that are worked on again forget what mappings decided of them that were undone since. */
+/** Makes records that are processed again forget mappings that were undone since. */
 const forgetUndone = async (tx: Tx, again: readonly ProcessingContext[]): Promise<void> => {
   const works = new Map(again.map((work) => [work.id, work]));
   const undone = await findInChunks<UndoneLine>(works.keys(), (some) =>
@@ -367,7 +367,7 @@ const withdrawMisplaced = async (
   await withdrawTrialCounts(tx, withdrawnIn('test'));
 };
 
-/** Has the ledger follow a record whose places are locked, each line at the record's own time. */
+/** Updates the ledger for a record whose places are locked, each line at the record's own time. */
 const postLines = async (ledger: Ledger, work: ProcessingContext): Promise<void> => {
   const { record, row, id: eventId } = work;
   const lines = linesOf(record);

@@ -250,7 +250,7 @@ export const wakeForProducts = async (app: App): Promise<void> => {
   }
 };
 
-/** Has the records of a mapping that was undone worked on again, after their commit. */
+/** Wakes the records of a mapping that was undone, after their commit. */
 export const wakeMapped = async (db: Db, app: App, mapping: number): Promise<number[]> => {
   const store = getRecordStore(app);
   const decided: number[] = await db

@@ -61,10 +61,10 @@ export const INVENTORY_MODES = ['absolute', 'relative'] as const;
 export type InventoryMode = (typeof INVENTORY_MODES)[number];
 
 /**
- * The moves a state may make. `applied` is not the end for a refund: when a second sale with the
- * same id turns up in its group, the refund fits both and must wait for the owner, exactly as it
- * would have if that sale had come first. Where its sale's connection is in its group no more, it
- * waits for its sale again.
+ * The moves a state may make. `applied` is not the end for a refund: when a second sale with the same id
+ * turns up in its group, the refund fits both and must wait for the owner, exactly as it would have if
+ * that sale had come first. If its sale's connection is in its group no more, it waits for its sale
+ * again.
  */
 const STATE_MOVES = {
   pending: ['applied', 'partially_applied', 'needs_mapping', 'held', 'simulated', 'failed'],

@@ -35,8 +35,8 @@ export interface GroupSale {
 }
 
 /**
- * Where a refund says its goods went: a location by `location_ref` (resolved), one it names that is
- * not mapped yet, or nothing.
+ * The place that a refund names for its goods: a location by `location_ref` (resolved), one it names that
+ * is not mapped yet, or nothing.
  */
 export type NamedLocation = LocationId | 'unknown' | 'none';
 

@@ -106,7 +106,7 @@ export const asPart = (kind: string): string => kind.toLowerCase().replace(/[^a-
 /** A kind's queue of one site: sites that share a Redis have queues of their own. */
 export const queueName = (kind: string, site: string): string => `${asPart(kind)}-${site}`;
 
-/** Where BullMQ keeps whether a queue is paused: the field `paused` of a hash, while it is. */
+/** BullMQ's key of a paused queue: the field `paused` of a hash, while it is. */
 export const pausedField = (prefix: string, queue: string): [key: string, field: string] => [
   `${prefix}:${queue}:meta`,
   'paused',

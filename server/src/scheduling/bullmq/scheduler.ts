@@ -29,7 +29,7 @@ interface GroupTurnsOptions {
   handler: Pick<GroupHandler, 'now' | 'turns'> & TurnTaker;
   /** Asks for a ticket. */
   ask(ticket: Ticket): void;
-  /** Has due groups looked for, so many milliseconds from now. */
+  /** Looks for due groups, so many milliseconds from now. */
   look(afterMs: number): void;
   logFault(what: string, error: unknown): void;
 }
@@ -288,7 +288,7 @@ export interface RedisLink {
   readonly known: Promise<void>;
   /** To be told what Redis refused, although the connection to it may stand. */
   refused(error: unknown): void;
-  /** Hears whenever Redis has gone away or come back. */
+  /** Calls the listener whenever Redis has gone away or come back. */
   onChange(listener: (isThere: boolean) => void): void;
   close(): void;
 }
@@ -299,7 +299,7 @@ const COMMAND_TIMEOUT_MS = 2000;
 const PROBE_EVERY_MS = 1000;
 /** A process that does not know by then if Redis is there goes on without it for now. */
 const KNOWN_AFTER_MS = 3000;
-/** The wait is counted in steps: a process that is busy while it boots hears late what Redis answered. */
+/** The wait is counted in steps: a process that is busy while it boots reads late what Redis answered. */
 const STEP_MS = 100;
 
 /**

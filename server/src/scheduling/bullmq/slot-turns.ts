@@ -21,7 +21,7 @@ const FIRST_CLAIM = 2;
  * filled together. A turn's first claim waits for nobody: many turns wait for a slot of a full node.
  */
 const GATHER_MS = 10;
-/** Where claims take longer than that, twice as much passes as the last one took, up to this. */
+/** If claims take longer than that, twice as much passes as the last one took, up to this. */
 const LONGEST_GATHER_MS = 50;
 /** So much of a node is filled with rows that are claimed ahead; what is left is for other groups. */
 const FILLED_AHEAD = 0.75;
@@ -109,8 +109,8 @@ export class SlotTurns implements TurnTaker {
   }
 
   /**
-   * A row of the group has left its slot. Where it was not worked on, perhaps because its group is off, a
-   * turn of the group ends, because only what is due tells whether to go on.
+   * A row of the group has left its slot. If it was not worked on, perhaps because its group is off, a
+   * turn of the group ends, because only due times tell whether to go on.
    */
   private finished(group: number, wasPerformed: boolean): void {
     const turn = this.turns.get(group);
@@ -124,7 +124,7 @@ export class SlotTurns implements TurnTaker {
     else if (this.unfinished.has(group)) this.worker.options.announce(group);
   }
 
-  /** Has every turn that waits look again. */
+  /** Makes every turn that waits look again. */
   private wake(): void {
     this.node.give();
     for (const turn of [...this.turns.values()]) turn.give();

@@ -32,8 +32,8 @@ export interface RefundedLine {
 }
 
 /**
- * Where the goods of a refund go: a location it names, the one of the sale, or `unknown` if it
- * names one that is not mapped yet (its share is kept for it, and posted once it is).
+ * The place of a refund's goods: a location it names, the one of the sale, or `unknown` if it names one
+ * that is not mapped yet (its share is kept for it, and posted once it is).
  */
 export type Destination = LocationId | 'of_sale' | 'unknown';
 

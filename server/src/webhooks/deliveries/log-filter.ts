@@ -317,7 +317,7 @@ export interface SearchedLog {
   totalCapped: boolean;
 }
 
-/** Where the next page of the log begins: after a place that does not move when rows arrive. */
+/** The beginning of the next page of the log: after a place that does not move when rows arrive. */
 export interface LogCursor {
   after: LogPlace;
   searched: SearchedLog | null;

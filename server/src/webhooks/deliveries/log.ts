@@ -331,7 +331,7 @@ export const listDeliveries = async (
   };
 };
 
-/** Where a page of the log begins, and how many deliveries it has at most. */
+/** The beginning of a page of the log, and its most deliveries. */
 interface LogPageRequest {
   cursor: LogCursor | null;
   limit: number;

@@ -167,11 +167,10 @@ export const PLACED_COLUMNS = [
 export type PlacedRow = Pick<DeliveryRow, (typeof PLACED_COLUMNS)[number]>;
 
 /**
- * Deliveries: their rows in the log, and with them the queue of those that are not done, whose groups
- * are webhooks. With `log.ts` the only code that knows their rows. A delivery that waits for a module
- * is parked, one that waits for an earlier one of its record blocked; one that failed has ended and is
- * kept in the queue to be found, one that was sent is not in it. Whatever changes both locks the queue
- * first.
+ * Deliveries: their rows in the log, and with them the queue of those that are not done, whose groups are
+ * webhooks. With `log.ts` the only code that knows their rows. A delivery that waits for a module is
+ * parked, one that waits for an earlier one of its record blocked; one that failed has ended and is kept
+ * in the queue to be found, one that was sent is not in it. A change of both locks the queue first.
  */
 export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   /** The webhooks' own limits, as far as they are known. */
@@ -316,7 +315,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 
   /**
-   * Has a process that sends make an attempt of a delivery now, whatever becomes of its webhook.
+   * Makes a sending process attempt a delivery now, whatever becomes of its webhook.
    * @returns `held` while an attempt of it is under way
    */
   handOver(id: number): Promise<'queued' | 'held' | 'absent'> {
@@ -399,7 +398,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     return this.byHand(id, (tx, row) => this.end(tx, [row], CAUSES.skipped));
   }
 
-  /** Has later deliveries of its record no longer wait for it; its schedule stays. */
+  /** Unblocks later deliveries of its record; its schedule stays. */
   letPass(id: number): Promise<HandRefusal | null> {
     return this.byHand(id, async (tx) => {
       await this.rows(tx).where({ id }).update({ released_at: this.now() });
@@ -552,8 +551,8 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 
   /**
-   * Has what waits go by a webhook's new order, in the transaction that gives it that: when it commits,
-   * what had been queued before goes by it.
+   * Applies a webhook's new order to waiting deliveries, in the transaction that gives it that: when it
+   * commits, all that was queued before follows it.
    */
   async reorder(tx: Tx, { id, ordering }: Pick<Webhook, 'id' | 'ordering'>): Promise<void> {
     if (ordering !== 'by_record') await this.queue.dissolve(tx, id);

@@ -85,7 +85,7 @@ export class DeliveriesService {
     return this.moved(id, getDeliveryStore(this.app).skip(id));
   }
 
-  /** Has later deliveries of its record no longer wait for it. NotFoundError (404) for an unknown id. */
+  /** Unblocks later deliveries of its record. NotFoundError (404) for an unknown id. */
   release(id: number): Promise<Delivery | Unmoved> {
     return this.moved(id, getDeliveryStore(this.app).letPass(id));
   }

@@ -201,8 +201,8 @@ export class WebhooksService {
   }
 
   /**
-   * Where this switches it on, its health says what waited until now; with `waiting: 'discard'` that
-   * ends before, and nothing of it is sent.
+   * If this switches it on, its health has the deliveries that waited until now; with
+   * `waiting: 'discard'` they end before, and none of them is sent.
    * @param allowed `mayMoveHeaders`: own headers may go to another address without being given again
    * @throws ValidationError (400) as `judgeChange` does
    */

@@ -41,7 +41,7 @@ export interface QueuedItem {
   tries: number;
 }
 
-/** Where the work of a recovery comes from. */
+/** The source of a recovery's work. */
 export interface RecoverySource {
   /**
    * Finds everything that a recovery is to send, part by part and in any order; again from the start

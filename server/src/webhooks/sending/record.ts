@@ -150,7 +150,7 @@ const lockWebhooks = async (
   return new Map(rows.map((row) => [Number(row.id), row]));
 };
 
-/** Has receivers left alone that asked for it. @returns until when, by webhook */
+/** Notes the pauses that receivers asked for. @returns until when, by webhook */
 const notePauses = async (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, number>> => {
   const pauses = new Map<number, number>();
   for (const one of outcomes) {
