@@ -1,7 +1,7 @@
 import type { OpenHours } from '../../../shared/contracts/pos';
 import { errorText, isoTime } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
-import { mailOwner } from '../webhooks/turns';
+import { mailOwner } from '../webhooks/alarms';
 import { timeZoneOf } from './sales-figures';
 import { isOpenAt, openMinutesBetween } from './rules/open-hours';
 import { type ConnectionRow, CONNECTIONS_TABLE } from './tables';

@@ -4,7 +4,7 @@ import { errorText } from '../runtime/text';
 import { refusalOf, storedFilter } from './rules/data-filter';
 import { forgetSubscriptions } from './subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from './tables';
-import { announceTurn, publishTurns, type TurnedWebhook } from './turns';
+import { announceTurn, publishTurns, type TurnedWebhook } from './alarms';
 import { toWebhook, UNFIT_FILTER } from './webhook';
 import type { App, Slot } from '../app';
 

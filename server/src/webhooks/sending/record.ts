@@ -14,7 +14,7 @@ import { addToRollups, type RolledAttempt } from '../figures/rollups';
 import { continueFailing, continueSpell, type CountedAttempt } from '../rules/failing';
 import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/delivery-state';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { announceTurn, publishTurns, type TurnedWebhook } from '../turns';
+import { announceTurn, publishTurns, type TurnedWebhook } from '../alarms';
 import { answeredSinceRotation, spellOf, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';
 import type { App } from '../../app';
