@@ -6,7 +6,7 @@ import {
   LimitedQueue,
   orderTable,
   slotsTable,
-  turnsTable,
+  groupLocksTable,
 } from '../../server/src/queue/limited-queue';
 import { type NextPlace, queueTable } from '../../server/src/queue/queue';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
@@ -41,7 +41,7 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
     }
     const queue = new LimitedQueue(site.app.db, {
       ...{ tableName: TABLE, columns: {}, groups: { tableName: GROUPS }, leaseMs: LEASE_MS },
-      ...{ order: ORDER, slots: SLOTS, turns: 'switchboard_limited_turns' },
+      ...{ order: ORDER, slots: SLOTS, locks: 'switchboard_limited_turns' },
       keysOf: async () => keys,
       freed: (groups) => freed.push(...groups),
     });
@@ -59,7 +59,7 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
       queueTable(TABLE, 'sb_limited', {}),
       orderTable(ORDER, 'sb_limited_order'),
       slotsTable(SLOTS, 'sb_limited_slots'),
-      turnsTable('switchboard_limited_turns'),
+      groupLocksTable('switchboard_limited_turns'),
       { tableName: GROUPS, attributes: { id: { type: 'increments' } } },
     ]);
     other = await startNode();
@@ -110,10 +110,10 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
     node: Node,
     group: number,
     limit: number,
-    rules: Partial<Parameters<LimitedQueue['claimInTurn']>[3]>
+    rules: Partial<Parameters<LimitedQueue['claimLocked']>[3]>
   ) =>
-    node.queue.inTurnOf(group, (tx) =>
-      node.queue.claimInTurn(tx, group, limit, { isOrdered: false, cap: null, ...rules })
+    node.queue.withGroupLock(group, (tx) =>
+      node.queue.claimLocked(tx, group, limit, { isOrdered: false, cap: null, ...rules })
     );
   const claim = async (group: number, limit: number, node: Node = one): Promise<CountedLease[]> =>
     (await claimWithin(node, group, limit, { isOrdered: true })).leases;

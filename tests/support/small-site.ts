@@ -42,7 +42,7 @@ import {
   recoveriesTable,
   recoveryItemsTable,
   webhookOwnColumns,
-  webhookTurnsTable,
+  webhookLocksTable,
   webhookType,
 } from '../../server/src/webhooks/tables';
 import { rollupsTable, totalsTable } from '../../server/src/webhooks/figures/rollups';
@@ -162,7 +162,7 @@ const TABLES: readonly PlainTable[] = [
   deliveryQueueTable,
   deliveryOrderTable,
   deliverySlotsTable,
-  webhookTurnsTable,
+  webhookLocksTable,
   totalsTable,
   journalTable,
   replaysTable,

@@ -64,7 +64,7 @@ export const slotsTable = (tableName: string, indexName: string): PlainTable => 
  * A row for each group whose claims have to follow one another. `free_at` is for claims under the group's
  * lock: the value to remember from one claim to the next.
  */
-export const turnsTable = (tableName: string): PlainTable => ({
+export const groupLocksTable = (tableName: string): PlainTable => ({
   tableName,
   attributes: { group_id: { type: 'key' }, free_at: { type: 'biginteger' } },
 });
@@ -72,7 +72,7 @@ export const turnsTable = (tableName: string): PlainTable => ({
 interface LimitedOptions extends QueueOptions {
   order: string;
   slots: string;
-  turns: string;
+  locks: string;
   /** The keys of rows of an ordered group that were queued without; rows that wait for none are absent. */
   keysOf?(tx: Tx, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
   /** Called, after the commit, with groups in which rows need not wait for others any more. */
@@ -87,7 +87,7 @@ export interface OrderedRow extends NewRow {
 /** A lease that takes a slot of its group. */
 export type CountedLease = LeasedRow & { isCounted?: true };
 
-/** How a group is claimed of in its turn. */
+/** How a group is claimed of under its lock. */
 interface ClaimRules {
   /** True: only the first row of each ordering key. */
   isOrdered: boolean;
@@ -139,19 +139,19 @@ export class LimitedQueue extends Queue {
 
   /**
    * Runs work while nobody else claims of that group, on whichever node, in a short transaction of its own.
-   * @param work is given what the last turn has left in `free_at`; 0: nothing
+   * @param work is given what the last holder has left in `free_at`; 0: nothing
    */
-  inTurnOf<T>(group: number, work: (tx: Tx, freeAt: number) => Promise<T>): Promise<T> {
-    return this.database.retrying(async (tx) => work(tx, await this.lockTurn(tx, group)));
+  withGroupLock<T>(group: number, work: (tx: Tx, freeAt: number) => Promise<T>): Promise<T> {
+    return this.database.retrying(async (tx) => work(tx, await this.lockFreeAt(tx, group)));
   }
 
-  /** Leaves something for the next turn, within a turn. */
+  /** Leaves a value for the next holder, under the lock. */
   async setFreeAt(tx: Tx, group: number, free_at: number): Promise<void> {
-    await tx.table(this.limited.turns).where({ group_id: group }).update({ free_at });
+    await tx.table(this.limited.locks).where({ group_id: group }).update({ free_at });
   }
 
-  /** As `claim`, of one group and within its turn. */
-  async claimInTurn(
+  /** As `claim`, of one group and under its lock. */
+  async claimLocked(
     tx: Tx,
     group: number,
     limit: number,
@@ -218,7 +218,7 @@ export class LimitedQueue extends Queue {
       if (found.length === 0) return;
       const groups = [...new Set(found.map(({ group_id: group }) => Number(group)))];
       for (const group of groups.sort((a, b) => a - b)) {
-        await this.lockTurn(tx, group);
+        await this.lockFreeAt(tx, group);
         passed.add(group);
       }
       await this.ordered(tx)
@@ -252,7 +252,7 @@ export class LimitedQueue extends Queue {
         .orderBy('id')
         .forUpdate();
     }
-    await this.lockTurn(tx, group);
+    await this.lockFreeAt(tx, group);
   }
 
   /**
@@ -281,13 +281,13 @@ export class LimitedQueue extends Queue {
   /** Removes what is kept of a group that is gone. */
   async forget(group: number): Promise<void> {
     const db = await this.database.current();
-    for (const name of [this.limited.turns, this.limited.order, this.limited.slots])
+    for (const name of [this.limited.locks, this.limited.order, this.limited.slots])
       await db.table(name).where({ group_id: group }).delete();
   }
 
-  /** @returns what the last turn has left */
-  private async lockTurn(tx: Db, group: number): Promise<number> {
-    const own = () => tx.table(this.limited.turns).where({ group_id: group });
+  /** @returns what the last holder has left */
+  private async lockFreeAt(tx: Db, group: number): Promise<number> {
+    const own = () => tx.table(this.limited.locks).where({ group_id: group });
     // SQLite locks nothing but the database, and that with the first write.
     if (!this.dialect.hasRowLocks) await own().update({ group_id: group });
     const locked = () =>
@@ -296,7 +296,7 @@ export class LimitedQueue extends Queue {
       >;
     const known = await locked();
     if (known) return Number(known.free_at);
-    await tx.table(this.limited.turns).insert({ group_id: group }).onConflict('group_id').ignore();
+    await tx.table(this.limited.locks).insert({ group_id: group }).onConflict('group_id').ignore();
     return Number((await locked())?.free_at);
   }
 

@@ -1,6 +1,6 @@
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { errorText } from '../runtime/text';
-import type { TurnEvent, WebhookTurn } from './catalogue';
+import type { AlarmEvent, WebhookAlarm } from './catalogue';
 import { getPublisher } from './publish';
 import type { App } from '../app';
 
@@ -29,13 +29,13 @@ export const mailOwner = (app: App, { about, subject, text }: OwnersMail): void 
 };
 
 /** An alarm about a webhook. */
-export interface TurnedWebhook {
-  turn: WebhookTurn;
+export interface Alarm {
+  kind: WebhookAlarm;
   webhook: Webhook;
   reason: string;
 }
 
-const SAID: Readonly<Record<WebhookTurn, { subject: (name: string) => string; then: string }>> = {
+const SAID: Readonly<Record<WebhookAlarm, { subject: (name: string) => string; then: string }>> = {
   failing: {
     subject: (name) => `The webhook "${name}" fails`,
     then: 'What fails is tried again by the schedule.',
@@ -54,10 +54,10 @@ const SAID: Readonly<Record<WebhookTurn, { subject: (name: string) => string; th
  * Tells other webhooks, in the transaction in which it was found: so once, on any number of nodes.
  * docs/contract-webhooks.md#being-told
  */
-export const publishTurns = async (app: App, turned: readonly TurnedWebhook[]): Promise<void> => {
+export const publishAlarms = async (app: App, alarms: readonly Alarm[]): Promise<void> => {
   await getPublisher(app).publish(
-    turned.map(({ turn, webhook: { id, name, url }, reason }) => ({
-      event: `webhook.${turn}` satisfies TurnEvent,
+    alarms.map(({ kind, webhook: { id, name, url }, reason }) => ({
+      event: `webhook.${kind}` satisfies AlarmEvent,
       data: { webhook: { id, name, url }, reason },
       exceptWebhook: id,
     }))
@@ -65,14 +65,14 @@ export const publishTurns = async (app: App, turned: readonly TurnedWebhook[]): 
 };
 
 /** Tells the owner: the log, the host's event hub, and by e-mail where an address is set. */
-export const announceTurn = (app: App, { turn, webhook, reason }: TurnedWebhook): void => {
-  const level = turn === 'recovered' ? 'info' : 'warn';
+export const announceAlarm = (app: App, { kind, webhook, reason }: Alarm): void => {
+  const level = kind === 'recovered' ? 'info' : 'warn';
   app.log[level](`switchboard: webhook ${webhook.id} (${webhook.name}): ${reason}`);
-  const hubEvent = `switchboard.webhook.${turn}`;
+  const hubEvent = `switchboard.webhook.${kind}`;
   app.strapi.eventHub.emit(hubEvent, { webhook }).catch((error: unknown) => {
     app.log.error(`switchboard: a listener of ${hubEvent} failed: ${errorText(error)}`);
   });
-  const { subject, then } = SAID[turn];
+  const { subject, then } = SAID[kind];
   const text = `${reason}\n\nName: ${webhook.name}\nAddress: ${webhook.url}\n\n${then}`;
   mailOwner(app, { about: 'a webhook', subject: subject(webhook.name), text });
 };

@@ -28,8 +28,8 @@ const exampleOf = (reason: string): object => ({
 });
 
 /** Alarms about a webhook; docs/contract-webhooks.md#being-told. */
-export type WebhookTurn = 'failing' | 'recovered' | 'disabled';
-export type TurnEvent = `webhook.${WebhookTurn}`;
+export type WebhookAlarm = 'failing' | 'recovered' | 'disabled';
+export type AlarmEvent = `webhook.${WebhookAlarm}`;
 
 /** Events about the webhooks themselves; none is sent to the one that it is about. */
 export const OPERATIONAL_EVENTS = {
@@ -54,7 +54,7 @@ export const OPERATIONAL_EVENTS = {
     schema,
     example: exampleOf('Switched off after 20 failed deliveries in a row.'),
   },
-} satisfies EventMap & Record<TurnEvent, unknown>;
+} satisfies EventMap & Record<AlarmEvent, unknown>;
 
 /** Names of events: words in lower case, joined with dots. */
 const EVENT_NAME = /^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*$/;

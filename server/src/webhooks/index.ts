@@ -27,7 +27,7 @@ import {
   WEBHOOK,
   WEBHOOKS_TABLE,
   webhookOwnColumns,
-  webhookTurnsTable,
+  webhookLocksTable,
   webhookType,
 } from './tables';
 import { createEventsService, sendForPlugin } from './events-service';
@@ -54,7 +54,7 @@ export const webhooks: Feature = {
     deliveryQueueTable,
     deliveryOrderTable,
     deliverySlotsTable,
-    webhookTurnsTable,
+    webhookLocksTable,
     totalsTable,
     journalTable,
     replaysTable,

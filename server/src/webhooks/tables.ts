@@ -6,7 +6,7 @@ import type {
 } from '../../../shared/contracts/webhooks';
 import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { orderTable, slotsTable, turnsTable } from '../queue/limited-queue';
+import { orderTable, slotsTable, groupLocksTable } from '../queue/limited-queue';
 import { queueTable } from '../queue/queue';
 
 export const WEBHOOK = 'plugin::switchboard.webhook';
@@ -18,7 +18,7 @@ export const ATTEMPTS_TABLE = 'switchboard_attempts';
 export const DELIVERY_QUEUE_TABLE = 'switchboard_delivery_queue';
 export const DELIVERY_ORDER_TABLE = 'switchboard_delivery_order';
 export const DELIVERY_SLOTS_TABLE = 'switchboard_delivery_slots';
-export const TURNS_TABLE = 'switchboard_webhook_turns';
+export const WEBHOOK_LOCKS_TABLE = 'switchboard_webhook_turns';
 export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
@@ -188,7 +188,7 @@ export const deliverySlotsTable = slotsTable(DELIVERY_SLOTS_TABLE, 'sb_delivery_
  * One row for each webhook that has a rate or an order: a claim locks this row, so claims follow one
  * another. `free_at` is when its rate allows the next attempt, in microseconds since 1970.
  */
-export const webhookTurnsTable = turnsTable(TURNS_TABLE);
+export const webhookLocksTable = groupLocksTable(WEBHOOK_LOCKS_TABLE);
 
 /**
  * One row an attempt, appended and never changed. `delivery_id` is the id of the delivery's row, `at`

@@ -4,7 +4,7 @@ import { errorText } from '../runtime/text';
 import { refusalOf, storedFilter } from './rules/data-filter';
 import { forgetSubscriptions } from './subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from './tables';
-import { announceTurn, publishTurns, type TurnedWebhook } from './alarms';
+import { announceAlarm, publishAlarms, type Alarm } from './alarms';
 import { toWebhook, UNFIT_FILTER } from './webhook';
 import type { App, Slot } from '../app';
 
@@ -18,7 +18,7 @@ const reasonFor = ({ filter: text }: Pick<WebhookRow, 'filter'>): string | null 
   return wrong ? `${UNFIT_FILTER} ${wrong.message}.`.slice(0, LONGEST_REASON) : null;
 };
 
-const switchOff = async (app: App, id: number, judged: string | null): Promise<TurnedWebhook[]> =>
+const switchOff = async (app: App, id: number, judged: string | null): Promise<Alarm[]> =>
   app.db.retrying(async () => {
     const db = await app.db.current();
     const [row] = (await db.table(WEBHOOKS_TABLE).where({ id }).forUpdate()) as WebhookRow[];
@@ -29,11 +29,11 @@ const switchOff = async (app: App, id: number, judged: string | null): Promise<T
     const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
     await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
     forgetSubscriptions();
-    const turned: TurnedWebhook[] = [
-      { turn: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason },
+    const alarms: Alarm[] = [
+      { kind: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason },
     ];
-    await publishTurns(app, turned);
-    return turned;
+    await publishAlarms(app, alarms);
+    return alarms;
   });
 
 /**
@@ -53,8 +53,8 @@ export const switchOffUnfitFilters = async (app: App): Promise<void> => {
   for (const row of rows) {
     if (slice.isOver()) await slice.next();
     if (reasonFor(row) === null) continue;
-    const turned = await switchOff(app, Number(row.id), row.filter);
-    for (const one of turned) announceTurn(app, one);
+    const alarms = await switchOff(app, Number(row.id), row.filter);
+    for (const one of alarms) announceAlarm(app, one);
   }
 };
 

@@ -2,7 +2,7 @@ import type { Webhook } from '../../../../shared/contracts/webhooks';
 import type { GroupRoom, QueueOptions } from '../../queue/queue';
 import type { CountedLease, LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import type { GroupLimits } from '../../scheduling/types';
-import { TURNS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { WEBHOOK_LOCKS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
@@ -193,11 +193,11 @@ export const seenOf = (
   app: App,
   known: KnownLimits
 ): NonNullable<QueueOptions['groups']['seen']> => {
-  const turns = app.db.schema ? `"${app.db.schema}".${TURNS_TABLE}` : TURNS_TABLE;
+  const locks = app.db.schema ? `"${app.db.schema}".${WEBHOOK_LOCKS_TABLE}` : WEBHOOK_LOCKS_TABLE;
   return {
     columns: `served.paused_until, served.rate_per_second, served.concurrency, served.ordering,
       CASE WHEN served.rate_per_second IS NOT NULL THEN
-        (SELECT free_at FROM ${turns} WHERE group_id = served.id) END AS rate_free_at`,
+        (SELECT free_at FROM ${locks} WHERE group_id = served.id) END AS rate_free_at`,
     dueAt(webhook, columns, firstDueAt) {
       const seen = columns as unknown as Seen;
       const limits = limitsOfRow(seen);
@@ -212,7 +212,7 @@ export const seenOf = (
 const ONE_BY_ONE_MS = 100;
 
 /** The result of a claim under its webhook's lock. */
-interface TurnClaim {
+interface LockedClaim {
   leases: CountedLease[];
   /** True if the webhook has reached its cap. */
   isFull: boolean;
@@ -221,7 +221,7 @@ interface TurnClaim {
   againAt: number | null;
 }
 
-const NOTHING: TurnClaim = { leases: [], isFull: false, isSole: false, againAt: null };
+const NOTHING: LockedClaim = { leases: [], isFull: false, isSole: false, againAt: null };
 
 /**
  * Claims deliveries of webhooks within their limits, which hold over all nodes: of one with a rate or an
@@ -253,15 +253,15 @@ export class LimitedClaims {
       const { group, limit } = room;
       if (!this.known.ofGroup(group).separate) together.push(room);
       else if (performance.now() >= until) this.announceAt(group, now);
-      else claimed.push(...(await this.claimInTurn(group, limit, null)).leases);
+      else claimed.push(...(await this.claimLocked(group, limit, null)).leases);
     }
     if (together.length > 0) claimed.push(...(await this.queue.claim(together)));
     return claimed;
   }
 
   /** Claims of one webhook under its lock, and within a cap if there is one. */
-  async claimInTurn(webhook: number, limit: number, cap: LeaseCap | null): Promise<TurnClaim> {
-    const claimed = await this.queue.inTurnOf(webhook, async (tx, freeAt) => {
+  async claimLocked(webhook: number, limit: number, cap: LeaseCap | null): Promise<LockedClaim> {
+    const claimed = await this.queue.withGroupLock(webhook, async (tx, freeAt) => {
       const limits = await this.read(tx, webhook);
       const now = this.queue.now();
       if (limits.pausedUntil > now) return NOTHING;
@@ -273,7 +273,7 @@ export class LimitedClaims {
         return { ...NOTHING, againAt: Math.ceil(allowed.from / 1000) };
       }
       const most = Math.min(limit, allowed?.attempts ?? limit);
-      const { leases, isMore, ...found } = await this.queue.claimInTurn(tx, webhook, most, {
+      const { leases, isMore, ...found } = await this.queue.claimLocked(tx, webhook, most, {
         isOrdered: limits.isOrdered,
         cap: cap && { ...cap, atOnce: concurrency ?? cap.atOnce },
       });

@@ -27,7 +27,7 @@ import {
   DELIVERY_QUEUE_TABLE,
   DELIVERY_SLOTS_TABLE,
   type DeliveryRow,
-  TURNS_TABLE,
+  WEBHOOK_LOCKS_TABLE,
   WEBHOOKS_TABLE,
 } from '../tables';
 import { appendAttempts } from './attempts';
@@ -195,7 +195,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       leaseMs: LEASE_MS,
       order: DELIVERY_ORDER_TABLE,
       slots: DELIVERY_SLOTS_TABLE,
-      turns: TURNS_TABLE,
+      locks: WEBHOOK_LOCKS_TABLE,
       keysOf: (tx, ids) => this.keysOf(tx, ids),
       freed: (webhooks) => webhooks.forEach((webhook) => announceDeliveries(app, webhook)),
     });
@@ -230,7 +230,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     limit: number,
     cap: LeaseCap
   ): Promise<CappedClaim<LeasedDelivery>> {
-    const claimed = await this.claims.claimInTurn(webhook, limit, cap);
+    const claimed = await this.claims.claimLocked(webhook, limit, cap);
     return { ...claimed, leases: await this.withRows(claimed.leases) };
   }
 

@@ -14,7 +14,7 @@ import { addToRollups, type RolledAttempt } from '../figures/rollups';
 import { continueFailing, continueSpell, type CountedAttempt } from '../rules/failing';
 import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/delivery-state';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { announceTurn, publishTurns, type TurnedWebhook } from '../alarms';
+import { announceAlarm, publishAlarms, type Alarm } from '../alarms';
 import { answeredSinceRotation, spellOf, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';
 import type { App } from '../../app';
@@ -215,22 +215,22 @@ const ALARM_MS = 600_000;
  * The alarm about a webhook after these attempts. Once a spell: the transaction that has locked the row
  * and finds it so reports it.
  */
-const turnOf = (
+const alarmOf = (
   { alarmed_at: alarmedAt }: WebhookRow,
   unwellSince: number | null,
   attempts: readonly Counted[]
-): Pick<TurnedWebhook, 'turn' | 'reason'> | null => {
+): Pick<Alarm, 'kind' | 'reason'> | null => {
   if (unwellSince !== null) {
     if (alarmedAt !== null) return null;
     const cause = attempts.findLast(({ ok }) => !ok)?.cause ?? 'unknown';
     const reason = `Attempts fail since ${isoTime(unwellSince)}: ${cause}.`;
-    return { turn: 'failing', reason };
+    return { kind: 'failing', reason };
   }
   const isOver = attempts.some(
     ({ ok, isAlarm, at }) => ok && (!isAlarm || at - Number(alarmedAt) >= ALARM_MS)
   );
   return alarmedAt !== null && isOver
-    ? { turn: 'recovered', reason: 'Attempts succeed again.' }
+    ? { kind: 'recovered', reason: 'Attempts succeed again.' }
     : null;
 };
 
@@ -253,10 +253,10 @@ const countAttempts = async (
   tx: Tx,
   attempts: readonly Counted[],
   locked: ReadonlyMap<number, WebhookRow>
-): Promise<TurnedWebhook[]> => {
+): Promise<Alarm[]> => {
   const { disableAfterFailures, disableAfterFailingHours } = app.options.webhooks;
   const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
-  const turned: TurnedWebhook[] = [];
+  const alarms: Alarm[] = [];
   const updates: RowUpdate[] = [];
   const off: { row: WebhookRow; reason: string }[] = [];
   for (const [id, before] of locked) {
@@ -272,8 +272,12 @@ const countAttempts = async (
       own,
       limits
     );
-    const turn = turnOf(before, unwellSince, own);
-    const alarmedAt = turn ? (turn.turn === 'failing' ? app.clock.now() : null) : before.alarmed_at;
+    const alarm = alarmOf(before, unwellSince, own);
+    const alarmedAt = alarm
+      ? alarm.kind === 'failing'
+        ? app.clock.now()
+        : null
+      : before.alarmed_at;
     const kept = { consecutive_failures: after.consecutiveFailures, attempted };
     updates.push({
       id,
@@ -287,16 +291,16 @@ const countAttempts = async (
     });
     const row = { ...before, ...kept };
     if (reason !== null && before.active) off.push({ row, reason });
-    else if (turn) turned.push({ ...turn, webhook: toWebhook(row) });
+    else if (alarm) alarms.push({ ...alarm, webhook: toWebhook(row) });
   }
   const table = { name: WEBHOOKS_TABLE, schema: tx.schema, columns: KEPT_COLUMNS };
   await tx.dialect.updateRows(tx.knex, table, updates);
   for (const { row, reason } of off) {
     const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
     await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
-    turned.push({ turn: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason });
+    alarms.push({ kind: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason });
   }
-  return turned;
+  return alarms;
 };
 
 /** Records attempts in one transaction, each only while its lease holds. @returns those that were recorded */
@@ -305,7 +309,7 @@ const recordTogether = async (
   outcomes: readonly Outcome[]
 ): Promise<RecordedAttempt[]> => {
   const store = getDeliveryStore(app);
-  const { held, turned, pauses } = await app.db.retrying(async (tx) => {
+  const { held, alarms, pauses } = await app.db.retrying(async (tx) => {
     const held = await store.settle(
       tx,
       outcomes.map(({ made, next, attempt }) => ({
@@ -320,19 +324,19 @@ const recordTogether = async (
     });
     const pauses = await notePauses(tx, current);
     await noteAnsweredRotations(tx, current);
-    const turned = locked.size > 0 ? await countAttempts(app, tx, counted(current), locked) : [];
+    const alarms = locked.size > 0 ? await countAttempts(app, tx, counted(current), locked) : [];
     // Last, because other nodes that record for the same webhooks wait for these rows.
     await addToRollups(tx, counted(recorded));
-    if (turned.length > 0) await publishTurns(app, turned);
-    return { held, turned, pauses };
+    if (alarms.length > 0) await publishAlarms(app, alarms);
+    return { held, alarms, pauses };
   });
   pauses.forEach((until, webhook) => store.limits.notePause(webhook, until));
   debugEach(app.strapi, outcomes, ({ made: { lease }, next }) =>
     recordedLine(lease, next, held.has(lease.id))
   );
-  const switchedOff = turned.filter(({ turn }) => turn === 'disabled');
+  const switchedOff = alarms.filter(({ kind }) => kind === 'disabled');
   debugEach(app.strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
-  for (const one of turned) announceTurn(app, one);
+  for (const one of alarms) announceAlarm(app, one);
   return outcomes.filter(({ made }) => held.has(made.lease.id));
 };
 
