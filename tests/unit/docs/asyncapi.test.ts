@@ -2,7 +2,10 @@ import { type AsyncAPIDocumentInterface, type MessageInterface, Parser } from '@
 import Ajv from 'ajv';
 import type { EventDeclaration, EventMap } from '../../../server/src/hooks';
 import { REPLAYED } from '../../../server/src/webhooks/sending/send';
-import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/request-headers';
+import {
+  generateSecret,
+  signatureHeaders,
+} from '../../../server/src/webhooks/rules/request-headers';
 import { thinEvent } from '../../../server/src/webhooks/publish';
 import { catalogue } from './support/catalogue';
 import { readDocument } from './support/markdown';

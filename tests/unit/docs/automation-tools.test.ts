@@ -6,7 +6,10 @@ import { createRequire } from 'node:module';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/request-headers';
+import {
+  generateSecret,
+  signatureHeaders,
+} from '../../../server/src/webhooks/rules/request-headers';
 import { codeBlocks, readDocument } from './support/markdown';
 
 /** The code of docs/automation-tools.md, run as the tools run it. */

@@ -1,7 +1,10 @@
 import { createRequire } from 'node:module';
 import Ajv2020 from 'ajv/dist/2020.js';
 import { VALIDATORS } from '../../../server/src/pos/rules/schemas';
-import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/request-headers';
+import {
+  generateSecret,
+  signatureHeaders,
+} from '../../../server/src/webhooks/rules/request-headers';
 import { codeBlocks, readDocument, squeezed } from './support/markdown';
 
 describe('docs/receivers.md', () => {

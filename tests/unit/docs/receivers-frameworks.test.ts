@@ -1,7 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import { generateSecret, signatureHeaders } from '../../../server/src/webhooks/rules/request-headers';
+import {
+  generateSecret,
+  signatureHeaders,
+} from '../../../server/src/webhooks/rules/request-headers';
 import { install, SAMPLES } from '../../support/receiver-samples';
 import { available, describeReceiver } from './support/receiver-suite';
 

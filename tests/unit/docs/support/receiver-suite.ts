@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { generateSecret, signatureHeaders } from '../../../../server/src/webhooks/rules/request-headers';
+import {
+  generateSecret,
+  signatureHeaders,
+} from '../../../../server/src/webhooks/rules/request-headers';
 import { lacks, type Sample, SAMPLES } from '../../../support/receiver-samples';
 import { type RunningReceiver, startReceiver, tryToStart } from './receiver-process';
 
