@@ -163,7 +163,7 @@ export class GroupSlots<L extends Lease> {
   takeNext(): L | undefined {
     if (this.running >= this.nodeCap) return undefined;
     for (const id of this.ready) {
-      // To the end of the line: groups take turns, also where slots empty one by one.
+      // To the end of the queue: groups take turns, also where slots empty one by one.
       this.ready.delete(id);
       const group = this.of(id);
       const next = group.running < group.limit ? group.waiting.shift() : undefined;

@@ -103,7 +103,7 @@ export const createGroupTurns = ({
   /** When a look asked for groups that have had no turn here since, on a clock that only goes forward. */
   const ticketAt = new Map<number, number>();
   /** Groups that wait for a turn without a ticket, the first one first. */
-  const line = new Set<number>();
+  const queued = new Set<number>();
   let forgotAt = Number.NEGATIVE_INFINITY;
   let stopping = false;
 
@@ -189,9 +189,9 @@ export const createGroupTurns = ({
   };
 
   const startNext = (): void => {
-    for (const group of line) {
+    for (const group of queued) {
       if (stopping || running.size >= handler.turns.groups) return;
-      line.delete(group);
+      queued.delete(group);
       const state = stateOf(group);
       if (!state.turn) void start({ group, slot: 0 }, state, () => endTurn(group, state));
     }
@@ -221,7 +221,7 @@ export const createGroupTurns = ({
     },
 
     begin(group) {
-      line.add(group);
+      queued.add(group);
       startNext();
     },
 
