@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Context, Next } from 'koa';
 
 /** The bytes that all bodies being read at one place may hold together. */
 interface BodyBudget {
@@ -118,3 +119,17 @@ export const withoutTrailingSlashes = (path: string): string => {
   while (path.charCodeAt(length - 1) === 0x2f) length -= 1;
   return path.slice(0, length);
 };
+
+/**
+ * A middleware that comes before the host's body parser, which would read a body whole and keep none of
+ * its bytes, or refuse it: it leaves posts to some paths unparsed for their routes.
+ * @param isPath  is given a path in lower case, without slashes at its end
+ */
+export const leavingPostsUnparsed =
+  (isPath: (path: string) => boolean) =>
+  async (ctx: Context, next: Next): Promise<void> => {
+    if (ctx.method === 'POST' && isPath(withoutTrailingSlashes(ctx.path.toLowerCase()))) {
+      leaveUnparsed(ctx.req);
+    }
+    await next();
+  };

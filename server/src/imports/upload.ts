@@ -5,10 +5,10 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from '@strapi/utils';
-import type { Context, Next } from 'koa';
+import type { Context } from 'koa';
 import type { FileKind } from '../../../shared/contracts/imports';
 import { nameOfAdminUser } from '../access/current-admin-user';
-import { leaveUnparsed, typeOfUnparsed, withoutTrailingSlashes } from '../http/bounded-body';
+import { leavingPostsUnparsed, typeOfUnparsed } from '../http/bounded-body';
 import { fieldError, parseInput } from '../http/validation';
 import { errorText } from '../runtime/text';
 import type { ImportRun } from '../public';
@@ -54,16 +54,8 @@ const flag = (fallback: boolean) =>
 /** The query of a route that takes a file. */
 export const uploadQuery = z.object({ dry_run: flag(false), wait: flag(true) });
 
-/**
- * Comes before the host's body parser, which would read the whole file into memory, or refuse it:
- * the stream is left alone for the route.
- */
-export const leaveImportsUnread = async (ctx: Context, next: Next): Promise<void> => {
-  if (ctx.method === 'POST' && PATH.test(withoutTrailingSlashes(ctx.path.toLowerCase()))) {
-    leaveUnparsed(ctx.req);
-  }
-  await next();
-};
+/** Leaves a file to its route; the host's body parser would read all of it into memory. */
+export const leaveImportsUnread = leavingPostsUnparsed((path) => PATH.test(path));
 
 /**
  * Answers a file that is the body of a request: with the report once it was imported, or with

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
-import type { Context, Next } from 'koa';
+import type { Context } from 'koa';
 import { errors } from '@strapi/utils';
 import { FailedAttempts } from '../../access/failed-attempts';
 import type { PlainTable } from '../../database/tables/plain-tables';
@@ -9,7 +9,7 @@ import type { RouteConfig } from '../../feature';
 import {
   type BoundedBody,
   createBodyBudget,
-  leaveUnparsed,
+  leavingPostsUnparsed,
   readBoundedBody,
   typeOfUnparsed,
 } from '../../http/bounded-body';
@@ -49,19 +49,11 @@ const readProviderBody = (request: IncomingMessage): Promise<BoundedBody> => {
   return readBoundedBody(request, { bytes, deadlineMs: DEADLINE_MS, budget });
 };
 
-/**
- * Comes before the host's body parser, which keeps no bytes: what mail providers post is left unread
- * for the route, which reads it only where a provider is configured.
- */
+/** Leaves what mail providers post to the route, which reads it only if a provider is configured. */
 export const leaveProviderPostsUnread = (app: App) => {
   const prefix = app.strapi.config.get<string>('api.rest.prefix', '/api').replace(/\/+$/, '');
   const base = `${prefix}/${PATH}`.toLowerCase();
-  return async (ctx: Context, next: Next): Promise<void> => {
-    if (ctx.method === 'POST' && ctx.path.toLowerCase().startsWith(base)) {
-      leaveUnparsed(ctx.req);
-    }
-    await next();
-  };
+  return leavingPostsUnparsed((path) => path.startsWith(base));
 };
 
 const TABLE = 'switchboard_email_seen';
