@@ -1,9 +1,18 @@
 import fs from 'node:fs';
 import os from 'node:os';
+import path from 'node:path';
 import { Readable } from 'node:stream';
 import { withSpooled } from '../../../server/src/imports/upload';
 
-const folders = () => fs.readdirSync(os.tmpdir()).filter((name) => name.startsWith('switchboard-'));
+// A folder of its own: tests that run at the same time leave theirs in the system's.
+const temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'spool-'));
+beforeAll(() => void jest.spyOn(os, 'tmpdir').mockReturnValue(temporary));
+afterAll(() => {
+  jest.restoreAllMocks();
+  fs.rmSync(temporary, { recursive: true });
+});
+
+const folders = () => fs.readdirSync(temporary);
 
 const textOf = async (file: Readable): Promise<string> => {
   const chunks: Buffer[] = [];
