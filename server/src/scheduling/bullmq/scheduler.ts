@@ -14,13 +14,11 @@ import { SlotTurns } from './slot-turns';
 import { describeMistyped, isWrongType, queueName, removeMistyped } from './mistyped-keys';
 import {
   ANY_GROUP,
-  createLeftOverTickets,
-  createTickets,
   LEFT_OVER_MS,
-  type LeftOverTickets,
+  LeftOverTickets,
   readTicketId,
   type Ticket,
-  type Tickets,
+  Tickets,
 } from './tickets';
 
 interface GroupTurnsOptions {
@@ -32,26 +30,6 @@ interface GroupTurnsOptions {
   /** Looks for due groups, so many milliseconds from now. */
   look(afterMs: number): void;
   logFault(what: string, error: unknown): void;
-}
-
-interface GroupTurns {
-  /** More of a group may be due now. */
-  announce(group: number): void;
-  /**
-   * A look has found that a group is due.
-   * @returns whether it depends on its ticket: it has no turn here, and waits for none
-   */
-  found(group: number): boolean;
-  /** Gives a group its turn; resolves when the ticket may be given back. */
-  take(ticket: Ticket): Promise<void>;
-  /** Gives a group its turn without a ticket, once fewer groups have one than may: nobody gives tickets out. */
-  begin(group: number): void;
-  /** The ticket is gone from Redis: only now can another one of its id be written. */
-  gone(ticket: Ticket): void;
-  /** As `gone`, for every turn that has ended: Redis has forgotten their tickets, or was away. */
-  allGone(): void;
-  /** Ends all turns and gives their groups to other nodes. */
-  stop(): Promise<void>;
 }
 
 /** How long a group has its turn while others wait. */
@@ -91,75 +69,135 @@ interface GroupState {
  * The turns that groups of one kind have on this node. Times wait in this process and never in Redis:
  * a ticket that waits there goes by the clock of the node that wrote it.
  */
-export const createGroupTurns = ({
-  name,
-  handler,
-  ask,
-  look,
-  logFault,
-}: GroupTurnsOptions): GroupTurns => {
-  const groups = new Map<number, GroupState>();
-  const running = new Set<Promise<void>>();
+export class GroupTurns {
+  private readonly groups = new Map<number, GroupState>();
+  private readonly running = new Set<Promise<void>>();
   /** When a look asked for groups that have had no turn here since, on a clock that only goes forward. */
-  const ticketAt = new Map<number, number>();
+  private readonly ticketAt = new Map<number, number>();
   /** Groups that wait for a turn without a ticket, the first one first. */
-  const queued = new Set<number>();
-  let forgotAt = Number.NEGATIVE_INFINITY;
-  let stopping = false;
+  private readonly queued = new Set<number>();
+  private forgotAt = Number.NEGATIVE_INFINITY;
+  private stopping = false;
 
-  const stateOf = (group: number): GroupState => {
-    let state = groups.get(group);
+  constructor(private readonly options: GroupTurnsOptions) {}
+
+  /** More of a group may be due now. */
+  announce(group: number): void {
+    const state = this.groups.get(group);
+    if (state?.rest) this.wake(group, state);
+    else if (state?.turn) state.again = true;
+    else this.options.ask({ group, slot: 0 });
+  }
+
+  /**
+   * A look has found that a group is due.
+   * @returns whether it depends on its ticket: it has no turn here, and waits for none
+   */
+  found(group: number): boolean {
+    const state = this.groups.get(group);
+    if (state?.turn || state?.rest) return false;
+    const now = performance.now();
+    const quiet = state ? state.endedAt + QUIET_MS - now : 0;
+    const isAskedFor = now - (this.ticketAt.get(group) ?? Number.NEGATIVE_INFINITY) < TICKET_MS;
+    if (state && quiet > 0) this.restFor(group, state, 0, quiet);
+    else if (isAskedFor) this.options.look(TICKET_MS);
+    else {
+      this.ticketAt.set(group, now);
+      this.options.ask({ group, slot: 0 });
+    }
+    this.forget();
+    return true;
+  }
+
+  /** Gives a group its turn without a ticket, once fewer groups have one than may: nobody gives tickets out. */
+  begin(group: number): void {
+    this.queued.add(group);
+    this.startNext();
+  }
+
+  /** Gives a group its turn; resolves when the ticket may be given back. */
+  async take(ticket: Ticket): Promise<void> {
+    const state = this.stateOf(ticket.group);
+    // Another ticket of the group was given to the node that works on it.
+    if (state.turn) state.again ||= ticket.slot === 0;
+    else await this.start(ticket, state);
+  }
+
+  /** The ticket is gone from Redis: only now can another one of its id be written. */
+  gone({ group, slot }: Ticket): void {
+    const state = this.groups.get(group);
+    if (state?.turn?.slot === slot) this.endTurn(group, state);
+  }
+
+  /** As `gone`, for every turn that has ended: Redis has forgotten their tickets, or was away. */
+  allGone(): void {
+    this.ticketAt.clear();
+    for (const [group, state] of this.groups) this.endTurn(group, state);
+  }
+
+  /** Ends all turns and gives their groups to other nodes. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    for (const [group, state] of this.groups) this.wake(group, state);
+    await Promise.all(this.running);
+  }
+
+  private stateOf(group: number): GroupState {
+    let state = this.groups.get(group);
     if (!state) {
       state = { again: false, endedAt: Number.NEGATIVE_INFINITY };
-      groups.set(group, state);
+      this.groups.set(group, state);
     }
     return state;
-  };
+  }
 
-  const wake = (group: number, state: GroupState): void => {
+  private wake(group: number, state: GroupState): void {
     if (!state.rest) return;
     clearTimeout(state.rest.timer);
     const { slot } = state.rest;
     state.rest = undefined;
-    ask({ group, slot });
-  };
+    this.options.ask({ group, slot });
+  }
 
-  const restFor = (group: number, state: GroupState, slot: number, delay: number): void => {
-    const timer = setTimeout(() => wake(group, state), delay);
+  private restFor(group: number, state: GroupState, slot: number, delay: number): void {
+    const timer = setTimeout(() => this.wake(group, state), delay);
     timer.unref();
     state.rest = { slot, timer };
-  };
+  }
 
-  const forget = (): void => {
+  private forget(): void {
+    const { groups, ticketAt } = this;
     const now = performance.now();
-    if (Math.max(groups.size, ticketAt.size) <= 2 * handler.turns.groups) return;
-    if (now - forgotAt < TICKET_MS) return;
-    forgotAt = now;
+    if (Math.max(groups.size, ticketAt.size) <= 2 * this.options.handler.turns.groups) return;
+    if (now - this.forgotAt < TICKET_MS) return;
+    this.forgotAt = now;
     for (const [group, { turn, rest, endedAt }] of groups) {
       if (!turn && !rest && now - endedAt > QUIET_MS) groups.delete(group);
     }
     for (const [group, at] of ticketAt) if (now - at > TICKET_MS) ticketAt.delete(group);
-  };
+  }
 
-  const endTurn = (group: number, state: GroupState): void => {
+  private endTurn(group: number, state: GroupState): void {
     const { turn, again } = state;
     if (turn?.next === undefined) return;
     state.turn = undefined;
     state.again = false;
     state.endedAt = performance.now();
+    const { ask, look, handler } = this.options;
     const delay = turn.next === null ? null : turn.next - handler.now();
-    if (again || (delay !== null && (delay <= 0 || stopping))) ask({ group, slot: turn.slot });
-    else if (delay !== null) restFor(group, state, turn.slot, delay);
+    if (again || (delay !== null && (delay <= 0 || this.stopping))) ask({ group, slot: turn.slot });
+    else if (delay !== null) this.restFor(group, state, turn.slot, delay);
     // Work that was committed at the very end of the turn found a ticket that was about to go.
     else look(0);
-  };
+  }
 
-  const work = async ({ group, slot }: Ticket, turn: Turn): Promise<void> => {
+  private async work({ group, slot }: Ticket, turn: Turn): Promise<void> {
+    const { name, handler, ask, logFault } = this.options;
     const until = performance.now() + TURN_MS;
     let sharedAt = Number.NEGATIVE_INFINITY;
     try {
       turn.next = await handler.takeTurn(group, {
-        isOver: () => stopping || performance.now() > until,
+        isOver: () => this.stopping || performance.now() > until,
         share() {
           const now = performance.now();
           if (slot + 1 >= handler.turns.nodes || now - sharedAt < SHARE_EVERY_MS) return;
@@ -171,87 +209,34 @@ export const createGroupTurns = ({
       logFault(`${name}: a turn failed`, error);
       turn.next = handler.now() + RETRY_AFTER_ERROR_MS;
     }
-  };
+  }
 
   /** @param ended is called at its end, before another group begins in its place */
-  const start = (ticket: Ticket, state: GroupState, ended = () => {}): Promise<void> => {
+  private start(ticket: Ticket, state: GroupState, ended = () => {}): Promise<void> {
     if (state.rest) clearTimeout(state.rest.timer);
     state.rest = undefined;
     state.turn = { slot: ticket.slot };
-    ticketAt.delete(ticket.group);
-    const done: Promise<void> = work(ticket, state.turn).finally(() => {
-      running.delete(done);
+    this.ticketAt.delete(ticket.group);
+    const done: Promise<void> = this.work(ticket, state.turn).finally(() => {
+      this.running.delete(done);
       ended();
-      startNext();
+      this.startNext();
     });
-    running.add(done);
+    this.running.add(done);
     return done;
-  };
+  }
 
-  const startNext = (): void => {
-    for (const group of queued) {
-      if (stopping || running.size >= handler.turns.groups) return;
-      queued.delete(group);
-      const state = stateOf(group);
-      if (!state.turn) void start({ group, slot: 0 }, state, () => endTurn(group, state));
+  private startNext(): void {
+    for (const group of this.queued) {
+      if (this.stopping || this.running.size >= this.options.handler.turns.groups) return;
+      this.queued.delete(group);
+      const state = this.stateOf(group);
+      if (!state.turn) {
+        void this.start({ group, slot: 0 }, state, () => this.endTurn(group, state));
+      }
     }
-  };
-
-  return {
-    announce(group) {
-      const state = groups.get(group);
-      if (state?.rest) wake(group, state);
-      else if (state?.turn) state.again = true;
-      else ask({ group, slot: 0 });
-    },
-
-    found(group) {
-      const state = groups.get(group);
-      if (state?.turn || state?.rest) return false;
-      const now = performance.now();
-      const quiet = state ? state.endedAt + QUIET_MS - now : 0;
-      if (state && quiet > 0) restFor(group, state, 0, quiet);
-      else if (now - (ticketAt.get(group) ?? Number.NEGATIVE_INFINITY) < TICKET_MS) look(TICKET_MS);
-      else {
-        ticketAt.set(group, now);
-        ask({ group, slot: 0 });
-      }
-      forget();
-      return true;
-    },
-
-    begin(group) {
-      queued.add(group);
-      startNext();
-    },
-
-    async take(ticket) {
-      const state = stateOf(ticket.group);
-      if (state.turn) {
-        // Another ticket of the group was given to the node that works on it.
-        state.again ||= ticket.slot === 0;
-        return;
-      }
-      await start(ticket, state);
-    },
-
-    gone({ group, slot }) {
-      const state = groups.get(group);
-      if (state?.turn?.slot === slot) endTurn(group, state);
-    },
-
-    allGone() {
-      ticketAt.clear();
-      for (const [group, state] of groups) endTurn(group, state);
-    },
-
-    async stop() {
-      stopping = true;
-      for (const [group, state] of groups) wake(group, state);
-      await Promise.all(running);
-    },
-  };
-};
+  }
+}
 
 /** The optional packages that the engine `bullmq` is made of. */
 export interface BullmqPackages {
@@ -501,8 +486,8 @@ export const createBullmqScheduler = ({
       queue.on('error', () => {});
       known = {
         queue,
-        tickets: createTickets(kind, queue, (error, failed) => void refused(kind, error, failed)),
-        leftOver: createLeftOverTickets(kind, queue, link.commands),
+        tickets: new Tickets(kind, queue, (error, failed) => void refused(kind, error, failed)),
+        leftOver: new LeftOverTickets(kind, queue, link.commands),
         repairedAt: Number.NEGATIVE_INFINITY,
         isUnrepaired: false,
       };
@@ -612,7 +597,7 @@ export const createBullmqScheduler = ({
     const { queue, tickets, leftOver } = queueOf(kind);
     const look = (afterMs: number) => loop.announce(handler.now() + afterMs);
     let paused = false;
-    const turns = createGroupTurns({
+    const turns = new GroupTurns({
       name: kind,
       handler: {
         turns: handler.turns,

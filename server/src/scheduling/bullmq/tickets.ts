@@ -26,33 +26,37 @@ export const readTicketId = (id: string | undefined): Ticket | null => {
   return group === undefined ? null : { group: Number(group), slot: Number(slot) };
 };
 
-export interface Tickets {
-  /** Asks for a ticket, to be written with others of this turn of the event loop. Never throws. */
-  ask(ticket: Ticket): void;
-  /** Writes what was asked for. Resolves when it is written, or was refused. */
-  flush(): Promise<void>;
-}
-
 /**
  * Writes tickets of one kind, those that were asked for at the same moment together. A ticket that is
  * there already, waiting or in somebody's hands, stays the only one.
- * @param refused gets tickets that Redis may not have taken, and why; the work behind them is in the
- * database
  */
-export const createTickets = (
-  kind: string,
-  queue: Pick<Queue, 'addBulk'>,
-  refused: (error: unknown, tickets: readonly Ticket[]) => void
-): Tickets => {
-  let wanted = new Map<string, Ticket>();
+export class Tickets {
+  private wanted = new Map<string, Ticket>();
 
-  const flush = async (): Promise<void> => {
-    const batch = wanted;
+  /**
+   * @param refused gets tickets that Redis may not have taken, and why; the work behind them is in the
+   * database
+   */
+  constructor(
+    private readonly kind: string,
+    private readonly queue: Pick<Queue, 'addBulk'>,
+    private readonly refused: (error: unknown, tickets: readonly Ticket[]) => void
+  ) {}
+
+  /** Asks for a ticket, to be written with others of this turn of the event loop. Never throws. */
+  ask(ticket: Ticket): void {
+    if (this.wanted.size === 0) setImmediate(() => void this.flush());
+    this.wanted.set(ticketId(this.kind, ticket), ticket);
+  }
+
+  /** Writes what was asked for. Resolves when it is written, or was refused. */
+  async flush(): Promise<void> {
+    const batch = this.wanted;
     const ids = [...batch.keys()];
-    wanted = new Map();
+    this.wanted = new Map();
     try {
       for (let start = 0; start < ids.length; start += ADD_AT_ONCE) {
-        await queue.addBulk(
+        await this.queue.addBulk(
           ids.slice(start, start + ADD_AT_ONCE).map((jobId) => ({
             name: 'turn',
             data: {},
@@ -61,18 +65,10 @@ export const createTickets = (
         );
       }
     } catch (error) {
-      refused(error, [...batch.values()]);
+      this.refused(error, [...batch.values()]);
     }
-  };
-
-  return {
-    ask(ticket) {
-      if (wanted.size === 0) setImmediate(() => void flush());
-      wanted.set(ticketId(kind, ticket), ticket);
-    },
-    flush,
-  };
-};
+  }
+}
 
 /** For so long a ticket lies there that nobody is given, until it counts as left over; milliseconds. */
 export const LEFT_OVER_MS = 3000;
@@ -90,37 +86,68 @@ interface Seen {
   ticket: string;
 }
 
-export interface LeftOverTickets {
+/** Finds tickets that are neither given to anybody nor gone, whatever left them there. */
+export class LeftOverTickets {
+  private seen = new Map<number, Seen>();
+  private lookedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly kind: string,
+    private readonly queue: Pick<Queue, 'toKey' | 'remove' | 'getJobState'>,
+    private readonly redis: Pick<Redis, 'pipeline' | 'del'>
+  ) {}
+
   /**
    * Groups, among some that are due and have no turn here, whose ticket no node gets: BullMQ writes no
    * second one while its key is there. A node that dies leaves its tickets for a shorter time than that.
    * A ticket that waits in its queue is given to the next free worker, be that in a minute.
    */
-  among(groups: readonly number[]): Promise<number[]>;
+  async among(groups: readonly number[]): Promise<number[]> {
+    const now = performance.now();
+    if (now - this.lookedAt < EVERY_MS) return [];
+    this.lookedAt = now;
+    const some = groups.slice(0, LOOKED_AT_ONCE);
+    const tickets = some.length > 0 ? await this.look(some) : [];
+    const before = this.seen;
+    this.seen = new Map();
+    const idle = some.filter((group, at) => {
+      const ticket = tickets[at];
+      if (ticket === null || ticket === undefined) return false;
+      const known = before.get(group);
+      const since = known?.ticket === ticket ? known.since : now;
+      this.seen.set(group, { since, ticket });
+      return now - since >= LEFT_OVER_MS;
+    });
+    const states = await Promise.all(idle.map((group) => this.queue.getJobState(this.idOf(group))));
+    return idle.filter((_group, at) => !IN_LINE.has(String(states[at])));
+  }
+
   /** True if there are unlocked tickets that may be left over. */
-  isWatching(): boolean;
+  isWatching(): boolean {
+    return this.seen.size > 0;
+  }
+
   /** Removes a group's ticket, so that the next one can be written. @returns its key */
-  remove(group: number): Promise<string>;
-}
+  async remove(group: number): Promise<string> {
+    const id = this.idOf(group);
+    const key = this.queue.toKey(id);
+    // BullMQ does not remove a key that is no job, or locked for ever.
+    await this.queue.remove(id).catch(() => 0);
+    await this.redis.del(key, `${key}:lock`);
+    this.seen.delete(group);
+    return key;
+  }
 
-/** Finds tickets that are neither given to anybody nor gone, whatever left them there. */
-export const createLeftOverTickets = (
-  kind: string,
-  queue: Pick<Queue, 'toKey' | 'remove' | 'getJobState'>,
-  redis: Pick<Redis, 'pipeline' | 'del'>
-): LeftOverTickets => {
-  let seen = new Map<number, Seen>();
-  let lookedAt = Number.NEGATIVE_INFINITY;
-
-  const idOf = (group: number): string => ticketId(kind, { group, slot: 0 });
-  const lockOf = (key: string): string => `${key}:lock`;
+  private idOf(group: number): string {
+    return ticketId(this.kind, { group, slot: 0 });
+  }
 
   /** Tells each group's ticket from a later one; null: there is none, or it is locked. */
-  const look = async (groups: readonly number[]): Promise<(string | null)[]> => {
-    const pipeline = redis.pipeline();
+  private async look(groups: readonly number[]): Promise<(string | null)[]> {
+    const pipeline = this.redis.pipeline();
     for (const group of groups) {
-      const key = queue.toKey(idOf(group));
-      pipeline.exists(key).hmget(key, 'timestamp', 'ats').pttl(lockOf(key));
+      const key = this.queue.toKey(this.idOf(group));
+      pipeline.exists(key).hmget(key, 'timestamp', 'ats').pttl(`${key}:lock`);
     }
     const answers = (await pipeline.exec()) ?? [];
     return groups.map((_group, at) => {
@@ -129,38 +156,5 @@ export const createLeftOverTickets = (
       if (exists?.[1] !== 1 || Number(lock?.[1]) > 0) return null;
       return String(ticket?.[0] ?? ticket?.[1]);
     });
-  };
-
-  return {
-    async among(groups) {
-      const now = performance.now();
-      if (now - lookedAt < EVERY_MS) return [];
-      lookedAt = now;
-      const some = groups.slice(0, LOOKED_AT_ONCE);
-      const tickets = some.length > 0 ? await look(some) : [];
-      const before = seen;
-      seen = new Map();
-      const idle = some.filter((group, at) => {
-        const ticket = tickets[at];
-        if (ticket === null || ticket === undefined) return false;
-        const known = before.get(group);
-        const since = known?.ticket === ticket ? known.since : now;
-        seen.set(group, { since, ticket });
-        return now - since >= LEFT_OVER_MS;
-      });
-      const states = await Promise.all(idle.map((group) => queue.getJobState(idOf(group))));
-      return idle.filter((_group, at) => !IN_LINE.has(String(states[at])));
-    },
-
-    isWatching: () => seen.size > 0,
-
-    async remove(group) {
-      const key = queue.toKey(idOf(group));
-      // BullMQ does not remove a key that is no job, or locked for ever.
-      await queue.remove(idOf(group)).catch(() => 0);
-      await redis.del(key, lockOf(key));
-      seen.delete(group);
-      return key;
-    },
-  };
-};
+  }
+}

@@ -1,4 +1,4 @@
-import { createGroupTurns } from '../../../../server/src/scheduling/bullmq/scheduler';
+import { GroupTurns } from '../../../../server/src/scheduling/bullmq/scheduler';
 import type { Ticket } from '../../../../server/src/scheduling/bullmq/tickets';
 import type { Turn } from '../../../../server/src/scheduling/types';
 
@@ -10,7 +10,7 @@ const open = (takeTurn: TakeTurn) => {
   const asked: Ticket[] = [];
   const errors: string[] = [];
   let looks = 0;
-  const turns = createGroupTurns({
+  const turns = new GroupTurns({
     name: 'work',
     handler: {
       now: Date.now,

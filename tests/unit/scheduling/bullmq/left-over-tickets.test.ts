@@ -1,7 +1,4 @@
-import {
-  createLeftOverTickets,
-  LEFT_OVER_MS,
-} from '../../../../server/src/scheduling/bullmq/tickets';
+import { LeftOverTickets, LEFT_OVER_MS } from '../../../../server/src/scheduling/bullmq/tickets';
 
 /** Redis with one key for each ticket, and what BullMQ says of it. */
 const redisWith = (states: Record<number, string>, locked: readonly number[] = []) => {
@@ -34,7 +31,7 @@ const redisWith = (states: Record<number, string>, locked: readonly number[] = [
     pipeline: () => pipeline,
     del: async (...keys: string[]) => removed.push(...keys),
   };
-  const tickets = createLeftOverTickets('a kind', queue as never, redis as never);
+  const tickets = new LeftOverTickets('a kind', queue as never, redis as never);
   return { tickets, removed };
 };
 

@@ -1,8 +1,4 @@
-import {
-  createTickets,
-  readTicketId,
-  ticketId,
-} from '../../../../server/src/scheduling/bullmq/tickets';
+import { Tickets, readTicketId, ticketId } from '../../../../server/src/scheduling/bullmq/tickets';
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -23,7 +19,7 @@ const createQueue = (failures: Error[] = []) => {
 const open = (
   queue: ReturnType<typeof createQueue>,
   refused: (error: unknown) => void = () => {}
-) => createTickets('switchboard POS events', queue as never, refused);
+) => new Tickets('switchboard POS events', queue as never, refused);
 
 describe('the id of a ticket', () => {
   test('is kind, group and slot, without a colon in any', () => {
