@@ -113,9 +113,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     const { concurrency, concurrencyPerGroup, detached, name, renewMs } = options;
     this.pollMs = options.pollMs;
     this.turns = { groups: concurrency, nodes: concurrencyPerGroup };
-    this.slots = new GroupSlots<L>(
-      ...([concurrency, concurrencyPerGroup, undefined, options.limitsOf] as const)
-    );
+    this.slots = new GroupSlots<L>(concurrency, concurrencyPerGroup, undefined, options.limitsOf);
     this.logFault = createFaultLog(options.log, Date.now);
     this.recorder = new Recorder({
       name,

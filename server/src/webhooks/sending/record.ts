@@ -394,8 +394,8 @@ const recordBare = async (
 /**
  * Records attempts: each delivery's new state while its lease still holds, and, in the same
  * transaction, what it means for its webhook. In parts of bounded size; a part that fails is split
- * until the one bad row stands alone.
- * @param told is called with those that were recorded, part by part; a lost lease records nothing.
+ * until only the bad row is left.
+ * @param onRecorded is called with those that were recorded, part by part; a lost lease records nothing.
  * @throws if the database is away; what has been recorded by then stays so when it is called again.
  */
 export const recordAttempts = async (
