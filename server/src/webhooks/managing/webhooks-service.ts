@@ -203,7 +203,7 @@ export class WebhooksService {
   /**
    * If this switches it on, its health has the deliveries that waited until now; with
    * `waiting: 'discard'` they end before, and none of them is sent.
-   * @param allowed `mayMoveHeaders`: own headers may go to another address without being given again
+   * @param mayMoveHeaders own headers may go to another address without being given again
    * @throws ValidationError (400) as `judgeChange` does
    */
   async update(
