@@ -53,8 +53,8 @@ const HOW_TO_ALLOW = 'The option webhooks.allowPrivateNetworks can allow them.';
 const BLOCKED_NAME = `The host name leads to an address of this server or of a private network, which is refused. ${HOW_TO_ALLOW}`;
 
 /**
- * The one guard for saving, testing and delivering (docs/contract-webhooks.md#private-addresses). A name is refused when any of its addresses is: the connection might
- * take that one.
+ * The one guard for saving, testing and delivering (docs/contract-webhooks.md#private-addresses). A name
+ * is refused when any of its addresses is: the connection might take that one.
  */
 export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const { allowedCidrs = [] } = options;

@@ -397,8 +397,9 @@ interface HttpClientOptions {
 }
 
 /**
- * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded addresses, one deadline, no redirect followed, nothing inflated, an answer
- * read to 20,000 bytes, whatever library posts.
+ * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded
+ * addresses, one deadline, no redirect followed, nothing inflated, an answer read to 20,000 bytes,
+ * whatever library posts.
  */
 export class HttpClient {
   private readonly transport: Promise<Transport>;

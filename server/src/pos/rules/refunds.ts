@@ -171,7 +171,7 @@ export const stateOfRefund = (
   }
 };
 
-/** The flags that follow from the settling; they replace all `SETTLED_FLAGS` set before. */
+/** The flags that follow from the settling; they replace those of an earlier one. */
 export const settledFlags = (outcome: RefundOutcome): EventFlag[] => {
   switch (outcome.status) {
     case 'allocated':

@@ -56,8 +56,8 @@ const count = (): Column => ({ type: 'integer', column: { defaultTo: 0 } });
 /**
  * One row a webhook and hour of UTC in which it was tried; `hour` is its beginning, in epoch
  * milliseconds. `sent` and `failed` count attempts, `ended_sent` and `ended_failed` what became of
- * deliveries by them, `span_…` the response times of the attempts that were answered
- *. No ids: a counter of ids would run out.
+ * deliveries by them, `span_…` the response times of the attempts that were answered. No ids: a counter
+ * of ids would run out.
  */
 export const rollupsTable: PlainTable = {
   tableName: ROLLUPS_TABLE,
