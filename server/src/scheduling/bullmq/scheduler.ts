@@ -98,9 +98,9 @@ export class GroupTurns {
     if (state?.turn || state?.rest) return false;
     const now = performance.now();
     const quiet = state ? state.endedAt + QUIET_MS - now : 0;
-    const isAskedFor = now - (this.ticketAt.get(group) ?? Number.NEGATIVE_INFINITY) < TICKET_MS;
+    const hasTicket = now - (this.ticketAt.get(group) ?? Number.NEGATIVE_INFINITY) < TICKET_MS;
     if (state && quiet > 0) this.restFor(group, state, 0, quiet);
-    else if (isAskedFor) this.options.look(TICKET_MS);
+    else if (hasTicket) this.options.look(TICKET_MS);
     else {
       this.ticketAt.set(group, now);
       this.options.ask({ group, slot: 0 });
