@@ -287,15 +287,22 @@ export const markClosings = async (
   return due.length > 0;
 };
 
-/** Compares the closing of an event with the records as they are now. */
-export const compareStored = async (app: App, eventId: number): Promise<void> => {
+/**
+ * Compares the closing of an event with the records as they are now.
+ * @param onlyDue  another node may have compared it since it was found due: then nothing is left to do
+ */
+export const compareStored = async (
+  app: App,
+  eventId: number,
+  { onlyDue = false }: { onlyDue?: boolean } = {}
+): Promise<void> => {
   const find = async (db: Db): Promise<PosClosingRow | undefined> =>
     closings(db).where({ event_id: eventId }).first();
   const known = await find(await app.db.current());
   if (!known) return;
   await withConnections(app, [Number(known.connection_id)], async (tx, connections) => {
     const closing = await find(tx);
-    if (!closing) return;
+    if (!closing || (onlyDue && closing.due_at === null)) return;
     await compareAgain(tx, app, closing, connections);
     await closings(tx).where({ event_id: eventId }).update({ due_at: null });
   });
@@ -310,7 +317,7 @@ const createComparing = (app: App): DueRows<DueClosing> =>
   new DueRows<DueClosing>(app, {
     tableName: POS_CLOSINGS_TABLE,
     columns: [],
-    work: ({ event_id: id }) => compareStored(app, id),
+    work: ({ event_id: id }) => compareStored(app, id, { onlyDue: true }),
     failed({ event_id: id }, error) {
       app.log.error(`switchboard: the closing ${id} was not compared again: ${errorText(error)}`);
       return { due_at: getRecordStore(app).now() + RETRY_MS };
