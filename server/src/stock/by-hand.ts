@@ -178,7 +178,7 @@ interface Count {
   lines: readonly LineInput[];
 }
 
-/** The ledger entries of a transfer. */
+/** The ledger entries of a count. */
 const entriesOf = (
   { place, at, lines }: Count,
   document: number,

@@ -407,7 +407,7 @@ export class Ledger {
         .whereIn('level_id', ids.slice(start, start + 200))
         .where('at', '>', time)
         .groupBy('level_id');
-      const rows = (await (this.options.simulate ? query : this.app.db.pool.latest(query))) as {
+      const rows = (await (this.options.simulate ? query : this.tx.latest(query))) as {
         level_id: number;
         moved: number | string | null;
       }[];
