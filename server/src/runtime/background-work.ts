@@ -21,11 +21,7 @@ export class BackgroundWork {
   wake(): void {
     this.again = true;
     if (this.stopped || this.running) return;
-    this.running = this.passes
-      .detached(() => this.run())
-      .finally(() => {
-        this.running = null;
-      });
+    this.running = this.passes.detached(() => this.run());
   }
 
   /** Begins no more; resolves when what is under way has ended. */
@@ -35,10 +31,15 @@ export class BackgroundWork {
   }
 
   private async run(): Promise<void> {
-    do {
-      this.again = false;
-      await this.passes.pass(() => this.stopped).catch(this.passes.failed);
-    } while (this.again && !this.stopped);
+    try {
+      do {
+        this.again = false;
+        await this.passes.pass(() => this.stopped).catch(this.passes.failed);
+      } while (this.again && !this.stopped);
+    } finally {
+      // In the turn of the last look at `again`: a wake after that begins the next run.
+      this.running = null;
+    }
   }
 }
 
