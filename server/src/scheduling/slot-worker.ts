@@ -96,6 +96,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   /** Claimed rows, until their outcome is recorded. */
   readonly leases = new Map<L, HeldLease>();
   private readonly renewing: NodeJS.Timeout;
+  private isRenewing = false;
   /** Leased, but given back by `stop`: it would otherwise sit through its lease. */
   private readonly unstarted: L[] = [];
   /** Groups of which more may be due, the one first that has waited longest for a claim. */
@@ -271,17 +272,24 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     await this.giveBack(this.unstarted);
   }
 
-  /** Leases that cannot be renewed now are tried again while there is something left of them. */
+  /**
+   * One call at a time, for a database may take longer than the time between two. Leases that cannot be
+   * renewed now are tried again while there is something left of them.
+   */
   private async renew(): Promise<void> {
     const { name, renewMs, store } = this.options;
+    if (this.isRenewing) return;
     const at = performance.now();
     const old = [...this.leases].filter(([, { renewedAt }]) => at - renewedAt >= renewMs / 2);
+    if (old.length === 0) return;
     for (const [, held] of old) held.renewedAt = at;
+    this.isRenewing = true;
     try {
-      if (old.length > 0) await store.renew(old.map(([lease]) => lease));
+      await store.renew(old.map(([lease]) => lease));
     } catch (error) {
       this.logFault(`${name}: ${old.length} leases could not be renewed`, error);
     }
+    this.isRenewing = false;
   }
 
   private async record(done: readonly { lease: L; outcome: Outcome }[]): Promise<void> {

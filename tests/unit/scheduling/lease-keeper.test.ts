@@ -48,6 +48,38 @@ describe('a lease', () => {
     expect(queue.rows.map(({ dueAt }) => dueAt)).toEqual(Array(8).fill(null));
   });
 
+  it('is prolonged once at a time, however long the database takes for that', async () => {
+    const queue = createMemoryStore({ leaseMs: LEASE_MS });
+    queue.put(1, 1);
+    let letGo = (): void => {};
+    let underWay = 0;
+    let most = 0;
+    const renew = async () => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await new Promise<void>((resolve) => {
+        letGo = resolve;
+      });
+      underWay -= 1;
+    };
+    const worker = open(
+      { ...queue, renew },
+      {
+        async perform(lease) {
+          await sleep(6 * RENEW_MS);
+          return lease;
+        },
+      }
+    );
+    await worker.work([1]);
+    await sleep(5 * RENEW_MS);
+    letGo();
+    await sleep(2 * RENEW_MS);
+    letGo();
+    expect(most).toBe(1);
+    await worker.stop();
+  });
+
   it('of work that is soon done costs nothing more', async () => {
     const queue = createMemoryStore({ leaseMs: LEASE_MS });
     queue.put(1, 4);
