@@ -18,8 +18,8 @@ export const REPLAYS_TABLE = 'switchboard_journal_replays';
  * Each published event, once, with or without subscribers, where `webhooks.journalDays` is not 0.
  * `entry_id` is the id of its envelope in the journal, `frame` and `data` are the rest of it, both as the
  * text that is sent. `webhooks` are the ids of those that were sent it when it was published, as a JSON
- * list, null if nobody was. `number` is its place in the journal, given after the commit ; `created_at`
- * is when it happened, epoch milliseconds.
+ * list, null if nobody was. `number` is its place in the journal, given after the commit; `created_at` is
+ * when it happened, epoch milliseconds.
  */
 export const journalTable: PlainTable = {
   tableName: JOURNAL_TABLE,

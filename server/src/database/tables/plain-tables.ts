@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { rawStatement, rowsOf, table } from '../connection';
+import { errorText } from '../../runtime/text';
 import { qualified } from '../dialects/shared';
 
 /** Another node that boots at this moment does the same: what counts is that it is there now. */
@@ -105,7 +106,10 @@ const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<str
   return rowsOf<{ name: string }>(answer).map(({ name }) => name);
 };
 
-/** A table that its owner has partitioned has no pages, and takes none. */
+/**
+ * A table that its owner has partitioned has no pages, and takes none. If the site's role does not
+ * own the table, its factor stays as it is: updates are slower then.
+ */
 const setFillFactor = async (
   strapi: Core.Strapi,
   tableName: string,
@@ -120,7 +124,14 @@ const setFillFactor = async (
     [quoted.join('.')]
   );
   if (rowsOf(answer).length === 0) return;
-  await rawStatement(strapi.db.connection, `ALTER TABLE ?? SET (fillfactor = ${percent})`, [name]);
+  try {
+    const set = `ALTER TABLE ?? SET (fillfactor = ${percent})`;
+    await rawStatement(strapi.db.connection, set, [name]);
+  } catch (error) {
+    strapi.log.warn(
+      `switchboard: the fill factor of ${name} could not be set to ${percent}: ${errorText(error)}`
+    );
+  }
 };
 
 const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<void> => {
