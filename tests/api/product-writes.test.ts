@@ -398,6 +398,9 @@ describeEach(databases(), 'what a site writes into its own products', (database)
     await settled(site, own.body.event_id, 'applied');
     await sell(sku);
     expect([await levelOf(site, sku), await numbersOf(id)]).toEqual([8, [8, 8]]);
+    // Its line was the mapping's, and is found at the same place without it: nothing moves.
+    const { movements } = await settled(site, own.body.event_id, 'applied');
+    expect(movements).toEqual([expect.objectContaining({ type: 'sale', effect: -1 })]);
     expect((await rebuild(site)).differences).toEqual([]);
   });
 
