@@ -54,12 +54,9 @@ export interface WebhookHealth extends HealthCounts {
 
 /** `GET /switchboard/webhooks-health`. */
 export interface HealthReport {
-  /**
-   * The beginning of the counts: 24 hours ago, to the hour; later while deliveries of a version before
-   * 0.2 are still being counted.
-   */
+  /** The beginning of the counts: 24 hours ago, to the hour. */
   since: string;
-  /** Everything since then is counted, and that is 24 hours. */
+  /** Everything since then is counted; always true, since each attempt is counted when it is recorded. */
   complete: boolean;
   totals: HealthCounts;
   buckets: HealthBucket[];
