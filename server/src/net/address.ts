@@ -8,7 +8,7 @@ type Cidr = [Address, number];
 export type CidrList = readonly Cidr[];
 
 /** The judgement of an address as a target; `reason` is a short phrase that is safe to show. */
-export type AddressJudgement = { ok: true } | { ok: false; reason: string };
+type AddressJudgement = { ok: true } | { ok: false; reason: string };
 
 const OK: AddressJudgement = { ok: true };
 const refuse = (reason: string): AddressJudgement => ({ ok: false, reason });

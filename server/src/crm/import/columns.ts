@@ -44,8 +44,7 @@ export interface ImportRow {
   tags: string[];
 }
 
-export type ReadRow =
-  { ok: true; row: ImportRow } | { ok: false; email: string | null; message: string };
+type ReadRow = { ok: true; row: ImportRow } | { ok: false; email: string | null; message: string };
 
 /** As many as REST takes. */
 const MAX_TAGS = 1000;

@@ -93,7 +93,7 @@ interface JoinTable {
   inverseOrderColumnName?: string;
 }
 
-export interface TagLink {
+interface TagLink {
   rowId: number;
   documentId: string;
   tagIds: readonly string[];
@@ -104,7 +104,7 @@ export interface TagLink {
  * Links contacts to tags in the relation's own table: the host's `connect` renumbers all contacts of
  * a tag at each call, and a tag of an import may have all of them.
  */
-export const linkTags = async (
+const linkTags = async (
   write: CrmWrite,
   tags: ImportTags,
   links: readonly TagLink[]

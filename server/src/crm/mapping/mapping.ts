@@ -13,11 +13,11 @@ export interface AttributeShape {
   repeatable?: boolean;
 }
 
-export type AttributesOf = (uid: string) => Record<string, AttributeShape> | undefined;
+type AttributesOf = (uid: string) => Record<string, AttributeShape> | undefined;
 
-export type FieldSource = string | ((entry: Entry) => unknown);
+type FieldSource = string | ((entry: Entry) => unknown);
 
-export interface SourceOption {
+interface SourceOption {
   contentType: string;
   fields: Record<string, FieldSource>;
 }

@@ -36,7 +36,7 @@ export interface Change {
   bookkeeping: ReadonlySet<string>;
 }
 
-export type WriteAction = 'create' | 'update' | 'delete';
+type WriteAction = 'create' | 'update' | 'delete';
 
 export interface WriteImpact {
   action: WriteAction;
