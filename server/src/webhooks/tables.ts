@@ -217,11 +217,11 @@ export const attemptsTable: PlainTable = {
 /**
  * A webhook's entry in the index of subscriptions (`webhooks/subscriptions.ts`): its own id, once it is
  * there, and the events it had then. No attributes: what an import brings is not there. Nor is its health
- * (`health/`), which is about attempts from here: whether there was one, and when the first one after the
- * last success failed; `alarmed_at`: when somebody was told that it fails. `answered_rotation` is the
- * `previous_secret_until` of the rotation since which a post was answered 2xx: of another rotation it
- * says nothing, so none has to reset it. `activation` counts how often it was switched on or given
- * another address: an attempt of an earlier one says nothing of it.
+ * (`webhooks/rules/failing.ts`), which is about attempts from here: whether there was one, and when the
+ * first one after the last success failed; `alarmed_at`: when somebody was told that it fails.
+ * `answered_rotation` is the `previous_secret_until` of the rotation since which a post was answered 2xx:
+ * of another rotation it says nothing, so none has to reset it. `activation` counts how often it was
+ * switched on or given another address: an attempt of an earlier one says nothing of it.
  */
 export const webhookOwnColumns: PlainTable = {
   tableName: WEBHOOKS_TABLE,

@@ -288,6 +288,12 @@ export class LimitedClaims {
     return claimed;
   }
 
+  /** Announces nothing more: this process claims no more. */
+  stop(): void {
+    for (const timer of this.again.values()) clearTimeout(timer);
+    this.again.clear();
+  }
+
   /** @param at epoch milliseconds */
   private announceAt(webhook: number, at: number): void {
     clearTimeout(this.again.get(webhook));

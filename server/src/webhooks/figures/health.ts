@@ -87,7 +87,7 @@ const buckets = (spans: readonly number[]): Sample[] => {
   return [...samples, { suffix: '_count', value: below }];
 };
 
-/** As `rules/health.ts`, in SQL. */
+/** As `healthState`, in SQL. */
 const countByHealth = async (app: App, now: number): Promise<Sample[]> => {
   const db = await app.db.current();
   const answer: unknown = await db.raw(

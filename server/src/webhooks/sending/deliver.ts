@@ -239,6 +239,9 @@ export const createDeliveryHandler = (
     onGivenBack: (leases) =>
       debugEach(app.strapi, leases, (one) => unsentLine(one, 'no time left')),
     dueTimes: () => heldBack.dueTimes(),
-    onStop: async () => void (await Promise.all(telling)),
+    async onStop() {
+      store.claims.stop();
+      await Promise.all(telling);
+    },
   });
 };
