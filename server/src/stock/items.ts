@@ -94,11 +94,7 @@ const trialItemId = (sku: string): number =>
   -1 - (Number.parseInt(skuDigest(sku).slice(0, 8), 16) % LARGEST);
 
 /** The item of a product, or what stands for the one that it would become; null if it was archived. */
-const standIn = async (db: Db, { sku }: Product): Promise<number | null> => {
-  const item = (await db
-    .table(ITEMS_TABLE)
-    .where({ sku_digest: skuDigest(sku) })
-    .first()) as ItemRow | undefined;
+const standIn = ({ sku }: Product, item: ItemRow | undefined): number | null => {
   if (!item) return trialItemId(sku);
   return item.archived_at === null ? Number(item.id) : null;
 };
@@ -148,6 +144,11 @@ export const lookUpItems = async (
   // that are named, so that they are locked in one order.
   const found = await findProducts(db, app, skus, gtins, { lock: adopting });
   if (found.length > 0 && adopting) await load();
+  const digests = adopting ? [] : found.map(({ sku }) => skuDigest(sku));
+  const rows = await findInChunks<ItemRow, string>(digests, (some) =>
+    db.table(ITEMS_TABLE).whereIn('sku_digest', some)
+  );
+  const items = new Map(rows.map((row) => [row.sku_digest, row]));
   for (const product of found) {
     const isGtin = (gtin: string | null): gtin is string =>
       gtin !== null && product.gtin !== null && isSameGtin(gtin, product.gtin);
@@ -155,7 +156,9 @@ export const lookUpItems = async (
       (name) => (name.sku === product.sku || isGtin(name.gtin)) && lookup(name) === null
     );
     if (named.length === 0) continue;
-    const id = await (adopting ? adopt(db, product) : standIn(db, product));
+    const id = adopting
+      ? await adopt(db, product)
+      : standIn(product, items.get(skuDigest(product.sku)));
     if (id === null) continue;
     if (id < 0) standIns.set(id, product);
     bySku.set(skuDigest(product.sku), id);
