@@ -213,7 +213,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     if (this.stopping || !slots.wantsRows || this.isHeldUp()) return rooms;
     const sharers = more.size > FEW_GROUPS ? Math.min(more.size, GROUPS_AT_ONCE) : 1;
     const share = Math.max(1, Math.ceil(slots.room / sharers));
-    // Groups that are passed over have rows that run or wait, of which there are no more; or the node is full.
+    // More are passed over only if the node is full, or if many groups wait for a claim of their own.
     const mostLooks = 2 * this.options.concurrency + GROUPS_AT_ONCE;
     let planned = 0;
     let looked = 0;
